@@ -1,0 +1,15 @@
+//! What every layer of Vellum agrees on: identifiers, byte codec, checksums, storage errors, the
+//! one place that reads clocks, and a seedable random generator.
+//!
+//! Nothing here knows of pages' contents, of logs or of transactions.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod clock;
+pub mod codec;
+pub mod error;
+pub mod ids;
+pub mod random;
+
+pub use error::{Result, StorageError};
+pub use ids::{Gsn, Lsn, PageId, SlotId, TableId, Timestamp};

@@ -1,0 +1,1 @@
+//! Under construction: first code arrives with the storage layers.
