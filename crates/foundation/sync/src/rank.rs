@@ -37,6 +37,7 @@ pub enum Rank {
     Innermost,
 }
 
+#[cfg(debug_assertions)]
 impl Rank {
     /// True where a thread holds at most one latch of this rank.
     const fn is_single(self) -> bool {
