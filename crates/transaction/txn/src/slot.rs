@@ -1,0 +1,414 @@
+//! One worker slot: its state word and the snapshots that it publishes.
+//!
+//! Paper: Scalable and Robust Snapshot Isolation, §3.1 (watermark maintenance).
+//! Differences: the paper ties a worker to a thread and publishes one start timestamp; here a slot
+//! is leased from begin to end of a transaction and publishes every open snapshot (R3).
+//!
+//! Layout of the state word:
+//! | bits | meaning |
+//! | --- | --- |
+//! | 0 | BUSY: the owner is about to publish a snapshot; a pass waits |
+//! | 1 | RUNNING: a transaction; its published snapshots count |
+//! | 2 | KEPT: leased without a snapshot (maintenance, cleaning after commit); pins nothing |
+//! | 3 | PARKED: an unfinished writer whose owner is gone; pins nothing but its slot |
+//! | 4 | OLAP: analytical; else OLTP |
+//! | 5 | AUTO: may be promoted from OLTP to OLAP |
+//! | 32.. | count of running operations (R10) |
+//!
+//! States: FREE (zero) → `try_begin` → BUSY → `publish_first` → RUNNING → `refresh` → RUNNING+BUSY
+//! → RUNNING → `keep` → KEPT → `release` → FREE; RUNNING → `release` → FREE; RUNNING → `park` →
+//! PARKED → `unpark` → KEPT; FREE → `try_keep` → KEPT → `begin_kept` → BUSY; RUNNING OLTP AUTO, no
+//! operation → `promote` (by a pass) → RUNNING OLAP.
+//!
+//! Invariants:
+//! - I1 Only the owner leaves a state other than FREE; a pass changes nothing but OLTP to OLAP, and
+//!   that only while no operation runs and BUSY is not set.
+//! - I2 While a snapshot is open, its word holds it: words are never moved, and a word that is not
+//!   in use holds zero (word 0 only while RUNNING).
+//! - I3 (R2) BUSY is visible before the clock is read for the snapshot. A pass reads the clock (C)
+//!   first, the word second: if it does not see BUSY or the snapshot, the snapshot is at or
+//!   above C.
+//!
+//! Concurrency: the Dekker pair of I3 is four SeqCst accesses: begin's read-modify-write of the
+//! word and its load of the clock; a pass's load of the clock and its load of the word. loom takes
+//! SeqCst accesses for AcqRel, so its build adds fences (`dekker_fence`). A pass that reads a word
+//! late sees newer snapshots, which are at or above C: garbage kept longer or clamped, never a
+//! version lost.
+
+use std::sync::OnceLock;
+use vellum_base::Timestamp;
+use vellum_sync::CachePadded;
+use vellum_sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) const FREE: u64 = 0;
+const BUSY: u64 = 1;
+const RUNNING: u64 = 1 << 1;
+const KEPT: u64 = 1 << 2;
+const PARKED: u64 = 1 << 3;
+const OLAP: u64 = 1 << 4;
+const AUTO: u64 = 1 << 5;
+const OPERATION: u64 = 1 << 32;
+
+/// Snapshot words beside the state word, on its cache line.
+const INLINE: usize = 6;
+/// Snapshot words in each further block.
+const BLOCK: usize = 64;
+
+/// In a normal build nothing: the accesses around it are SeqCst. Under loom the fence that it needs
+/// for the same guarantee.
+#[inline(always)]
+pub(crate) fn dekker_fence() {
+    #[cfg(loom)]
+    vellum_sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// What a transaction does, as far as cleaning is concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// Starts as [`Class::Oltp`] and becomes [`Class::Olap`] when its snapshot is far behind the
+    /// clock.
+    #[default]
+    Auto,
+    /// Short; never looks into graveyards.
+    Oltp,
+    /// Long or analytical; looks into graveyards.
+    Olap,
+}
+
+impl Class {
+    const fn bits(self) -> u64 {
+        match self {
+            Self::Auto => AUTO,
+            Self::Oltp => 0,
+            Self::Olap => OLAP,
+        }
+    }
+}
+
+/// What a pass learned from one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// The slot pins nothing.
+    Idle,
+    /// The owner is between reading the clock and publishing: look again.
+    Busy,
+    /// A transaction; its snapshots were reported.
+    Running {
+        /// It counts as analytical.
+        olap: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Block {
+    words: [AtomicU64; BLOCK],
+    next: OnceLock<Box<Self>>,
+}
+
+impl Block {
+    fn new() -> Box<Self> {
+        Box::new(Self {
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+            next: OnceLock::new(),
+        })
+    }
+}
+
+/// The published words of one slot.
+#[derive(Debug)]
+pub(crate) struct SlotWords {
+    hot: CachePadded<Hot>,
+}
+
+#[derive(Debug)]
+struct Hot {
+    state: AtomicU64,
+    snapshots: [AtomicU64; INLINE],
+    more: OnceLock<Box<Block>>,
+}
+
+impl SlotWords {
+    pub(crate) fn new() -> Self {
+        Self {
+            hot: CachePadded::new(Hot {
+                state: AtomicU64::new(FREE),
+                snapshots: std::array::from_fn(|_| AtomicU64::new(0)),
+                more: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Leases a free slot and announces a snapshot, in one step.
+    #[inline]
+    pub(crate) fn try_begin(&self, class: Class) -> bool {
+        self.try_take(BUSY | class.bits())
+    }
+
+    /// Leases a free slot without a snapshot.
+    pub(crate) fn try_keep(&self) -> bool {
+        self.try_take(KEPT)
+    }
+
+    #[inline]
+    fn try_take(&self, word: u64) -> bool {
+        // The relaxed look spares a taken slot's line the exclusive request. Acquire pairs with the
+        // release in `release`: the next owner sees what the last one left in the slot. SeqCst is
+        // I3.
+        let taken = self.hot.state.load(Ordering::Relaxed) == FREE
+            && self
+                .hot
+                .state
+                .compare_exchange(FREE, word, Ordering::SeqCst, Ordering::Relaxed)
+                .is_ok();
+        dekker_fence();
+        taken
+    }
+
+    /// Publishes the first snapshot of the transaction that `try_begin` announced; `snapshot` was
+    /// read from the clock after that.
+    #[inline]
+    pub(crate) fn publish_first(&self, class: Class, snapshot: Timestamp) {
+        debug_assert_eq!(self.state() & (BUSY | RUNNING), BUSY);
+        debug_assert!(!snapshot.is_zero());
+        self.hot.snapshots[0].store(snapshot.get(), Ordering::Relaxed);
+        // Release pairs with the acquire in `look`: who sees RUNNING sees the snapshot.
+        self.hot
+            .state
+            .store(RUNNING | class.bits(), Ordering::Release);
+    }
+
+    /// Announces another snapshot of a running transaction. `publish` ends it.
+    #[inline]
+    pub(crate) fn announce(&self) {
+        // SeqCst is I3.
+        let before = self.hot.state.fetch_or(BUSY, Ordering::SeqCst);
+        debug_assert_eq!(before & (BUSY | RUNNING), RUNNING);
+        dekker_fence();
+    }
+
+    /// Puts `snapshot`, read from the clock after `announce`, into word `index`.
+    #[inline]
+    pub(crate) fn publish(&self, index: usize, snapshot: Timestamp) {
+        debug_assert!(!snapshot.is_zero());
+        self.word(index).store(snapshot.get(), Ordering::Relaxed);
+        // Release pairs with the acquire in `look`.
+        let before = self.hot.state.fetch_and(!BUSY, Ordering::Release);
+        debug_assert_eq!(before & (BUSY | RUNNING), BUSY | RUNNING);
+    }
+
+    /// Takes back the snapshot in word `index`.
+    #[inline]
+    pub(crate) fn unpublish(&self, index: usize) {
+        // Release pairs with the acquire in `look`: what was read under the snapshot was read
+        // before a pass finds it gone.
+        self.word(index).store(0, Ordering::Release);
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        if let Some(word) = self.hot.snapshots.get(index) {
+            return word;
+        }
+        let mut rest = index - INLINE;
+        let mut block = self.hot.more.get_or_init(Block::new);
+        while rest >= BLOCK {
+            block = block.next.get_or_init(Block::new);
+            rest -= BLOCK;
+        }
+        &block.words[rest]
+    }
+
+    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now.
+    #[inline]
+    pub(crate) fn release(&self) {
+        debug_assert_ne!(self.state(), FREE);
+        debug_assert_eq!(self.state() & BUSY, 0);
+        debug_assert_eq!(
+            self.operations(),
+            0,
+            "an operation outlives its transaction"
+        );
+        // Release pairs with the acquire of the next lease and of `look`. SeqCst is half of the
+        // pair with `Waiters::register` (lease): a waiter that does not see the slot free is seen
+        // by who looks for waiters after this.
+        self.hot.state.swap(FREE, Ordering::SeqCst);
+        dekker_fence();
+    }
+
+    /// Ends the transaction but not the lease.
+    pub(crate) fn keep(&self) {
+        debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
+        self.hot.state.swap(KEPT, Ordering::Release);
+    }
+
+    /// Leaves a writer that nobody finished to whoever rolls it back.
+    pub(crate) fn park(&self) {
+        debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
+        self.hot.state.swap(PARKED, Ordering::Release);
+    }
+
+    /// Takes over a parked writer.
+    pub(crate) fn unpark(&self) -> bool {
+        // Acquire pairs with the release in `park`.
+        self.hot
+            .state
+            .compare_exchange(PARKED, KEPT, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Announces a snapshot on a slot that is kept: what `try_begin` does on a free one.
+    pub(crate) fn begin_kept(&self, class: Class) {
+        debug_assert_eq!(self.state(), KEPT);
+        self.hot.state.swap(BUSY | class.bits(), Ordering::SeqCst);
+        dekker_fence();
+    }
+
+    /// Notes that an operation starts; true if the transaction is analytical by now.
+    #[inline]
+    pub(crate) fn raise(&self) -> bool {
+        // Acquire pairs with the release of a promotion; being one read-modify-write with it makes
+        // the class and the count one decision (R10).
+        let before = self.hot.state.fetch_add(OPERATION, Ordering::Acquire);
+        debug_assert_ne!(before & RUNNING, 0);
+        before & OLAP != 0
+    }
+
+    /// Notes that an operation ended.
+    #[inline]
+    pub(crate) fn lower(&self) {
+        // Release pairs with the acquire of a promotion.
+        let before = self.hot.state.fetch_sub(OPERATION, Ordering::Release);
+        debug_assert!(before >= OPERATION);
+    }
+
+    /// Makes an OLTP transaction that declared nothing analytical, unless an operation runs.
+    pub(crate) fn promote(&self) -> bool {
+        let word = self.hot.state.load(Ordering::Relaxed);
+        let may = word & (RUNNING | AUTO | OLAP | BUSY) == RUNNING | AUTO && word < OPERATION;
+        // Acquire and release pair with `lower` and `raise`.
+        may && self
+            .hot
+            .state
+            .compare_exchange(word, word | OLAP, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// True while the transaction is analytical.
+    pub(crate) fn is_olap(&self) -> bool {
+        self.state() & OLAP != 0
+    }
+
+    /// True while nobody leases the slot.
+    pub(crate) fn is_free(&self) -> bool {
+        self.state() == FREE
+    }
+
+    /// True for a writer whose owner is gone.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.state() & PARKED != 0
+    }
+
+    fn operations(&self) -> u64 {
+        self.state() / OPERATION
+    }
+
+    fn state(&self) -> u64 {
+        self.hot.state.load(Ordering::Relaxed)
+    }
+
+    /// Reports every published snapshot. The caller read the clock before (I3). Nothing that was
+    /// reported counts when the answer is [`Seen::Busy`].
+    #[inline]
+    pub(crate) fn look(&self, mut report: impl FnMut(Timestamp)) -> Seen {
+        // SeqCst is I3; acquire pairs with the releases of all who publish and unpublish.
+        let state = self.hot.state.load(Ordering::SeqCst);
+        if state & BUSY != 0 {
+            return Seen::Busy;
+        }
+        if state & RUNNING == 0 {
+            return Seen::Idle;
+        }
+        let mut each = |word: &AtomicU64| {
+            // Acquire pairs with the release in `unpublish`.
+            let value = word.load(Ordering::Acquire);
+            if value != 0 {
+                report(Timestamp(value));
+            }
+        };
+        self.hot.snapshots.iter().for_each(&mut each);
+        let mut more = self.hot.more.get();
+        while let Some(block) = more {
+            block.words.iter().for_each(&mut each);
+            more = block.next.get();
+        }
+        Seen::Running {
+            olap: state & OLAP != 0,
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn seen(slot: &SlotWords) -> (Seen, Vec<u64>) {
+        let mut found = Vec::new();
+        let seen = slot.look(|ts| found.push(ts.get()));
+        (seen, found)
+    }
+
+    #[test]
+    fn r3_every_open_snapshot_is_published_however_many() {
+        let slot = SlotWords::new();
+        assert!(slot.try_begin(Class::Oltp));
+        assert_eq!(seen(&slot).0, Seen::Busy);
+        slot.publish_first(Class::Oltp, Timestamp(1));
+        for index in 1..200_usize {
+            slot.announce();
+            assert_eq!(seen(&slot).0, Seen::Busy);
+            slot.publish(index, Timestamp(index as u64 + 1));
+        }
+        assert_eq!(seen(&slot).1, (1..=200).collect::<Vec<u64>>());
+        for index in 1..200 {
+            slot.unpublish(index);
+        }
+        assert_eq!(seen(&slot), (Seen::Running { olap: false }, vec![1]));
+        slot.release();
+        assert_eq!(seen(&slot), (Seen::Idle, vec![]));
+    }
+
+    #[test]
+    fn kept_and_parked_slots_pin_nothing_and_cannot_be_leased() {
+        let slot = SlotWords::new();
+        assert!(slot.try_begin(Class::Auto));
+        slot.publish_first(Class::Auto, Timestamp(5));
+        slot.park();
+        assert_eq!(seen(&slot), (Seen::Idle, vec![]));
+        assert!(!slot.try_begin(Class::Auto) && !slot.try_keep() && !slot.is_free());
+        assert!(slot.unpark() && !slot.unpark());
+        assert_eq!(seen(&slot), (Seen::Idle, vec![]));
+        assert!(!slot.try_keep());
+        slot.release();
+        assert!(slot.try_keep());
+    }
+
+    #[test]
+    fn r10_promotion_waits_for_running_operations_and_spares_declared_classes() {
+        let slot = SlotWords::new();
+        assert!(slot.try_begin(Class::Auto));
+        assert!(!slot.promote(), "not while it begins");
+        slot.publish_first(Class::Auto, Timestamp(1));
+        assert!(!slot.raise());
+        assert!(!slot.promote());
+        slot.lower();
+        slot.announce();
+        assert!(!slot.promote(), "not while it refreshes");
+        slot.publish(0, Timestamp(2));
+        assert!(slot.promote() && !slot.promote());
+        assert!(slot.raise());
+        slot.lower();
+        slot.release();
+        assert!(slot.try_begin(Class::Oltp));
+        slot.publish_first(Class::Oltp, Timestamp(2));
+        assert!(!slot.promote() && !slot.is_olap());
+    }
+}
