@@ -1,1 +1,26 @@
-//! Under construction: first code arrives with the storage layers.
+//! The B+-tree of Vellum: ordered byte keys to byte payloads, larger than memory, logged.
+//!
+//! Paper: LeanStore (optimistic lock coupling, slotted pages with key heads, fence keys, prefix
+//! truncation). Differences: pages are reached by page id through the pool, not by swizzled
+//! pointers, and leaves have no sibling links: a cursor copies a leaf and goes on at its fence.
+//!
+//! | call | what |
+//! | --- | --- |
+//! | `Tree::create(context, slot, kind, entry)`, `Tree::open(context, root, kind)` | a tree is its root page |
+//! | `tree.get(key, &mut Vec<u8>) -> Result<bool>`, `get_many` | optimistic lookups |
+//! | `tree.read_leaf(Seek, &mut LeafCopy)`, `still_current` | cursors: a leaf at a time |
+//! | `tree.write(key) -> LeafWrite` | the leaf of a key, latched; `insert`, `replace`, `patch`, `remove` with `Logging` |
+//! | `tree.make_room(key, payload_len, slot)`, `tree.rebalance(key, slot)` | structure changes |
+//! | `tree.appender()` | right-edge appends |
+//! | `tree.remove_below(key, budget, slot)`, `remove_from` | ranges |
+//! | `tree.bulk_loader(slot, fill)` | sorted loads behind the last key |
+//! | `tree.drop_pages(slot, budget, entry)` | gives all pages back |
+//! | `overflow::Writer`, `Reader`, `free` | payloads beyond a page |
+//! | `Redo::apply(header, redo)` | recovery |
+//! | `tree.verify(..)` | checks a quiet tree |
+#![forbid(unsafe_code)]
+
+pub mod node;
+pub mod record;
+#[cfg(test)]
+mod testing;

@@ -201,6 +201,14 @@ impl PageBuf {
         Self { words: vec![0; size / 8].into_boxed_slice() }
     }
 
+    /// The bytes of the page.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: the words are a private, initialized allocation that lives as long as the borrow;
+        // bytes have no alignment and every bit pattern is a byte.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), self.words.len() * 8) }
+    }
+
     /// Sets every byte to zero.
     pub fn clear(&mut self) {
         self.words.fill(0);

@@ -1,0 +1,226 @@
+//! Changing a tree page in place: insert, replace, patch, remove, compact.
+//!
+//! The caller holds the page exclusively, has found the slot, and has asked whether it fits. The
+//! format is in `layout`; every function here keeps N1-N4.
+//!
+//! Not here: fences and prefix never change in place; whoever moves a fence rebuilds the page
+//! (`build`).
+
+use super::layout::{
+    Fences, HEADER_BYTES, NodeRead, RECORD_OVERHEAD, SLOT_BYTES, Shape, Slot, head_of, record_bytes,
+};
+use vellum_base::PageId;
+use vellum_buffer::{PageBuf, PageRead, PageWrite};
+
+/// Total length of a payload that is given in parts.
+pub fn parts_len(parts: &[&[u8]]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
+}
+
+/// Changing the bytes of a tree page.
+pub trait NodeWrite: PageWrite {
+    /// Replaces word 3.
+    #[inline]
+    fn set_shape(&mut self, shape: Shape) {
+        self.set_word(3, shape.encode());
+    }
+
+    /// Replaces word 4.
+    #[inline]
+    fn set_fences(&mut self, fences: Fences) {
+        self.set_word(4, fences.encode());
+    }
+
+    /// Replaces slot `index`.
+    #[inline]
+    fn set_slot(&mut self, index: usize, slot: Slot) {
+        self.set_word(HEADER_BYTES / 8 + index, slot.encode());
+    }
+
+    /// Inner pages: replaces the pointer to child `index`.
+    fn set_child(&mut self, index: usize, count: usize, child: PageId) {
+        if index >= count {
+            self.set_word(5, child.get());
+        } else {
+            let at = self.slot(index).payload_at();
+            self.set_u64(at, child.get());
+        }
+    }
+
+    /// Takes `bytes` from the heap, compacting it if only the gap is too small. `keep_slots` is the
+    /// number of slots there will be. Returns the offset.
+    fn allocate(&mut self, bytes: usize, keep_slots: usize) -> usize {
+        let low = HEADER_BYTES + keep_slots * SLOT_BYTES;
+        if self.shape().heap < low + bytes {
+            self.compact();
+        }
+        let mut shape = self.shape();
+        assert!(
+            shape.heap >= low + bytes,
+            "allocated only after asking for room"
+        );
+        shape.heap -= bytes;
+        self.set_shape(shape);
+        shape.heap
+    }
+
+    /// Writes a record's length, suffix and payload at `offset`.
+    #[inline]
+    fn write_record(&mut self, offset: usize, suffix: &[u8], payload: &[&[u8]]) {
+        self.set_u16(
+            offset,
+            u16::try_from(parts_len(payload)).expect("a payload fits a page"),
+        );
+        self.write(offset + RECORD_OVERHEAD, suffix);
+        let mut at = offset + RECORD_OVERHEAD + suffix.len();
+        for part in payload {
+            self.write(at, part);
+            at += part.len();
+        }
+    }
+
+    /// Inserts a record as slot `index`. It must fit: `record_bytes(..) <= shape().free`.
+    #[inline]
+    fn insert_at(&mut self, index: usize, suffix: &[u8], payload: &[&[u8]]) {
+        let payload_len = parts_len(payload);
+        let need = record_bytes(suffix.len(), payload_len);
+        let count = self.shape().count;
+        assert!(
+            index <= count && need <= self.shape().free,
+            "inserted only after asking for room"
+        );
+        let offset = self.allocate(need - SLOT_BYTES, count + 1);
+        self.write_record(offset, suffix, payload);
+        let base = HEADER_BYTES / 8;
+        let mut at = count;
+        while at > index {
+            let word = self.word(base + at - 1);
+            self.set_word(base + at, word);
+            at -= 1;
+        }
+        self.set_slot(
+            index,
+            Slot {
+                head: head_of(suffix),
+                offset,
+                suffix: suffix.len(),
+            },
+        );
+        let shape = self.shape();
+        self.set_shape(Shape {
+            count: count + 1,
+            free: shape.free - need,
+            ..shape
+        });
+        let fences = self.fences();
+        self.set_fences(Fences {
+            last_insert: index,
+            ..fences
+        });
+    }
+
+    /// Removes slot `index` and its record.
+    fn remove_at(&mut self, index: usize) {
+        let mut shape = self.shape();
+        assert!(index < shape.count, "removed only after it was found");
+        let slot = self.slot(index);
+        let need = record_bytes(slot.suffix, self.payload_len(slot));
+        let base = HEADER_BYTES / 8;
+        for at in index + 1..shape.count {
+            let word = self.word(base + at);
+            self.set_word(base + at - 1, word);
+        }
+        if slot.offset == shape.heap {
+            shape.heap += need - SLOT_BYTES;
+        }
+        self.set_shape(Shape {
+            count: shape.count - 1,
+            free: shape.free + need,
+            ..shape
+        });
+        let mut fences = self.fences();
+        if fences.last_insert >= index {
+            fences.last_insert = fences.last_insert.saturating_sub(1);
+            self.set_fences(fences);
+        }
+    }
+
+    /// True if slot `index` can take a payload of `length` bytes.
+    fn replacement_fits(&self, index: usize, length: usize) -> bool {
+        length <= self.shape().free + self.payload_len(self.slot(index))
+    }
+
+    /// Replaces the payload of slot `index`. It must fit: [`NodeWrite::replacement_fits`].
+    fn replace_at(&mut self, index: usize, payload: &[&[u8]]) {
+        let length = parts_len(payload);
+        let slot = self.slot(index);
+        let old = self.payload_len(slot);
+        if length <= old {
+            self.set_u16(
+                slot.offset,
+                u16::try_from(length).expect("a payload fits a page"),
+            );
+            let mut at = slot.payload_at();
+            for part in payload {
+                self.write(at, part);
+                at += part.len();
+            }
+            let shape = self.shape();
+            self.set_shape(Shape {
+                free: shape.free + (old - length),
+                ..shape
+            });
+            return;
+        }
+        assert!(
+            self.replacement_fits(index, length),
+            "replaced only after asking for room"
+        );
+        let mut suffix = vec![0; slot.suffix];
+        self.copy_out(slot.key_at(), &mut suffix);
+        // The old record must not take part in a compaction: it would be counted and copied.
+        let insert_hint = self.fences();
+        self.remove_at(index);
+        self.insert_at(index, &suffix, payload);
+        self.set_fences(insert_hint);
+    }
+
+    /// Overwrites bytes `offset..` of the payload of slot `index`; its length stays.
+    #[inline]
+    fn patch_at(&mut self, index: usize, offset: usize, bytes: &[u8]) {
+        let slot = self.slot(index);
+        assert!(
+            offset + bytes.len() <= self.payload_len(slot),
+            "a patch stays inside the payload"
+        );
+        self.write(slot.payload_at() + offset, bytes);
+    }
+
+    /// Moves all records to the end of the page, so that free bytes are in one piece.
+    fn compact(&mut self) {
+        let mut copy = PageBuf::new(self.size());
+        self.copy_to(&mut copy);
+        let shape = self.shape();
+        let mut heap = self.lower_at(self.fences());
+        let mut record = Vec::new();
+        for index in 0..shape.count {
+            let slot = copy.slot(index);
+            let bytes = RECORD_OVERHEAD + slot.suffix + copy.payload_len(slot);
+            record.resize(bytes, 0);
+            copy.copy_out(slot.offset, &mut record);
+            heap -= bytes;
+            self.write(heap, &record);
+            self.set_slot(
+                index,
+                Slot {
+                    offset: heap,
+                    ..slot
+                },
+            );
+        }
+        self.set_shape(Shape { heap, ..shape });
+        debug_assert_eq!(self.shape().gap(), shape.free, "N4");
+    }
+}
+
+impl<P: PageWrite + ?Sized> NodeWrite for P {}
