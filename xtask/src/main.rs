@@ -1,0 +1,98 @@
+//! Chores of the repository: `cargo xtask <chore>`.
+//!
+//! | chore | what |
+//! | --- | --- |
+//! | `test` | every test: unit, integration, documentation, loom, shuttle; the last line counts them |
+//! | `style` | format, clippy, documentation, tidy |
+//! | `ci` | `style`, then `test` |
+//! | `tidy` | the rules of the house that no compiler checks |
+//! | `soak MINUTES` | the random suites with fresh seeds |
+#![forbid(unsafe_code)]
+
+mod soak;
+mod steps;
+mod suites;
+mod tally;
+mod tidy;
+mod workspace;
+
+use std::io;
+use std::process::{Command, ExitCode};
+use steps::Steps;
+use workspace::{Workspace, cargo};
+
+const USAGE: &str = "\
+cargo xtask <chore>
+  test          every test: unit, integration, documentation, loom, shuttle
+  style         format, clippy, documentation, tidy
+  ci            style, then test
+  tidy          the rules of the house that no compiler checks
+  soak MINUTES  the random suites with fresh seeds";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["test"] => chore(false, true),
+        ["style"] => chore(true, false),
+        ["ci"] => chore(true, true),
+        ["tidy"] => Workspace::load().and_then(|workspace| tidy::run(&workspace)),
+        ["soak", minutes] if minutes.parse::<u64>().is_ok() => {
+            let minutes = minutes.parse().expect("checked in the pattern's guard");
+            Workspace::load().and_then(|workspace| soak::run(&workspace, minutes))
+        }
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the steps that were asked for; the last line that is printed counts the tests.
+fn chore(style: bool, test: bool) -> io::Result<bool> {
+    let workspace = Workspace::load()?;
+    let mut steps = Steps::default();
+    if style {
+        check_style(&workspace, &mut steps);
+    }
+    if test {
+        suites::all(&workspace, &mut steps)?;
+    }
+    let well = steps.summary();
+    if test {
+        println!("{}", steps.tally);
+    }
+    Ok(well)
+}
+
+fn check_style(workspace: &Workspace, steps: &mut Steps) {
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new(cargo());
+        command.current_dir(&workspace.root).args(arguments);
+        if std::env::var_os("CI").is_some() && arguments[0] != "fmt" {
+            command.arg("--locked");
+        }
+        command
+    };
+    steps.step("tidy", || tidy::run(workspace));
+    steps.program("format", &mut cargo(&["fmt", "--all", "--check"]));
+    let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
+    steps.program("clippy", clippy.args(["--", "-D", "warnings"]));
+    let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
+    steps.program(
+        "documentation",
+        documentation.env("RUSTDOCFLAGS", "-D warnings"),
+    );
+}

@@ -1,0 +1,282 @@
+//! Calls that have one home (invariants 1, 2, 5, 6 and 8 of ARCHITECTURE.md).
+//!
+//! Not checked: what a renamed import (`use std::fs as f`) calls later (the import itself is
+//! found), macros that build a path, and a library that does the forbidden thing inside.
+
+use super::tree::Tree;
+use super::{Findings, regions};
+
+/// What may be named in some folders only.
+struct Home {
+    what: &'static str,
+    /// Runs of path segments; each fires wherever it stands inside a path that the code names.
+    paths: &'static [&'static str],
+    folders: &'static [&'static str],
+    /// True where test code may do it too.
+    free_in_tests: bool,
+}
+
+/// Where latches, rings, pages and latch-free structures are made (invariant 6).
+const UNSAFE_HOMES: [&str; 6] = [
+    "crates/foundation/sync",
+    "crates/storage/io",
+    "crates/storage/buffer",
+    "crates/storage/memindex",
+    "crates/storage/btree",
+    "crates/transaction/version",
+];
+
+/// The rules. They hold for everything below `crates/`.
+const HOMES: [Home; 9] = [
+    Home {
+        what: "files of the operating system are opened in io only",
+        paths: &[
+            "std::fs",
+            "File::open",
+            "File::create",
+            "OpenOptions::new",
+            "rustix::fs",
+            "os::unix::fs",
+            "libc::open",
+            "libc::openat",
+            "libc::pread",
+            "libc::pwrite",
+            "libc::fsync",
+            "libc::fdatasync",
+        ],
+        folders: &["crates/storage/io"],
+        free_in_tests: true,
+    },
+    Home {
+        what: "sockets are opened in server only",
+        paths: &["std::net", "os::unix::net", "tokio::net"],
+        folders: &["crates/frontend/server"],
+        free_in_tests: false,
+    },
+    Home {
+        what: "clocks are read in base::clock only",
+        paths: &["Instant", "SystemTime", "UNIX_EPOCH"],
+        folders: &["crates/foundation/base/src/clock.rs"],
+        free_in_tests: true,
+    },
+    Home {
+        what: "randomness comes from base::random only",
+        paths: &["RandomState", "thread_rng", "getrandom"],
+        // The shim draws the seed of shuttle's schedules, and prints it.
+        folders: &[
+            "crates/foundation/base/src/random.rs",
+            "crates/foundation/sync/src/lib.rs",
+        ],
+        free_in_tests: false,
+    },
+    Home {
+        what: "threads are started in engine (and above) only",
+        paths: &["thread::spawn", "thread::Builder", "thread::scope"],
+        folders: &["crates/engine", "crates/frontend", "crates/foundation/sync"],
+        free_in_tests: true,
+    },
+    Home {
+        what: "atomics, locks and thread calls come from vellum_sync",
+        paths: &[
+            "sync::atomic",
+            "std::sync::Mutex",
+            "std::sync::MutexGuard",
+            "std::sync::RwLock",
+            "std::sync::Condvar",
+            "std::sync::Barrier",
+            "std::sync::mpsc",
+            "std::thread",
+            "std::hint::spin_loop",
+        ],
+        folders: &["crates/foundation/sync", "crates/frontend"],
+        free_in_tests: true,
+    },
+    Home {
+        what: "unsafe is for latches, rings, pages and latch-free structures",
+        paths: &["unsafe"],
+        folders: &UNSAFE_HOMES,
+        free_in_tests: false,
+    },
+    Home {
+        what: "nothing below frontend is async",
+        paths: &["async", "await"],
+        folders: &["crates/frontend"],
+        free_in_tests: false,
+    },
+    Home {
+        what: "DataFusion and Arrow types stay in sql",
+        paths: &["datafusion", "arrow", "sqlparser"],
+        folders: &["crates/frontend/sql"],
+        free_in_tests: false,
+    },
+];
+
+/// Looks at every path that code below `crates/` names.
+pub fn check(tree: &Tree, findings: &mut Findings) {
+    for file in tree.rust().filter(|file| file.path.starts_with("crates/")) {
+        let homes: Vec<&Home> = HOMES
+            .iter()
+            .filter(|home| {
+                !home
+                    .folders
+                    .iter()
+                    .any(|folder| lies_in(&file.path, folder))
+            })
+            .collect();
+        for (line, path) in regions::paths(&file.lines) {
+            // Vellum's own shim has modules of the same names as the standard library.
+            if path.starts_with("vellum_sync::") && !path.starts_with("vellum_sync::thread::") {
+                continue;
+            }
+            for home in &homes {
+                let tested = home.free_in_tests && file.test[line];
+                if !tested && home.paths.iter().any(|pattern| names(&path, pattern)) {
+                    findings.add(
+                        &file.path,
+                        line + 1,
+                        "home",
+                        format!("{path}: {}", home.what),
+                    );
+                }
+            }
+        }
+    }
+    forbid(tree, findings);
+}
+
+/// A crate that is no home of `unsafe` says so to the compiler.
+fn forbid(tree: &Tree, findings: &mut Findings) {
+    let roots = tree.rust().filter(|file| {
+        file.path.starts_with("crates/")
+            && (file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs"))
+    });
+    for file in roots {
+        let folder = file
+            .path
+            .rsplit_once("/src/")
+            .map_or("", |(folder, _)| folder);
+        let used = tree.rust().any(|other| {
+            lies_in(&other.path, folder)
+                && regions::paths(&other.lines)
+                    .iter()
+                    .any(|(_, path)| path == "unsafe")
+        });
+        let forbidden = file.lines.iter().any(|line| {
+            line.code
+                .replace(' ', "")
+                .contains("#![forbid(unsafe_code)]")
+        });
+        let home = UNSAFE_HOMES.iter().any(|home| lies_in(folder, home));
+        if !used && !forbidden && !home {
+            findings.add(
+                &file.path,
+                1,
+                "home",
+                "a crate without unsafe code says #![forbid(unsafe_code)]",
+            );
+        }
+    }
+}
+
+fn lies_in(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// True if the segments of `pattern` stand one after the other in `path`.
+fn names(path: &str, pattern: &str) -> bool {
+    path.match_indices(pattern).any(|(at, _)| {
+        let starts = at == 0 || path[..at].ends_with("::");
+        let rest = &path[at + pattern.len()..];
+        starts && (rest.is_empty() || rest.starts_with("::"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::findings;
+    use super::*;
+
+    const FORBID: &str = "//! x\n#![forbid(unsafe_code)]\n";
+
+    fn caught(path: &str, code: &str) -> bool {
+        !findings(&[(path, code)], check).is_empty()
+    }
+
+    #[test]
+    fn each_call_outside_its_home_is_caught_and_at_home_it_is_not() {
+        let samples = [
+            ("use std::{fs, io};", "crates/storage/io/src/a.rs"),
+            ("let f = File::open(p);", "crates/storage/io/src/a.rs"),
+            (
+                "std::net::TcpListener::bind(a)",
+                "crates/frontend/server/src/a.rs",
+            ),
+            (
+                "let t = std::time::Instant::now();",
+                "crates/foundation/base/src/clock.rs",
+            ),
+            (
+                "use std::time::{Duration, SystemTime};",
+                "crates/foundation/base/src/clock.rs",
+            ),
+            ("RandomState::new()", "crates/foundation/base/src/random.rs"),
+            ("vellum_sync::thread::spawn(f)", "crates/engine/src/a.rs"),
+            (
+                "use std::sync::atomic::AtomicU64;",
+                "crates/foundation/sync/src/a.rs",
+            ),
+            (
+                "use core::sync::atomic::AtomicU64;",
+                "crates/foundation/sync/src/a.rs",
+            ),
+            (
+                "use std::sync::{Arc, Mutex};",
+                "crates/foundation/sync/src/a.rs",
+            ),
+            ("unsafe { f() }", "crates/storage/buffer/src/a.rs"),
+            ("async fn f() {}", "crates/frontend/server/src/a.rs"),
+            ("use arrow::array;", "crates/frontend/sql/src/a.rs"),
+        ];
+        for (code, home) in samples {
+            assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");
+            assert!(!caught(home, code), "{code} at {home}");
+        }
+    }
+
+    #[test]
+    fn words_in_comments_strings_and_the_shim_are_no_calls() {
+        for code in [
+            "// std::fs::read",
+            "f(\"std::fs\")",
+            "use vellum_sync::atomic::AtomicU64;",
+            "use std::sync::Arc;",
+            "use std::time::Duration;",
+            "let instant = 1;",
+        ] {
+            assert!(!caught("crates/transaction/gc/src/a.rs", code), "{code}");
+        }
+        assert!(
+            !caught("bench/driver/src/a.rs", "std::fs::read(p)"),
+            "the rules are for crates/"
+        );
+    }
+
+    #[test]
+    fn tests_may_use_files_threads_and_clocks_but_not_unsafe() {
+        let free =
+            "#[cfg(test)]\nmod tests { fn f() { std::fs::read(p); std::thread::spawn(g); } }";
+        assert!(!caught("crates/transaction/gc/src/a.rs", free));
+        let bound = "#[cfg(test)]\nmod tests { fn f() { unsafe { g() } } }";
+        assert!(caught("crates/transaction/gc/src/a.rs", bound));
+    }
+
+    #[test]
+    fn a_crate_without_unsafe_that_does_not_forbid_it_is_caught() {
+        let lib = "crates/transaction/gc/src/lib.rs";
+        assert_eq!(findings(&[(lib, "//! x\n")], check), [format!("{lib}:1")]);
+        assert!(findings(&[(lib, FORBID)], check).is_empty());
+        let buffer = "crates/storage/buffer/src/lib.rs";
+        assert!(!caught(buffer, "//! x\nfn f() { unsafe { g() } }"));
+    }
+}
