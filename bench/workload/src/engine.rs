@@ -1,0 +1,281 @@
+//! What a workload asks of a database: ordered tables of byte keys and values, and transactions.
+//!
+//! Vellum and its peers each implement this pair of traits in a file of their own. Every method is
+//! generic over its callback, so that a measured engine pays for no dynamic call and no allocation
+//! that it does not make itself.
+//!
+//! Invariants that an implementation keeps:
+//! - I1 A session runs one transaction after another. Reads and writes happen between
+//!   [`Session::begin`] and [`Session::commit`] or [`Session::rollback`].
+//! - I2 After an error of [`Session::commit`] or of an operation the caller calls
+//!   [`Session::rollback`], which succeeds even where the engine has rolled back already.
+//! - I3 Keys are ordered as byte strings. An empty value is a value.
+//! - I4 Every transaction reads one snapshot of all tables, its own writes included.
+
+use std::error::Error;
+use std::ops::Range;
+
+/// Result of what an engine was asked to do.
+pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// A table, by its position in the list given to [`Engine::ensure_tables`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Table(u16);
+
+impl Table {
+    /// The table at `position` of the workload's list.
+    pub const fn at(position: u16) -> Self {
+        Self(position)
+    }
+
+    /// The position, for an adapter that keeps its handles in a vector.
+    #[inline]
+    pub const fn position(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Name of a table that a workload needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSpec {
+    /// How the workload speaks of it; equal to its position in the list.
+    pub table: Table,
+    /// What it is called inside the database.
+    pub name: &'static str,
+}
+
+/// Why an engine did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Another transaction was first; the same transaction may succeed when it is run again.
+    #[error("conflict with a concurrent transaction")]
+    Conflict,
+    /// An insert met a row.
+    #[error("key exists already in table {}", .0.position())]
+    KeyExists(Table),
+    /// A row that the workload wrote earlier is not there, or not as it was written.
+    #[error("wrong data in table {}: {what}", .table.position())]
+    WrongData {
+        /// Where it was looked for.
+        table: Table,
+        /// What was wrong.
+        what: String,
+    },
+    /// The workload cannot run on this database: half a load, other parameters, wrong request.
+    #[error("{0}")]
+    Unusable(String),
+    /// Anything else: I/O, corruption, out of space, usage.
+    #[error(transparent)]
+    Failed(Box<dyn Error + Send + Sync>),
+}
+
+impl EngineError {
+    /// True if running the same transaction again may succeed.
+    #[inline]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Conflict)
+    }
+
+    /// Wraps an engine's own error.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(error.into())
+    }
+
+    /// A row is missing that must be there.
+    #[cold]
+    pub fn missing(table: Table) -> Self {
+        Self::WrongData {
+            table,
+            what: "a row that must exist is missing".to_owned(),
+        }
+    }
+}
+
+/// What a transaction promises before its first operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxOptions {
+    /// It writes nothing.
+    pub read_only: bool,
+}
+
+impl TxOptions {
+    /// A transaction that may write.
+    pub const READ_WRITE: Self = Self { read_only: false };
+    /// A transaction that only reads.
+    pub const READ_ONLY: Self = Self { read_only: true };
+}
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the smallest key at or above the start, upwards.
+    Forward,
+    /// From the largest key at or below the start, downwards.
+    Backward,
+}
+
+/// Totals since the engine was opened. A driver reports differences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Bytes written to the log.
+    pub log_bytes: u64,
+    /// Pages read from the data file.
+    pub pages_read: u64,
+    /// Pages written to the data file.
+    pub pages_written: u64,
+    /// Whatever else the engine counts: name, value.
+    pub more: Vec<(&'static str, u64)>,
+}
+
+/// Who is measured, for the report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Description {
+    /// Name of the engine.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Settings that it was opened with, as text.
+    pub settings: Vec<(String, String)>,
+}
+
+/// An open database.
+pub trait Engine: Sync {
+    /// A client of it. Opened, used and closed by one thread.
+    type Session<'e>: Session
+    where
+        Self: 'e;
+
+    /// Creates the tables that do not exist yet, durably, and makes all of them known to later
+    /// sessions under their positions.
+    ///
+    /// # Errors
+    /// Whatever the engine reports. A second call replaces the list.
+    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()>;
+
+    /// A new client.
+    ///
+    /// # Errors
+    /// Whatever the engine reports, exhaustion of clients included.
+    fn open_session(&self) -> Result<Self::Session<'_>>;
+
+    /// Writes out what is only in the log or in memory, so that a measurement starts from rest.
+    ///
+    /// # Errors
+    /// Whatever the engine reports.
+    fn checkpoint(&self) -> Result<()>;
+
+    /// Totals so far. Cheap enough to be asked once a second beside a running workload.
+    fn statistics(&self) -> Statistics;
+
+    /// Who this is.
+    fn describe(&self) -> Description;
+}
+
+/// A client's connection: one transaction after another.
+pub trait Session {
+    /// Starts a transaction.
+    ///
+    /// # Errors
+    /// Whatever the engine reports; no transaction is open then.
+    fn begin(&mut self, options: TxOptions) -> Result<()>;
+
+    /// Commits. Returns when the commit is durable in `sync`, at once in `async`.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`], or whatever the engine reports; nothing is committed then.
+    fn commit(&mut self) -> Result<()>;
+
+    /// Undoes the open transaction; does nothing when none is open.
+    ///
+    /// # Errors
+    /// Whatever the engine reports.
+    fn rollback(&mut self) -> Result<()>;
+
+    /// Hands the value under `key` to `read`, and returns what it made of it; none without a row.
+    /// `read` may be called again with a fresh value; the last call counts.
+    ///
+    /// # Errors
+    /// Whatever the engine reports.
+    fn get_with<R>(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        read: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>>;
+
+    /// Replaces `out` by the value under `key`; false (and `out` as it was or empty) without a row.
+    ///
+    /// # Errors
+    /// Whatever the engine reports.
+    fn get(&mut self, table: Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let found = self.get_with(table, key, |value| {
+            out.clear();
+            out.extend_from_slice(value);
+        })?;
+        Ok(found.is_some())
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyExists`], [`EngineError::Conflict`], or whatever the engine reports.
+    fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Adds a row or replaces its value.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`], or whatever the engine reports.
+    fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Lets `change` modify a value in place, keeping its length; false without a row. `change`
+    /// sees the whole value and modifies it inside `ranges` only (ascending, disjoint). It may be
+    /// called again on a fresh value; the last call counts.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`], or whatever the engine reports.
+    fn update(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        ranges: &[Range<usize>],
+        change: impl FnMut(&mut [u8]),
+    ) -> Result<bool>;
+
+    /// Removes a row; false without one.
+    ///
+    /// # Errors
+    /// [`EngineError::Conflict`], or whatever the engine reports.
+    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool>;
+
+    /// Hands rows in key order, beginning at `from`, to `each`, until it returns false or the
+    /// table ends.
+    ///
+    /// # Errors
+    /// Whatever the engine reports.
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        each: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()>;
+
+    /// Adds many rows, by the engine's fastest way. `next` replaces both buffers by the next row
+    /// and returns false at the end. Keys ascend strictly and lie above every key of the table.
+    /// Returns the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::insert`].
+    fn bulk_load(
+        &mut self,
+        table: Table,
+        mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
+    ) -> Result<u64> {
+        let (mut key, mut value, mut rows) = (Vec::new(), Vec::new(), 0);
+        while next(&mut key, &mut value) {
+            self.insert(table, &key, &value)?;
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
