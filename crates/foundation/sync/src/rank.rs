@@ -38,6 +38,7 @@ pub enum Rank {
 }
 
 #[cfg(debug_assertions)]
+#[cfg(debug_assertions)]
 impl Rank {
     /// True where a thread holds at most one latch of this rank.
     const fn is_single(self) -> bool {

@@ -20,14 +20,33 @@
 #![forbid(unsafe_code)]
 
 mod aligned;
+#[cfg(test)]
+mod contract;
 mod directory;
 mod exact;
 mod lock;
 mod memory;
 mod poison;
+mod real;
+mod simulated;
 
 pub use aligned::{ALIGNMENT, AlignedBuf, is_aligned};
 pub use directory::{Directory, File, OpenOptions, check_name, parent_of};
 pub use lock::LockGuard;
 pub use memory::MemoryDirectory;
 pub use poison::Poison;
+pub use real::RealDirectory;
+pub use simulated::{
+    Call, Counts, Fault, FaultError, Keep, PowerCut, SimulatedDirectory, Torn, TraceEntry,
+};
+
+/// The seed of a random test: `VELLUM_SEED`, or a fresh one; printed with how to use it again.
+#[cfg(test)]
+pub(crate) fn test_seed() -> u64 {
+    let given = std::env::var("VELLUM_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(vellum_base::random::Random::fresh_seed);
+    println!("to replay: VELLUM_SEED={seed} cargo test -p vellum-io <name of the test>");
+    seed
+}

@@ -1,0 +1,54 @@
+//! The lock file: an advisory lock of the open file description, so it excludes a second opener
+//! in the same process too, and the kernel gives it back however the process ends. The file holds the holder's
+//! process id, for the message only.
+
+use crate::LockGuard;
+use crate::lock::LOCK_NAME;
+use rustix::fs::{FlockOperation, flock};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use vellum_base::{Result, StorageError};
+
+pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
+    let name = Arc::from(LOCK_NAME);
+    let locking = |source| StorageError::io("lock", &name, source);
+    let mut file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(root.join(LOCK_NAME))
+        .map_err(locking)?;
+    match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            return Err(StorageError::Locked {
+                pid: read_pid(&mut file),
+            });
+        }
+        Err(error) => return Err(locking(error.into())),
+    }
+    // The file is never removed: a second opener could lock the removed one while a third makes
+    // and locks a new one.
+    let write = |file: &mut fs::File| -> io::Result<()> {
+        file.set_len(0)?;
+        file.write_all(format!("{}\n", std::process::id()).as_bytes())
+    };
+    match write(&mut file) {
+        // On a full disk the lock holds all the same; only the message lacks the number.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+        result => result.map_err(locking)?,
+    }
+    Ok(LockGuard::of_file(file))
+}
+
+/// Zero where the holder has not written it yet, or something else did.
+fn read_pid(file: &mut fs::File) -> u32 {
+    let mut text = String::new();
+    match file.take(32).read_to_string(&mut text) {
+        Ok(_) => text.trim().parse().unwrap_or(0),
+        Err(_) => 0,
+    }
+}
