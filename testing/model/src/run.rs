@@ -1,0 +1,298 @@
+//! Applies a history to a subject and to the model, and compares every answer.
+//!
+//! Not checked: how fast an answer comes, which of the prefixes that a power cut may leave it
+//! leaves (beyond that it is one), how many rows a leaf's batch holds.
+
+use crate::generate::{Generator, Profile};
+use crate::model::Model;
+use crate::shrink;
+use crate::step::{Answer, Operation, Refusal, Step};
+use crate::subject::Subject;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use vellum_base::random::Random;
+
+/// Makes a subject on an empty store.
+pub type Make<'a> = &'a dyn Fn() -> Box<dyn Subject>;
+
+/// What histories reached, to see that they test something.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// How many steps were compared.
+    pub steps: usize,
+    /// How many answers there were of each kind.
+    pub answers: BTreeMap<&'static str, usize>,
+}
+
+/// A difference between a subject and the model.
+#[derive(Clone)]
+pub struct Difference {
+    /// Index of the step in the history; its length for the comparison at the end.
+    pub index: usize,
+    /// What the model says.
+    pub expected: Answer,
+    /// What the subject said.
+    pub found: Answer,
+}
+
+/// A history on which a subject and the model differ.
+pub struct Failure {
+    /// The seed of the history.
+    pub seed: u64,
+    /// How many steps the history had up to the difference, before it was made small.
+    pub steps: usize,
+    /// The small history.
+    pub history: Vec<Step>,
+    /// The difference at its end.
+    pub difference: Difference,
+    /// The command that replays it.
+    pub replay: String,
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            index,
+            expected,
+            found,
+        } = &self.difference;
+        writeln!(
+            f,
+            "seed {}: a difference after {} steps, shrunk to",
+            self.seed, self.steps
+        )?;
+        for (number, step) in self.history.iter().enumerate() {
+            let mark = if number == *index { ">" } else { " " };
+            writeln!(f, "{mark} {number:4} {step:?}")?;
+        }
+        if *index >= self.history.len() {
+            writeln!(f, "> {index:4} (comparison of everything at the end)")?;
+        }
+        writeln!(f, "expected {expected:?}")?;
+        writeln!(f, "found    {found:?}")?;
+        write!(f, "replay   {}", self.replay)
+    }
+}
+
+impl Outcome {
+    fn count(&mut self, answer: &Answer) {
+        self.steps += 1;
+        let kind = match answer {
+            Answer::Done => "done",
+            Answer::Skipped => "skipped",
+            Answer::Refused(Refusal::Conflict) => "conflict",
+            Answer::Refused(Refusal::KeyExists) => "key exists",
+            Answer::Refused(Refusal::KeyTooLong) => "key too long",
+            Answer::Refused(Refusal::RangeOutsideValue) => "range outside value",
+            Answer::Refused(Refusal::ReadOnly) => "read only",
+            Answer::Refused(Refusal::NoSuchTable) => "no such table",
+            Answer::Refused(Refusal::TableExists) => "table exists",
+            Answer::Refused(Refusal::InvalidArgument) => "invalid argument",
+            Answer::Refused(Refusal::TransactionOver) => "transaction over",
+            Answer::Refused(Refusal::Other(_)) => "other",
+            Answer::Found(true) | Answer::Row(Some(_)) => "found",
+            Answer::Found(false) | Answer::Row(None) => "not found",
+            Answer::ManyRows(_) | Answer::Count(_) | Answer::Names(_) => "many",
+            Answer::Rows(rows) if rows.is_empty() => "no rows",
+            Answer::Rows(_) => "rows",
+            Answer::Contents(_) => "contents",
+        };
+        *self.answers.entry(kind).or_default() += 1;
+    }
+
+    /// Adds the figures of another.
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        for (kind, count) in &other.answers {
+            *self.answers.entry(kind).or_default() += count;
+        }
+    }
+}
+
+/// Applies one step to both.
+///
+/// # Errors
+/// Both answers, where they differ.
+pub fn compare(
+    model: &mut Model,
+    subject: &mut dyn Subject,
+    step: &Step,
+) -> Result<Answer, (Answer, Answer)> {
+    let found = catch_unwind(AssertUnwindSafe(|| subject.apply(step))).unwrap_or_else(panicked);
+    let expected = match step {
+        Step::Begin { tx, how } => model.begin(*tx, *how),
+        Step::Do {
+            tx,
+            operation: Operation::Batch { cursor },
+        } => {
+            // The subject decides how many; none only at the end.
+            let count = if let Answer::Rows(rows) = &found {
+                rows.len().max(1)
+            } else {
+                1
+            };
+            model.apply(
+                *tx,
+                &Operation::Next {
+                    cursor: *cursor,
+                    count,
+                },
+            )
+        }
+        Step::Do { tx, operation } => model.apply(*tx, operation),
+        Step::Background { .. } | Step::Checkpoint | Step::Truncate | Step::Verify => Answer::Done,
+        Step::Reopen => {
+            model.reopen();
+            Answer::Done
+        }
+        Step::PowerCut { .. } => {
+            let mut candidates = (model.acknowledged()..=model.commits()).rev();
+            let kept = candidates
+                .find(|commits| matches!(&found, Answer::Contents(c) if *c == model.contents_at(*commits)));
+            let Some(kept) = kept else {
+                return Err((
+                    Answer::Contents(model.contents_at(model.acknowledged())),
+                    found,
+                ));
+            };
+            model.restart_at(kept);
+            return Ok(found);
+        }
+    };
+    if expected == found {
+        Ok(found)
+    } else {
+        Err((expected, found))
+    }
+}
+
+fn panicked(payload: Box<dyn std::any::Any + Send>) -> Answer {
+    let text = payload
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| {
+            payload
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+        })
+        .unwrap_or_default();
+    Answer::Refused(Refusal::Other(format!("panicked: {text}")))
+}
+
+/// Compares everything that is visible, before and after a restart in good order.
+///
+/// # Errors
+/// Both answers, where they differ.
+pub fn compare_at_end(
+    model: &mut Model,
+    subject: &mut dyn Subject,
+) -> Result<(), (Answer, Answer)> {
+    compare(model, subject, &Step::Verify)?;
+    for restart in [false, true] {
+        if restart {
+            compare(model, subject, &Step::Reopen)?;
+            compare(model, subject, &Step::Verify)?;
+        }
+        let expected = Answer::Contents(model.contents_at(model.commits()));
+        let found = catch_unwind(AssertUnwindSafe(|| subject.contents())).unwrap_or_else(panicked);
+        if expected != found {
+            return Err((expected, found));
+        }
+    }
+    Ok(())
+}
+
+/// Applies a given history to a fresh subject.
+///
+/// # Errors
+/// The first difference.
+pub fn replay(history: &[Step], key_limit: usize, make: Make<'_>) -> Result<(), Difference> {
+    let mut model = Model::new(key_limit, None);
+    let mut subject = make();
+    let at = |index| {
+        move |(expected, found)| Difference {
+            index,
+            expected,
+            found,
+        }
+    };
+    for (index, step) in history.iter().enumerate() {
+        compare(&mut model, &mut *subject, step).map_err(at(index))?;
+    }
+    compare_at_end(&mut model, &mut *subject).map_err(at(history.len()))
+}
+
+/// Makes up a history of so many steps from a seed while applying it; a failing one is made small.
+///
+/// # Errors
+/// The failing history. `test` names the test for the command that replays it.
+pub fn run_history(
+    seed: u64,
+    steps: usize,
+    profile: &Profile,
+    test: &str,
+    make: Make<'_>,
+) -> Result<Outcome, Box<Failure>> {
+    let mut generator = Generator::new(seed, profile.clone());
+    let mut model = Model::new(profile.key_limit, None);
+    let mut subject = make();
+    let mut history = Vec::with_capacity(steps);
+    let mut outcome = Outcome::default();
+    let mut difference = None;
+    while history.len() < steps && difference.is_none() {
+        let step = generator.next(&model);
+        let result = compare(&mut model, &mut *subject, &step);
+        history.push(step);
+        match result {
+            Ok(answer) => outcome.count(&answer),
+            Err((expected, found)) => {
+                difference = Some(Difference {
+                    index: history.len() - 1,
+                    expected,
+                    found,
+                });
+            }
+        }
+    }
+    if difference.is_none() {
+        let end = compare_at_end(&mut model, &mut *subject);
+        difference = end.err().map(|(expected, found)| Difference {
+            index: history.len(),
+            expected,
+            found,
+        });
+    }
+    drop(subject);
+    let Some(difference) = difference else {
+        return Ok(outcome);
+    };
+    let steps = history.len();
+    let fails = |history: &[Step]| replay(history, profile.key_limit, make).err();
+    let (history, difference) = shrink::shrink(history, difference, &fails);
+    let replay = format!("VELLUM_SEED={seed} VELLUM_ROUNDS=1 cargo test -p vellum-model {test}");
+    Err(Box::new(Failure {
+        seed,
+        steps,
+        history,
+        difference,
+        replay,
+    }))
+}
+
+/// How many rounds a random test runs: `VELLUM_ROUNDS`, else the default.
+pub fn rounds(default: u64) -> u64 {
+    std::env::var("VELLUM_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+/// The seed of the first round: `VELLUM_SEED`, else a fresh one; round `n` runs with seed + n.
+pub fn first_seed() -> u64 {
+    let given = std::env::var("VELLUM_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    // Short enough to be typed.
+    given.unwrap_or_else(|| Random::fresh_seed() >> 32)
+}
