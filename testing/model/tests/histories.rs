@@ -70,7 +70,7 @@ fn prop_every_wrong_subject_is_caught() {
     let first = first_seed();
     eprintln!("VELLUM_SEED={first}");
     for defect in Defect::ALL {
-        let caught = (0..150).find_map(|round| {
+        let caught = (0..3000).find_map(|round| {
             let seed = first.wrapping_add(round);
             run_history(seed, 300, &profile(), "prop_every", &subject(Some(defect))).err()
         });
@@ -79,6 +79,7 @@ fn prop_every_wrong_subject_is_caught() {
             failure.history.len() <= 40,
             "{defect:?} is not made small: {failure:?}"
         );
+        eprintln!("{defect:?}: round {}, {failure:?}", failure.seed.wrapping_sub(first));
         let last = failure.difference.index;
         assert!(last <= failure.history.len());
         let begins = failure
