@@ -1,1 +1,675 @@
+use super::*;
+use crate::AlignedBuf;
+use std::collections::BTreeSet;
+use vellum_base::StorageError;
+use vellum_base::random::Random;
 
+/// A directory with one file, durable under its name.
+fn with_file(name: &str, content: &[u8]) -> (SimulatedDirectory, Arc<dyn File>) {
+    let directory = SimulatedDirectory::new();
+    let file = directory.open(name, OpenOptions::create()).unwrap();
+    file.write_at(content, 0).unwrap();
+    file.sync_data().unwrap();
+    directory.sync_dir("").unwrap();
+    assert_eq!(directory.unsynced_changes(), 0);
+    (directory, file)
+}
+
+fn is_io(error: &StorageError, kind: ErrorKind) -> bool {
+    matches!(error, StorageError::Io { source, .. } if source.kind() == kind)
+}
+
+#[test]
+fn simulated_directory_keeps_the_contract_of_directories() {
+    crate::contract::check(&SimulatedDirectory::new());
+}
+
+#[test]
+fn synced_bytes_and_names_survive_every_cut() {
+    let (directory, file) = with_file("data", b"durable");
+    file.write_at(&[9; 5000], 100).unwrap();
+    directory.open("other", OpenOptions::create()).unwrap();
+    for cut in PowerCut::KINDS {
+        for seed in 0..50 {
+            let after = directory.power_cut(seed, cut);
+            assert_eq!(
+                &after.read_all("data").unwrap()[..7],
+                b"durable",
+                "{cut:?} {seed}"
+            );
+            assert_eq!(after.unsynced_changes(), 0);
+        }
+    }
+}
+
+#[test]
+fn clean_cut_loses_what_was_not_synced_and_lucky_cut_loses_nothing() {
+    let (directory, file) = with_file("data", b"old");
+    file.write_at(b"new and longer", 0).unwrap();
+    directory.open("other", OpenOptions::create()).unwrap();
+    let clean = directory.power_cut(1, PowerCut::CLEAN);
+    assert_eq!(clean.read_all("data").unwrap(), b"old");
+    assert!(!clean.exists("other").unwrap());
+    let lucky = directory.power_cut(1, PowerCut::LUCKY);
+    assert_eq!(lucky.read_all("data").unwrap(), b"new and longer");
+    assert!(lucky.exists("other").unwrap());
+    // The machine before the cut goes on undisturbed, and the one after is its own.
+    lucky
+        .open("data", OpenOptions::existing())
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    assert_eq!(directory.read_all("data").unwrap(), b"new and longer");
+}
+
+#[test]
+fn bytes_synced_under_a_name_that_was_not_are_lost_with_it() {
+    let directory = SimulatedDirectory::new();
+    let file = directory.open("data", OpenOptions::create()).unwrap();
+    file.write_at(b"bytes", 0).unwrap();
+    file.sync_data().unwrap();
+    assert!(
+        !directory
+            .power_cut(0, PowerCut::CLEAN)
+            .exists("data")
+            .unwrap()
+    );
+    directory.sync_dir("").unwrap();
+    assert_eq!(
+        directory
+            .power_cut(0, PowerCut::CLEAN)
+            .read_all("data")
+            .unwrap(),
+        b"bytes"
+    );
+}
+
+#[test]
+fn subdirectory_that_was_not_synced_takes_its_files_with_it() {
+    let directory = SimulatedDirectory::new();
+    directory.create_dir("log").unwrap();
+    directory.open("log/1", OpenOptions::create()).unwrap();
+    directory.sync_dir("log").unwrap();
+    let after = directory.power_cut(0, PowerCut::CLEAN);
+    assert!(!after.exists("log").unwrap() && !after.exists("log/1").unwrap());
+    directory.sync_dir("").unwrap();
+    assert!(
+        directory
+            .power_cut(0, PowerCut::CLEAN)
+            .exists("log/1")
+            .unwrap()
+    );
+}
+
+/// Cuts one unsynced write of four sectors over ones with many seeds; returns the survivors as
+/// patterns of sectors, and checks that no sector is torn in itself.
+fn patterns(cut: PowerCut, unit: usize) -> BTreeSet<Vec<bool>> {
+    let (directory, file) = with_file("data", &vec![1; unit * 4]);
+    file.write_at(&vec![2; unit * 4], 0).unwrap();
+    let cuts = (0..400).map(|seed| directory.power_cut(seed, cut));
+    cuts.map(|after| {
+        let bytes = after.read_all("data").unwrap();
+        let sectors = bytes.chunks(unit);
+        sectors
+            .map(|sector| {
+                assert!(
+                    sector.iter().all(|&byte| byte == sector[0]),
+                    "a sector is never torn"
+                );
+                sector[0] == 2
+            })
+            .collect()
+    })
+    .collect()
+}
+
+#[test]
+fn out_of_order_every_subset_of_sectors_is_found() {
+    let cut = PowerCut {
+        keep: Keep::Random,
+        torn: Torn::Sector512,
+        reorder: true,
+    };
+    assert_eq!(patterns(cut, 512).len(), 16);
+    let cut = PowerCut {
+        torn: Torn::Block4096,
+        ..cut
+    };
+    assert_eq!(patterns(cut, 4096).len(), 16);
+    assert_eq!(
+        patterns(
+            PowerCut {
+                torn: Torn::None,
+                ..cut
+            },
+            512
+        )
+        .len(),
+        2
+    );
+}
+
+#[test]
+fn in_order_only_prefixes_are_found() {
+    let cut = PowerCut {
+        keep: Keep::Random,
+        torn: Torn::Sector512,
+        reorder: false,
+    };
+    let prefixes: BTreeSet<Vec<bool>> = (0..=4)
+        .map(|kept| (0..4).map(|sector| sector < kept).collect())
+        .collect();
+    assert_eq!(patterns(cut, 512), prefixes);
+}
+
+#[test]
+fn in_order_a_later_file_or_name_never_survives_an_earlier_one() {
+    let (directory, one) = with_file("one", b"0");
+    let two = directory.open("two", OpenOptions::create()).unwrap();
+    directory.sync_dir("").unwrap();
+    one.write_at(b"1", 0).unwrap();
+    two.write_at(b"2", 0).unwrap();
+    directory.rename("two", "three").unwrap();
+    let cut = PowerCut {
+        keep: Keep::Random,
+        torn: Torn::None,
+        reorder: false,
+    };
+    let mut seen = BTreeSet::new();
+    for seed in 0..100 {
+        let after = directory.power_cut(seed, cut);
+        let first = after.read_all("one").unwrap() == b"1";
+        let renamed = after.exists("three").unwrap();
+        let second = !after
+            .read_all(if renamed { "three" } else { "two" })
+            .unwrap()
+            .is_empty();
+        assert!(renamed <= second && second <= first, "seed {seed}");
+        seen.insert((first, second, renamed));
+    }
+    assert_eq!(seen.len(), 4);
+}
+
+#[test]
+fn out_of_order_a_later_change_can_survive_an_earlier_one() {
+    let (directory, file) = with_file("data", &[0; 1024]);
+    file.write_at(&[1; 512], 0).unwrap();
+    file.write_at(&[2; 512], 512).unwrap();
+    let reordered = (0..100).any(|seed| {
+        let bytes = directory
+            .power_cut(seed, PowerCut::HARSH)
+            .read_all("data")
+            .unwrap();
+        bytes[0] == 0 && bytes[1023] == 2
+    });
+    assert!(reordered);
+}
+
+#[test]
+fn length_may_be_lost_kept_or_come_without_its_bytes() {
+    let (directory, file) = with_file("data", &[1; 512]);
+    file.write_at(&[2; 512], 512).unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in 0..200 {
+        let bytes = directory
+            .power_cut(seed, PowerCut::HARSH)
+            .read_all("data")
+            .unwrap();
+        seen.insert((bytes.len(), bytes[bytes.len() - 1]));
+    }
+    assert_eq!(seen, BTreeSet::from([(512, 1), (1024, 0), (1024, 2)]));
+}
+
+#[test]
+fn rename_is_whole_in_every_cut() {
+    let (directory, _file) = with_file("control", b"old");
+    let next = directory
+        .open("control.tmp", OpenOptions::create())
+        .unwrap();
+    next.write_at(b"new", 0).unwrap();
+    next.sync_data().unwrap();
+    directory.rename("control.tmp", "control").unwrap();
+    let mut seen = BTreeSet::new();
+    for seed in 0..100 {
+        for cut in PowerCut::KINDS {
+            seen.insert(directory.power_cut(seed, cut).read_all("control").unwrap());
+        }
+    }
+    assert_eq!(seen, BTreeSet::from([b"old".to_vec(), b"new".to_vec()]));
+}
+
+#[test]
+fn rename_between_directories_loses_the_file_in_no_cut() {
+    let (directory, _file) = with_file("a", b"x");
+    directory.create_dir("log").unwrap();
+    directory.sync_dir("").unwrap();
+    directory.rename("a", "log/b").unwrap();
+    for synced in ["", "log"] {
+        for seed in 0..50 {
+            for cut in PowerCut::KINDS {
+                let after = directory.power_cut(seed, cut);
+                let names = (after.exists("a").unwrap(), after.exists("log/b").unwrap());
+                assert!(names.0 != names.1, "{names:?}");
+            }
+        }
+        directory.sync_dir(synced).unwrap();
+    }
+    let after = directory.power_cut(0, PowerCut::CLEAN);
+    assert!(!after.exists("a").unwrap() && after.exists("log/b").unwrap());
+}
+
+#[test]
+fn crash_atomic_replacement_shows_old_or_new_at_every_call_and_new_once_acknowledged() {
+    let base = with_file("control", b"old content").0;
+    let before = base.mutating_calls();
+    base.process_kill().write_atomic("control", b"new").unwrap();
+    let counting = base.process_kill();
+    counting.write_atomic("control", b"new").unwrap();
+    let calls = counting.mutating_calls();
+    assert_eq!(calls, 6, "create, length, write, sync, rename, directory");
+    assert!(before > 0);
+    for n in 0..=calls {
+        let directory = base.process_kill();
+        directory.cut_after(n);
+        let result = directory.write_atomic("control", b"new");
+        assert_eq!(result.is_ok(), n == calls);
+        assert_eq!(directory.is_cut(), n < calls);
+        for seed in 0..40 {
+            for cut in PowerCut::KINDS {
+                let found = directory.power_cut(seed, cut).read_all("control").unwrap();
+                let fits = found == b"new" || (n < calls && found == b"old content");
+                assert!(fits, "call {n}, seed {seed}, {cut:?}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn same_seed_finds_the_same_disk() {
+    let seed = crate::test_seed();
+    let mut random = Random::new(seed);
+    let directory = SimulatedDirectory::new();
+    let files: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map(|name| directory.open(name, OpenOptions::create()).unwrap())
+        .collect();
+    for _ in 0..50 {
+        let file = &files[usize::try_from(random.below(3)).unwrap()];
+        file.write_at(&[random.next_u64() as u8; 700], random.below(10_000))
+            .unwrap();
+    }
+    let content = |directory: &SimulatedDirectory| {
+        let names = directory.list("").unwrap();
+        names
+            .iter()
+            .map(|name| directory.read_all(name).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let all: BTreeSet<_> = (0..20)
+        .map(|cut_seed| {
+            let once = content(&directory.power_cut(cut_seed, PowerCut::HARSH));
+            assert!(once == content(&directory.power_cut(cut_seed, PowerCut::HARSH)));
+            once
+        })
+        .collect();
+    assert!(all.len() > 5, "different seeds find different disks");
+}
+
+#[test]
+fn killed_process_leaves_everything_written_and_a_later_cut_can_still_lose_it() {
+    let (directory, file) = with_file("data", b"old");
+    file.write_at(b"new", 0).unwrap();
+    let _guard = directory.try_lock().unwrap();
+    let next = directory.process_kill();
+    assert_eq!(next.read_all("data").unwrap(), b"new");
+    assert!(next.try_lock().is_ok());
+    assert_eq!(
+        next.power_cut(0, PowerCut::CLEAN).read_all("data").unwrap(),
+        b"old"
+    );
+    next.open("data", OpenOptions::existing())
+        .unwrap()
+        .sync_data()
+        .unwrap();
+    assert_eq!(
+        next.power_cut(0, PowerCut::CLEAN).read_all("data").unwrap(),
+        b"new"
+    );
+}
+
+#[test]
+fn failed_sync_poisons_makes_nothing_durable_and_refuses_every_change() {
+    let (directory, file) = with_file("data", b"old");
+    let other = directory.open("other", OpenOptions::create()).unwrap();
+    file.write_at(b"new", 0).unwrap();
+    directory.fail(Fault::nth(Call::Sync, 0));
+    let error = file.sync_data().unwrap_err();
+    assert!(matches!(
+        error,
+        StorageError::Io {
+            action: "fsync",
+            ..
+        }
+    ));
+    assert!(directory.poisoned());
+    let calls = directory.mutating_calls();
+    let refused: [Result<()>; 10] = [
+        file.sync_data(),
+        other.sync_data(),
+        other.write_at(b"x", 0),
+        other.set_len(0),
+        other.allocate(0, 1),
+        directory.sync_dir(""),
+        directory.rename("data", "b"),
+        directory.remove("data"),
+        directory.create_dir("dir"),
+        directory.open("new", OpenOptions::create()).map(drop),
+    ];
+    for (index, result) in refused.into_iter().enumerate() {
+        assert!(
+            matches!(result, Err(StorageError::Poisoned)),
+            "change {index}"
+        );
+    }
+    assert_eq!(
+        directory.mutating_calls(),
+        calls,
+        "nothing reached the disk"
+    );
+    assert_eq!(
+        directory.counts().of(Call::Sync),
+        2,
+        "the failed sync was not repeated"
+    );
+    assert_eq!(directory.read_all("data").unwrap(), b"new", "readers go on");
+    assert_eq!(
+        directory
+            .power_cut(0, PowerCut::CLEAN)
+            .read_all("data")
+            .unwrap(),
+        b"old"
+    );
+    assert!(!directory.process_kill().poisoned());
+}
+
+#[test]
+fn failed_sync_of_a_directory_poisons_too() {
+    let (directory, file) = with_file("data", b"old");
+    directory.fail(Fault::nth(Call::SyncDir, 0).with(FaultError::Enospc));
+    assert!(matches!(
+        directory.sync_dir(""),
+        Err(StorageError::Io {
+            action: "fsync",
+            ..
+        })
+    ));
+    assert!(matches!(
+        file.write_at(b"x", 0),
+        Err(StorageError::Poisoned)
+    ));
+}
+
+#[test]
+fn planned_call_fails_once_or_for_good_on_the_files_that_were_named() {
+    let (directory, file) = with_file("data", &[1; 100]);
+    let log = directory.open("log", OpenOptions::create()).unwrap();
+    directory.fail(Fault::nth(Call::Write, 1).on("log"));
+    file.write_at(b"a", 0).unwrap();
+    log.write_at(b"a", 0).unwrap();
+    file.write_at(b"a", 0).unwrap();
+    let error = log.write_at(b"b", 0).unwrap_err();
+    assert!(
+        matches!(&error, StorageError::Io { action: "write", source, .. }
+        if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()))
+    );
+    log.write_at(b"c", 0).unwrap();
+    assert_eq!(directory.read_all("log").unwrap(), b"c");
+    directory.fail(Fault::nth(Call::Read, 0).forever());
+    let mut byte = [0];
+    assert!(file.read_at(&mut byte, 0).is_err() && file.read_at(&mut byte, 0).is_err());
+    directory.clear_faults();
+    file.read_at(&mut byte, 0).unwrap();
+    for call in [
+        Call::Open,
+        Call::SetLen,
+        Call::Allocate,
+        Call::Rename,
+        Call::Remove,
+    ] {
+        directory.fail(Fault::nth(call, 0));
+        let result = match call {
+            Call::Open => directory.open("data", OpenOptions::existing()).map(drop),
+            Call::SetLen => file.set_len(1),
+            Call::Allocate => file.allocate(0, 1 << 20),
+            Call::Rename => directory.rename("data", "b"),
+            _ => directory.remove("data"),
+        };
+        assert!(matches!(result, Err(StorageError::Io { .. })), "{call:?}");
+        assert_eq!(file.len().unwrap(), 100);
+        assert!(directory.exists("data").unwrap());
+    }
+}
+
+#[test]
+fn short_transfer_moves_half_and_fails() {
+    let (directory, file) = with_file("data", &[1; 8]);
+    directory.fail(Fault::nth(Call::Write, 0).with(FaultError::Short));
+    directory.fail(Fault::nth(Call::Read, 0).with(FaultError::Short));
+    assert!(is_io(
+        &file.write_at(&[2; 8], 0).unwrap_err(),
+        ErrorKind::WriteZero
+    ));
+    let mut bytes = [0; 8];
+    assert!(is_io(
+        &file.read_at(&mut bytes, 0).unwrap_err(),
+        ErrorKind::UnexpectedEof
+    ));
+    file.read_at(&mut bytes, 0).unwrap();
+    assert_eq!(bytes, [2, 2, 2, 2, 1, 1, 1, 1]);
+}
+
+#[test]
+fn full_disk_refuses_new_blocks_only_and_goes_on_when_space_is_given() {
+    let (directory, file) = with_file("data", &[1; 8192]);
+    directory.set_space_limit(Some(3 * 4096));
+    assert_eq!(directory.used_space(), 8192);
+    file.write_at(&[2; 8192], 0).unwrap();
+    let full = file.write_at(&[3; 8192], 8192);
+    assert!(matches!(full, Err(StorageError::OutOfSpace { .. })));
+    assert_eq!(file.len().unwrap(), 12288, "what fitted was written");
+    assert!(matches!(
+        file.allocate(0, 16384),
+        Err(StorageError::OutOfSpace { .. })
+    ));
+    file.set_len(1 << 30).unwrap();
+    assert_eq!(directory.used_space(), 12288, "a hole takes no space");
+    directory.set_space_limit(Some(4 * 4096));
+    file.write_at(&[3; 10], 1 << 29).unwrap();
+    assert!(file.write_at(&[3; 10], 1 << 28).is_err());
+    file.set_len(4096).unwrap();
+    file.write_at(&[3; 10], 1 << 28).unwrap();
+    assert!(!directory.poisoned());
+    let planned = Fault::nth(Call::Write, 0).with(FaultError::Enospc);
+    directory.fail(planned);
+    assert!(matches!(
+        file.write_at(b"x", 0),
+        Err(StorageError::OutOfSpace { .. })
+    ));
+}
+
+#[test]
+fn allocated_space_is_there_when_the_disk_is_full() {
+    let (directory, file) = with_file("data", b"");
+    file.allocate(0, 16384).unwrap();
+    directory.set_space_limit(Some(16384));
+    file.write_at(&[1; 16384], 0).unwrap();
+    assert!(file.write_at(&[1], 16384).is_err());
+}
+
+#[test]
+fn removed_file_gives_its_space_back_when_its_last_handle_goes() {
+    let (directory, file) = with_file("data", &[1; 8192]);
+    directory.remove("data").unwrap();
+    assert_eq!(directory.used_space(), 8192);
+    drop(file);
+    assert_eq!(directory.used_space(), 0);
+    // Until the removal is durable, a cut brings the file back.
+    let after = directory.power_cut(0, PowerCut::CLEAN);
+    assert_eq!(after.read_all("data").unwrap(), [1; 8192]);
+    directory.sync_dir("").unwrap();
+    assert!(
+        !directory
+            .power_cut(0, PowerCut::CLEAN)
+            .exists("data")
+            .unwrap()
+    );
+}
+
+#[test]
+fn cut_stops_every_call_and_the_call_in_flight_may_have_taken_effect() {
+    let (directory, file) = with_file("data", b"0");
+    directory.cut_after(1);
+    file.write_at(b"1", 0).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, 0).unwrap();
+    assert!(file.write_at(b"2", 0).is_err() && directory.is_cut());
+    assert!(file.read_at(&mut byte, 0).is_err() && file.len().is_err());
+    assert!(file.write_at(b"3", 0).is_err() && file.sync_data().is_err());
+    assert!(directory.open("data", OpenOptions::existing()).is_err());
+    assert!(directory.list("").is_err() && directory.exists("data").is_err());
+    assert!(directory.try_lock().is_err());
+    let found: BTreeSet<Vec<u8>> = (0..100)
+        .map(|seed| {
+            directory
+                .power_cut(seed, PowerCut::HARSH)
+                .read_all("data")
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(
+        found,
+        BTreeSet::from([b"0".to_vec(), b"1".to_vec(), b"2".to_vec()])
+    );
+}
+
+#[test]
+fn flipped_bit_is_read_and_survives_a_cut() {
+    let (directory, file) = with_file("data", &[0; 10]);
+    directory.flip_bit("data", 7, 3).unwrap();
+    let mut byte = [0];
+    file.read_at(&mut byte, 7).unwrap();
+    assert_eq!(byte, [8]);
+    assert_eq!(
+        directory
+            .power_cut(0, PowerCut::CLEAN)
+            .read_all("data")
+            .unwrap()[7],
+        8
+    );
+    assert!(directory.flip_bit("data", 10, 0).is_err());
+    assert!(directory.flip_bit("none", 0, 0).is_err());
+}
+
+#[test]
+fn calls_are_counted_and_traced_with_the_number_that_cuts_there() {
+    let (directory, file) = with_file("data", &[0; 10]);
+    let at = directory.mutating_calls();
+    directory.fail(Fault::nth(Call::Write, 0));
+    assert!(file.write_at(b"xyz", 5).is_err());
+    file.read_at(&mut [0; 4], 2).unwrap();
+    let counts = directory.counts();
+    assert_eq!((counts.of(Call::Write), counts.bytes_written), (2, 13));
+    assert_eq!((counts.of(Call::Read), counts.bytes_read), (1, 4));
+    let trace = directory.trace();
+    let write = &trace[trace.len() - 2];
+    assert_eq!(
+        (write.mutating_calls, write.call, &*write.file),
+        (at, Call::Write, "data")
+    );
+    assert!(
+        write.to_string().contains("Write data at 5 +3 fails: Eio"),
+        "{write}"
+    );
+}
+
+#[test]
+fn unaligned_direct_call_panics_as_on_a_disk_that_would_refuse_it() {
+    let directory = SimulatedDirectory::new();
+    let file = directory
+        .open("data", OpenOptions::create().direct())
+        .unwrap();
+    let block = AlignedBuf::zeroed(4096).unwrap();
+    file.write_at(&block, 4096).unwrap();
+    let unaligned = std::panic::AssertUnwindSafe(|| file.write_at(&block, 512));
+    assert!(std::panic::catch_unwind(unaligned).is_err());
+}
+
+#[test]
+fn write_beyond_every_file_system_is_an_error() {
+    let (_directory, file) = with_file("data", b"x");
+    for offset in [1 << 50, u64::MAX] {
+        assert!(is_io(
+            &file.write_at(b"x", offset).unwrap_err(),
+            ErrorKind::FileTooLarge
+        ));
+        assert!(is_io(
+            &file.set_len(offset).unwrap_err(),
+            ErrorKind::FileTooLarge
+        ));
+        assert!(is_io(
+            &file.allocate(offset, 1).unwrap_err(),
+            ErrorKind::FileTooLarge
+        ));
+        let error = file.read_at(&mut [0], offset).unwrap_err();
+        assert!(is_io(&error, ErrorKind::UnexpectedEof));
+    }
+}
+
+/// Random calls on the simulated disk against a plain model of "what must survive": the last synced
+/// content of each file, byte by byte where nothing was written since.
+#[test]
+fn prop_no_cut_changes_a_byte_that_was_synced_and_not_written_since() {
+    let seed = crate::test_seed();
+    let mut random = Random::new(seed);
+    for round in 0..60 {
+        let directory = SimulatedDirectory::new();
+        let file = directory.open("data", OpenOptions::create()).unwrap();
+        directory.sync_dir("").unwrap();
+        let mut synced = Vec::<u8>::new();
+        let mut touched = vec![false; 1 << 16];
+        let mut floor = 0;
+        for _ in 0..random.between(1, 60) {
+            let offset = random.below(30_000);
+            let start = usize::try_from(offset).unwrap();
+            match random.below(8) {
+                0 => {
+                    file.sync_data().unwrap();
+                    synced = directory.read_all("data").unwrap();
+                    touched.fill(false);
+                    floor = synced.len();
+                }
+                1 => {
+                    file.set_len(offset).unwrap();
+                    floor = floor.min(start);
+                    touched[start..].fill(true);
+                }
+                _ => {
+                    let length = usize::try_from(random.between(1, 6000)).unwrap();
+                    file.write_at(&vec![random.next_u64() as u8; length], offset)
+                        .unwrap();
+                    touched[start..start + length].fill(true);
+                }
+            }
+        }
+        for cut in PowerCut::KINDS {
+            let found = directory
+                .power_cut(random.next_u64(), cut)
+                .read_all("data")
+                .unwrap();
+            assert!(found.len() >= floor, "round {round}, {cut:?}: length lost");
+            let shared = found.len().min(synced.len());
+            let changed = (0..shared).find(|&at| !touched[at] && found[at] != synced[at]);
+            assert_eq!(changed, None, "round {round}, {cut:?}");
+        }
+    }
+}
