@@ -100,6 +100,9 @@ pub struct LogStart {
     pub horizon: Timestamp,
     /// How the incarnation before this one ended; the default for a new database.
     pub previous: Verdict,
+    /// Segments from this number on are still needed (by a recovery that may have to run again);
+    /// others are overwritten. `u64::MAX` for a new database.
+    pub keep_from_segment: u64,
 }
 
 impl LogStart {
@@ -112,6 +115,7 @@ impl LogStart {
             next_segment: 1,
             horizon: Timestamp::ZERO,
             previous: Verdict::default(),
+            keep_from_segment: u64::MAX,
         }
     }
 }
@@ -173,8 +177,6 @@ pub struct LogStatistics {
     pub ring_waits: u64,
     /// Waits for space in the log.
     pub space_waits: u64,
-    /// Segments taken into use.
-    pub segments_started: u64,
 }
 
 impl LogStatistics {

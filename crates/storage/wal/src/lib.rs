@@ -20,8 +20,23 @@
 //! | `LogReader`, `RedoWindows` | recovery |
 #![forbid(unsafe_code)]
 
+mod active;
+mod backward;
 mod config;
+mod core;
+mod frame;
+mod group;
+mod log;
 mod record;
+mod ring;
+mod round;
+mod segment;
+mod slot;
 
+pub use crate::core::Clock;
+pub use backward::{BackwardRecords, Carry, Uncompensated};
 pub use config::*;
+pub use log::Log;
 pub use record::*;
+pub use segment::SegmentFiles;
+pub use slot::{SlotGuard, SlotLog};

@@ -118,7 +118,12 @@ impl<'a> Record<'a> {
             page: PageId(word(16)),
             tree: PageId(word(24)),
         };
-        Some(Self { header, redo, undo, lsn })
+        Some(Self {
+            header,
+            redo,
+            undo,
+            lsn,
+        })
     }
 
     /// Bytes of the whole record in the log.
@@ -133,7 +138,9 @@ impl<'a> Record<'a> {
         if !self.header.has(FLAG_UNDOABLE | FLAG_COMPENSATION) {
             return None;
         }
-        self.undo.first_chunk().map(|b| Timestamp(u64::from_le_bytes(*b)))
+        self.undo
+            .first_chunk()
+            .map(|b| Timestamp(u64::from_le_bytes(*b)))
     }
 
     /// The GSN down to which (inclusive) a compensation record voids its transaction's records.
@@ -141,7 +148,10 @@ impl<'a> Record<'a> {
         if !self.header.has(FLAG_COMPENSATION) {
             return None;
         }
-        self.undo.get(8..)?.first_chunk().map(|b| Gsn(u64::from_le_bytes(*b)))
+        self.undo
+            .get(8..)?
+            .first_chunk()
+            .map(|b| Gsn(u64::from_le_bytes(*b)))
     }
 }
 
@@ -157,7 +167,11 @@ pub struct Records<'a> {
 impl<'a> Records<'a> {
     /// Records from `bytes`, the first of which lies at `lsn`.
     pub fn new(bytes: &'a [u8], lsn: Lsn) -> Self {
-        Self { bytes, lsn, broken: false }
+        Self {
+            bytes,
+            lsn,
+            broken: false,
+        }
     }
 
     /// True once bytes were met that are no record.
@@ -190,8 +204,13 @@ mod tests {
     use vellum_base::random::Random;
 
     fn sample(flags: u8, redo: &[u8], undo: &[u8]) -> Vec<u8> {
-        let header =
-            RecordHeader { kind: 17, flags, page: PageId(3), tree: PageId(2), gsn: Gsn(99) };
+        let header = RecordHeader {
+            kind: 17,
+            flags,
+            page: PageId(3),
+            tree: PageId(2),
+            gsn: Gsn(99),
+        };
         let mut bytes = header.encode(redo.len(), undo.len()).to_vec();
         bytes.extend_from_slice(redo);
         bytes.extend_from_slice(undo);
@@ -214,7 +233,10 @@ mod tests {
     fn truncated_record_is_no_record() {
         let bytes = sample(0, b"abc", b"defg");
         for cut in 0..bytes.len() {
-            assert!(Record::decode(&bytes[..cut], Lsn(0)).is_none(), "cut at {cut}");
+            assert!(
+                Record::decode(&bytes[..cut], Lsn(0)).is_none(),
+                "cut at {cut}"
+            );
         }
     }
 

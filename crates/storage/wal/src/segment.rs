@@ -1,0 +1,458 @@
+//! Segment files and the space in them.
+//!
+//! Files `log/NNNNNNNN` are made once, filled with zeros and synced; from then on a commit overwrites
+//! bytes and changes no metadata. The eight digits name the file, not its content: the content's
+//! number stands in the header block and only grows.
+//!
+//! States of a file: free --[`Segments::switch`]: header written and synced--> current --next
+//! switch--> full --[`Segments::release_before`]--> free.
+//!
+//! Invariants:
+//! - I1 `held` is what was promised and is not on disk yet: granted to slots, appended but not
+//!   flushed, set aside for rollbacks. Grants for a purpose leave that purpose's headroom free, so
+//!   that rounds, rollbacks and checkpoints find room in files that exist already (R9).
+//! - I2 A segment number is used once (see `frame`).
+//!
+//! Concurrency: one mutex, innermost; no I/O under it. `switch` is called by the round leader alone.
+//!
+//! Crash: a header that is torn is no header; no round was written behind it yet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use vellum_base::{Result, StorageError};
+use vellum_io::{AlignedBuf, Directory, File, OpenOptions};
+use vellum_sync::Mutex;
+
+use crate::config::{BLOCK_BYTES, LogConfig, LogPosition, LogStart, Purpose, segment_name};
+use crate::frame::{NoSegment, SegmentHeader};
+
+/// Files of the segments that hold live content, by number.
+#[derive(Debug, Default)]
+pub struct SegmentFiles {
+    files: Mutex<BTreeMap<u64, Arc<dyn File>>>,
+}
+
+impl SegmentFiles {
+    pub(crate) fn insert(&self, number: u64, file: Arc<dyn File>) {
+        self.files.lock().insert(number, file);
+    }
+
+    pub(crate) fn remove(&self, number: u64) {
+        self.files.lock().remove(&number);
+    }
+
+    /// The file of a segment.
+    ///
+    /// # Errors
+    /// `Corruption` if the segment is gone: something names a place that was recycled.
+    pub(crate) fn get(&self, number: u64) -> Result<Arc<dyn File>> {
+        self.files
+            .lock()
+            .get(&number)
+            .cloned()
+            .ok_or_else(|| StorageError::Corruption {
+                file: "log".into(),
+                page: None,
+                what: "log segment is missing",
+                expected: number,
+                found: 0,
+            })
+    }
+}
+
+#[derive(Debug)]
+struct Owned {
+    index: u64,
+    file: Arc<dyn File>,
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Table {
+    /// Ascending by number; the last is the current one.
+    live: VecDeque<Owned>,
+    free: Vec<Owned>,
+    /// Where the next round starts in the current segment.
+    offset: u64,
+    next_number: u64,
+    next_index: u64,
+    held: u64,
+}
+
+/// All segments of a log.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    dir: Arc<dyn Directory>,
+    pub config: LogConfig,
+    start: LogStart,
+    pub files: Arc<SegmentFiles>,
+    table: Mutex<Table>,
+    /// Held while a file is made.
+    growing: Mutex<()>,
+}
+
+/// Where a round may write.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub segment: u64,
+    pub offset: u64,
+    pub file: Arc<dyn File>,
+}
+
+/// What stands in a file of the log directory.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub index: u64,
+    pub file: Arc<dyn File>,
+    pub header: Option<SegmentHeader>,
+}
+
+/// Opens all files of the log directory and reads their headers.
+pub(crate) fn scan(dir: &dyn Directory, options: OpenOptions) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for name in dir.list("log")? {
+        let Some(index) = (name.len() == 8).then(|| name.parse().ok()).flatten() else {
+            continue;
+        };
+        let file = dir.open(&format!("log/{name}"), options)?;
+        let mut header = None;
+        if file.len()? >= BLOCK_BYTES {
+            let mut block = vec![0; BLOCK_BYTES as usize];
+            file.read_at(&mut block, 0)?;
+            header = match SegmentHeader::decode(&block) {
+                Ok(header) => Some(header),
+                Err(NoSegment::Unused) => None,
+                Err(NoSegment::Foreign(version)) => {
+                    return Err(StorageError::ForeignFormat {
+                        file: file.name().clone(),
+                        what: format!("log format version {version}"),
+                    });
+                }
+            };
+        }
+        found.push(Found {
+            index,
+            file,
+            header,
+        });
+    }
+    Ok(found)
+}
+
+impl Segments {
+    /// Takes over the directory: segments from `start.keep_from_segment` on stay, others are free.
+    pub fn open(dir: Arc<dyn Directory>, config: LogConfig, start: LogStart) -> Result<Self> {
+        config.validate()?;
+        dir.create_dir("log")?;
+        dir.sync_dir("")?;
+        let mut table = Table {
+            live: VecDeque::new(),
+            free: Vec::new(),
+            offset: 0,
+            next_number: start.next_segment,
+            next_index: 0,
+            held: 0,
+        };
+        let files = Arc::new(SegmentFiles::default());
+        let mut removed = false;
+        let mut found = scan(&*dir, OpenOptions::existing())?;
+        found.sort_by_key(|f| f.header.map_or(0, |h| h.segment));
+        for Found {
+            index,
+            file,
+            header,
+        } in found
+        {
+            table.next_index = table.next_index.max(index + 1);
+            let number = header.map_or(0, |h| h.segment);
+            if number != 0 && number >= start.keep_from_segment {
+                assert!(
+                    number < start.next_segment,
+                    "a segment number would be used twice"
+                );
+                files.insert(number, file.clone());
+                table.live.push_back(Owned {
+                    index,
+                    file,
+                    number,
+                });
+            } else if file.len()? == config.segment_bytes {
+                table.free.push(Owned {
+                    index,
+                    file,
+                    number: 0,
+                });
+            } else {
+                // Left by a crash while it was made, or made with another setting.
+                dir.remove(&segment_name(index))?;
+                removed = true;
+            }
+        }
+        if removed {
+            dir.sync_dir("log")?;
+        }
+        let table = Mutex::new(table);
+        let segments = Self {
+            dir,
+            config,
+            start,
+            files,
+            table,
+            growing: Mutex::new(()),
+        };
+        // One to start with and one to go on in, whatever the bound says: an incarnation that cannot
+        // start could never give anything back.
+        while segments.table.lock().free.len() < 2 {
+            segments.make_file()?;
+        }
+        segments.switch(start.next_round, start.previous.last_round)?;
+        Ok(segments)
+    }
+
+    /// Makes one more file: zeros, synced, free.
+    fn make_file(&self) -> Result<()> {
+        let index = {
+            let mut table = self.table.lock();
+            table.next_index += 1;
+            table.next_index - 1
+        };
+        let name = segment_name(index);
+        let made = self.fill(&name);
+        match made {
+            Ok(file) => {
+                self.table.lock().free.push(Owned {
+                    index,
+                    file,
+                    number: 0,
+                });
+                Ok(())
+            }
+            Err(error) => {
+                // Half a file is of no use and may be what fills the disk; failing to remove it
+                // leaves it to the next start.
+                let _ = self.dir.remove(&name);
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, name: &str) -> Result<Arc<dyn File>> {
+        let file = self.dir.open(name, OpenOptions::create())?;
+        file.allocate(0, self.config.segment_bytes)?;
+        let bytes = self.config.segment_bytes;
+        let zeros = AlignedBuf::zeroed(bytes.min(1 << 20) as usize)?;
+        let mut at = 0;
+        while at < bytes {
+            let count = (bytes - at).min(zeros.len() as u64);
+            file.write_at(&zeros[..count as usize], at)?;
+            at += count;
+        }
+        file.sync_data()?;
+        self.dir.sync_dir("log")?;
+        Ok(file)
+    }
+
+    /// Makes a file if the bound allows it and `missing` cannot be granted otherwise. True if now it
+    /// may be.
+    pub fn try_grow(&self, missing: u64, purpose: Purpose) -> Result<bool> {
+        let _one = self.growing.lock();
+        if self.would_grant(missing, purpose) {
+            return Ok(true);
+        }
+        let owned = {
+            let table = self.table.lock();
+            (table.live.len() + table.free.len()) as u64
+        };
+        if owned >= self.config.segments_max() {
+            return Ok(false);
+        }
+        match self.make_file() {
+            Ok(()) => Ok(true),
+            // A full disk bounds the log as the setting does.
+            Err(StorageError::OutOfSpace { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes of rounds that one segment surely takes: without its header, and without a tail that no
+    /// record fits into.
+    fn usable(&self) -> u64 {
+        self.config.segment_bytes - 3 * BLOCK_BYTES
+    }
+
+    fn free_bytes(&self, table: &Table) -> u64 {
+        (self.config.segment_bytes - table.offset) + table.free.len() as u64 * self.usable()
+    }
+
+    /// What a grant for `purpose` must leave free (I1). A whole segment for others' rollbacks: that
+    /// much is lost in the current one when the database is opened again.
+    fn headroom(&self, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Forward => self.usable(),
+            Purpose::Checkpoint => self.usable() / 2,
+            Purpose::Undo => 0,
+        }
+    }
+
+    fn grantable(&self, table: &Table, bytes: u64, purpose: Purpose) -> bool {
+        table.held + bytes + self.headroom(purpose) <= self.free_bytes(table)
+    }
+
+    /// Grants log bytes to a slot, if they are there.
+    pub fn try_grant(&self, bytes: u64, purpose: Purpose) -> bool {
+        let mut table = self.table.lock();
+        let granted = self.grantable(&table, bytes, purpose);
+        if granted {
+            table.held += bytes;
+        }
+        granted
+    }
+
+    /// True if [`Segments::try_grant`] would grant that much.
+    pub fn would_grant(&self, bytes: u64, purpose: Purpose) -> bool {
+        self.grantable(&self.table.lock(), bytes, purpose)
+    }
+
+    /// Gives granted bytes back.
+    pub fn give_back(&self, bytes: u64) {
+        let mut table = self.table.lock();
+        debug_assert!(bytes <= table.held, "more given back than granted");
+        table.held = table.held.saturating_sub(bytes);
+    }
+
+    /// Bytes promised and not written.
+    pub fn held(&self) -> u64 {
+        self.table.lock().held
+    }
+
+    /// Where the next round starts.
+    pub fn place(&self) -> Place {
+        let table = self.table.lock();
+        let current = table
+            .live
+            .back()
+            .expect("the current segment exists since `open`");
+        Place {
+            segment: current.number,
+            offset: table.offset,
+            file: current.file.clone(),
+        }
+    }
+
+    /// The start of round `next`.
+    pub fn position(&self, next: u64) -> LogPosition {
+        let place = self.place();
+        LogPosition {
+            segment: place.segment,
+            offset: place.offset,
+            round: next,
+        }
+    }
+
+    /// Notes that rounds are durable up to `offset` of the current segment, and gives back what
+    /// was held for them.
+    pub fn advance(&self, offset: u64, given_back: u64) {
+        let mut table = self.table.lock();
+        debug_assert!(table.offset <= offset && offset <= self.config.segment_bytes);
+        table.offset = offset;
+        table.held = table.held.saturating_sub(given_back);
+    }
+
+    /// Writes the header of a segment whose first round is `round`.
+    fn write_header(&self, file: &dyn File, number: u64, round: u64, durable: u64) -> Result<()> {
+        let header = SegmentHeader {
+            segment: number,
+            incarnation: self.start.incarnation,
+            first_round: round,
+            segment_bytes: self.config.segment_bytes,
+            previous: self.start.previous,
+            last_durable: durable,
+        };
+        let mut block = AlignedBuf::zeroed(BLOCK_BYTES as usize)?;
+        block.copy_from_slice(&header.encode());
+        file.write_at(&block, 0)?;
+        file.sync_data()
+    }
+
+    /// Takes a free segment into use; its first round will be `round`, and rounds up to `durable` are
+    /// on disk. A current segment that no round went into yet is labelled anew instead.
+    pub fn switch(&self, round: u64, durable: u64) -> Result<Place> {
+        let next = {
+            let mut table = self.table.lock();
+            if table.offset == BLOCK_BYTES {
+                drop(table);
+                let place = self.place();
+                self.write_header(&*place.file, place.segment, round, durable)?;
+                return Ok(place);
+            }
+            let number = table.next_number;
+            table.free.pop().map(|owned| {
+                table.next_number += 1;
+                Owned { number, ..owned }
+            })
+        };
+        let Some(next) = next else {
+            return Err(StorageError::OutOfSpace { file: "log".into() });
+        };
+        let written = self.write_header(&*next.file, next.number, round, durable);
+        let mut table = self.table.lock();
+        if let Err(error) = written {
+            // The number is burnt: the header may be there or not.
+            table.free.push(Owned { number: 0, ..next });
+            return Err(error);
+        }
+        self.files.insert(next.number, next.file.clone());
+        table.live.push_back(next);
+        table.offset = BLOCK_BYTES;
+        drop(table);
+        Ok(self.place())
+    }
+
+    /// Frees the segments below `segment`, never the current one. Returns how many.
+    pub fn release_before(&self, segment: u64) -> Result<u64> {
+        let mut surplus = Vec::new();
+        let mut released = 0;
+        {
+            let mut table = self.table.lock();
+            while table.live.len() > 1 && table.live[0].number < segment {
+                let owned = table.live.pop_front().expect("more than one is live");
+                self.files.remove(owned.number);
+                released += 1;
+                let count = (table.live.len() + table.free.len()) as u64;
+                // Another setting, or a start with a full log, left more or others than wanted.
+                if count >= self.config.segments_max()
+                    || owned.file.len()? != self.config.segment_bytes
+                {
+                    surplus.push(owned.index);
+                } else {
+                    table.free.push(Owned { number: 0, ..owned });
+                }
+            }
+        }
+        for index in surplus {
+            self.dir.remove(&segment_name(index))?;
+        }
+        Ok(released)
+    }
+
+    /// The oldest segment that is kept.
+    pub fn oldest(&self) -> u64 {
+        self.table
+            .lock()
+            .live
+            .front()
+            .map_or(0, |owned| owned.number)
+    }
+
+    /// Bytes of segments that may not be overwritten.
+    pub fn bytes_in_use(&self) -> u64 {
+        let table = self.table.lock();
+        (table.live.len() as u64 - 1) * self.config.segment_bytes + table.offset
+    }
+
+    /// True once a sync failed.
+    pub fn poisoned(&self) -> bool {
+        self.dir.poisoned()
+    }
+}
