@@ -45,6 +45,23 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// Writes what a vectored write of entries that continue each other left over after `written` bytes.
+pub(crate) fn write_rest(
+    run: &[(u64, &[u8])],
+    written: usize,
+    mut write: impl FnMut(&[u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut skip = written;
+    for &(offset, bytes) in run {
+        let done = skip.min(bytes.len());
+        skip -= done;
+        if done < bytes.len() {
+            write(&bytes[done..], offset + done as u64)?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,5 +120,20 @@ mod tests {
         })
         .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn rest_of_a_short_vectored_write_is_written_and_nothing_twice() {
+        let run: [(u64, &[u8]); 3] = [(10, b"abc"), (13, b"de"), (15, b"fghi")];
+        for written in 0..=9 {
+            let mut rest = Vec::new();
+            write_rest(&run, written, |bytes, offset| {
+                assert_eq!(offset, 10 + (written + rest.len()) as u64);
+                rest.extend_from_slice(bytes);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(rest, b"abcdefghi"[written..]);
+        }
     }
 }

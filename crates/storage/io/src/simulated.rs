@@ -286,10 +286,9 @@ impl Directory for SimulatedDirectory {
     fn remove(&self, name: &str) -> Result<()> {
         check_name(name)?;
         let mut state = self.machine.state.lock();
-        let inode = state.disk.lookup("remove", name)?;
+        state.disk.lookup("remove", name)?;
         self.change_names(&mut state, Call::Remove, name, |_| NameChange::Remove {
             name: name.to_owned(),
-            inode,
         })
     }
 

@@ -61,14 +61,9 @@ impl RealFile {
         }
         let slices: Vec<IoSlice<'_>> = run.iter().map(|(_, bytes)| IoSlice::new(bytes)).collect();
         let written = retry_on_intr(|| rustix::io::pwritev(&self.file, &slices, offset))?;
-        // What a short write left over goes one by one.
-        let mut skip = written;
-        for &(offset, bytes) in run {
-            let done = skip.min(bytes.len());
-            skip -= done;
-            self.write_exact(&bytes[done..], offset + done as u64)?;
-        }
-        Ok(())
+        exact::write_rest(run, written, |bytes, offset| {
+            self.write_exact(bytes, offset)
+        })
     }
 
     /// Extends the file up to `end` by writing zeroes: existing bytes must stay, so holes inside

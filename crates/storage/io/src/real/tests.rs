@@ -42,8 +42,23 @@ fn direct_files_read_back_what_was_written_and_demand_alignment() {
         let _ = file.write_at(&[1; 100], 0);
     }));
     assert!(unaligned.is_err());
-    let names = directory.list("").unwrap();
-    assert_eq!(names, ["data"], "the trial leaves nothing behind");
+    assert_eq!(
+        fs::read_dir(directory.path()).unwrap().count(),
+        1,
+        "the trial leaves nothing"
+    );
+}
+
+#[test]
+fn left_over_trial_file_is_not_listed_and_stops_no_later_trial() {
+    let (_temporary, directory) = scratch();
+    fs::write(directory.path().join(TRIAL_NAME), b"from a crash").unwrap();
+    assert!(directory.list("").unwrap().is_empty());
+    directory
+        .open("data", OpenOptions::create().direct())
+        .unwrap();
+    assert_eq!(directory.list("").unwrap(), ["data"]);
+    assert!(!fs::exists(directory.path().join(TRIAL_NAME)).unwrap());
 }
 
 #[test]

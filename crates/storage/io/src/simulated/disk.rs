@@ -41,7 +41,6 @@ pub(super) enum NameChange {
     },
     Remove {
         name: String,
-        inode: InodeId,
     },
     Rename {
         from: String,
@@ -53,10 +52,8 @@ pub(super) enum NameChange {
 impl NameChange {
     fn inode(&self) -> Option<InodeId> {
         match self {
-            Self::Create { inode, .. }
-            | Self::Remove { inode, .. }
-            | Self::Rename { inode, .. } => Some(*inode),
-            Self::CreateDir { .. } => None,
+            Self::Create { inode, .. } | Self::Rename { inode, .. } => Some(*inode),
+            Self::CreateDir { .. } | Self::Remove { .. } => None,
         }
     }
 
@@ -69,12 +66,11 @@ impl NameChange {
             Self::CreateDir { name } => {
                 names.directories.insert(name.clone());
             }
-            Self::Remove { name, inode } => {
-                if names.files.get(name) == Some(inode) {
-                    names.files.remove(name);
-                }
+            Self::Remove { name } => {
+                names.files.remove(name);
             }
             Self::Rename { from, to, inode } => {
+                // A rename waits for two directories; another file may have got the old name since.
                 if names.files.get(from) == Some(inode) {
                     names.files.remove(from);
                 }
@@ -85,9 +81,7 @@ impl NameChange {
 
     fn parents(&self) -> BTreeSet<String> {
         let parents: &[&str] = match self {
-            Self::Create { name, .. } | Self::CreateDir { name } | Self::Remove { name, .. } => {
-                &[name]
-            }
+            Self::Create { name, .. } | Self::CreateDir { name } | Self::Remove { name } => &[name],
             Self::Rename { from, to, .. } => &[from, to],
         };
         parents

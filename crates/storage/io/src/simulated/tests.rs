@@ -498,6 +498,18 @@ fn full_disk_refuses_new_blocks_only_and_goes_on_when_space_is_given() {
 }
 
 #[test]
+fn cut_on_a_full_disk_is_a_cut() {
+    let (directory, file) = with_file("data", b"");
+    directory.set_space_limit(Some(0));
+    directory.cut_after(0);
+    assert!(is_io(
+        &file.write_at(b"x", 0).unwrap_err(),
+        ErrorKind::Other
+    ));
+    assert!(directory.is_cut());
+}
+
+#[test]
 fn allocated_space_is_there_when_the_disk_is_full() {
     let (directory, file) = with_file("data", b"");
     file.allocate(0, 16384).unwrap();
@@ -670,6 +682,24 @@ fn prop_no_cut_changes_a_byte_that_was_synced_and_not_written_since() {
             let shared = found.len().min(synced.len());
             let changed = (0..shared).find(|&at| !touched[at] && found[at] != synced[at]);
             assert_eq!(changed, None, "round {round}, {cut:?}");
+        }
+    }
+}
+
+#[test]
+fn file_that_got_the_old_name_of_a_half_synced_rename_stays_in_every_cut() {
+    let (directory, _file) = with_file("a", b"first");
+    directory.create_dir("log").unwrap();
+    directory.sync_dir("").unwrap();
+    directory.rename("a", "log/a").unwrap();
+    directory.open("a", OpenOptions::create_new()).unwrap();
+    directory.sync_dir("").unwrap();
+    for seed in 0..50 {
+        for cut in PowerCut::KINDS {
+            assert!(
+                directory.power_cut(seed, cut).exists("a").unwrap(),
+                "{seed} {cut:?}"
+            );
         }
     }
 }
