@@ -69,6 +69,30 @@ impl Model {
         }
     }
 
+    /// A store that holds what one commit left, all of it durable.
+    pub fn of_contents(key_limit: usize, contents: &Contents) -> Self {
+        let mut model = Self::new(key_limit, None);
+        if contents.is_empty() {
+            return model;
+        }
+        let version = |value: &[u8]| Version {
+            writer: NOBODY - 1,
+            command: 0,
+            commit: Some(0),
+            value: Some(Arc::from(value)),
+        };
+        for (number, (name, content)) in (1_u32..).zip(contents) {
+            let catalog = model.tables.entry(CATALOG).or_default();
+            catalog.push(name_key(name), version(&number.to_le_bytes()));
+            let rows = model.tables.entry(number).or_default();
+            content
+                .iter()
+                .for_each(|(key, value)| rows.push(key.clone(), version(value)));
+        }
+        (model.commits, model.acknowledged) = (1, 1);
+        model
+    }
+
     /// How many transactions with writes have committed.
     pub fn commits(&self) -> u64 {
         self.commits

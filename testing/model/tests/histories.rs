@@ -79,7 +79,10 @@ fn prop_every_wrong_subject_is_caught() {
             failure.history.len() <= 40,
             "{defect:?} is not made small: {failure:?}"
         );
-        eprintln!("{defect:?}: round {}, {failure:?}", failure.seed.wrapping_sub(first));
+        eprintln!(
+            "{defect:?}: round {}, {failure:?}",
+            failure.seed.wrapping_sub(first)
+        );
         let last = failure.difference.index;
         assert!(last <= failure.history.len());
         let begins = failure

@@ -1,0 +1,14 @@
+//! Tools that break a database on purpose and look at what is left.
+//!
+//! | module | concern |
+//! | --- | --- |
+//! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
+//! | [`reference`] | a small durable store, right or wrong on purpose: it tests the tools |
+//! | [`workload`] | the workloads that are cut |
+//!
+//! The tests are named after the rows of the table of faults in the design. What is not checked: README.
+#![forbid(unsafe_code)]
+
+pub mod power;
+pub mod reference;
+pub mod workload;

@@ -1,0 +1,260 @@
+//! The workloads that are cut: short ones by hand, in which every call counts, and random ones.
+
+use vellum_model::generate::Generator;
+use vellum_model::model::Model;
+use vellum_model::step::{Begin, Key, Operation, TxNumber, Value};
+use vellum_model::{Profile, Step};
+
+/// Writes a history down.
+#[derive(Debug, Default)]
+pub struct Script {
+    steps: Vec<Step>,
+    tx: TxNumber,
+}
+
+impl Script {
+    /// An empty script.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins the next transaction, which the following operations belong to.
+    pub fn begin(&mut self, how: Begin) -> &mut Self {
+        self.tx += 1;
+        self.steps.push(Step::Begin { tx: self.tx, how });
+        self
+    }
+
+    /// Begins one whose commit does not wait.
+    pub fn begin_async(&mut self) -> &mut Self {
+        self.begin(Begin {
+            no_wait: true,
+            ..Begin::default()
+        })
+    }
+
+    /// An operation of the current transaction.
+    pub fn step(&mut self, operation: Operation) -> &mut Self {
+        self.steps.push(Step::Do {
+            tx: self.tx,
+            operation,
+        });
+        self
+    }
+
+    /// An operation of the transaction before the current one.
+    pub fn step_before(&mut self, operation: Operation) -> &mut Self {
+        self.steps.push(Step::Do {
+            tx: self.tx - 1,
+            operation,
+        });
+        self
+    }
+
+    /// A step outside of transactions.
+    pub fn outside(&mut self, step: Step) -> &mut Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Creates a table.
+    pub fn create(&mut self, table: &str) -> &mut Self {
+        self.step(Operation::CreateTable {
+            table: table.into(),
+        })
+    }
+
+    /// Drops a table.
+    pub fn drop_table(&mut self, table: &str) -> &mut Self {
+        self.step(Operation::DropTable {
+            table: table.into(),
+        })
+    }
+
+    /// Inserts or replaces a row.
+    pub fn put(&mut self, table: &str, key: u32, length: u32) -> &mut Self {
+        let value = Value {
+            length,
+            seed: self.steps.len() as u32,
+        };
+        self.step(Operation::Upsert {
+            table: table.into(),
+            key: number(key),
+            value,
+        })
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, table: &str, key: u32) -> &mut Self {
+        self.step(Operation::Delete {
+            table: table.into(),
+            key: number(key),
+        })
+    }
+
+    /// Commits.
+    pub fn commit(&mut self) -> &mut Self {
+        self.step(Operation::Commit { deferred: false })
+    }
+
+    /// The history.
+    pub fn finish(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.steps)
+    }
+}
+
+fn number(key: u32) -> Key {
+    Key(key.to_be_bytes().to_vec())
+}
+
+/// Commits that wait and commits that do not, over two tables, with updates and deletes.
+pub fn commits() -> Vec<Step> {
+    let mut script = Script::new();
+    script
+        .begin(Begin::default())
+        .create("a")
+        .create("b")
+        .commit();
+    for n in 0..6 {
+        let how = Begin {
+            no_wait: n % 3 == 1,
+            ..Begin::default()
+        };
+        script
+            .begin(how)
+            .put("a", n, 50)
+            .put("b", n, 50)
+            .put("a", 100, 8);
+        if n > 2 {
+            script.delete("b", n - 2);
+        }
+        script.commit();
+    }
+    script.finish()
+}
+
+/// A transaction that stays open over others, a savepoint, a rollback; checkpoints between them.
+pub fn rollbacks() -> Vec<Step> {
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").commit();
+    script.begin(Begin::default());
+    for n in 0..12 {
+        script.put("a", n, 100);
+    }
+    script.commit();
+    // Stays open to the end: a loser.
+    script.begin(Begin::default());
+    for n in 0..4 {
+        script.put("a", n, 100);
+    }
+    script
+        .delete("a", 4)
+        .put("a", 50, 300)
+        .outside(Step::Checkpoint);
+    script
+        .begin(Begin::default())
+        .put("a", 6, 10)
+        .step(Operation::Savepoint { savepoint: 1 });
+    script.put("a", 7, 700).delete("a", 8).put("a", 6, 11);
+    script
+        .step(Operation::RollbackTo { savepoint: 1 })
+        .put("a", 9, 90)
+        .commit();
+    script.outside(Step::Checkpoint);
+    script
+        .begin(Begin::default())
+        .put("a", 10, 10)
+        .delete("a", 11)
+        .step(Operation::Rollback);
+    script.begin(Begin::default()).put("a", 11, 20).commit();
+    script.finish()
+}
+
+/// Tables come and go, with values that need pages of their own.
+pub fn tables() -> Vec<Step> {
+    let mut script = Script::new();
+    script
+        .begin(Begin::default())
+        .create("a")
+        .create("b")
+        .commit();
+    script
+        .begin(Begin::default())
+        .put("a", 1, 9000)
+        .put("b", 1, 20_000)
+        .put("a", 2, 10)
+        .commit();
+    script.begin(Begin::default()).drop_table("a").commit();
+    script.outside(Step::Background { units: 10 });
+    script
+        .begin(Begin::default())
+        .create("a")
+        .put("a", 3, 5000)
+        .put("b", 1, 100)
+        .commit();
+    script.outside(Step::Checkpoint);
+    script.begin_async().drop_table("b").commit();
+    script
+        .outside(Step::Background { units: 10 })
+        .outside(Step::Truncate);
+    script.begin(Begin::default()).put("a", 4, 10).commit();
+    script.finish()
+}
+
+/// A sorted bulk load over many pages, small changes after it.
+pub fn bulk_load(rows: u32) -> Vec<Step> {
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").commit();
+    let row = |n| {
+        (
+            number(n * 2),
+            Value {
+                length: 120,
+                seed: n,
+            },
+        )
+    };
+    let rows_of = |range: std::ops::Range<u32>| range.map(row).collect();
+    script.begin(Begin::default());
+    script
+        .step(Operation::BulkLoad {
+            table: "a".into(),
+            rows: rows_of(0..rows),
+        })
+        .commit();
+    script
+        .begin(Begin::default())
+        .put("a", 3, 120)
+        .delete("a", 4)
+        .commit();
+    script.begin(Begin::default());
+    script.step(Operation::BulkLoad {
+        table: "a".into(),
+        rows: rows_of(rows..rows + 40),
+    });
+    script.step(Operation::Rollback);
+    script.begin(Begin::default()).put("a", 5, 120).commit();
+    script.finish()
+}
+
+/// A random history of so many steps. What follows from the seed does not depend on a store.
+pub fn random(seed: u64, steps: usize, profile: &Profile) -> Vec<Step> {
+    let profile = Profile {
+        power_cuts: false,
+        ..profile.clone()
+    };
+    let mut model = Model::new(profile.key_limit, None);
+    let mut generator = Generator::new(seed, profile);
+    let mut history = Vec::with_capacity(steps);
+    for _ in 0..steps {
+        let step = generator.next(&model);
+        match &step {
+            Step::Begin { tx, how } => drop(model.begin(*tx, *how)),
+            Step::Do { tx, operation } => drop(model.apply(*tx, operation)),
+            Step::Reopen => model.reopen(),
+            _ => {}
+        }
+        history.push(step);
+    }
+    history
+}
