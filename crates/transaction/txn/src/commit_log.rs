@@ -28,6 +28,8 @@ use vellum_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Shown by whoever holds the latch of the slot in question.
 pub trait SlotLatch {}
 
+impl SlotLatch for vellum_wal::SlotGuard<'_> {}
+
 /// Entries of the first chunk; chunk k has `FIRST << k`.
 const FIRST: usize = 32;
 /// Enough chunks for more entries than there can be open snapshots.

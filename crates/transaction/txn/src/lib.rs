@@ -3,24 +3,57 @@
 //! | question | module |
 //! | --- | --- |
 //! | what time is it | `clock` |
-//! | who runs, and which snapshots are open | `slot`, `active` |
+//! | who runs, and which snapshots are open | `slot`, `slots`, `active`, `watermarks` |
+//! | who waits for a slot | `waiters` |
 //! | when did that slot commit | `commit_log` |
+//! | does this snapshot see that version | `visibility` |
+//! | how does one begin, commit, roll back | `manager`, `commit`, `rollback`, `lease` |
+//! | what does the log say about transactions | `record` |
+//! | which transactions of a crashed database never happened | `recovery`, `undo_losers` |
 //!
 //! R-numbers are the rules of docs/design/0006-transactions.md.
 //!
-//! Not here: pages and tables (`undo` is a trait), what is garbage (`gc`).
+//! Not here: pages and tables (`Undo` is a trait), what is garbage (`gc`).
 #![forbid(unsafe_code)]
 
 mod active;
 mod clock;
+mod commit;
 mod commit_log;
+mod domain;
+mod error;
 #[cfg(all(debug_assertions, not(loom)))]
 mod history;
+mod last_slot;
+mod lease;
+mod manager;
+mod record;
+mod recovery;
+mod rollback;
 mod slot;
+mod slots;
 mod stamp;
+#[cfg(test)]
+mod testing;
+mod transaction;
+mod undo_losers;
+mod visibility;
+mod waiters;
+mod watermarks;
 
 pub use active::ActiveSnapshots;
 pub use clock::Clock;
+pub use commit::{Committed, Ticket};
 pub use commit_log::SlotLatch;
+pub use domain::Domain;
+pub use error::{CommitError, TransactionError};
+pub use lease::{Lease, ParkedWriter};
+pub use manager::{Config, Durability, Isolation, Manager, Options, PendingBegin};
+pub use record::{KINDS, TransactionRecord};
+pub use recovery::{Analysis, Loser, Outcome};
+pub use rollback::{Savepoint, Undo};
 pub use slot::Class;
 pub use stamp::VersionStamp;
+pub use transaction::{Operation, SnapshotHandle, Transaction};
+pub use undo_losers::{log_verdict, undo_losers};
+pub use watermarks::Watermarks;

@@ -17,8 +17,8 @@
 //!
 //! States: FREE (zero) → `try_begin` → BUSY → `publish_first` → RUNNING → `refresh` → RUNNING+BUSY
 //! → RUNNING → `keep` → KEPT → `release` → FREE; RUNNING → `release` → FREE; RUNNING → `park` →
-//! PARKED → `unpark` → KEPT; FREE → `try_keep` → KEPT → `begin_kept` → BUSY; RUNNING OLTP AUTO, no
-//! operation → `promote` (by a pass) → RUNNING OLAP.
+//! PARKED → `unpark` → KEPT → `park_kept` → PARKED or `release`; FREE → `try_keep` → KEPT; RUNNING OLTP AUTO, no operation → `promote`
+//! (by a pass) → RUNNING OLAP.
 //!
 //! Invariants:
 //! - I1 Only the owner leaves a state other than FREE; a pass changes nothing but OLTP to OLAP, and
@@ -246,6 +246,12 @@ impl SlotWords {
         self.hot.state.swap(PARKED, Ordering::Release);
     }
 
+    /// Leaves a writer that was taken over and not rolled back to the next who tries.
+    pub(crate) fn park_kept(&self) {
+        debug_assert_eq!(self.state(), KEPT);
+        self.hot.state.swap(PARKED, Ordering::Release);
+    }
+
     /// Takes over a parked writer.
     pub(crate) fn unpark(&self) -> bool {
         // Acquire pairs with the release in `park`.
@@ -253,13 +259,6 @@ impl SlotWords {
             .state
             .compare_exchange(PARKED, KEPT, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-    }
-
-    /// Announces a snapshot on a slot that is kept: what `try_begin` does on a free one.
-    pub(crate) fn begin_kept(&self, class: Class) {
-        debug_assert_eq!(self.state(), KEPT);
-        self.hot.state.swap(BUSY | class.bits(), Ordering::SeqCst);
-        dekker_fence();
     }
 
     /// Notes that an operation starts; true if the transaction is analytical by now.

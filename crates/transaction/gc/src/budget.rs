@@ -1,0 +1,63 @@
+//! How much one step of cleaning may do, so that no single commit pays for a long snapshot's garbage.
+
+/// Work that one cleaning step may still do: items looked at, and bytes given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    items: u32,
+    bytes: u64,
+}
+
+impl Budget {
+    /// No bound: for maintenance that nobody waits for.
+    pub const UNBOUNDED: Self = Self {
+        items: u32::MAX,
+        bytes: u64::MAX,
+    };
+
+    /// At most `items` looked at and `bytes` given back; the last item may go over `bytes`.
+    pub const fn new(items: u32, bytes: u64) -> Self {
+        Self { items, bytes }
+    }
+
+    /// Takes one item of `bytes` from the budget; false, and nothing taken, if it is spent.
+    #[inline]
+    pub fn spend(&mut self, bytes: u64) -> bool {
+        if self.is_spent() {
+            return false;
+        }
+        if self.items != u32::MAX {
+            self.items -= 1;
+        }
+        if self.bytes != u64::MAX {
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+        true
+    }
+
+    /// True if the step is over.
+    #[inline]
+    pub const fn is_spent(&self) -> bool {
+        self.items == 0 || self.bytes == 0
+    }
+
+    /// Items that may still be looked at.
+    pub const fn items(&self) -> u32 {
+        self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_ends_with_items_or_bytes_whichever_comes_first() {
+        let mut by_items = Budget::new(2, 1000);
+        assert!(by_items.spend(1) && by_items.spend(1) && !by_items.spend(1));
+        let mut by_bytes = Budget::new(100, 10);
+        assert!(by_bytes.spend(9) && by_bytes.spend(9) && !by_bytes.spend(1));
+        assert_eq!(by_bytes.items(), 98);
+        let mut unbounded = Budget::UNBOUNDED;
+        assert!((0..1000).all(|_| unbounded.spend(u64::MAX)));
+    }
+}

@@ -1,0 +1,159 @@
+//! Who can still see this? Every decision to freeze, bury, prune or delete an old version is made here.
+//!
+//! Paper: Scalable and Robust Snapshot Isolation, §3.1 (watermarks), §3.3 (dead zones), §3.5 (garbage
+//! collection).
+//! Differences:
+//! - Frozen means *committed* below oldest_tx; a stamp below oldest_tx is not enough.
+//! - Pruning between two snapshots asks when versions were committed (LCB for each snapshot). The paper
+//!   takes the successor's start minus one for the commit, which can lose a version.
+//! - What undo would need goes only when the commit that made it garbage is hardened.
+//!
+//! Invariants:
+//! - I1 A "yes" (dead, frozen, buried) holds for every snapshot that is open and every one that can still be
+//!   drawn, from now on for ever. A "no" may be too careful.
+//! - I2 Watermarks and lists of snapshots may be as old as one likes: snapshots that came since are at or above
+//!   their clock C, and nothing whose life reaches C is called dead.
+//! - I3 For `ts` that is not published any more, "was it committed before `ts`" may wrongly say no (its entry was cleaned
+//!   away), but only if no open snapshot at or below `ts` sees the version: R4 keeps the entry of
+//!   each of these. So a "no" may be believed where the question is whether any of them sees it.
+//!
+//! Concurrency: no state; may be asked by any thread. Lower bounds take no latch; questions about single versions
+//! may take the writer's slot latch, so the caller holds none.
+
+use vellum_base::{SlotId, Timestamp};
+use vellum_txn::{ActiveSnapshots, Domain, VersionStamp, Watermarks};
+
+/// The watermarks of one pass and the hardened horizon, with the answers that follow.
+#[derive(Clone, Copy, Debug)]
+pub struct Horizon<'d> {
+    domain: &'d Domain,
+    marks: Watermarks,
+    hardened: Timestamp,
+}
+
+impl<'d> Horizon<'d> {
+    /// As of the last published pass: three cache lines that seldom change.
+    #[inline]
+    pub fn published(domain: &'d Domain) -> Self {
+        // The order does not matter: both only fall behind.
+        Self {
+            domain,
+            marks: domain.watermarks(),
+            hardened: domain.log().horizon(),
+        }
+    }
+
+    /// As of a pass made now (or by somebody else at this moment).
+    pub fn refreshed(domain: &'d Domain) -> Self {
+        Self {
+            domain,
+            marks: domain.pass(),
+            hardened: domain.log().horizon(),
+        }
+    }
+
+    /// The watermarks that it answers by.
+    pub fn watermarks(&self) -> &Watermarks {
+        &self.marks
+    }
+
+    /// Commits below it survive every crash.
+    pub fn hardened(&self) -> Timestamp {
+        self.hardened
+    }
+
+    /// Deltas of `slot` with a stamp below this are garbage: every snapshot sees the version that
+    /// replaced them, or a later one. Not durable, so hardening does not matter.
+    #[inline]
+    pub fn deltas_dead_below(&self, slot: SlotId) -> Timestamp {
+        self.checked(slot, self.marks.oldest_tx)
+    }
+
+    /// Tombstones made by `slot` with a stamp below this go from everywhere, with the overflow chains and the
+    /// trees whose end they mark: every snapshot sees the delete, and no crash undoes it.
+    #[inline]
+    pub fn tombstones_dead_below(&self, slot: SlotId) -> Timestamp {
+        self.checked(slot, self.marks.oldest_tx.min(self.hardened))
+    }
+
+    /// Tombstones made by `slot` with a stamp below this go to the graveyard: every OLTP transaction sees the
+    /// delete, and no crash undoes it.
+    #[inline]
+    pub fn tombstones_buried_below(&self, slot: SlotId) -> Timestamp {
+        self.domain
+            .proven_below(slot, self.marks.oldest_oltp.min(self.hardened))
+    }
+
+    /// `proven_below`, checked against the brute-force model in builds with debug assertions.
+    #[inline]
+    fn checked(&self, slot: SlotId, ts: Timestamp) -> Timestamp {
+        let dead_below = self.domain.proven_below(slot, ts);
+        self.domain.debug_check_dead_below(slot, dead_below);
+        dead_below
+    }
+
+    /// True if every snapshot sees `version`: it needs no stamp any more.
+    #[inline]
+    pub fn is_frozen(&self, version: &VersionStamp) -> bool {
+        self.domain.is_settled(version)
+            || self
+                .domain
+                .is_committed_before(version, self.marks.oldest_tx)
+    }
+
+    /// True if every snapshot sees `version` and no crash undoes it: what it replaced or deleted may go
+    /// although undo would need it.
+    #[inline]
+    pub fn is_frozen_for_good(&self, version: &VersionStamp) -> bool {
+        self.domain
+            .is_committed_before(version, self.marks.oldest_tx.min(self.hardened))
+    }
+
+    /// True if every OLTP transaction sees `version`, a delete, and no crash undoes it: the tombstone may be
+    /// buried.
+    #[inline]
+    pub fn may_bury(&self, version: &VersionStamp) -> bool {
+        self.domain
+            .is_committed_before(version, self.marks.oldest_oltp.min(self.hardened))
+    }
+
+    /// True if `version`, replaced by `successor`, lies in the one dead zone that the watermarks know: committed
+    /// after every open OLAP snapshot, replaced before every OLTP one.
+    pub fn is_in_dead_zone(&self, version: &VersionStamp, successor: &VersionStamp) -> bool {
+        // I3 makes the "no" of the second question trustworthy.
+        self.domain
+            .is_committed_before(successor, self.marks.oldest_oltp)
+            && !self
+                .domain
+                .is_committed_before(version, self.marks.newest_olap)
+    }
+}
+
+/// True if no snapshot that is open or can still be drawn sees `version`, which `successor` replaced: each
+/// of `active` sees both or neither, and every later one sees `successor`.
+///
+/// For a row that was inserted and deleted, `version` is the oldest version and `successor` the delete.
+/// Asks two questions a snapshot; stops at the first that sees `version`.
+pub fn is_dead_between(
+    domain: &Domain,
+    active: &ActiveSnapshots,
+    version: &VersionStamp,
+    successor: &VersionStamp,
+) -> bool {
+    // Snapshots at or above C see what C sees. (Also: a version of an unfinished transaction, or one that it
+    // replaced, is never dead.)
+    if !domain.is_committed_before(successor, active.clock()) {
+        return false;
+    }
+    // Ascending: the first that sees the successor is followed only by those that do, too.
+    for &snapshot in active.snapshots() {
+        if domain.is_committed_before(successor, snapshot) {
+            return true;
+        }
+        // I3 makes this "no" trustworthy.
+        if domain.is_committed_before(version, snapshot) {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,236 @@
+//! What all transactions of a database share: clock, log, slots, watermarks; and the questions that
+//! others ask about them.
+//!
+//! Invariants:
+//! - I1 One watermark pass at a time; it publishes a consistent set or leaves the old one (R3).
+//! - I2 `oldest_tx` as published is at or below every snapshot that is open or can still be drawn.
+//!
+//! Concurrency: every method may be called by any thread. Those that take a slot's latch say so; the caller
+//! holds no latch of a slot then.
+
+use crate::active::ActiveSnapshots;
+use crate::clock::Clock;
+use crate::slots::{Slot, Slots};
+use crate::stamp::VersionStamp;
+use crate::waiters::Waiters;
+use crate::watermarks::{PublishedWatermarks, Watermarks};
+use std::sync::Arc;
+use vellum_base::{SlotId, Timestamp};
+use vellum_sync::Mutex;
+use vellum_wal::Log;
+
+/// The shared state of all transactions of one database.
+pub struct Domain {
+    log: Arc<Log>,
+    clock: Arc<Clock>,
+    restart_floor: Timestamp,
+    promote_after: u64,
+    pub(crate) slots: Slots,
+    published: PublishedWatermarks,
+    pass: Mutex<()>,
+}
+
+impl std::fmt::Debug for Domain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Domain")
+            .field("clock", &self.clock.now())
+            .field("watermarks", &self.watermarks())
+            .field("slots_taken", &self.slots_taken())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Domain {
+    pub(crate) fn new(
+        log: Arc<Log>,
+        clock: Arc<Clock>,
+        slots_max: u16,
+        restart_floor: Timestamp,
+        promote_after: u64,
+    ) -> Self {
+        assert!(
+            restart_floor <= clock.now(),
+            "the clock starts above everything on disk"
+        );
+        Self {
+            published: PublishedWatermarks::new(restart_floor),
+            log,
+            clock,
+            restart_floor,
+            promote_after,
+            slots: Slots::new(slots_max),
+            pass: Mutex::new(()),
+        }
+    }
+
+    /// The log.
+    #[inline]
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// The global logical clock.
+    #[inline]
+    pub fn clock(&self) -> &Arc<Clock> {
+        &self.clock
+    }
+
+    /// Stamps below it are from before the restart: visible to everyone.
+    #[inline]
+    pub fn restart_floor(&self) -> Timestamp {
+        self.restart_floor
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, slot: SlotId) -> &Slot {
+        self.slots
+            .get(slot)
+            .expect("a lease names a slot that exists")
+    }
+
+    /// Slots that exist.
+    pub fn slots_max(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Slots that were ever leased: bound of a loop over slots, and the "number of slots in use".
+    pub fn slots_in_use(&self) -> usize {
+        self.slots.in_use()
+    }
+
+    /// Slots that are leased (or parked) now.
+    pub fn slots_taken(&self) -> usize {
+        self.slots.taken()
+    }
+
+    /// Slots that nobody leases now and that were leased before: they may hold garbage that nobody but
+    /// maintenance cleans. A hint: take one with `Manager::lease_idle`.
+    pub fn idle_slots(&self) -> impl Iterator<Item = SlotId> + '_ {
+        self.slots.quiet(false)
+    }
+
+    /// Slots whose transaction was dropped without an end after it wrote. Roll them back with
+    /// `Manager::take_parked`.
+    pub fn parked_slots(&self) -> impl Iterator<Item = SlotId> + '_ {
+        self.slots.quiet(true)
+    }
+
+    /// The watermarks of the last pass. Reads a line that only passes write.
+    #[inline]
+    pub fn watermarks(&self) -> Watermarks {
+        self.published.load()
+    }
+
+    /// Looks at every slot that was ever leased and publishes new watermarks (R2, R3); promotes undeclared
+    /// transactions that are far behind. Where another pass is under way, or a slot is just beginning for
+    /// longer than a few looks, the published set stays as it was.
+    ///
+    /// Takes no latch. Costs some ten nanoseconds a slot in use.
+    pub fn pass(&self) -> Watermarks {
+        let Some(_one_at_a_time) = self.pass.try_lock() else {
+            return self.watermarks();
+        };
+        let Some(marks) = self.slots.watermarks(&self.clock, self.promote_after) else {
+            return self.watermarks();
+        };
+        debug_assert!(marks.clock >= self.watermarks().clock);
+        debug_assert!(
+            marks.oldest_tx >= self.watermarks().oldest_tx,
+            "watermarks never go back"
+        );
+        self.published.publish(&marks);
+        self.slots.settle(marks.oldest_tx);
+        marks
+    }
+
+    /// Collects every open snapshot into `out`, with the clock C that was read before (R2). Waits for slots
+    /// that are just beginning, so the caller holds no latch.
+    pub fn active_snapshots(&self, out: &mut ActiveSnapshots) {
+        self.slots.collect(&self.clock, out);
+    }
+
+    /// LCB: the last commit timestamp of `slot` below `ts`, zero for none. Exact if `ts` is an open
+    /// snapshot; for any other `ts` up to the clock it is at most too small. Takes the slot's latch.
+    ///
+    /// A slot that does not exist has no commits.
+    pub fn lcb(&self, slot: SlotId, ts: Timestamp) -> Timestamp {
+        debug_assert!(ts <= self.clock.now() || ts == Timestamp::MAX);
+        let Some(words) = self.slots.get(slot) else {
+            return Timestamp::ZERO;
+        };
+        let latch = self.log.slot(slot).lock();
+        words.commit_log.lcb(&latch, ts)
+    }
+
+    /// Some commit timestamp of `slot` below `ts`, zero if none is found: a lower bound of LCB that takes no
+    /// latch. What the slot stamped below it was committed below `ts`; of the rest it says nothing.
+    #[inline]
+    pub fn proven_below(&self, slot: SlotId, ts: Timestamp) -> Timestamp {
+        self.slots
+            .get(slot)
+            .map_or(Timestamp::ZERO, |slot| slot.commit_log.proven_below(ts))
+    }
+
+    /// True if `version` was committed before `ts` (frozen, for `ts` = oldest_tx). Exact for open snapshots;
+    /// for any other `ts` a "no" may be too careful. May take the writer's slot latch.
+    pub fn is_committed_before(&self, version: &VersionStamp, ts: Timestamp) -> bool {
+        version.stamp < self.restart_floor
+            || version.stamp < ts
+                && (version.stamp < self.proven_below(version.slot, ts)
+                    || version.stamp < self.lcb(version.slot, ts))
+    }
+
+    /// True if `version` is committed by now. Ask while the page that holds it is latched, else it may
+    /// not be the newest any more. May take the writer's slot latch.
+    pub fn is_committed(&self, version: &VersionStamp) -> bool {
+        self.is_committed_before(version, Timestamp::MAX)
+    }
+
+    /// True if every snapshot that is open or can still be drawn sees `version`, as far as the last pass knows. No
+    /// latch, two loads. A "no" may be too careful.
+    #[inline]
+    pub fn is_settled(&self, version: &VersionStamp) -> bool {
+        version.stamp < self.restart_floor
+            || self
+                .slots
+                .get(version.slot)
+                .is_some_and(|slot| version.stamp < slot.commit_log.settled())
+    }
+
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.slots.waiters
+    }
+
+    /// Asserts, in builds with debug assertions, that no snapshot that is open now needs what `slot` stamped below
+    /// `dead_below` to be kept apart: each of them sees a later commit of the slot (the brute-force model
+    /// of R2 and R4). Others do nothing.
+    pub fn debug_check_dead_below(&self, slot: SlotId, dead_below: Timestamp) {
+        #[cfg(all(debug_assertions, not(loom)))]
+        if dead_below > self.restart_floor
+            && let Some(words) = self.slots.get(slot)
+        {
+            let mut active = ActiveSnapshots::new();
+            self.active_snapshots(&mut active);
+            for &ts in active.snapshots().iter().chain([&active.clock()]) {
+                let lcb = words.commit_log.history().lcb(ts);
+                assert!(
+                    dead_below <= lcb,
+                    "R2: snapshot {ts} sees slot {slot} up to {lcb} only, not {dead_below}"
+                );
+            }
+        }
+        #[cfg(not(all(debug_assertions, not(loom))))]
+        let _ = (slot, dead_below);
+    }
+
+    /// Makes room in the slot's commit log, before a commit latches anything (R4).
+    pub(crate) fn make_room(&self, slot: SlotId) {
+        let log = &self.slot(slot).commit_log;
+        if log.wants_cleaning() {
+            let mut active = ActiveSnapshots::new();
+            self.active_snapshots(&mut active);
+            let latch = self.log.slot(slot).lock();
+            log.clean(&latch, &active);
+        }
+    }
+}

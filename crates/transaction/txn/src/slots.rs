@@ -1,0 +1,220 @@
+//! All worker slots: leasing one, looking at all.
+//!
+//! Invariants:
+//! - I1 Slots below `high` are those that were ever leased. `high` is raised before a slot is leased
+//!   for the first time, so a pass that reads C, then `high`, then the slots misses nobody (R2).
+//! - I2 A slot runs one transaction after another, never two at once.
+//!
+//! Concurrency: `high` belongs to the Dekker pair of `slot`: raised (SeqCst) before the state word
+//! is taken, read (SeqCst) after the clock.
+
+use crate::active::ActiveSnapshots;
+use crate::clock::Clock;
+use crate::commit_log::CommitLog;
+use crate::slot::{Class, Seen, SlotWords, dekker_fence};
+use crate::visibility::SnapshotCache;
+use crate::waiters::Waiters;
+use crate::watermarks::Watermarks;
+use vellum_base::{SlotId, Timestamp};
+use vellum_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use vellum_sync::{Backoff, CachePadded, Mutex};
+
+/// One slot: its published words, its commit log, and what it keeps from one transaction to the next.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) words: SlotWords,
+    pub(crate) commit_log: CommitLog,
+    /// Writers that ended since the slot's last pass; only the owner touches it.
+    pub(crate) ended: AtomicU32,
+    pub(crate) parts: Mutex<Parts>,
+}
+
+/// What only the owner needs, and rarely.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    /// Answers to LCB questions; they stay true, so the next transaction begins with them.
+    pub(crate) cache: Option<Box<SnapshotCache>>,
+    /// The unfinished writer of a parked slot.
+    pub(crate) parked: Option<Parked>,
+}
+
+/// What is needed to roll back a writer whose owner is gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parked {
+    pub(crate) stamp: Timestamp,
+    pub(crate) next_command: u64,
+}
+
+/// The slots of one database.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    slots: Box<[Slot]>,
+    high: CachePadded<AtomicUsize>,
+    pub(crate) waiters: Waiters,
+}
+
+impl Slots {
+    pub(crate) fn new(slots_max: u16) -> Self {
+        let slot = || Slot {
+            words: SlotWords::new(),
+            commit_log: CommitLog::new(),
+            ended: AtomicU32::new(0),
+            parts: Mutex::new(Parts::default()),
+        };
+        Self {
+            slots: (0..slots_max).map(|_| slot()).collect(),
+            high: CachePadded::new(AtomicUsize::new(0)),
+            waiters: Waiters::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, slot: SlotId) -> Option<&Slot> {
+        self.slots.get(usize::from(slot.get()))
+    }
+
+    /// Number of slots that exist.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Number of slots that were ever leased (I1). Read after the clock.
+    #[inline]
+    pub(crate) fn in_use(&self) -> usize {
+        self.high.load(Ordering::SeqCst)
+    }
+
+    /// Slots that are leased now.
+    pub(crate) fn taken(&self) -> usize {
+        self.used()
+            .iter()
+            .filter(|slot| !slot.words.is_free())
+            .count()
+    }
+
+    fn used(&self) -> &[Slot] {
+        &self.slots[..self.in_use()]
+    }
+
+    /// Leases a slot and announces a snapshot: `hint` if it is free, else another one.
+    #[inline]
+    pub(crate) fn take(&self, class: Class, hint: u16) -> Option<SlotId> {
+        // Relaxed: a hint below `high` was leased before, by whoever raised it; passes read `high`
+        // themselves, and in the order of that first lease.
+        let high = self.high.load(Ordering::Relaxed);
+        let index = usize::from(hint);
+        if index < high && self.slots[index].words.try_begin(class) {
+            return Some(SlotId(hint));
+        }
+        self.take_slowly(class, index)
+    }
+
+    fn take_slowly(&self, class: Class, hint: usize) -> Option<SlotId> {
+        let high = self.in_use();
+        let start = if hint < high { hint + 1 } else { 0 };
+        let found = (start..high)
+            .chain(0..start)
+            .find(|&i| self.slots[i].words.try_begin(class));
+        if let Some(index) = found {
+            return Some(SlotId(index as u16));
+        }
+        for index in high..self.slots.len() {
+            // I1. SeqCst pairs with `in_use`.
+            self.high.fetch_max(index + 1, Ordering::SeqCst);
+            dekker_fence();
+            if self.slots[index].words.try_begin(class) {
+                return Some(SlotId(index as u16));
+            }
+        }
+        None
+    }
+
+    /// Gives a slot back and wakes who waits for one.
+    #[inline]
+    pub(crate) fn release(&self, slot: SlotId) {
+        self.slots[usize::from(slot.get())].words.release();
+        self.waiters.wake_next();
+    }
+
+    /// Collects every open snapshot. Waits (briefly, for owners between two instructions) for slots that are
+    /// about to publish one; so the caller holds no latch.
+    pub(crate) fn collect(&self, clock: &Clock, out: &mut ActiveSnapshots) {
+        // R2: the clock first, the slots second.
+        out.restart(clock.now());
+        dekker_fence();
+        for slot in self.used() {
+            let before = out.count();
+            let mut backoff = Backoff::new();
+            while slot.words.look(|snapshot| out.push(snapshot)) == Seen::Busy {
+                out.truncate(before);
+                backoff.wait();
+            }
+        }
+        out.seal();
+    }
+
+    /// Computes the watermarks; `None` where a slot is about to publish a snapshot and does not get
+    /// there within a few looks. Promotes undeclared transactions that are more than `promote_after` behind.
+    pub(crate) fn watermarks(&self, clock: &Clock, promote_after: u64) -> Option<Watermarks> {
+        let now = clock.now();
+        dekker_fence();
+        let mut marks = Watermarks {
+            oldest_tx: now,
+            oldest_oltp: now,
+            newest_olap: Timestamp::ZERO,
+            clock: now,
+        };
+        for slot in self.used() {
+            let mut backoff = Backoff::new();
+            let (mut oldest, mut newest);
+            let mut olap = loop {
+                (oldest, newest) = (now, Timestamp::ZERO);
+                let seen = slot.words.look(|snapshot| {
+                    oldest = oldest.min(snapshot);
+                    newest = newest.max(snapshot.min(now));
+                });
+                match seen {
+                    Seen::Idle => break None,
+                    Seen::Running { olap } => break Some(olap),
+                    Seen::Busy if backoff.should_park() => return None,
+                    Seen::Busy => backoff.wait(),
+                }
+            };
+            if olap == Some(false) && now.get() - oldest.get() > promote_after {
+                // Where the slot holds another transaction by now, that one began at or above C: it is
+                // analytical without need, which costs it a few looks into graveyards.
+                olap = Some(slot.words.promote());
+            }
+            match olap {
+                None => continue,
+                Some(true) => marks.newest_olap = marks.newest_olap.max(newest),
+                Some(false) => marks.oldest_oltp = marks.oldest_oltp.min(oldest),
+            }
+            marks.oldest_tx = marks.oldest_tx.min(oldest);
+        }
+        debug_assert!(marks.is_consistent());
+        Some(marks)
+    }
+
+    /// Moves every slot's `settled` up (see [`CommitLog::settle`]).
+    pub(crate) fn settle(&self, oldest_tx: Timestamp) {
+        for slot in self.used() {
+            slot.commit_log.settle(oldest_tx);
+        }
+    }
+
+    /// Slots that were ever leased and are free or parked now.
+    pub(crate) fn quiet(&self, parked: bool) -> impl Iterator<Item = SlotId> + '_ {
+        self.used()
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, slot)| {
+                let hit = if parked {
+                    slot.words.is_parked()
+                } else {
+                    slot.words.is_free()
+                };
+                hit.then_some(SlotId(index as u16))
+            })
+    }
+}

@@ -1,0 +1,444 @@
+//! One transaction: its snapshots, its names, what it sees.
+//!
+//! States: running → `commit…` → ended; running → `rollback` → ended; running, never wrote → drop → ended;
+//! running, wrote → drop → parked (`lease`).
+//!
+//! Invariants:
+//! - I1 (R1) The stamp is drawn once, at the first write; a command id is given out once, also after a
+//!   rollback to a savepoint.
+//! - I2 (R3) Every snapshot that a statement or a [`SnapshotHandle`] holds is published, each in a word
+//!   of the slot that does not change while it is held.
+//! - I3 A snapshot never goes back: a later statement's is at or above an earlier one's.
+//!
+//! Concurrency: one thread at a time (`Send`, not `Sync`).
+
+use crate::domain::Domain;
+use crate::error::TransactionError;
+use crate::manager::{Durability, Isolation, Options, Token};
+use crate::record::{RedoBytes, TransactionRecord};
+use crate::rollback::Savepoint;
+use crate::slots::Parked;
+use crate::stamp::VersionStamp;
+use crate::visibility::{Reader, SnapshotCache, decide_alone, decide_by_writer};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use vellum_base::{Gsn, SlotId, Timestamp};
+
+/// A published snapshot: its word in the slot and how many hold it.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    snapshot: Timestamp,
+    index: usize,
+    holders: u32,
+}
+
+/// A transaction. Owns its slot from begin to end.
+#[derive(Debug)]
+pub struct Transaction {
+    pub(crate) token: Arc<Token>,
+    options: Options,
+    /// Zero until the first write.
+    pub(crate) stamp: Cell<Timestamp>,
+    /// Wider than a command id, so that "none left" can be said.
+    next_command: Cell<u64>,
+    /// The current statement's snapshot.
+    current: Cell<Open>,
+    /// Earlier snapshots that cursors still hold.
+    earlier: RefCell<Vec<Open>>,
+    cache: RefCell<Option<Box<SnapshotCache>>>,
+    pub(crate) ended: Cell<bool>,
+}
+
+impl Transaction {
+    #[inline]
+    pub(crate) fn new(token: Arc<Token>, options: Options, snapshot: Timestamp) -> Self {
+        Self {
+            token,
+            options,
+            stamp: Cell::new(Timestamp::ZERO),
+            next_command: Cell::new(0),
+            current: Cell::new(Open {
+                snapshot,
+                index: 0,
+                holders: 1,
+            }),
+            earlier: RefCell::new(Vec::new()),
+            cache: RefCell::new(None),
+            ended: Cell::new(false),
+        }
+    }
+
+    /// The slot that it leases.
+    #[inline]
+    pub fn slot(&self) -> SlotId {
+        self.token.slot()
+    }
+
+    /// What all transactions share.
+    #[inline]
+    pub fn domain(&self) -> &Domain {
+        self.token.domain()
+    }
+
+    /// What it was begun with.
+    #[inline]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// True if commit waits until what it did or read is hardened.
+    pub(crate) fn is_sync(&self) -> bool {
+        self.options.durability == Durability::Sync
+    }
+
+    /// The snapshot of the current statement.
+    #[inline]
+    pub fn snapshot(&self) -> Timestamp {
+        self.current.get().snapshot
+    }
+
+    /// Starts a statement and returns the snapshot that it reads in: under read committed a fresh one, else
+    /// that of the transaction. Snapshots that a [`SnapshotHandle`] holds stay open.
+    pub fn statement(&self) -> Timestamp {
+        let now = self.domain().clock().now();
+        let current = self.current.get();
+        if self.options.isolation != Isolation::ReadCommitted || now == current.snapshot {
+            return current.snapshot;
+        }
+        let index = if current.holders == 1 {
+            current.index
+        } else {
+            let mut earlier = self.earlier.borrow_mut();
+            earlier.push(Open {
+                holders: current.holders - 1,
+                ..current
+            });
+            // The lowest word that holds none of them: passes look at as few as possible.
+            (0..)
+                .find(|index| earlier.iter().all(|open| open.index != *index))
+                .expect("there are more words than open snapshots")
+        };
+        let words = &self.domain().slot(self.slot()).words;
+        words.announce();
+        vellum_sync::test_point!("refresh: announced");
+        // R2: read after the announcement; `now` from above may be too old by now.
+        let snapshot = self.domain().clock().now();
+        vellum_sync::test_point!("refresh: clock read");
+        words.publish(index, snapshot);
+        debug_assert!(snapshot > current.snapshot, "I3");
+        self.current.set(Open {
+            snapshot,
+            index,
+            holders: 1,
+        });
+        snapshot
+    }
+
+    /// Keeps the current statement's snapshot open for as long as the handle lives: for a cursor that outlives
+    /// its statement.
+    pub fn open_snapshot(&self) -> SnapshotHandle<'_> {
+        let mut current = self.current.get();
+        current.holders += 1;
+        self.current.set(current);
+        SnapshotHandle {
+            transaction: self,
+            snapshot: current.snapshot,
+            index: current.index,
+        }
+    }
+
+    fn close_snapshot(&self, index: usize) {
+        let mut current = self.current.get();
+        if current.index == index {
+            current.holders -= 1;
+            debug_assert!(
+                current.holders > 0,
+                "the statement itself holds its snapshot"
+            );
+            self.current.set(current);
+            return;
+        }
+        let mut earlier = self.earlier.borrow_mut();
+        let position = earlier.iter().position(|open| open.index == index);
+        let position = position.expect("a handle names an open snapshot");
+        earlier[position].holders -= 1;
+        if earlier[position].holders == 0 {
+            earlier.swap_remove(position);
+            self.domain().slot(self.slot()).words.unpublish(index);
+        }
+    }
+
+    /// True if `snapshot` is one of its open ones.
+    fn is_open(&self, snapshot: Timestamp) -> bool {
+        self.snapshot() == snapshot
+            || self
+                .earlier
+                .borrow()
+                .iter()
+                .any(|open| open.snapshot == snapshot)
+    }
+
+    /// True once it has drawn its stamp.
+    #[inline]
+    pub fn has_written(&self) -> bool {
+        !self.stamp.get().is_zero()
+    }
+
+    /// Its stamp. The first call draws it and logs that the transaction began; so call it before latching
+    /// anything: it may wait for log space.
+    ///
+    /// # Errors
+    /// `ReadOnly`; what the log reports (the transaction has not written then).
+    #[inline]
+    pub fn stamp(&self) -> Result<Timestamp, TransactionError> {
+        match self.stamp.get() {
+            Timestamp::ZERO => self.draw_stamp(),
+            stamp => Ok(stamp),
+        }
+    }
+
+    fn draw_stamp(&self) -> Result<Timestamp, TransactionError> {
+        if self.options.read_only {
+            return Err(TransactionError::ReadOnly);
+        }
+        let log = self.domain().log().slot(self.slot());
+        log.reserve(TransactionRecord::BYTES_MAX)?;
+        let mut latch = log.lock();
+        let stamp = self.domain().clock().draw();
+        debug_assert!(
+            stamp >= self.snapshot(),
+            "a stamp is drawn after the snapshot was read"
+        );
+        let gsn = latch.draw(Gsn::ZERO);
+        latch.begin_transaction(stamp);
+        let record = TransactionRecord::Begin {
+            stamp,
+            slot: self.slot(),
+        };
+        latch.append(
+            &record.header(gsn),
+            &[RedoBytes::of(&record).as_slice()],
+            &[],
+        );
+        drop(latch);
+        self.stamp.set(stamp);
+        Ok(stamp)
+    }
+
+    /// Draws a command id, for a statement or a finer step of one: what the statement writes carries it, and it
+    /// reads its own versions from earlier commands only.
+    ///
+    /// # Errors
+    /// `TooManyCommands` after 2^32 of them: ids are never used again (R1).
+    #[inline]
+    pub fn next_command(&self) -> Result<u32, TransactionError> {
+        let command = self.next_command.get();
+        let id = u32::try_from(command).map_err(|_| TransactionError::TooManyCommands)?;
+        self.next_command.set(command + 1);
+        Ok(id)
+    }
+
+    /// The name of a version written by `command`; draws the stamp at the first write (see
+    /// [`Transaction::stamp`]).
+    ///
+    /// # Errors
+    /// As [`Transaction::stamp`].
+    #[inline]
+    pub fn version(&self, command: u32) -> Result<VersionStamp, TransactionError> {
+        debug_assert!(
+            u64::from(command) < self.next_command.get(),
+            "a command id was drawn"
+        );
+        Ok(VersionStamp {
+            slot: self.slot(),
+            stamp: self.stamp()?,
+            command,
+        })
+    }
+
+    /// True if the version is this transaction's own, whatever the command.
+    #[inline]
+    pub fn is_own(&self, version: &VersionStamp) -> bool {
+        version.stamp == self.stamp.get() && version.slot == self.slot()
+    }
+
+    /// THE visibility rule: does `snapshot` (an open one of this transaction) see `version`, read by the
+    /// statement `reading_command`? May take the writer's slot latch, so the caller holds no slot's.
+    #[inline]
+    pub fn visible(
+        &self,
+        version: &VersionStamp,
+        snapshot: Timestamp,
+        reading_command: u32,
+    ) -> bool {
+        debug_assert!(
+            self.is_open(snapshot),
+            "a snapshot that is not published may be gone (R4)"
+        );
+        let reader = Reader {
+            slot: self.slot(),
+            stamp: self.stamp.get(),
+            snapshot,
+            command: reading_command,
+        };
+        let domain = self.domain();
+        if let Some(known) = decide_alone(version, &reader, domain.restart_floor()) {
+            return known;
+        }
+        domain.is_settled(version) || self.ask_writer(version, snapshot)
+    }
+
+    fn ask_writer(&self, version: &VersionStamp, snapshot: Timestamp) -> bool {
+        let mut cache = self.cache.borrow_mut();
+        let cache = cache.get_or_insert_with(|| self.take_cache());
+        decide_by_writer(self.domain(), version, snapshot, cache)
+    }
+
+    #[cold]
+    fn take_cache(&self) -> Box<SnapshotCache> {
+        let kept = self.domain().slot(self.slot()).parts.lock().cache.take();
+        kept.unwrap_or_else(|| Box::new(SnapshotCache::new(self.domain().slots_max())))
+    }
+
+    /// Starts an operation (R10): the class does not change while the guard lives. Hold it for a lookup or a
+    /// leaf of a scan, not while parked or while writing to a client.
+    #[inline]
+    pub fn operation(&self) -> Operation<'_> {
+        let olap = self.domain().slot(self.slot()).words.raise();
+        Operation {
+            transaction: self,
+            olap,
+        }
+    }
+
+    /// True if it counts as analytical now. It may become so at any time outside an [`Operation`].
+    pub fn is_olap(&self) -> bool {
+        self.domain().slot(self.slot()).words.is_olap()
+    }
+
+    /// A point to roll back to: what was done before stays.
+    pub fn savepoint(&self) -> Savepoint {
+        if !self.has_written() {
+            return Savepoint {
+                command: self.next_command.get(),
+                ..Savepoint::START
+            };
+        }
+        let latch = self.domain().log().slot(self.slot()).lock();
+        Savepoint {
+            lsn: latch.end(),
+            gsn: latch.slot_gsn(),
+            command: self.next_command.get(),
+        }
+    }
+
+    /// Takes back every published snapshot but word 0, which counts only while the slot runs a
+    /// transaction, and gives the cache back to the slot.
+    fn retire(&self) {
+        let parts = self.domain().slot(self.slot());
+        let current = self.current.get().index;
+        let mut earlier = self.earlier.borrow_mut();
+        for index in earlier.drain(..).map(|open| open.index).chain([current]) {
+            if index != 0 {
+                parts.words.unpublish(index);
+            }
+        }
+        if let Some(cache) = self.cache.borrow_mut().take() {
+            parts.parts.lock().cache = Some(cache);
+        }
+    }
+
+    /// Ends the transaction and gives its slot back.
+    #[inline]
+    pub(crate) fn end(&self) {
+        debug_assert!(!self.ended.get());
+        self.ended.set(true);
+        self.retire();
+        self.domain().slots.release(self.slot());
+    }
+
+    /// Ends the transaction but keeps its slot.
+    pub(crate) fn end_keeping_slot(&self) {
+        debug_assert!(!self.ended.get());
+        self.ended.set(true);
+        self.retire();
+        self.domain().slot(self.slot()).words.keep();
+    }
+
+    #[cold]
+    fn park(&self) {
+        self.retire();
+        let parts = self.domain().slot(self.slot());
+        let parked = Parked {
+            stamp: self.stamp.get(),
+            next_command: self.next_command.get(),
+        };
+        parts.parts.lock().parked = Some(parked);
+        parts.words.park();
+    }
+}
+
+impl Drop for Transaction {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ended.get() {
+            return;
+        }
+        if self.has_written() {
+            self.park();
+        } else {
+            self.end();
+        }
+    }
+}
+
+/// Keeps a snapshot of its transaction open; see [`Transaction::open_snapshot`].
+#[derive(Debug)]
+pub struct SnapshotHandle<'t> {
+    transaction: &'t Transaction,
+    snapshot: Timestamp,
+    index: usize,
+}
+
+impl SnapshotHandle<'_> {
+    /// The snapshot.
+    #[inline]
+    pub fn snapshot(&self) -> Timestamp {
+        self.snapshot
+    }
+}
+
+impl Drop for SnapshotHandle<'_> {
+    fn drop(&mut self) {
+        self.transaction.close_snapshot(self.index);
+    }
+}
+
+/// A running operation; see [`Transaction::operation`].
+#[derive(Debug)]
+pub struct Operation<'t> {
+    transaction: &'t Transaction,
+    olap: bool,
+}
+
+impl Operation<'_> {
+    /// True if the transaction is analytical: the operation looks into graveyards.
+    #[inline]
+    pub fn is_olap(&self) -> bool {
+        self.olap
+    }
+}
+
+impl Drop for Operation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let transaction = self.transaction;
+        transaction.domain().slot(transaction.slot()).words.lower();
+    }
+}
+
+// A transaction moves between threads; nothing shares it.
+const _: () = {
+    const fn sendable<T: Send>() {}
+    sendable::<Transaction>();
+};

@@ -1,0 +1,131 @@
+//! THE visibility rule: does this snapshot see that version? There is no other place that decides it.
+//!
+//! Paper: Scalable and Robust Snapshot Isolation, §3.1, Listing 1.
+//! Differences:
+//! - A transaction sees its own version only from an earlier command than the one that reads (no
+//!   Halloween); the paper shows it all its own.
+//! - The paper caches one (snapshot, LCB) pair a writer, for a transaction with one snapshot. Here
+//!   several snapshots may be open, so an answer is cached with the interval for which it is exact.
+//! - A version whose writer is proven committed below the snapshot by any entry at all needs no
+//!   latch; only "not committed below it" needs an exact answer.
+//!
+//! Invariants:
+//! - I1 A cached pair `(lcb, up_to)` says: for every `ts` in `(lcb, up_to]`, `LCB(slot, ts) = lcb`. It is true for
+//!   ever: no commit below a snapshot that was drawn can still come.
+//! - I2 The snapshot that is asked for is published, or what it asks may be gone from commit logs (R4).
+//!
+//! Concurrency: the cache belongs to one transaction at a time; commit logs are asked under the
+//! writer's slot latch. No other latch of a slot may be held by the caller.
+
+use crate::domain::Domain;
+use crate::stamp::VersionStamp;
+use vellum_base::{SlotId, Timestamp};
+
+/// Answers to LCB questions of one slot's transactions, by writer slot (the paper's snapshot cache).
+#[derive(Debug)]
+pub(crate) struct SnapshotCache {
+    answers: Box<[Answer]>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Answer {
+    lcb: Timestamp,
+    up_to: Timestamp,
+}
+
+impl SnapshotCache {
+    pub(crate) fn new(slots_max: usize) -> Self {
+        Self {
+            answers: vec![Answer::default(); slots_max].into_boxed_slice(),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    /// The reader's slot.
+    pub(crate) slot: SlotId,
+    /// Its stamp, zero if it has not written.
+    pub(crate) stamp: Timestamp,
+    /// The snapshot that it reads in, one of its published ones.
+    pub(crate) snapshot: Timestamp,
+    /// The statement that reads.
+    pub(crate) command: u32,
+}
+
+/// The part of the rule that needs no look at the writer: `None` where that is needed.
+#[inline]
+pub(crate) fn decide_alone(
+    version: &VersionStamp,
+    reader: &Reader,
+    restart_floor: Timestamp,
+) -> Option<bool> {
+    if version.stamp < restart_floor {
+        // From before the restart: losers were undone, so it is committed.
+        return Some(true);
+    }
+    if version.slot == reader.slot {
+        // A slot runs one transaction after another and gives itself back only after commit or
+        // undo: what is not the reader's own was committed before the reader began.
+        let own = version.stamp == reader.stamp;
+        debug_assert!(
+            own || version.stamp < reader.snapshot,
+            "a slot runs one at a time"
+        );
+        return Some(!own || version.command < reader.command);
+    }
+    if version.stamp >= reader.snapshot {
+        // A commit is later than its stamp.
+        return Some(false);
+    }
+    None
+}
+
+/// The rest of the rule: `LCB(version.slot, snapshot) > version.stamp`, from the cheapest source
+/// that knows.
+#[inline]
+pub(crate) fn decide_by_writer(
+    domain: &Domain,
+    version: &VersionStamp,
+    snapshot: Timestamp,
+    cache: &mut SnapshotCache,
+) -> bool {
+    let index = usize::from(version.slot.get());
+    let Some(answer) = cache.answers.get_mut(index) else {
+        // A slot id from bytes that nobody wrote: nobody committed it.
+        debug_assert!(
+            false,
+            "a version of slot {} that does not exist",
+            version.slot
+        );
+        return false;
+    };
+    if answer.lcb < snapshot {
+        if version.stamp < answer.lcb {
+            return true;
+        }
+        if snapshot <= answer.up_to {
+            return false;
+        }
+    }
+    let proven = domain.proven_below(version.slot, snapshot);
+    if version.stamp < proven {
+        // Proves this version, and says exactly what a snapshot just above it sees.
+        if answer.up_to <= proven {
+            *answer = Answer {
+                lcb: proven,
+                up_to: Timestamp(proven.get() + 1),
+            };
+        }
+        return true;
+    }
+    let lcb = domain.lcb(version.slot, snapshot);
+    if answer.up_to < snapshot {
+        *answer = Answer {
+            lcb,
+            up_to: snapshot,
+        };
+    }
+    version.stamp < lcb
+}
