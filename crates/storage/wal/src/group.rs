@@ -72,11 +72,10 @@ pub(crate) struct Group {
     withdrawal_waiters: AtomicU64,
     /// Somebody serves, and was not asked yet since its last round.
     pub wants_demand: AtomicBool,
-    pub next_round: AtomicU64,
 }
 
 impl Group {
-    pub fn new(horizon: Timestamp, durable: Gsn, next_round: u64) -> Self {
+    pub fn new(horizon: Timestamp, durable: Gsn) -> Self {
         Self {
             turn: Mutex::new(Turn::default()),
             ends: [Condvar::new(), Condvar::new()],
@@ -88,7 +87,6 @@ impl Group {
             withdrawals: AtomicU64::new(0),
             withdrawal_waiters: AtomicU64::new(0),
             wants_demand: AtomicBool::new(false),
-            next_round: AtomicU64::new(next_round),
         }
     }
 

@@ -6,9 +6,11 @@ use std::task::{Poll, Waker};
 use vellum_base::{Gsn, Result, SlotId, Timestamp};
 use vellum_io::Directory;
 use vellum_sync::atomic::Ordering;
-use vellum_sync::rank::RankToken;
+use vellum_sync::rank::{Rank, RankToken};
 
-use crate::config::{DurableGsn, LogConfig, LogPosition, LogSpace, LogStart, LogStatistics, Round};
+use crate::config::{
+    DurableGsn, LogConfig, LogPosition, LogSpace, LogStart, LogStatistics, Round, Verdict,
+};
 use crate::core::{Clock, Core};
 use crate::group::{Group, Target};
 use crate::round::{ROUND_BYTES_MAX, RoundState};
@@ -40,7 +42,7 @@ impl Log {
         let m = start.first_gsn.0 - 1;
         let buffer = ROUND_BYTES_MAX.min(config.segment_bytes as usize - 4096);
         let round = RoundState::new(buffer, start.next_round, start.horizon, Gsn(m))?;
-        let group = Group::new(start.horizon, Gsn(m), start.next_round);
+        let group = Group::new(start.horizon, Gsn(m));
         let count = config.slots_max;
         let core = Arc::new(Core::new(config, clock, segments, round, group, m));
         let slots = (0..count)
@@ -148,9 +150,25 @@ impl Log {
     /// Where the next round starts: a checkpoint that covers everything up to now lets recovery start
     /// there.
     pub fn position(&self) -> LogPosition {
-        self.core
-            .segments
-            .position(self.core.group.next_round.load(Ordering::Relaxed))
+        self.core.segments.position()
+    }
+
+    /// [`Log::position`], and what was durable there at least: what [`crate::LogReader::open`] wants to
+    /// know of a checkpoint. `last_round` is the round before the position.
+    pub fn known_position(&self) -> (LogPosition, Verdict) {
+        // In this order: rounds from the position on have at least this C and M.
+        let (c, m) = (self.horizon(), self.durable_gsn());
+        let position = self.position();
+        let incarnation = self.core.segments.incarnation();
+        (
+            position,
+            Verdict {
+                incarnation,
+                last_round: position.round - 1,
+                c,
+                m,
+            },
+        )
     }
 
     /// Frees the segments that lie wholly before `position`, but none that a live transaction's undo
@@ -170,7 +188,7 @@ impl Log {
     pub fn oldest_live_segment(&self) -> Option<u64> {
         let mut oldest = None;
         self.core.bits.for_each(|slot| {
-            let _rank = RankToken::acquire(vellum_sync::rank::Rank::SlotLatch);
+            let _rank = RankToken::acquire(Rank::SlotLatch);
             let state = self.core.cell(slot).state.lock();
             let first = state.live.as_ref().and_then(|live| live.extents.front());
             if let Some(extent) = first {
@@ -186,7 +204,7 @@ impl Log {
     pub fn slots_before(&self, position: LogPosition) -> Vec<SlotId> {
         let mut slots = Vec::new();
         self.core.bits.for_each(|slot| {
-            let _rank = RankToken::acquire(vellum_sync::rank::Rank::SlotLatch);
+            let _rank = RankToken::acquire(Rank::SlotLatch);
             let state = self.core.cell(slot).state.lock();
             let first = state.live.as_ref().and_then(|live| live.extents.front());
             if first.is_some_and(|extent| extent.segment < position.segment) {

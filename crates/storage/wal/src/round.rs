@@ -28,7 +28,7 @@ use vellum_io::{AlignedBuf, File};
 use vellum_sync::atomic::{Ordering, fence};
 use vellum_sync::rank::{Rank, RankToken};
 
-use crate::config::{BLOCK_BYTES, ChunkPosition, Round};
+use crate::config::{BLOCK_BYTES, ChunkPosition, LogPosition, Round};
 use crate::core::Core;
 use crate::frame::{
     CHUNK_HEADER_BYTES, ChunkHeader, TRAILER_BYTES, Trailer, align_block, align8, chain_crc,
@@ -69,6 +69,8 @@ pub(crate) struct RoundState {
     /// See I3.
     clean: bool,
     attempt: u16,
+    /// The last attempt failed, perhaps after it took a segment into use for a later round.
+    failed: bool,
 }
 
 /// A round on disk being filled.
@@ -93,6 +95,7 @@ impl RoundState {
             m,
             clean: true,
             attempt: 0,
+            failed: false,
         })
     }
 }
@@ -132,6 +135,7 @@ impl Core {
         match self.write_all(state, c, m) {
             Ok((place, bytes)) => {
                 state.clean = clean;
+                state.failed = false;
                 (state.c, state.m) = (c, m);
                 round.bytes = bytes;
                 round.number = state.next - 1;
@@ -146,6 +150,7 @@ impl Core {
                 state.attempt = state.attempt.checked_add(1).ok_or(StorageError::Poisoned)?;
                 // What the failed attempt left in the segment is void, but it is not nothing.
                 state.clean = false;
+                state.failed = true;
                 Err(error)
             }
         }
@@ -228,7 +233,11 @@ impl Core {
         state.unsynced.clear();
         let durable = state.next - 1;
         let mut bytes = 0;
-        let mut part = self.start_part(state, self.segments.place(), durable)?;
+        let mut place = self.segments.place();
+        if state.failed && place.offset == BLOCK_BYTES {
+            place = self.segments.switch(state.next, durable)?;
+        }
+        let mut part = self.start_part(state, place, durable)?;
         for index in 0..state.pieces.len() {
             let mut from = state.pieces[index].from;
             while from < state.pieces[index].to {
@@ -424,8 +433,13 @@ impl Core {
             cell.flushed.store(chunk.end().0, Ordering::Release);
         }
         self.statistics.chunks.add(state.written.len() as u64);
-        self.segments.advance(place.offset, back);
-        self.group.next_round.store(state.next, Ordering::Relaxed);
+        let (segment, offset) = (place.segment, place.offset);
+        let position = LogPosition {
+            segment,
+            offset,
+            round: state.next,
+        };
+        self.segments.advance(position, back);
     }
 
     /// Step 6, for everybody.

@@ -78,6 +78,9 @@ struct Table {
     next_number: u64,
     next_index: u64,
     held: u64,
+    /// Where the first round that is not durable yet starts or, if the round before filled its
+    /// segment, would start.
+    position: LogPosition,
 }
 
 /// All segments of a log.
@@ -153,6 +156,7 @@ impl Segments {
             next_number: start.next_segment,
             next_index: 0,
             held: 0,
+            position: LogPosition::default(),
         };
         let files = Arc::new(SegmentFiles::default());
         let mut removed = false;
@@ -206,7 +210,12 @@ impl Segments {
         while segments.table.lock().free.len() < 2 {
             segments.make_file()?;
         }
-        segments.switch(start.next_round, start.previous.last_round)?;
+        let place = segments.switch(start.next_round, start.previous.last_round)?;
+        segments.table.lock().position = LogPosition {
+            segment: place.segment,
+            offset: place.offset,
+            round: start.next_round,
+        };
         Ok(segments)
     }
 
@@ -340,22 +349,21 @@ impl Segments {
         }
     }
 
-    /// The start of round `next`.
-    pub fn position(&self, next: u64) -> LogPosition {
-        let place = self.place();
-        LogPosition {
-            segment: place.segment,
-            offset: place.offset,
-            round: next,
-        }
+    /// Where recovery finds what is not durable yet. Not the same as [`Segments::place`] while a
+    /// round is written over the end of a segment.
+    pub fn position(&self) -> LogPosition {
+        self.table.lock().position
     }
 
-    /// Notes that rounds are durable up to `offset` of the current segment, and gives back what
-    /// was held for them.
-    pub fn advance(&self, offset: u64, given_back: u64) {
+    /// Notes that the rounds before `position`, in the current segment, are durable, and gives back
+    /// what was held for them.
+    pub fn advance(&self, position: LogPosition, given_back: u64) {
         let mut table = self.table.lock();
-        debug_assert!(table.offset <= offset && offset <= self.config.segment_bytes);
-        table.offset = offset;
+        debug_assert!(table.position < position && table.offset < position.offset);
+        debug_assert!(position.offset <= self.config.segment_bytes);
+        debug_assert!(given_back <= table.held, "more given back than granted");
+        table.offset = position.offset;
+        table.position = position;
         table.held = table.held.saturating_sub(given_back);
     }
 
@@ -449,6 +457,11 @@ impl Segments {
     pub fn bytes_in_use(&self) -> u64 {
         let table = self.table.lock();
         (table.live.len() as u64 - 1) * self.config.segment_bytes + table.offset
+    }
+
+    /// Which incarnation writes.
+    pub fn incarnation(&self) -> u64 {
+        self.start.incarnation
     }
 
     /// True once a sync failed.

@@ -1,0 +1,469 @@
+//! Reading the log back: rounds in order, and where each incarnation ends (R8).
+//!
+//! A round that is not whole is a hole. It is the end of its incarnation (a torn tail: the crash came
+//! before its sync returned), unless something behind it says that it was durable: a frame or
+//! segment header that names it, or a later round, as synced, or the verdict of a recovery that
+//! read it. Then it is corruption.
+//!
+//! Invariants:
+//! - I1 Rounds come with consecutive numbers, C and M never fall, and each slot's chunks
+//!   continue one another, within an incarnation.
+//! - I2 A segment takes over at its first round: rounds from there on in the segment before are
+//!   void (left by an attempt that failed).
+//! - I3 A verdict on disk is final: rounds behind it are not read.
+//! - I4 Memory is bounded by one round (1 MiB) and one read.
+//!
+//! Not here: what records mean; which transactions are losers (`txn`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
+use vellum_io::{Directory, File, OpenOptions};
+
+use crate::config::{BLOCK_BYTES, ChunkPosition, LogPosition, LogStart, Verdict};
+use crate::frame::{
+    CHUNK_HEADER_BYTES, ChunkHeader, SegmentHeader, TRAILER_BYTES, Trailer, align_block, align8,
+    chain_crc, evidence, records_crc,
+};
+use crate::record::Records;
+use crate::round::ROUND_BYTES_MAX;
+use crate::segment::{Found, SegmentFiles, scan};
+
+/// New records of one slot in one round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Whose.
+    pub slot: SlotId,
+    /// Where the first record lies in the slot's log of its incarnation.
+    pub start_lsn: Lsn,
+    /// Stamp of the transaction that was live at the start, zero for none.
+    pub stamp: Timestamp,
+    /// Whole records.
+    pub bytes: Vec<u8>,
+    /// Where the chunk lies, for [`crate::BackwardRecords::from_chunk`].
+    pub position: ChunkPosition,
+}
+
+impl Chunk {
+    /// The records, in order.
+    pub fn records(&self) -> Records<'_> {
+        Records::new(&self.bytes, self.start_lsn)
+    }
+}
+
+/// One complete round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoundData {
+    /// Its number.
+    pub number: u64,
+    /// The incarnation that wrote it.
+    pub incarnation: u64,
+    /// Commit timestamps below it were hardened by it.
+    pub c: Timestamp,
+    /// Records at or below it were durable by it.
+    pub m: Gsn,
+    /// Where it starts.
+    pub position: LogPosition,
+    /// In the order of the log; at most one piece of a slot, perhaps in several chunks.
+    pub chunks: Vec<Chunk>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    header: SegmentHeader,
+    file: Arc<dyn File>,
+    bytes: u64,
+}
+
+/// Reads rounds from a position on, through all later incarnations.
+#[derive(Debug)]
+pub struct LogReader {
+    files: Arc<SegmentFiles>,
+    /// Ascending by number.
+    segments: Vec<Segment>,
+    at: usize,
+    offset: u64,
+    expected: u64,
+    attempt: u16,
+    /// How the incarnation that is read would end if nothing more came.
+    last: Verdict,
+    /// C and M of the round read before, in this incarnation.
+    floor: (Timestamp, Gsn),
+    ends: Vec<Verdict>,
+    /// Where each slot's log goes on.
+    slots: HashMap<SlotId, Lsn>,
+    window: Window,
+    segment_max: u64,
+    incarnation_max: u64,
+}
+
+/// Bytes of a segment that were read ahead.
+#[derive(Debug, Default)]
+struct Window {
+    segment: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    const READ_BYTES: u64 = 256 << 10;
+
+    /// `length` bytes at `offset`; `None` beyond the segment's end.
+    fn get(&mut self, segment: &Segment, offset: u64, length: usize) -> Result<Option<&[u8]>> {
+        let end = offset + length as u64;
+        if end > segment.bytes {
+            return Ok(None);
+        }
+        let have = self.start..self.start + self.bytes.len() as u64;
+        if self.segment != segment.header.segment || offset < have.start || end > have.end {
+            let count = (length as u64)
+                .max(Self::READ_BYTES)
+                .min(segment.bytes - offset);
+            // Whatever fails, the window then claims nothing.
+            self.segment = 0;
+            self.bytes.resize(count as usize, 0);
+            segment.file.read_at(&mut self.bytes, offset)?;
+            (self.segment, self.start) = (segment.header.segment, offset);
+        }
+        let at = (offset - self.start) as usize;
+        Ok(Some(&self.bytes[at..at + length]))
+    }
+}
+
+fn corrupt(file: &Arc<dyn File>, what: &'static str, expected: u64, found: u64) -> StorageError {
+    StorageError::Corruption {
+        file: file.name().clone(),
+        page: None,
+        what,
+        expected,
+        found,
+    }
+}
+
+impl LogReader {
+    /// A reader that starts at `from`, the position of a checkpoint, where `known` (horizon, durable
+    /// GSN, last round) held. Defaults of both read everything there is.
+    ///
+    /// # Errors
+    /// `Corruption` if the segment is missing, `ForeignFormat`, `Io`.
+    pub fn open(dir: &dyn Directory, from: LogPosition, known: Verdict) -> Result<Self> {
+        let found = if dir.exists("log")? {
+            scan(dir, OpenOptions::read_only())?
+        } else {
+            Vec::new()
+        };
+        let files = Arc::new(SegmentFiles::default());
+        let mut segments = Vec::new();
+        let (mut segment_max, mut incarnation_max) = (0, known.incarnation);
+        for Found { file, header, .. } in found {
+            let Some(header) = header else { continue };
+            segment_max = segment_max.max(header.segment);
+            incarnation_max = incarnation_max.max(header.incarnation);
+            if header.segment >= from.segment {
+                files.insert(header.segment, file.clone());
+                let bytes = file.len()?.min(header.segment_bytes);
+                segments.push(Segment {
+                    header,
+                    file,
+                    bytes,
+                });
+            }
+        }
+        segments.sort_by_key(|segment| segment.header.segment);
+        for pair in segments.windows(2) {
+            let (a, b) = (&pair[0].header, &pair[1].header);
+            if a.segment == b.segment || a.incarnation > b.incarnation {
+                return Err(corrupt(
+                    &pair[1].file,
+                    "order of segments",
+                    a.segment,
+                    b.segment,
+                ));
+            }
+        }
+        let mut reader = Self {
+            files,
+            segments,
+            at: 0,
+            offset: from.offset,
+            expected: from.round,
+            attempt: 0,
+            last: known,
+            floor: Default::default(),
+            ends: Vec::new(),
+            slots: HashMap::new(),
+            window: Window::default(),
+            segment_max,
+            incarnation_max,
+        };
+        match reader.segments.first() {
+            Some(first) if from.segment == 0 => {
+                let header = first.header;
+                reader.begin(header);
+            }
+            Some(first) if first.header.segment == from.segment => {
+                reader.last.incarnation = first.header.incarnation;
+                reader.last.last_round = from.round.saturating_sub(1);
+            }
+            None if from.segment == 0 => {}
+            _ => {
+                return Err(reader.files.get(from.segment).err().unwrap_or(
+                    StorageError::Corruption {
+                        file: "log".into(),
+                        page: None,
+                        what: "first log segment",
+                        expected: from.segment,
+                        found: 0,
+                    },
+                ));
+            }
+        }
+        Ok(reader)
+    }
+
+    /// Goes to the start of an incarnation.
+    fn begin(&mut self, header: SegmentHeader) {
+        self.offset = BLOCK_BYTES;
+        self.expected = header.first_round;
+        self.attempt = 0;
+        self.slots.clear();
+        self.floor = Default::default();
+        self.last = Verdict {
+            incarnation: header.incarnation,
+            last_round: header.first_round - 1,
+            c: header.previous.c.max(self.last.c),
+            m: header.previous.m.max(self.last.m),
+        };
+    }
+
+    /// The next complete round, `None` behind the last one of the last incarnation.
+    ///
+    /// # Errors
+    /// `Corruption` for a hole that was durable, `Io`.
+    pub fn next_round(&mut self) -> Result<Option<RoundData>> {
+        loop {
+            let Some(segment) = self.segments.get(self.at) else {
+                return Ok(None);
+            };
+            let incarnation = segment.header.incarnation;
+            let fixed = self.verdict_on_disk(incarnation);
+            if fixed.is_some_and(|verdict| self.expected > verdict.last_round) {
+                self.end_incarnation(fixed);
+                continue;
+            }
+            if let Some(next) = self.segments.get(self.at + 1)
+                && next.header.incarnation == incarnation
+                && next.header.first_round <= self.expected
+            {
+                self.at += 1;
+                self.offset = BLOCK_BYTES;
+                continue;
+            }
+            if let Some(round) = self.read_round()? {
+                return Ok(Some(round));
+            }
+            let durable = self
+                .durable_by(incarnation)?
+                .max(fixed.map_or(0, |v| v.last_round));
+            if durable >= self.expected {
+                let file = &self.segments[self.at].file;
+                return Err(corrupt(
+                    file,
+                    "durable log round is damaged",
+                    self.expected,
+                    durable,
+                ));
+            }
+            self.end_incarnation(None);
+        }
+    }
+
+    fn verdict_on_disk(&self, incarnation: u64) -> Option<Verdict> {
+        self.segments
+            .iter()
+            .map(|segment| segment.header.previous)
+            .find(|previous| previous.incarnation == incarnation && incarnation != 0)
+    }
+
+    fn end_incarnation(&mut self, fixed: Option<Verdict>) {
+        let incarnation = self.segments[self.at].header.incarnation;
+        self.last = fixed.unwrap_or(self.last);
+        self.ends.push(self.last);
+        let ended = |segment: &&Segment| segment.header.incarnation <= incarnation;
+        self.at = self.segments.iter().take_while(ended).count();
+        if let Some(next) = self.segments.get(self.at) {
+            let header = next.header;
+            self.begin(header);
+        }
+    }
+
+    /// The round that is expected at the current place, if it is whole.
+    fn read_round(&mut self) -> Result<Option<RoundData>> {
+        let segment = &self.segments[self.at];
+        let number = segment.header.segment;
+        let limit = segment.bytes.min(self.offset + ROUND_BYTES_MAX as u64);
+        let (mut at, mut crc, mut chunks) = (self.offset, 0, Vec::new());
+        let mut attempt = None;
+        loop {
+            // A trailer is shorter than a chunk header, and may end the segment.
+            let Some(head) = self.window.get(segment, at, TRAILER_BYTES)? else {
+                return Ok(None);
+            };
+            if let Some(trailer) = Trailer::decode(head, number) {
+                let end = at + TRAILER_BYTES as u64;
+                let whole = trailer.round == self.expected
+                    && trailer.chunks as usize == chunks.len()
+                    && trailer.chunks_crc == crc
+                    && u64::from(trailer.bytes) == align_block(end - self.offset)
+                    && trailer.attempt == *attempt.get_or_insert(trailer.attempt)
+                    && trailer.attempt >= self.attempt
+                    && trailer.c >= self.floor.0
+                    && trailer.m >= self.floor.1;
+                return Ok(whole.then(|| self.accept(trailer, chunks)));
+            }
+            let Some(head) = self.window.get(segment, at, CHUNK_HEADER_BYTES)? else {
+                return Ok(None);
+            };
+            let Some((header, header_crc)) = ChunkHeader::decode(head, number) else {
+                return Ok(None);
+            };
+            let start = at + CHUNK_HEADER_BYTES as u64;
+            let length = header.length as usize;
+            let next = start + align8(length) as u64;
+            if header.round != self.expected
+                || header.attempt < self.attempt
+                || header.attempt != *attempt.get_or_insert(header.attempt)
+                || next > limit
+            {
+                return Ok(None);
+            }
+            let Some(bytes) = self.window.get(segment, start, length)? else {
+                return Ok(None);
+            };
+            if records_crc(number, bytes) != header.records_crc {
+                return Ok(None);
+            }
+            let chunk = Chunk {
+                slot: header.slot,
+                start_lsn: header.start,
+                stamp: header.stamp,
+                bytes: bytes.to_vec(),
+                position: ChunkPosition {
+                    segment: number,
+                    offset: at as u32,
+                    length: header.length,
+                    start: header.start,
+                },
+            };
+            let mut records = chunk.records();
+            (&mut records).for_each(drop);
+            let before = chunks.iter().rev().find(|c: &&Chunk| c.slot == chunk.slot);
+            let continues = match before {
+                Some(chunk) => Some(chunk.position.end()),
+                None => self.slots.get(&chunk.slot).copied(),
+            };
+            if records.is_broken() || continues.is_some_and(|lsn| lsn != chunk.start_lsn) {
+                // The crcs are right: this is no tear.
+                let (expected, found) = (continues.unwrap_or_default().0, chunk.start_lsn.0);
+                return Err(corrupt(&segment.file, "log chunk", expected, found));
+            }
+            crc = chain_crc(crc, header_crc);
+            chunks.push(chunk);
+            at = next;
+        }
+    }
+
+    fn accept(&mut self, trailer: Trailer, chunks: Vec<Chunk>) -> RoundData {
+        let header = self.segments[self.at].header;
+        let position = LogPosition {
+            segment: header.segment,
+            offset: self.offset,
+            round: trailer.round,
+        };
+        for chunk in &chunks {
+            self.slots.insert(chunk.slot, chunk.position.end());
+        }
+        self.offset += u64::from(trailer.bytes);
+        self.expected += 1;
+        self.attempt = trailer.attempt;
+        let (number, incarnation) = (trailer.round, header.incarnation);
+        let (c, m) = (trailer.c, trailer.m);
+        self.floor = (c, m);
+        self.last = Verdict {
+            incarnation,
+            last_round: number,
+            c: c.max(self.last.c),
+            m: m.max(self.last.m),
+        };
+        RoundData {
+            number,
+            incarnation,
+            c,
+            m,
+            position,
+            chunks,
+        }
+    }
+
+    /// The highest round that anything from the current place on, in this incarnation, says was
+    /// durable.
+    fn durable_by(&mut self, incarnation: u64) -> Result<u64> {
+        let mut durable = 0;
+        let mut from = self.offset;
+        for segment in &self.segments[self.at..] {
+            if segment.header.incarnation != incarnation {
+                break;
+            }
+            // The header of the segment with the hole was written before the hole.
+            durable = durable.max(segment.header.last_durable);
+            let mut at = from;
+            while at < segment.bytes {
+                let count = Window::READ_BYTES.min(segment.bytes - at);
+                let Some(bytes) = self.window.get(segment, at, count as usize)? else {
+                    break;
+                };
+                for offset in (0..bytes.len()).step_by(8) {
+                    let rest = &bytes[offset..];
+                    if rest.starts_with(b"VLCK") || rest.starts_with(b"VLTR") {
+                        let found = evidence(rest, segment.header.segment);
+                        durable = durable.max(found.map_or(0, |found| found.last_durable));
+                    }
+                }
+                // The overlap finds a header that the end of this piece cut.
+                at += if at + count < segment.bytes {
+                    count - BLOCK_BYTES
+                } else {
+                    count
+                };
+            }
+            from = BLOCK_BYTES;
+        }
+        Ok(durable)
+    }
+
+    /// How the incarnations that were read completely ended, in order.
+    pub fn ends(&self) -> &[Verdict] {
+        &self.ends
+    }
+
+    /// The files, for [`crate::BackwardRecords::from_chunk`].
+    pub fn files(&self) -> &Arc<SegmentFiles> {
+        &self.files
+    }
+
+    /// What the next incarnation starts with, once everything was read. Segments from
+    /// `keep_from_segment` on are kept.
+    pub fn start_after(&self, keep_from_segment: u64) -> LogStart {
+        let previous = self.ends.last().copied().unwrap_or(self.last);
+        LogStart {
+            incarnation: self.incarnation_max + 1,
+            first_gsn: Gsn(previous.m.0 + 1),
+            next_round: previous.last_round + 1,
+            next_segment: self.segment_max + 1,
+            horizon: previous.c,
+            previous,
+            keep_from_segment,
+        }
+    }
+}
