@@ -20,6 +20,7 @@ impl Backoff {
     /// Steps that spin: 1 + 2 + … + 32 pauses, about a microsecond in all.
     const SPIN_STEPS: u32 = 6;
     /// Steps that yield after those.
+    #[cfg(not(any(loom, shuttle)))]
     const YIELD_STEPS: u32 = 10;
 
     /// A wait that starts with spinning.

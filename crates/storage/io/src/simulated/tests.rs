@@ -703,3 +703,33 @@ fn file_that_got_the_old_name_of_a_half_synced_rename_stays_in_every_cut() {
         }
     }
 }
+
+#[test]
+fn one_file_may_keep_everything_while_another_loses_everything() {
+    let (directory, one) = with_file("one", &[0; 20]);
+    let two = directory.open("two", OpenOptions::create()).unwrap();
+    two.write_at(&[0; 20], 0).unwrap();
+    two.sync_data().unwrap();
+    directory.sync_dir("").unwrap();
+    for offset in 0..20 {
+        one.write_at(&[1], offset).unwrap();
+        two.write_at(&[1], offset).unwrap();
+    }
+    let extreme = (0..200).any(|seed| {
+        let after = directory.power_cut(seed, PowerCut::HARSH);
+        after.read_all("one").unwrap() == [1; 20] && after.read_all("two").unwrap() == [0; 20]
+    });
+    assert!(extreme, "the case that breaks a log rule");
+}
+
+#[test]
+fn directory_in_a_lost_directory_is_lost_with_its_files() {
+    let directory = SimulatedDirectory::new();
+    directory.create_dir("a").unwrap();
+    directory.create_dir("a/b").unwrap();
+    directory.open("a/b/c", OpenOptions::create()).unwrap();
+    directory.sync_dir("a/b").unwrap();
+    directory.sync_dir("a").unwrap();
+    let after = directory.power_cut(0, PowerCut::CLEAN);
+    assert!(!after.exists("a/b").unwrap() && !after.exists("a/b/c").unwrap());
+}
