@@ -2,6 +2,8 @@
 //!
 //! | module | concern |
 //! | --- | --- |
+//! | [`kill`] | a child process that is killed at random instants |
+//! | [`ledger`] | what the child acknowledged, and what must be found |
 //! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
 //! | [`reference`] | a small durable store, right or wrong on purpose: it tests the tools |
 //! | [`workload`] | the workloads that are cut |
@@ -9,6 +11,8 @@
 //! The tests are named after the rows of the table of faults in the design. What is not checked: README.
 #![forbid(unsafe_code)]
 
+pub mod kill;
+pub mod ledger;
 pub mod power;
 pub mod reference;
 pub mod workload;
