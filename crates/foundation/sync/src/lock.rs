@@ -291,4 +291,9 @@ mod model_tests {
     fn loom_notification_is_never_lost_between_check_and_wait() {
         crate::model(50, hand_over);
     }
+
+    #[test]
+    fn shuttle_notification_is_never_lost_between_check_and_wait() {
+        crate::model(500, hand_over);
+    }
 }

@@ -35,15 +35,15 @@ macro_rules! test_point {
 pub fn hit(name: &'static str) {
     #[cfg(shuttle)]
     crate::thread::yield_now();
-    #[cfg(all(feature = "test-points", not(any(loom, shuttle))))]
+    #[cfg(all(any(test, feature = "test-points"), not(any(loom, shuttle))))]
     enabled::hit(name);
     let _ = name;
 }
 
-#[cfg(all(feature = "test-points", not(any(loom, shuttle))))]
+#[cfg(all(any(test, feature = "test-points"), not(any(loom, shuttle))))]
 pub use enabled::{Entered, Pause, TestPoints};
 
-#[cfg(all(feature = "test-points", not(any(loom, shuttle))))]
+#[cfg(all(any(test, feature = "test-points"), not(any(loom, shuttle))))]
 mod enabled {
     use crate::{Condvar, Mutex};
     use std::cell::RefCell;
@@ -172,7 +172,7 @@ mod enabled {
     }
 }
 
-#[cfg(all(test, feature = "test-points", not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::TestPoints;
     use std::sync::Arc;
