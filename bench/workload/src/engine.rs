@@ -134,7 +134,7 @@ pub struct Description {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Settings that it was opened with, as text.
+    /// Settings that it was opened with, as text; the size of its pages as "page_size".
     pub settings: Vec<(String, String)>,
 }
 

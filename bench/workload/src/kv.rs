@@ -358,8 +358,8 @@ fn whole_scan<S: Session>(session: &mut S, mut each: impl FnMut(&[u8], &[u8])) -
     scanned
 }
 
-/// The first row's value and the number of the last row plus one; none in an empty table. Enough to
-/// tell whether a database was loaded with other parameters.
+/// The number of rows and the size of a value, judged by the last row; none in an empty table.
+/// Enough to tell whether a database was loaded with other parameters.
 ///
 /// # Errors
 /// Whatever the engine reports.

@@ -1,0 +1,265 @@
+//! The command line. Every flag has a default.
+
+use crate::Failure;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::path::PathBuf;
+use vellum_workload::kv::Mix;
+
+/// Loads, runs, measures and checks a workload on an embedded database.
+#[derive(Parser, Debug)]
+#[command(name = "vellum-bench", version, about, max_term_width = 100)]
+pub struct Cli {
+    /// Which workload.
+    #[command(subcommand)]
+    pub workload: Workload,
+}
+
+/// One subcommand a workload.
+#[derive(Subcommand, Debug)]
+pub enum Workload {
+    /// TPC-C: loads it if the directory is empty, runs the standard mix, checks the consistency
+    /// conditions
+    Tpcc(Tpcc),
+    /// Point reads, updates or read-modify-writes, one operation a transaction
+    Kv(Kv),
+    /// Loads rows in one transaction into an empty directory
+    Load(Load),
+    /// Full scans, each in a snapshot
+    Scan(Scan),
+}
+
+impl Workload {
+    /// Flags that all workloads have.
+    pub fn common(&self) -> &Common {
+        match self {
+            Self::Tpcc(tpcc) => &tpcc.common,
+            Self::Kv(kv) => &kv.common,
+            Self::Load(load) => &load.common,
+            Self::Scan(scan) => &scan.common,
+        }
+    }
+
+    /// Name of the subcommand.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Tpcc(_) => "tpcc",
+            Self::Kv(_) => "kv",
+            Self::Load(_) => "load",
+            Self::Scan(_) => "scan",
+        }
+    }
+}
+
+/// When a commit returns.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// At once; a crash may lose the last commits
+    Async,
+    /// When it is durable
+    Sync,
+}
+
+/// Flags that all workloads have.
+#[derive(Args, Debug)]
+pub struct Common {
+    /// Threads that run transactions
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// How long to run
+    #[arg(long, default_value_t = 10, value_name = "S")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seconds: u64,
+    /// Stop after this many transactions of all threads together instead
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// Everything random follows from it
+    #[arg(long, default_value_t = 42, value_name = "N")]
+    pub seed: u64,
+    /// When a commit returns
+    #[arg(long, value_enum, default_value_t = Durability::Async)]
+    pub durability: Durability,
+    /// Size of the buffer pool
+    #[arg(long, default_value_t = 2048, value_name = "M")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    pub pool_mib: u64,
+    /// Page size of a database that is created: 4096, 8192 or 16384 [default: the engine's]
+    #[arg(long, value_name = "BYTES", value_parser = page_size)]
+    pub page_size: Option<u32>,
+    /// Directory of the database [default: bench-data/WORKLOAD]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Write the summary there
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Keep one more transaction open, idle after its first write, all the while
+    #[arg(long)]
+    pub idle_writer: bool,
+    /// Only check the data of an earlier run
+    #[arg(long)]
+    pub check: bool,
+    /// Don't check the data afterwards
+    #[arg(long, conflicts_with = "check")]
+    pub no_check: bool,
+}
+
+fn page_size(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(size @ (4096 | 8192 | 16384)) => Ok(size),
+        _ => Err("4096, 8192 or 16384".to_owned()),
+    }
+}
+
+/// How an engine is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Directory of the database; exists.
+    pub data: PathBuf,
+    /// When commits return.
+    pub durability: Durability,
+    /// Bytes of the buffer pool.
+    pub pool_bytes: u64,
+    /// Bytes of a page, if not the engine's default.
+    pub page_size: Option<u32>,
+    /// How many sessions are open at a time, at most.
+    pub sessions: usize,
+}
+
+impl Common {
+    /// What the engine is to be opened with, for the workload `name`.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a pool that this machine cannot address.
+    pub fn settings(&self, name: &str) -> Result<Settings, Failure> {
+        Ok(Settings {
+            data: self
+                .data
+                .clone()
+                .unwrap_or_else(|| PathBuf::from("bench-data").join(name)),
+            durability: self.durability,
+            pool_bytes: self.pool_mib << 20,
+            page_size: self.page_size,
+            // The idle writer and the session that loads and checks.
+            sessions: usize::try_from(self.threads)
+                .map_err(|_| Failure::Usage("too many threads".to_owned()))?
+                + 2,
+        })
+    }
+}
+
+/// Flags of TPC-C.
+#[derive(Args, Debug)]
+pub struct Tpcc {
+    /// Warehouses to load [default: what the directory holds, else 4]
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub warehouses: Option<u32>,
+    /// Each thread is at home in warehouses of its own
+    #[arg(long)]
+    pub affinity: bool,
+    /// A population of a few rows, to try the program
+    #[arg(long, hide = true)]
+    pub tiny: bool,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What a row looks like and how many there are.
+#[derive(Args, Debug)]
+pub struct Rows {
+    /// Rows
+    #[arg(long, default_value_t = 2_000_000, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: u64,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1 << 30))]
+    pub value_size: u32,
+}
+
+impl Rows {
+    /// Bytes of a value.
+    pub fn value_size(&self) -> usize {
+        usize::try_from(self.value_size).expect("at most a gibibyte")
+    }
+}
+
+/// What one transaction does.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MixName {
+    /// Reads a key
+    Read,
+    /// Updates a key in place
+    Update,
+    /// Reads a key, then updates it
+    Rmw,
+}
+
+impl From<MixName> for Mix {
+    fn from(name: MixName) -> Self {
+        match name {
+            MixName::Read => Self::Read,
+            MixName::Update => Self::Update,
+            MixName::Rmw => Self::ReadModifyWrite,
+        }
+    }
+}
+
+/// Flags of the key-value workload.
+#[derive(Args, Debug)]
+pub struct Kv {
+    /// What one transaction does
+    #[arg(long, value_enum, default_value_t = MixName::Read)]
+    pub mix: MixName,
+    /// Skew θ of the keys; 0 is uniform
+    #[arg(long, default_value_t = 0.0, value_name = "THETA", value_parser = skew)]
+    pub zipf: f64,
+    /// Rows.
+    #[command(flatten)]
+    pub rows: Rows,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+fn skew(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(theta) if (0.0..=10.0).contains(&theta) => Ok(theta),
+        _ => Err("a number from 0 to 10".to_owned()),
+    }
+}
+
+/// The order in which rows are loaded.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderName {
+    /// Ascending keys, by the engine's bulk load
+    Sorted,
+    /// Every key once in no order, by inserts
+    Shuffled,
+}
+
+/// Flags of the load.
+#[derive(Args, Debug)]
+pub struct Load {
+    /// The order of the keys
+    #[arg(long, value_enum, default_value_t = OrderName::Sorted)]
+    pub order: OrderName,
+    /// Rows.
+    #[command(flatten)]
+    pub rows: Rows,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Flags of the scan.
+#[derive(Args, Debug)]
+pub struct Scan {
+    /// Rows.
+    #[command(flatten)]
+    pub rows: Rows,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}

@@ -1,0 +1,181 @@
+//! `kv`: one operation a transaction on rows of eight-byte keys; and the rows that `scan` shares.
+
+use crate::cli::{Durability, Kv, Rows};
+use crate::measure::{Client, ControlFor, Plan, measure};
+use crate::report::{Summary, rounded};
+use crate::{Context, Failure, device, progress};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use vellum_workload::engine::{Engine, Result as EngineResult, Session};
+use vellum_workload::kv::{self, IDLE, Mix, Order, Scanned, TABLES};
+use vellum_workload::zipf::Keys;
+
+/// The row that the idle writer keeps to itself.
+pub(crate) const IDLE_KEY: &[u8] = b"idle writer";
+/// How long the device is tried before the run and again behind it.
+const DEVICE_TIME: Duration = Duration::from_millis(1500);
+
+pub(crate) fn run<E: Engine>(
+    engine: &mut E,
+    arguments: &Kv,
+    context: &Context<'_>,
+    summary: &mut Summary,
+    lines: &mut dyn Write,
+) -> Result<(), Failure> {
+    engine
+        .ensure_tables(TABLES)
+        .map_err(Failure::engine("create the tables"))?;
+    let engine = &*engine;
+    let mix = Mix::from(arguments.mix);
+    let settings = &mut summary.settings;
+    settings.insert("mix".to_owned(), mix.name().to_owned());
+    settings.insert("zipf".to_owned(), arguments.zipf.to_string());
+    populate(engine, &arguments.rows, context, summary)?;
+    let rows = arguments.rows.rows;
+    let size = arguments.rows.value_size();
+    if context.common.check {
+        let found = verify(engine, &arguments.rows)?;
+        summary.checked(violations(found, rows, found.updates));
+        return Ok(());
+    }
+
+    let checks = !context.common.no_check;
+    let updates_before = if checks && mix != Mix::Read && summary.load_s.is_none() {
+        verify(engine, &arguments.rows)?.updates
+    } else {
+        0
+    };
+    let plan = Plan {
+        classes: &[mix.name()],
+        threads: context.common.threads,
+        limit: context.limit(),
+        idle_row: context.common.idle_writer.then_some((IDLE, IDLE_KEY)),
+    };
+    let keys = Keys::new(rows, arguments.zipf);
+    let seed = context.common.seed;
+    let make = |_: &mut E::Session<'_>, thread: u32, _: &_| {
+        Ok(KvClient(kv::Client::new(
+            keys.clone(),
+            size,
+            mix,
+            seed,
+            u64::from(thread),
+        )))
+    };
+    let sync = context.settings.durability == Durability::Sync && mix != Mix::Read;
+    let probe = || device::syncs_per_second(&context.settings.data, DEVICE_TIME);
+    let before = if sync { Some(probe()?) } else { None };
+    let control = ControlFor::threads(plan.threads);
+    let measured = measure(engine, &plan, &control, make, context.on_sample(lines))?;
+    if let Some(before) = before {
+        summary.device_sync_per_s = Some(rounded((before + probe()?) / 2.0));
+    }
+    let committed = if mix == Mix::Read {
+        0
+    } else {
+        measured.transactions
+    };
+    summary.measured(measured);
+    context.measure_reads(summary)?;
+    if checks {
+        let found = verify(engine, &arguments.rows)?;
+        // Values too short for a counter tell nothing about updates, and reads make none.
+        let expected = if size < 16 || mix == Mix::Read {
+            found.updates
+        } else {
+            updates_before.wrapping_add(committed)
+        };
+        summary.checked(violations(found, rows, expected));
+    }
+    Ok(())
+}
+
+/// Loads the rows where there are none.
+pub(crate) fn populate<E: Engine>(
+    engine: &E,
+    rows: &Rows,
+    context: &Context<'_>,
+    summary: &mut Summary,
+) -> Result<(), Failure> {
+    summary
+        .settings
+        .insert("rows".to_owned(), rows.rows.to_string());
+    summary
+        .settings
+        .insert("value_size".to_owned(), rows.value_size.to_string());
+    let mut session = engine
+        .open_session()
+        .map_err(Failure::engine("open a session"))?;
+    match kv::shape(&mut session).map_err(Failure::engine("look at the rows"))? {
+        Some(found) if found == (rows.rows, rows.value_size()) => Ok(()),
+        Some((found, size)) => Err(Failure::Usage(format!(
+            "{} holds {found} rows with values of {size} bytes: give --rows and --value-size to \
+             match, or another --data",
+            context.settings.data.display()
+        ))),
+        None if context.common.check => Err(Failure::Usage(format!(
+            "{} holds no rows",
+            context.settings.data.display()
+        ))),
+        None => {
+            let bar = progress::rows("loading", rows.rows);
+            let start = Instant::now();
+            kv::load(
+                &mut session,
+                rows.rows,
+                rows.value_size(),
+                Order::Sorted,
+                |so_far| {
+                    bar.set_position(so_far);
+                },
+            )
+            .map_err(Failure::engine("load"))?;
+            bar.finish_and_clear();
+            summary.load_s = Some(rounded(start.elapsed().as_secs_f64()));
+            engine
+                .checkpoint()
+                .map_err(Failure::engine("write a checkpoint"))
+        }
+    }
+}
+
+/// Reads and checks all rows.
+pub(crate) fn verify<E: Engine>(engine: &E, rows: &Rows) -> Result<Scanned, Failure> {
+    let mut session = engine
+        .open_session()
+        .map_err(Failure::engine("open a session"))?;
+    kv::verify(&mut session, rows.value_size()).map_err(Failure::engine("check"))
+}
+
+/// What is wrong with what a check found.
+pub(crate) fn violations(found: Scanned, rows: u64, updates: u64) -> Vec<String> {
+    let mut violations = Vec::new();
+    if found.rows != rows {
+        violations.push(format!("{} rows, {rows} were loaded", found.rows));
+    }
+    if found.wrong > 0 {
+        violations.push(format!("{} rows are not what was written", found.wrong));
+    }
+    if found.updates != updates {
+        violations.push(format!(
+            "{} updates are in the rows, {updates} were committed",
+            found.updates
+        ));
+    }
+    violations
+}
+
+struct KvClient(kv::Client);
+
+impl Client for KvClient {
+    #[inline]
+    fn draw(&mut self) -> usize {
+        self.0.draw();
+        0
+    }
+
+    #[inline]
+    fn attempt<S: Session>(&mut self, session: &mut S, _now: u64) -> EngineResult<bool> {
+        self.0.attempt(session).map(|()| true)
+    }
+}

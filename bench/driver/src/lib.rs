@@ -1,0 +1,184 @@
+//! The bench program: loads a database where there is none, runs a workload on it with threads,
+//! measures, checks that the data is what it must be, and reports.
+//!
+//! Standard output carries a JSON line a second (on a terminal: a progress bar and a table),
+//! `--json FILE` the summary. Generic over the engine: `main` hands in Vellum, tests a slow one in
+//! memory.
+//!
+//! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod device;
+mod failure;
+mod kv;
+mod load;
+pub mod machine;
+mod measure;
+mod progress;
+mod report;
+mod scan;
+mod tpcc;
+
+use clap::Parser;
+use cli::{Cli, Settings, Workload};
+pub use failure::Failure;
+use measure::Limit;
+use report::Summary;
+use std::ffi::OsString;
+use std::io::Write;
+use vellum_workload::engine::{Engine, Result as EngineResult};
+
+/// Where a run tells what it does.
+pub struct Output<'o> {
+    /// A JSON line for each sample.
+    pub lines: &'o mut dyn Write,
+    /// The table at the end, and errors.
+    pub table: &'o mut dyn Write,
+}
+
+/// Runs the program with `arguments` (the program's name first) on the engine that `open` opens.
+/// Returns the exit code.
+pub fn run<E: Engine>(
+    arguments: impl IntoIterator<Item = OsString>,
+    open: impl FnOnce(&Settings) -> EngineResult<E>,
+    output: Output<'_>,
+) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors: standard output and code 0. Nothing can be told if
+            // the output is gone.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    match execute(&cli, open, output.lines, output.table) {
+        Ok(true) => 0,
+        Ok(false) => 1,
+        Err(failure) => {
+            let _ = writeln!(output.table, "vellum-bench: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+/// Returns whether the data is consistent (or was not asked).
+fn execute<E: Engine>(
+    cli: &Cli,
+    open: impl FnOnce(&Settings) -> EngineResult<E>,
+    lines: &mut dyn Write,
+    table: &mut dyn Write,
+) -> Result<bool, Failure> {
+    let common = cli.workload.common();
+    let settings = common.settings(cli.workload.name())?;
+    if common.check && !directory_has_entries(&settings.data) {
+        return Err(Failure::Usage(format!(
+            "--check needs a database, {} holds none",
+            settings.data.display()
+        )));
+    }
+    std::fs::create_dir_all(&settings.data).map_err(|source| Failure::File {
+        action: "create",
+        path: settings.data.clone(),
+        source,
+    })?;
+    let json = common
+        .json
+        .as_deref()
+        .map(report::JsonFile::create)
+        .transpose()?;
+
+    let mut engine = open(&settings).map_err(|source| Failure::Engine {
+        action: format!("open {}", settings.data.display()),
+        source,
+    })?;
+    let mut summary = Summary::new(cli, &settings, &engine.describe());
+    let context = Context {
+        common,
+        settings: &settings,
+    };
+    match &cli.workload {
+        Workload::Tpcc(arguments) => {
+            tpcc::run(&mut engine, arguments, &context, &mut summary, lines)?;
+        }
+        Workload::Kv(arguments) => kv::run(&mut engine, arguments, &context, &mut summary, lines)?,
+        Workload::Load(arguments) => {
+            load::run(&mut engine, arguments, &context, &mut summary, lines)?;
+        }
+        Workload::Scan(arguments) => {
+            scan::run(&mut engine, arguments, &context, &mut summary, lines)?;
+        }
+    }
+    summary.finish();
+    if let Some(json) = json {
+        json.write(&summary)?;
+    }
+    report::print_table(&summary, table).map_err(|source| Failure::File {
+        action: "write",
+        path: "the table".into(),
+        source,
+    })?;
+    Ok(summary.is_consistent())
+}
+
+/// What every workload gets.
+struct Context<'c> {
+    common: &'c cli::Common,
+    settings: &'c Settings,
+}
+
+impl Context<'_> {
+    /// When a run ends.
+    fn limit(&self) -> Limit {
+        match self.common.operations {
+            Some(operations) => Limit::Operations(operations),
+            None => Limit::Seconds(self.common.seconds),
+        }
+    }
+
+    /// Tells each second: as a line, and on the progress bar.
+    fn on_sample(
+        &self,
+        lines: &mut dyn Write,
+    ) -> impl FnMut(&measure::Sample) -> Result<(), Failure> {
+        let bar = match self.limit() {
+            Limit::Seconds(seconds) => progress::seconds(Some(seconds)),
+            Limit::Operations(_) => progress::seconds(None),
+        };
+        move |sample| {
+            bar.inc(1);
+            let aborts = sample.aborts;
+            bar.set_message(match sample.rows {
+                0 => format!("{} tx/s, {aborts} aborts", sample.tx),
+                rows => format!("{rows} rows/s, {aborts} aborts"),
+            });
+            report::print_sample(sample, lines)
+        }
+    }
+
+    /// Measures the device's random reads where the data is larger than the pool.
+    fn measure_reads(&self, summary: &mut Summary) -> Result<(), Failure> {
+        let directory = &self.settings.data;
+        let largest = device::largest_file(directory);
+        if largest.is_some_and(|(_, bytes)| bytes > self.settings.pool_bytes) {
+            let page_size = self
+                .settings
+                .page_size
+                .map_or(PAGE_SIZE, |size| size as usize);
+            let threads = self.common.threads;
+            let rate = device::reads_per_second(directory, page_size, threads, READ_TIME)?;
+            summary.device_reads_per_s = rate.map(report::rounded);
+        }
+        Ok(())
+    }
+}
+
+/// What is read of the device where the engine does not tell its page size.
+const PAGE_SIZE: usize = 8192;
+/// How long the device is read.
+const READ_TIME: std::time::Duration = std::time::Duration::from_millis(1500);
+
+fn directory_has_entries(path: &std::path::Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+}

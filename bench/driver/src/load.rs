@@ -1,0 +1,99 @@
+//! `load`: many rows in one transaction.
+
+use crate::cli::{Load, OrderName};
+use crate::measure::{Client, Control, ControlFor, Counters, Limit, Plan, measure};
+use crate::report::Summary;
+use crate::{Context, Failure, kv};
+use std::io::Write;
+use vellum_workload::engine::{Engine, Result as EngineResult, Session};
+use vellum_workload::kv::{IDLE, Order, TABLES, load, shape};
+
+pub(crate) fn run<E: Engine>(
+    engine: &mut E,
+    arguments: &Load,
+    context: &Context<'_>,
+    summary: &mut Summary,
+    lines: &mut dyn Write,
+) -> Result<(), Failure> {
+    engine
+        .ensure_tables(TABLES)
+        .map_err(Failure::engine("create the tables"))?;
+    let engine = &*engine;
+    let rows = &arguments.rows;
+    let order = match arguments.order {
+        OrderName::Sorted => Order::Sorted,
+        OrderName::Shuffled => Order::Shuffled,
+    };
+    let settings = &mut summary.settings;
+    settings.insert("rows".to_owned(), rows.rows.to_string());
+    settings.insert("value_size".to_owned(), rows.value_size.to_string());
+    settings.insert("order".to_owned(), format!("{order:?}").to_lowercase());
+
+    if !context.common.check {
+        let mut session = engine
+            .open_session()
+            .map_err(Failure::engine("open a session"))?;
+        let found = shape(&mut session).map_err(Failure::engine("look at the rows"))?;
+        drop(session);
+        if let Some((found, _)) = found {
+            return Err(Failure::Usage(format!(
+                "{} holds {found} rows already: give another --data",
+                context.settings.data.display()
+            )));
+        }
+        // One transaction of one thread, however long it takes.
+        summary.one_thread();
+        let plan = Plan {
+            classes: &["load"],
+            threads: 1,
+            limit: Limit::Operations(1),
+            idle_row: context.common.idle_writer.then_some((IDLE, kv::IDLE_KEY)),
+        };
+        let control = ControlFor::threads(1);
+        let (count, size) = (rows.rows, rows.value_size());
+        let measured = measure(
+            engine,
+            &plan,
+            &control,
+            |_, thread, control| Ok(loader(control, thread, count, size, order)),
+            context.on_sample(lines),
+        )?;
+        summary.measured(measured);
+    }
+    if !context.common.no_check {
+        let found = kv::verify(engine, rows)?;
+        summary.checked(kv::violations(found, rows.rows, 0));
+    }
+    Ok(())
+}
+
+fn loader(control: &Control, thread: u32, rows: u64, size: usize, order: Order) -> Loader<'_> {
+    Loader {
+        counters: control.counters(thread),
+        rows,
+        size,
+        order,
+    }
+}
+
+struct Loader<'c> {
+    counters: &'c Counters,
+    rows: u64,
+    size: usize,
+    order: Order,
+}
+
+impl Client for Loader<'_> {
+    fn draw(&mut self) -> usize {
+        0
+    }
+
+    fn attempt<S: Session>(&mut self, session: &mut S, _now: u64) -> EngineResult<bool> {
+        let mut before = 0;
+        load(session, self.rows, self.size, self.order, |so_far| {
+            self.counters.add_rows(so_far - before);
+            before = so_far;
+        })?;
+        Ok(true)
+    }
+}

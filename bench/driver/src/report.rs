@@ -1,0 +1,371 @@
+//! The summary: as JSON, and as a table for people.
+
+use crate::Failure;
+use crate::cli::{Cli, Durability, Settings};
+use crate::machine::{Machine, load_average};
+use crate::measure::{Measured, Sample};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use vellum_workload::engine::Description;
+
+/// Whether the data is what it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Consistency {
+    /// Checked, nothing found.
+    Ok,
+    /// Checked; `violations` tells what was found.
+    Failed,
+    /// Not checked, as was asked.
+    Unchecked,
+}
+
+/// The engine that was measured.
+#[derive(Debug, Serialize)]
+struct EngineSection {
+    name: String,
+    version: String,
+}
+
+/// Everything that a run found out. The names of the fields are the keys of the JSON document.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    workload: &'static str,
+    engine: EngineSection,
+    pub(crate) settings: BTreeMap<String, String>,
+    commit: &'static str,
+    machine: Machine,
+    load_before: [f64; 3],
+    load_after: [f64; 3],
+    durability: Durability,
+    seed: u64,
+    threads: u32,
+    seconds: f64,
+    transactions: u64,
+    pub(crate) tx_per_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) new_order_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rows_per_s: Option<f64>,
+    aborts: u64,
+    rolled_back: u64,
+    counts: BTreeMap<&'static str, u64>,
+    p50_us: BTreeMap<&'static str, f64>,
+    p99_us: BTreeMap<&'static str, f64>,
+    max_us: BTreeMap<&'static str, f64>,
+    samples: Vec<Sample>,
+    pub(crate) consistency: Consistency,
+    pub(crate) violations: Vec<String>,
+    log_bytes: u64,
+    pages_read: u64,
+    pages_written: u64,
+    processor_user_s: f64,
+    processor_system_s: f64,
+    resident_mib: u64,
+    engine_counters: BTreeMap<&'static str, u64>,
+    /// Loading before the run, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) load_s: Option<f64>,
+    /// Overwrites with fdatasync that the device makes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) device_sync_per_s: Option<f64>,
+    /// Transactions per such overwrite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sync_ratio: Option<f64>,
+    /// Random page reads that the device makes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) device_reads_per_s: Option<f64>,
+}
+
+impl Summary {
+    /// The summary of a run that has not begun.
+    pub(crate) fn new(cli: &Cli, settings: &Settings, engine: &Description) -> Self {
+        let common = cli.workload.common();
+        let mut all: BTreeMap<_, _> = engine.settings.iter().cloned().collect();
+        all.insert("data".to_owned(), settings.data.display().to_string());
+        all.insert("pool_mib".to_owned(), common.pool_mib.to_string());
+        all.insert("idle_writer".to_owned(), common.idle_writer.to_string());
+        Self {
+            workload: cli.workload.name(),
+            engine: EngineSection {
+                name: engine.name.clone(),
+                version: engine.version.clone(),
+            },
+            settings: all,
+            commit: env!("VELLUM_COMMIT"),
+            machine: Machine::here(),
+            load_before: load_average(),
+            load_after: [0.0; 3],
+            durability: settings.durability,
+            seed: common.seed,
+            threads: common.threads,
+            seconds: 0.0,
+            transactions: 0,
+            tx_per_s: 0.0,
+            new_order_per_s: None,
+            rows_per_s: None,
+            aborts: 0,
+            rolled_back: 0,
+            counts: BTreeMap::new(),
+            p50_us: BTreeMap::new(),
+            p99_us: BTreeMap::new(),
+            max_us: BTreeMap::new(),
+            samples: Vec::new(),
+            consistency: Consistency::Unchecked,
+            violations: Vec::new(),
+            log_bytes: 0,
+            pages_read: 0,
+            pages_written: 0,
+            processor_user_s: 0.0,
+            processor_system_s: 0.0,
+            resident_mib: 0,
+            engine_counters: BTreeMap::new(),
+            load_s: None,
+            device_sync_per_s: None,
+            sync_ratio: None,
+            device_reads_per_s: None,
+        }
+    }
+
+    /// Adds what a run measured.
+    pub(crate) fn measured(&mut self, measured: Measured) {
+        let per_second = |count: u64| rounded(count as f64 / measured.seconds.max(1e-9));
+        self.seconds = rounded(measured.seconds);
+        self.transactions = measured.transactions;
+        self.tx_per_s = per_second(measured.transactions);
+        self.rows_per_s = (measured.rows > 0).then(|| per_second(measured.rows));
+        self.aborts = measured.aborts;
+        self.rolled_back = measured.rolled_back;
+        for class in &measured.classes {
+            let latency = &class.latency;
+            let micros = |nanos: u64| rounded(nanos as f64 / 1000.0);
+            self.counts.insert(class.name, latency.len());
+            // A class that never ran has no latency, and zero would look like a very good one.
+            if !latency.is_empty() {
+                self.p50_us
+                    .insert(class.name, micros(latency.value_at_quantile(0.5)));
+                self.p99_us
+                    .insert(class.name, micros(latency.value_at_quantile(0.99)));
+                self.max_us.insert(class.name, micros(latency.max()));
+            }
+        }
+        self.samples = measured.samples;
+        self.log_bytes = measured.log_bytes;
+        self.pages_read = measured.pages_read;
+        self.pages_written = measured.pages_written;
+        self.processor_user_s = rounded(measured.processor.0);
+        self.processor_system_s = rounded(measured.processor.1);
+        self.engine_counters = measured.more.into_iter().collect();
+    }
+
+    /// Notes that the workload has one thread, whatever was asked.
+    pub(crate) fn one_thread(&mut self) {
+        self.threads = 1;
+    }
+
+    /// How many transactions of a class a second.
+    pub(crate) fn class_per_second(&self, class: &str) -> f64 {
+        let count = self.counts.get(class).copied().unwrap_or(0);
+        rounded(count as f64 / self.seconds.max(1e-9))
+    }
+
+    /// Adds what a check found.
+    pub(crate) fn checked(&mut self, violations: Vec<String>) {
+        self.consistency = if violations.is_empty() {
+            Consistency::Ok
+        } else {
+            Consistency::Failed
+        };
+        self.violations = violations;
+    }
+
+    /// Adds what is known at the very end.
+    pub(crate) fn finish(&mut self) {
+        self.load_after = load_average();
+        self.resident_mib = crate::machine::resident_mib();
+        if let Some(device) = self.device_sync_per_s {
+            self.sync_ratio = Some(rounded(self.tx_per_s / device));
+        }
+    }
+
+    /// False if a check found something.
+    pub(crate) fn is_consistent(&self) -> bool {
+        self.consistency != Consistency::Failed
+    }
+}
+
+/// To thousandths: more digits than a measurement has, fewer than a double has.
+pub(crate) fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+/// The file that the summary goes to. Made before the run, so that a path that cannot be written is
+/// told before the work and not after it.
+pub(crate) struct JsonFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl JsonFile {
+    /// Opens or creates it, keeping what it holds until the run is over.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let path = path.to_owned();
+        match opened {
+            Ok(file) => Ok(Self { path, file }),
+            Err(source) => Err(Failure::File {
+                action: "create",
+                path,
+                source,
+            }),
+        }
+    }
+
+    /// Replaces its contents by `summary`.
+    pub(crate) fn write(mut self, summary: &Summary) -> Result<(), Failure> {
+        let mut write = || -> std::io::Result<()> {
+            let mut text = serde_json::to_string_pretty(summary)?;
+            text.push('\n');
+            self.file.set_len(0)?;
+            self.file.rewind()?;
+            self.file.write_all(text.as_bytes())
+        };
+        write().map_err(|source| Failure::File {
+            action: "write",
+            path: self.path,
+            source,
+        })
+    }
+}
+
+/// Writes a sample as one line.
+pub(crate) fn print_sample(sample: &Sample, lines: &mut dyn Write) -> Result<(), Failure> {
+    let mut write = || -> std::io::Result<()> {
+        let mut text = serde_json::to_string(sample)?;
+        text.push('\n');
+        lines.write_all(text.as_bytes())?;
+        lines.flush()
+    };
+    write().map_err(|source| Failure::File {
+        action: "write",
+        path: "standard output".into(),
+        source,
+    })
+}
+
+/// Writes the table for people.
+pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Result<()> {
+    let Summary {
+        machine, engine, ..
+    } = summary;
+    writeln!(
+        out,
+        "\n{} on {} {} ({} threads, {:?}, seed {}, commit {:.12})",
+        summary.workload,
+        engine.name,
+        engine.version,
+        summary.threads,
+        summary.durability,
+        summary.seed,
+        summary.commit
+    )?;
+    writeln!(
+        out,
+        "{} cores, {} MiB, {}, load {:.2} before and {:.2} after\n",
+        machine.cores,
+        machine.memory_mib,
+        machine.kernel,
+        summary.load_before[0],
+        summary.load_after[0]
+    )?;
+    if summary.transactions > 0 {
+        writeln!(
+            out,
+            "  {:<14}{:>12} {:>11} {:>11} {:>11} {:>11}",
+            "", "count", "per s", "p50 µs", "p99 µs", "max µs"
+        )?;
+        for (name, count) in &summary.counts {
+            let of = |map: &BTreeMap<&'static str, f64>| map.get(name).copied().unwrap_or(0.0);
+            writeln!(
+                out,
+                "  {name:<14}{count:>12} {:>11.0} {:>11.1} {:>11.1} {:>11.1}",
+                summary.class_per_second(name),
+                of(&summary.p50_us),
+                of(&summary.p99_us),
+                of(&summary.max_us)
+            )?;
+        }
+        writeln!(
+            out,
+            "  {:<14}{:>12} {:>11.0}   {} aborts, {} rolled back\n",
+            "all", summary.transactions, summary.tx_per_s, summary.aborts, summary.rolled_back
+        )?;
+    }
+    let mut line = |name: &str, value: Option<String>| match value {
+        Some(value) => writeln!(out, "  {name:<22}{value}"),
+        None => Ok(()),
+    };
+    line(
+        "rows per second",
+        summary.rows_per_s.map(|rate| format!("{rate:.0}")),
+    )?;
+    line(
+        "seconds of loading",
+        summary.load_s.map(|seconds| format!("{seconds:.1}")),
+    )?;
+    if summary.transactions > 0 {
+        let per = |count: u64| count as f64 / summary.transactions as f64;
+        let (log, read, written) = (summary.log_bytes, summary.pages_read, summary.pages_written);
+        line(
+            "log",
+            Some(format!(
+                "{} MiB, {:.0} bytes a transaction",
+                log >> 20,
+                per(log)
+            )),
+        )?;
+        line(
+            "pages read",
+            Some(format!("{read}, {:.3} a transaction", per(read))),
+        )?;
+        line(
+            "pages written",
+            Some(format!("{written}, {:.3} a transaction", per(written))),
+        )?;
+        let micros = |seconds: f64| seconds * 1e6 / summary.transactions as f64;
+        let (user, system) = (summary.processor_user_s, summary.processor_system_s);
+        let text = format!("{:.1} user, {:.1} system", micros(user), micros(system));
+        line("processor µs each", Some(text))?;
+    }
+    line(
+        "resident memory",
+        Some(format!("{} MiB", summary.resident_mib)),
+    )?;
+    if let (Some(device), Some(ratio)) = (summary.device_sync_per_s, summary.sync_ratio) {
+        line(
+            "device syncs per s",
+            Some(format!("{device:.0}; {ratio:.2} transactions each")),
+        )?;
+    }
+    line(
+        "device reads per s",
+        summary.device_reads_per_s.map(|rate| format!("{rate:.0}")),
+    )?;
+    let consistency = match summary.consistency {
+        Consistency::Ok => "ok",
+        Consistency::Failed => "FAILED",
+        Consistency::Unchecked => "unchecked",
+    };
+    line("consistency", Some(consistency.to_owned()))?;
+    for violation in &summary.violations {
+        writeln!(out, "    {violation}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! `tpcc`: load, run, check.
+
+use crate::cli::Tpcc;
+use crate::measure::{Client, ControlFor, Plan, epoch_micros, measure};
+use crate::report::{Summary, rounded};
+use crate::{Context, Failure, progress};
+use std::io::Write;
+use std::time::Instant;
+use vellum_workload::engine::{Engine, Result as EngineResult, Session};
+use vellum_workload::tpcc::check::check;
+use vellum_workload::tpcc::input::Home;
+use vellum_workload::tpcc::population::{Population, load};
+use vellum_workload::tpcc::schema::{META, TABLES};
+use vellum_workload::tpcc::terminal::{Outcome, Terminal};
+use vellum_workload::tpcc::{Kind, Scale};
+
+/// Warehouses of a database that is created without being told how many.
+const WAREHOUSES: u32 = 4;
+/// The row that the idle writer keeps to itself.
+const IDLE_KEY: &[u8] = b"idle writer";
+
+pub(crate) fn run<E: Engine>(
+    engine: &mut E,
+    arguments: &Tpcc,
+    context: &Context<'_>,
+    summary: &mut Summary,
+    lines: &mut dyn Write,
+) -> Result<(), Failure> {
+    engine
+        .ensure_tables(TABLES)
+        .map_err(Failure::engine("create the tables"))?;
+    let engine = &*engine;
+    let population = populate(engine, arguments, context, summary)?;
+    let settings = &mut summary.settings;
+    settings.insert(
+        "warehouses".to_owned(),
+        population.scale.warehouses.to_string(),
+    );
+    settings.insert("affinity".to_owned(), arguments.affinity.to_string());
+
+    if !context.common.check {
+        let plan = Plan {
+            classes: &Kind::ALL.map(Kind::name),
+            threads: context.common.threads,
+            limit: context.limit(),
+            idle_row: context.common.idle_writer.then_some((META, IDLE_KEY)),
+        };
+        let control = ControlFor::threads(plan.threads);
+        let seed = context.common.seed;
+        let make = |session: &mut E::Session<'_>, thread: u32, _: &_| {
+            let home = if arguments.affinity {
+                Home::Share {
+                    thread,
+                    of: plan.threads,
+                }
+            } else {
+                Home::Any
+            };
+            Terminal::new(session, &population, thread + 1, seed, home).map(TerminalClient)
+        };
+        let on_sample = context.on_sample(lines);
+        summary.measured(measure(engine, &plan, &control, make, on_sample)?);
+        summary.new_order_per_s = Some(summary.class_per_second(Kind::NewOrder.name()));
+        context.measure_reads(summary)?;
+    }
+    if !context.common.no_check {
+        let bar = progress::rows("checking", population.scale.rows());
+        let mut session = engine
+            .open_session()
+            .map_err(Failure::engine("open a session"))?;
+        let findings =
+            check(&mut session, |rows| bar.inc(rows)).map_err(Failure::engine("check"))?;
+        bar.finish_and_clear();
+        let mut violations: Vec<_> = findings
+            .violations
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let more = findings.count - violations.len() as u64;
+        if more > 0 {
+            violations.push(format!("{more} more"));
+        }
+        summary.checked(violations);
+    }
+    Ok(())
+}
+
+/// Finds out what is there, and loads what is missing.
+fn populate<E: Engine>(
+    engine: &E,
+    arguments: &Tpcc,
+    context: &Context<'_>,
+    summary: &mut Summary,
+) -> Result<Population, Failure> {
+    let mut session = engine
+        .open_session()
+        .map_err(Failure::engine("open a session"))?;
+    let found = Population::read(&mut session).map_err(Failure::engine("read the population"))?;
+    if context.common.check {
+        return found.ok_or_else(|| {
+            Failure::Usage(format!(
+                "{} holds no TPC-C",
+                context.settings.data.display()
+            ))
+        });
+    }
+    let there = found.map(|found| found.scale.warehouses);
+    let warehouses = arguments.warehouses.or(there).unwrap_or(WAREHOUSES);
+    let scale = if arguments.tiny {
+        Scale::tiny(warehouses)
+    } else {
+        Scale::standard(warehouses)
+    };
+    if found.is_some_and(|found| found.is_complete() && found.scale == scale) {
+        return Ok(found.expect("just seen"));
+    }
+    let wanted = match found {
+        Some(begun) if begun.scale == scale => begun,
+        _ => Population::new(scale, context.common.seed),
+    };
+    let bar = progress::rows("loading", scale.rows());
+    let start = Instant::now();
+    let loaded = load(&mut session, wanted, epoch_micros(), |rows| bar.inc(rows))
+        .map_err(Failure::engine("load"))?;
+    bar.finish_and_clear();
+    summary.load_s = Some(rounded(start.elapsed().as_secs_f64()));
+    engine
+        .checkpoint()
+        .map_err(Failure::engine("write a checkpoint"))?;
+    Ok(loaded)
+}
+
+struct TerminalClient(Terminal);
+
+impl Client for TerminalClient {
+    #[inline]
+    fn draw(&mut self) -> usize {
+        self.0.draw() as usize
+    }
+
+    #[inline]
+    fn attempt<S: Session>(&mut self, session: &mut S, now: u64) -> EngineResult<bool> {
+        self.0
+            .attempt(session, now)
+            .map(|outcome| outcome == Outcome::Committed)
+    }
+}
