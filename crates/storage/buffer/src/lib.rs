@@ -1,5 +1,43 @@
 //! The buffer pool: pages of the data file at fixed addresses, latched by one word each.
+//!
+//! | question | where |
+//! | --- | --- |
+//! | the three ways into a page | [`Optimistic`], [`Shared`], [`Exclusive`] (guard.rs) |
+//! | why optimistic reads are sound | racy.rs |
+//! | the state word and its transitions | state.rs |
+//! | how a page comes in, how it leaves | fault.rs, evict.rs, write_out.rs |
+//! | torn writes | double_write.rs |
+//! | checkpoints | checkpoint.rs |
+//! | which pages are in use | [`Space`] (space.rs, bitmap.rs) |
+//! | where things stand in the file | geometry.rs, header.rs |
+//!
+//! Not here: what pages mean (`btree`), when to run eviction and checkpoints (`engine`).
 
+pub mod bitmap;
+mod checkpoint;
+mod config;
+mod double_write;
+mod evict;
+mod fault;
+mod frames;
+mod geometry;
+mod guard;
+mod header;
+pub mod page;
+mod pool;
+mod racy;
+mod space;
+mod state;
 pub mod words;
+mod write_out;
 
+pub use checkpoint::CheckpointScan;
+pub use config::{PoolConfig, PoolStatistics};
+pub use fault::RedoPage;
+pub use geometry::{BITMAP_BITS_AT, Geometry};
+pub use guard::{Exclusive, Optimistic, Shared};
+pub use header::FORMAT_VERSION;
+pub use page::{PAGE_HEADER_BYTES, PageHeader, PageHeaderMut, kind};
+pub use pool::{PageWriteHook, Pool};
+pub use space::{PageUse, RESERVE_PAGES, Space, SpaceCounts};
 pub use words::{PageBuf, PageRead, PageWrite};

@@ -26,7 +26,11 @@ pub trait PageRead {
     fn u64_at(&self, offset: usize) -> u64 {
         let (index, shift) = (offset / 8, (offset % 8) * 8);
         let low = self.word(index) >> shift;
-        if shift == 0 { low } else { low | (self.word(index + 1) << (64 - shift)) }
+        if shift == 0 {
+            low
+        } else {
+            low | (self.word(index + 1) << (64 - shift))
+        }
     }
 
     /// Four bytes at any offset, little-endian.
@@ -34,7 +38,11 @@ pub trait PageRead {
     fn u32_at(&self, offset: usize) -> u32 {
         let (index, shift) = (offset / 8, (offset % 8) * 8);
         let low = self.word(index) >> shift;
-        let value = if shift <= 32 { low } else { low | (self.word(index + 1) << (64 - shift)) };
+        let value = if shift <= 32 {
+            low
+        } else {
+            low | (self.word(index + 1) << (64 - shift))
+        };
         value as u32
     }
 
@@ -43,7 +51,11 @@ pub trait PageRead {
     fn u16_at(&self, offset: usize) -> u16 {
         let (index, shift) = (offset / 8, (offset % 8) * 8);
         let low = self.word(index) >> shift;
-        let value = if shift <= 48 { low } else { low | (self.word(index + 1) << (64 - shift)) };
+        let value = if shift <= 48 {
+            low
+        } else {
+            low | (self.word(index + 1) << (64 - shift))
+        };
         value as u16
     }
 
@@ -60,7 +72,7 @@ pub trait PageRead {
         let mut at = offset;
         for chunk in &mut chunks {
             chunk.copy_from_slice(&self.u64_at(at).to_le_bytes());
-            at += 8;
+            at = at.wrapping_add(8);
         }
         let tail = chunks.into_remainder();
         if !tail.is_empty() {
@@ -75,7 +87,7 @@ pub trait PageRead {
         let common = length.min(key.len());
         let mut done = 0;
         while done + 8 <= common {
-            let mine = self.u64_at(offset + done).swap_bytes();
+            let mine = self.u64_at(offset.wrapping_add(done)).swap_bytes();
             let mut bytes = [0; 8];
             bytes.copy_from_slice(&key[done..done + 8]);
             let theirs = u64::from_be_bytes(bytes);
@@ -87,7 +99,7 @@ pub trait PageRead {
         if done < common {
             let count = common - done;
             let mask = u64::MAX << (64 - 8 * count);
-            let mine = self.u64_at(offset + done).swap_bytes() & mask;
+            let mine = self.u64_at(offset.wrapping_add(done)).swap_bytes() & mask;
             let mut bytes = [0; 8];
             bytes[..count].copy_from_slice(&key[done..common]);
             let theirs = u64::from_be_bytes(bytes);
@@ -103,7 +115,11 @@ pub trait PageRead {
     /// # Panics
     /// If the sizes differ.
     fn copy_to(&self, to: &mut PageBuf) {
-        assert_eq!(self.size(), to.size(), "pages of one database have one size");
+        assert_eq!(
+            self.size(),
+            to.size(),
+            "pages of one database have one size"
+        );
         for (index, word) in to.words.iter_mut().enumerate() {
             *word = self.word(index).to_le();
         }
@@ -128,22 +144,114 @@ pub trait PageWrite: PageRead {
         }
     }
 
+    /// Writes the low `count` bytes of `value` at `offset`, inside one word.
+    ///
+    /// # Panics
+    /// If they are outside the page; with debug assertions, if they cross a word or are all eight.
+    #[inline]
+    fn set_part(&mut self, offset: usize, count: usize, value: u64) {
+        let (index, shift) = (offset / 8, (offset % 8) * 8);
+        debug_assert!(
+            count < 8 && shift + 8 * count <= 64,
+            "a part lies in one word"
+        );
+        let mask = ((1_u64 << (8 * count)) - 1) << shift;
+        let kept = self.word(index) & !mask;
+        self.set_word(index, kept | ((value << shift) & mask));
+    }
+
     /// Writes four bytes at any offset, little-endian.
+    ///
+    /// # Panics
+    /// If they are outside the page.
     #[inline]
     fn set_u32(&mut self, offset: usize, value: u32) {
-        self.write(offset, &value.to_le_bytes());
+        if offset % 8 <= 4 {
+            self.set_part(offset, 4, u64::from(value));
+        } else {
+            self.write(offset, &value.to_le_bytes());
+        }
     }
 
     /// Writes two bytes at any offset, little-endian.
+    ///
+    /// # Panics
+    /// If they are outside the page.
     #[inline]
     fn set_u16(&mut self, offset: usize, value: u16) {
-        self.write(offset, &value.to_le_bytes());
+        if offset % 8 <= 6 {
+            self.set_part(offset, 2, u64::from(value));
+        } else {
+            self.write(offset, &value.to_le_bytes());
+        }
     }
 
     /// Writes one byte.
+    ///
+    /// # Panics
+    /// If it is outside the page.
     #[inline]
     fn set_u8(&mut self, offset: usize, value: u8) {
-        self.write(offset, &[value]);
+        self.set_part(offset, 1, u64::from(value));
+    }
+
+    /// Replaces the words from number `index` on.
+    ///
+    /// # Panics
+    /// If they do not fit into the page.
+    #[inline]
+    fn set_words(&mut self, index: usize, words: &[u64]) {
+        for (at, word) in words.iter().enumerate() {
+            self.set_word(index + at, *word);
+        }
+    }
+
+    /// Moves `length` bytes from `from` to `to` inside the page; the ranges may overlap. Cost: two
+    /// reads and a write a word.
+    ///
+    /// # Panics
+    /// If a range is outside the page.
+    fn move_within(&mut self, from: usize, to: usize, length: usize) {
+        let size = self.size();
+        assert!(
+            length <= size && from <= size - length && to <= size - length,
+            "move of a run outside the page"
+        );
+        if to < from {
+            let mut done = 0;
+            while done < length {
+                let count = (8 - (to + done) % 8).min(length - done);
+                move_part(self, from + done, to + done, count);
+                done += count;
+            }
+        } else if to > from {
+            // From the end, so that nothing is overwritten before it was read.
+            let mut rest = length;
+            while rest > 0 {
+                let count = ((to + rest - 1) % 8 + 1).min(rest);
+                rest -= count;
+                move_part(self, from + rest, to + rest, count);
+            }
+        }
+    }
+
+    /// Sets `length` bytes from `offset` on to `byte`.
+    ///
+    /// # Panics
+    /// If they are outside the page.
+    fn fill(&mut self, offset: usize, length: usize, byte: u8) {
+        let size = self.size();
+        assert!(
+            length <= size && offset <= size - length,
+            "fill of a run outside the page"
+        );
+        let pattern = u64::from_le_bytes([byte; 8]);
+        let mut done = 0;
+        while done < length {
+            let count = (8 - (offset + done) % 8).min(length - done);
+            put(self, offset + done, count, pattern);
+            done += count;
+        }
     }
 
     /// Writes `bytes` at `offset`.
@@ -152,7 +260,10 @@ pub trait PageWrite: PageRead {
     /// If they do not fit into the page.
     #[inline]
     fn write(&mut self, offset: usize, bytes: &[u8]) {
-        assert!(offset + bytes.len() <= self.size(), "write of a run outside the page");
+        assert!(
+            offset + bytes.len() <= self.size(),
+            "write of a run outside the page"
+        );
         let mut at = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -178,11 +289,32 @@ pub trait PageWrite: PageRead {
     /// # Panics
     /// If the sizes differ.
     fn copy_from(&mut self, from: &PageBuf) {
-        assert_eq!(self.size(), from.size(), "pages of one database have one size");
+        assert_eq!(
+            self.size(),
+            from.size(),
+            "pages of one database have one size"
+        );
         for (index, word) in from.words.iter().enumerate() {
             self.set_word(index, u64::from_le(*word));
         }
     }
+}
+
+/// Writes the low `count` (1 to 8) bytes of `value`; they do not cross a word.
+#[inline]
+fn put<P: PageWrite + ?Sized>(page: &mut P, offset: usize, count: usize, value: u64) {
+    if count == 8 {
+        page.set_word(offset / 8, value);
+    } else {
+        page.set_part(offset, count, value);
+    }
+}
+
+/// One step of [`PageWrite::move_within`].
+#[inline]
+fn move_part<P: PageWrite + ?Sized>(page: &mut P, from: usize, to: usize, count: usize) {
+    let value = page.u64_at(from);
+    put(page, to, count, value);
 }
 
 /// A private copy of a page: nobody else can see it, so it also gives plain byte slices.
@@ -198,20 +330,32 @@ impl PageBuf {
     /// If `size` is not a multiple of 8.
     pub fn new(size: usize) -> Self {
         assert!(size.is_multiple_of(8), "a page is made of words");
-        Self { words: vec![0; size / 8].into_boxed_slice() }
-    }
-
-    /// The bytes of the page.
-    #[inline]
-    pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the words are a private, initialized allocation that lives as long as the borrow;
-        // bytes have no alignment and every bit pattern is a byte.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<u8>(), self.words.len() * 8) }
+        Self {
+            words: vec![0; size / 8].into_boxed_slice(),
+        }
     }
 
     /// Sets every byte to zero.
     pub fn clear(&mut self) {
         self.words.fill(0);
+    }
+
+    /// The bytes of the page.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        let start: *const u8 = self.words.as_ptr().cast();
+        // SAFETY: the words are initialized, live as long as the borrow of self, and hold the
+        // page's bytes in order (they are kept little-endian); any address is aligned for bytes.
+        unsafe { std::slice::from_raw_parts(start, self.words.len() * 8) }
+    }
+
+    /// The bytes of the page, for writing.
+    #[inline]
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.words.len() * 8;
+        let start: *mut u8 = self.words.as_mut_ptr().cast();
+        // SAFETY: as in as_bytes, and the borrow of self is exclusive; every byte is valid in a word.
+        unsafe { std::slice::from_raw_parts_mut(start, length) }
     }
 }
 
@@ -225,11 +369,37 @@ impl PageRead for PageBuf {
     fn word(&self, index: usize) -> u64 {
         self.words.get(index).map_or(0, |word| u64::from_le(*word))
     }
+
+    #[inline]
+    fn copy_out(&self, offset: usize, out: &mut [u8]) {
+        let bytes = self.as_bytes();
+        let rest = &bytes[offset.min(bytes.len())..];
+        let count = rest.len().min(out.len());
+        let (head, tail) = out.split_at_mut(count);
+        head.copy_from_slice(&rest[..count]);
+        tail.fill(0);
+    }
+
+    fn copy_to(&self, to: &mut PageBuf) {
+        to.words.copy_from_slice(&self.words);
+    }
 }
 
 impl PageWrite for PageBuf {
     #[inline]
     fn set_word(&mut self, index: usize, value: u64) {
         self.words[index] = value.to_le();
+    }
+
+    #[inline]
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.as_bytes_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    #[inline]
+    fn move_within(&mut self, from: usize, to: usize, length: usize) {
+        let bytes = self.as_bytes_mut();
+        assert!(to <= bytes.len() - length, "move of a run outside the page");
+        bytes.copy_within(from..from + length, to);
     }
 }

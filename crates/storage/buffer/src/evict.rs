@@ -1,0 +1,213 @@
+//! Second-chance eviction.
+//!
+//! The clock walks over the frames. An unlocked page is marked; a page that is still marked when the
+//! hand comes back was not used for a whole turn: if it is clean it is dropped at once, if it is dirty it
+//! becomes a candidate. Candidates are written in full batches ([`crate::write_out`]), in partial
+//! ones only where clean pages do not suffice, and dropped if they were not used meanwhile.
+//!
+//! Invariants:
+//! - E1 A page is dropped only under its exclusive latch, clean, and from the frame that names it
+//!   (frames.rs, F2).
+//! - E2 Nothing here waits for a page: whoever evicts may hold latches.
+//! - E3 A step looks at each frame at most three times, whatever the others do.
+//!
+//! Concurrency: any number of threads may run a step; the hand is shared, so they look at different frames.
+//!
+//! Errors: a batch that cannot be written leaves its pages dirty and resident; clean pages are still
+//! dropped, so readers go on while the disk is full or writes fail.
+
+use crate::config::count;
+use crate::frames::Frame;
+use crate::guard::Exclusive;
+use crate::pool::Pool;
+use crate::state::Word;
+use crate::write_out::Mode;
+use vellum_base::{PageId, Result};
+use vellum_sync::Mutex;
+
+/// What eviction remembers between steps.
+pub(crate) struct Evictor {
+    low_water: usize,
+    high_water: usize,
+    batch_pages: usize,
+    /// Dirty pages that were found marked; hints, checked again when they are written.
+    candidates: Mutex<Vec<(Frame, PageId)>>,
+}
+
+impl Evictor {
+    pub(crate) fn new(frames: u32, batch_pages: usize) -> Self {
+        let low_water = (frames as usize / 32).max(1);
+        // A batch must be able to come together in the pool.
+        let batch_pages = batch_pages.min(frames as usize / 2).max(1);
+        let candidates = Mutex::new(Vec::with_capacity(batch_pages));
+        Self {
+            low_water,
+            high_water: 2 * low_water,
+            batch_pages,
+            candidates,
+        }
+    }
+}
+
+/// What one look of the clock came to.
+enum Look {
+    Nothing,
+    Dropped,
+    /// A dirty page was put on the list, and the list is full: here it is.
+    Batch(Vec<(Frame, PageId)>),
+}
+
+impl Pool {
+    /// Number of frames: the most pages that can be resident.
+    pub fn frames(&self) -> usize {
+        self.frames.count()
+    }
+
+    /// Frames that no page uses.
+    pub fn free_frames(&self) -> usize {
+        self.frames.free_count()
+    }
+
+    /// Below this many free frames somebody should run [`Pool::evict_step`].
+    pub fn low_water(&self) -> usize {
+        self.evictor.low_water
+    }
+
+    /// What to give [`Pool::evict_step`] as its target.
+    pub fn high_water(&self) -> usize {
+        self.evictor.high_water
+    }
+
+    /// Evicts until `target_free` frames are free, or until a turn of the clock gave no more. Returns how
+    /// many pages this call dropped. May write, sync, and ask the log for a flush.
+    ///
+    /// # Errors
+    /// Those of writing, if nothing could be dropped.
+    pub fn evict_step(&self, target_free: usize) -> Result<usize> {
+        let target = target_free.min(self.frames());
+        let mut freed = 0;
+        let mut too_new = Vec::new();
+        let mut failed = None;
+        let mut looks = 3 * self.frames();
+        while self.free_frames() < target && looks > 0 {
+            looks -= 1;
+            match self.look() {
+                Look::Nothing => {}
+                Look::Dropped => freed += 1,
+                Look::Batch(batch) if failed.is_none() => match self.write_batch(batch) {
+                    Ok((dropped, mut newer)) => {
+                        freed += dropped;
+                        too_new.append(&mut newer);
+                        // Everything cold is ahead of the log: one flush now is cheaper than a walk
+                        // over all frames in search of something that is not.
+                        if dropped == 0 && too_new.len() >= 2 * self.evictor.batch_pages {
+                            break;
+                        }
+                    }
+                    Err(error) => failed = Some(error),
+                },
+                Look::Batch(_) => {}
+            }
+        }
+        if self.free_frames() < target && failed.is_none() {
+            let batch = std::mem::take(&mut *self.evictor.candidates.lock());
+            match self.write_batch(batch) {
+                Ok((dropped, mut newer)) => {
+                    freed += dropped;
+                    too_new.append(&mut newer);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        if self.free_frames() < target && failed.is_none() && !too_new.is_empty() {
+            count(&self.counters.log_waits, 1);
+            too_new.truncate(self.shape.batch_pages);
+            match self.write_out(&mut too_new, Mode::EvictForced) {
+                Ok(report) => freed += report.dropped,
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if freed == 0 && self.free_frames() == 0 => Err(error),
+            _ => Ok(freed),
+        }
+    }
+
+    /// Writes candidates; returns how many were dropped and which are ahead of the log.
+    fn write_batch(
+        &self,
+        mut batch: Vec<(Frame, PageId)>,
+    ) -> Result<(usize, Vec<(Frame, PageId)>)> {
+        if batch.is_empty() {
+            return Ok((0, batch));
+        }
+        let report = self.write_out(&mut batch, Mode::Evict)?;
+        Ok((report.dropped, report.too_new))
+    }
+
+    /// Moves the hand by one frame.
+    fn look(&self) -> Look {
+        let frame = self.frames.advance();
+        let Some(page) = self.frames.page(frame) else {
+            return Look::Nothing;
+        };
+        let Some(state) = self.states.get(page) else {
+            return Look::Nothing;
+        };
+        let seen = state.load();
+        if seen.is_unlocked() {
+            state.mark(seen);
+            return Look::Nothing;
+        }
+        if !seen.is_marked() {
+            return Look::Nothing;
+        }
+        if !seen.is_dirty() {
+            return if self.drop_page(frame, page, seen) {
+                Look::Dropped
+            } else {
+                Look::Nothing
+            };
+        }
+        let mut candidates = self.evictor.candidates.lock();
+        if candidates.contains(&(frame, page)) {
+            return Look::Nothing;
+        }
+        candidates.push((frame, page));
+        if candidates.len() < self.evictor.batch_pages {
+            return Look::Nothing;
+        }
+        Look::Batch(std::mem::replace(
+            &mut *candidates,
+            Vec::with_capacity(self.evictor.batch_pages),
+        ))
+    }
+
+    /// Drops a page that was seen marked and clean, if it still is that.
+    pub(crate) fn drop_page(&self, frame: Frame, page: PageId, seen: Word) -> bool {
+        debug_assert!(seen.is_marked() && !seen.is_dirty());
+        let Ok((state, words)) = self.place(page) else {
+            return false;
+        };
+        if !state.try_exclusive(seen) {
+            return false;
+        }
+        let guard = Exclusive::new(self, state, words, page);
+        if self.frames.page(frame) != Some(page) {
+            // The page was dropped and came back in another frame between our two looks.
+            return false;
+        }
+        self.forget_page(frame, guard);
+        count(&self.counters.evicted, 1);
+        true
+    }
+
+    /// Takes memory and frame of a page away, dirty or not.
+    pub(crate) fn forget_page(&self, frame: Frame, guard: Exclusive<'_>) {
+        debug_assert_eq!(self.frames.page(frame), Some(guard.page_id()), "F2");
+        self.range.discard(guard.page_id());
+        self.frames.vacate(frame);
+        guard.release_evicted();
+        self.frames.give(frame);
+    }
+}

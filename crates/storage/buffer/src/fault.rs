@@ -1,0 +1,239 @@
+//! Bringing a page into memory: a frame first, then the page's latch, then the file.
+//!
+//! Invariants:
+//! - Frames F1: memory of a page is touched only with a frame in hand.
+//! - A page that cannot be read stays evicted; its frame goes back; others notice nothing.
+//!
+//! Concurrency: of several threads that miss the same page one latches it and reads, the others wait for its
+//! latch. A thread that finds no free frame evicts by itself. If every frame is held by threads that
+//! wait for frames, nobody could go on: after [`ATTEMPTS`] fruitless rounds the fault fails with
+//! `MemoryLimit`, which releases what its caller holds.
+
+use crate::config::count;
+use crate::frames::Frame;
+use crate::guard::Exclusive;
+use crate::page::{self, Check};
+use crate::pool::Pool;
+use crate::racy::PageWords;
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+use vellum_base::{Gsn, PageId, Result, StorageError};
+use vellum_io::AlignedBuf;
+use vellum_sync::Backoff;
+use vellum_sync::atomic::Ordering;
+use vellum_sync::rank::{Rank, assert_may_wait_below};
+
+/// Rounds without a frame after which a fault gives up; all but the first few sleep up to a
+/// millisecond.
+const ATTEMPTS: u32 = 2000;
+
+thread_local! {
+    /// Where pages are read into before they are checked. Taken out while in use.
+    static BOUNCE: Cell<Option<AlignedBuf>> = const { Cell::new(None) };
+}
+
+/// Runs `body` with this thread's buffer of `size` bytes.
+fn with_bounce<T>(size: usize, body: impl FnOnce(&mut AlignedBuf) -> Result<T>) -> Result<T> {
+    let kept = BOUNCE.take().filter(|buffer| buffer.len() == size);
+    let mut buffer = match kept {
+        Some(buffer) => buffer,
+        None => AlignedBuf::zeroed(size)?,
+    };
+    let result = body(&mut buffer);
+    BOUNCE.set(Some(buffer));
+    result
+}
+
+/// A page as redo finds it.
+#[derive(Debug)]
+pub enum RedoPage<'p> {
+    /// A page of which every change up to its GSN is there.
+    Readable(Exclusive<'p>),
+    /// Nothing that redo may build on: torn (version data is not protected), never written, or
+    /// beyond the end of the file. Records are skipped until one that makes the page anew
+    /// ([`Pool::redo_create`]); the error is what a read would report.
+    Broken(StorageError),
+}
+
+impl Pool {
+    /// The page for redo: exclusively latched, or the reason why there is nothing to build on. A bitmap
+    /// page that was never written is readable: all its bits are zero.
+    ///
+    /// Why torn pages are no error here: a page of version data may be torn by the crash, and the log may
+    /// still have records from its earlier, durable life. A durable page is torn at most in a
+    /// way that [`Pool::repair_torn_pages`] has put right.
+    ///
+    /// # Errors
+    /// As [`Pool::optimistic`], without `Corruption` by checksum.
+    pub fn redo(&self, page: PageId) -> Result<RedoPage<'_>> {
+        let (state, words) = self.place(page)?;
+        let mut backoff = Backoff::new();
+        loop {
+            let seen = state.load();
+            if seen.is_evicted() {
+                let bitmap = self.shape.is_bitmap(page);
+                if bitmap {
+                    self.extend_file(page.get() + 1)?;
+                }
+                if page.get() >= self.file_pages() || (self.shape.is_reserved(page) && !bitmap) {
+                    return Ok(RedoPage::Broken(self.outside(page)));
+                }
+                match self.fault_with(page, |words| self.read_in(page, words, !bitmap)) {
+                    Ok(Some(guard)) => return Ok(RedoPage::Readable(guard)),
+                    Ok(None) => {}
+                    Err(error @ StorageError::Corruption { .. }) => {
+                        return Ok(RedoPage::Broken(error));
+                    }
+                    Err(error) => return Err(error),
+                }
+            } else if state.try_exclusive(seen) {
+                return Ok(RedoPage::Readable(Exclusive::new(self, state, words, page)));
+            } else {
+                backoff.wait();
+            }
+        }
+    }
+
+    /// As [`Pool::create`], for redo: the file is extended where it was not yet long enough.
+    ///
+    /// # Errors
+    /// As [`Pool::create`]; `OutOfSpace`.
+    pub fn redo_create(
+        &self,
+        page: PageId,
+        kind: u8,
+        tree: PageId,
+        gsn: Gsn,
+    ) -> Result<Exclusive<'_>> {
+        if page.get() >= self.pages_max() {
+            return Err(self.outside(page));
+        }
+        self.extend_file(page.get() + 1)?;
+        self.create(page, kind, tree, false, gsn)
+    }
+
+    /// Makes the file at least `pages` pages long, with space for them.
+    pub(crate) fn extend_file(&self, pages: u64) -> Result<()> {
+        if pages <= self.file_pages() {
+            return Ok(());
+        }
+        let _growth = self.growth.lock();
+        let now = self.file_pages();
+        if pages > now {
+            let offset = self.shape.offset(PageId(now));
+            self.file
+                .allocate(offset, self.shape.offset(PageId(pages)) - offset)?;
+            // Release: pairs with the acquire in file_pages.
+            self.file_pages.store(pages, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Reads an evicted page in. `None` if somebody else did something with it meanwhile: look again.
+    #[cold]
+    pub(crate) fn fault(&self, page: PageId) -> Result<Option<Exclusive<'_>>> {
+        self.check_id(page)?;
+        let guard = self.fault_with(page, |words| self.read_in(page, words, false))?;
+        Ok(guard)
+    }
+
+    /// As [`Pool::fault`], leaving the page zero.
+    pub(crate) fn fault_empty(&self, page: PageId) -> Result<Option<Exclusive<'_>>> {
+        self.check_id(page)?;
+        self.fault_with(page, |_| Ok(()))
+    }
+
+    /// Refuses what is not a page of trees or bitmaps.
+    fn check_id(&self, page: PageId) -> Result<()> {
+        let inside = page.get() < self.file_pages();
+        if inside && (!self.shape.is_reserved(page) || self.shape.is_bitmap(page)) {
+            Ok(())
+        } else {
+            Err(self.outside(page))
+        }
+    }
+
+    fn fault_with(
+        &self,
+        page: PageId,
+        fill: impl FnOnce(&PageWords) -> Result<()>,
+    ) -> Result<Option<Exclusive<'_>>> {
+        assert_may_wait_below(Rank::SlotLatch);
+        let frame = self.take_frame()?;
+        let (state, words) = self.place(page)?;
+        let seen = state.load();
+        if !seen.is_evicted() || !state.try_exclusive(seen) {
+            self.frames.give(frame);
+            return Ok(None);
+        }
+        let guard = Exclusive::new(self, state, words, page);
+        match fill(words) {
+            Ok(()) => {
+                self.frames.assign(frame, page);
+                Ok(Some(guard))
+            }
+            Err(error) => {
+                // Nothing was stored into the page's words: it has no memory.
+                guard.release_evicted();
+                self.frames.give(frame);
+                Err(error)
+            }
+        }
+    }
+
+    /// Fills the words of a page, held exclusively, from the file. A page that was never written is
+    /// an error if `written` demands it.
+    fn read_in(&self, page: PageId, words: &PageWords, written: bool) -> Result<()> {
+        count(&self.counters.faults, 1);
+        with_bounce(self.shape.page_size, |buffer| {
+            self.file.read_at(buffer, self.shape.offset(page))?;
+            match page::check(page, buffer) {
+                Check::Good => {}
+                Check::Zero if !written => {}
+                Check::Zero => return Err(self.corrupt(page, "page was never written", 1, 0)),
+                Check::Bad(expected, found) => {
+                    return Err(self.corrupt(page, "checksum", expected.into(), found.into()));
+                }
+            }
+            let (chunks, rest) = buffer.as_chunks::<8>();
+            debug_assert!(rest.is_empty() && chunks.len() == words.len());
+            for (word, bytes) in words.iter().zip(chunks) {
+                // Native order: the words in memory are the bytes of the file.
+                word.store(u64::from_ne_bytes(*bytes), Relaxed);
+            }
+            Ok(())
+        })
+    }
+
+    /// A free frame; evicts where there is none.
+    fn take_frame(&self) -> Result<Frame> {
+        let mut backoff = Backoff::new();
+        let mut attempts = 0;
+        loop {
+            if let Some((frame, rest)) = self.frames.take() {
+                // Once as the mark is crossed, and at every frame while there are none left.
+                if rest + 1 == self.low_water() || rest == 0 {
+                    self.wake();
+                }
+                return Ok(frame);
+            }
+            count(&self.counters.frame_waits, 1);
+            let freed = self.evict_step(self.low_water())?;
+            if freed == 0 && self.free_frames() == 0 {
+                attempts += 1;
+                if attempts == ATTEMPTS {
+                    return Err(StorageError::MemoryLimit {
+                        what: "buffer pool: every page in use",
+                    });
+                }
+                backoff.wait();
+            }
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+    }
+}

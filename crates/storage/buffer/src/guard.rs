@@ -1,0 +1,336 @@
+//! The three ways into a page, as guards.
+//!
+//! | guard | excludes | writes to shared memory | sees |
+//! | --- | --- | --- | --- |
+//! | [`Optimistic`] | nobody | never | words that mean something only if [`Optimistic::validate`] says so |
+//! | [`Shared`] | writers | twice | a page at rest |
+//! | [`Exclusive`] | everybody | twice | a page of its own |
+//!
+//! Invariants:
+//! - G1 A guard's page stays at its address and in its frame while a shared or exclusive guard lives.
+//! - G2 An exclusive guard through which nothing was written leaves no trace (state.rs, I3); one
+//!   through which something was written makes the page dirty when it ends.
+//!
+//! Concurrency: a page that is written through a guard is marked dirty at release, not at the first
+//! write: nobody else reads the flag of an exclusively latched page without waiting for it.
+
+use crate::page::{PageHeader, PageHeaderMut};
+use crate::pool::Pool;
+use crate::racy::PageWords;
+use crate::state::{Outcome, PageState, Word};
+use crate::words::{PageBuf, PageRead, PageWrite};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering;
+use vellum_base::{Gsn, PageId};
+
+/// One word of a page; zero outside (words.rs, W1).
+#[inline(always)]
+fn load(words: &PageWords, index: usize) -> u64 {
+    match words.get(index) {
+        Some(word) => u64::from_le(word.load(Ordering::Relaxed)),
+        None => 0,
+    }
+}
+
+macro_rules! page_read {
+    ($guard:ident) => {
+        impl PageRead for $guard<'_> {
+            #[inline(always)]
+            fn size(&self) -> usize {
+                self.words.len() * 8
+            }
+
+            #[inline(always)]
+            fn word(&self, index: usize) -> u64 {
+                load(self.words, index)
+            }
+
+            fn copy_to(&self, to: &mut PageBuf) {
+                assert_eq!(
+                    self.size(),
+                    to.size(),
+                    "pages of one database have one size"
+                );
+                for (index, word) in self.words.iter().enumerate() {
+                    to.set_word(index, u64::from_le(word.load(Ordering::Relaxed)));
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $guard<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($guard), "({})"), self.page)
+            }
+        }
+    };
+}
+
+/// A page that is read without a latch. Everything read is provisional until
+/// [`Optimistic::validate`] returned true *after* it. Copies are as good as the original.
+#[derive(Clone, Copy)]
+pub struct Optimistic<'p> {
+    pool: &'p Pool,
+    state: &'p PageState,
+    words: &'p PageWords,
+    page: PageId,
+    seen: Word,
+}
+
+impl<'p> Optimistic<'p> {
+    #[inline]
+    pub(crate) fn new(
+        pool: &'p Pool,
+        state: &'p PageState,
+        words: &'p PageWords,
+        page: PageId,
+        seen: Word,
+    ) -> Self {
+        debug_assert!(seen.is_readable());
+        Self {
+            pool,
+            state,
+            words,
+            page,
+            seen,
+        }
+    }
+
+    /// The page's id.
+    #[inline]
+    pub fn page_id(&self) -> PageId {
+        self.page
+    }
+
+    /// True if everything that was read through this guard so far was the page's content at one
+    /// instant.
+    #[inline]
+    pub fn validate(&self) -> bool {
+        self.state.load_after_reads().same_version(self.seen)
+    }
+
+    /// The page under a shared latch, if it is still what was read; does not wait.
+    pub fn try_shared(self) -> Option<Shared<'p>> {
+        loop {
+            let now = self.state.load_after_reads();
+            if !now.same_version(self.seen) {
+                return None;
+            }
+            if self.state.try_shared(now) {
+                return Some(Shared::new(self.pool, self.state, self.words, self.page));
+            }
+            // The word changed (another reader, a mark), or 252 readers are inside.
+            vellum_sync::hint::spin_loop();
+        }
+    }
+
+    /// The page under an exclusive latch, if it is still what was read and no reader is inside;
+    /// does not wait.
+    pub fn try_exclusive(self) -> Option<Exclusive<'p>> {
+        loop {
+            let now = self.state.load_after_reads();
+            if !now.same_version(self.seen) || !(now.is_unlocked() || now.is_marked()) {
+                return None;
+            }
+            if self.state.try_exclusive(now) {
+                return Some(Exclusive::new(self.pool, self.state, self.words, self.page));
+            }
+        }
+    }
+}
+
+page_read!(Optimistic);
+
+/// A page under a shared latch, which the guard gives back when it is dropped.
+#[must_use = "the latch is given back when the guard is dropped"]
+pub struct Shared<'p> {
+    pool: &'p Pool,
+    state: &'p PageState,
+    words: &'p PageWords,
+    page: PageId,
+}
+
+impl<'p> Shared<'p> {
+    pub(crate) fn new(
+        pool: &'p Pool,
+        state: &'p PageState,
+        words: &'p PageWords,
+        page: PageId,
+    ) -> Self {
+        Self {
+            pool,
+            state,
+            words,
+            page,
+        }
+    }
+
+    /// The page's id.
+    #[inline]
+    pub fn page_id(&self) -> PageId {
+        self.page
+    }
+
+    /// An optimistic view of the page as it is now: it stays valid after this guard is gone, until
+    /// somebody writes.
+    pub fn optimistic(&self) -> Optimistic<'p> {
+        let seen = self.state.load();
+        Optimistic::new(self.pool, self.state, self.words, self.page, seen)
+    }
+
+    /// Ends the guard of somebody who only copied the page in order to write it out, which is no use
+    /// of the page: it stays marked for eviction if it was.
+    pub(crate) fn release_copied(self, was: Word) {
+        let guard = ManuallyDrop::new(self);
+        if was.is_marked() {
+            guard.state.release_copied();
+        } else {
+            guard.state.release_shared();
+        }
+    }
+}
+
+page_read!(Shared);
+
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        self.state.release_shared();
+    }
+}
+
+/// A page under an exclusive latch, which the guard gives back when it is dropped.
+#[must_use = "the latch is given back when the guard is dropped"]
+pub struct Exclusive<'p> {
+    pool: &'p Pool,
+    state: &'p PageState,
+    words: &'p PageWords,
+    page: PageId,
+    written: bool,
+    owed: bool,
+}
+
+impl<'p> Exclusive<'p> {
+    pub(crate) fn new(
+        pool: &'p Pool,
+        state: &'p PageState,
+        words: &'p PageWords,
+        page: PageId,
+    ) -> Self {
+        Self {
+            pool,
+            state,
+            words,
+            page,
+            written: false,
+            owed: false,
+        }
+    }
+
+    /// The page's id.
+    #[inline]
+    pub fn page_id(&self) -> PageId {
+        self.page
+    }
+
+    /// GSN of the last log record that changed the page.
+    #[inline]
+    pub fn gsn(&self) -> Gsn {
+        PageHeader::gsn(self)
+    }
+
+    /// Notes the log record that changed the page; never goes back in the life of a page.
+    #[inline]
+    pub fn set_gsn(&mut self, gsn: Gsn) {
+        debug_assert!(
+            gsn >= self.gsn(),
+            "page {}: {} after {}",
+            self.page,
+            gsn,
+            self.gsn()
+        );
+        PageHeaderMut::set_gsn(self, gsn);
+    }
+
+    /// True if something was written through this guard.
+    pub fn is_written(&self) -> bool {
+        self.written
+    }
+
+    /// Sets every byte to zero.
+    pub fn clear(&mut self) {
+        self.written = true;
+        for word in self.words {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Turns the latch into a shared one, with no other writer in between.
+    pub fn downgrade(self) -> Shared<'p> {
+        let outcome = self.outcome();
+        let guard = ManuallyDrop::new(self);
+        guard.state.downgrade(outcome);
+        Shared::new(guard.pool, guard.state, guard.words, guard.page)
+    }
+
+    /// Gives the latch back and goes on as an optimistic reader of what is there now: the view is
+    /// valid until somebody else writes.
+    pub fn into_optimistic(self) -> Optimistic<'p> {
+        // Through a shared latch: between a release and a load another writer could come in, and
+        // the view would silently be of what that one wrote.
+        self.downgrade().optimistic()
+    }
+
+    /// Ends the life of a page of version data whose content nobody will read again: it is not
+    /// written out any more.
+    ///
+    /// # Panics
+    /// With debug assertions, if the page is durable: its content may be needed until the record
+    /// that freed it is durable.
+    pub fn discard(self) {
+        debug_assert!(self.is_temporary(), "page {} is durable", self.page);
+        let guard = ManuallyDrop::new(self);
+        guard.state.release_exclusive(Outcome::Clean);
+    }
+
+    /// Notes that the file has an older life of the page (state.rs).
+    pub(crate) fn set_owed(&mut self) {
+        self.owed = true;
+    }
+
+    /// Ends the guard of a page whose memory was given back.
+    pub(crate) fn release_evicted(self) {
+        let guard = ManuallyDrop::new(self);
+        guard.state.release_evicted();
+    }
+
+    fn outcome(&self) -> Outcome {
+        if !self.written {
+            return Outcome::Untouched;
+        }
+        let cycle = self.pool.cycle_tag();
+        if self.state.held_word().cycle() != cycle && !self.is_temporary() {
+            self.pool.count_full_page_image();
+        }
+        if self.owed {
+            Outcome::Owed(cycle)
+        } else {
+            Outcome::Written(cycle)
+        }
+    }
+}
+
+page_read!(Exclusive);
+
+impl PageWrite for Exclusive<'_> {
+    #[inline(always)]
+    fn set_word(&mut self, index: usize, value: u64) {
+        self.written = true;
+        self.words[index].store(value.to_le(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.state.release_exclusive(self.outcome());
+    }
+}

@@ -1,0 +1,239 @@
+//! The only place that makes references into the pool's memory, and the whole argument why pages
+//! may be read while another thread writes, evicts or replaces them.
+//!
+//! Layout: one private anonymous mapping (no backing store is reserved) in which page `p` lives at
+//! byte `p * page_size`, for ever; one mapping with a state word of eight bytes a page.
+//!
+//! # The argument
+//!
+//! **What is read.** The mapping is handed out as `&[AtomicU64]`: every access from Rust, read or write,
+//! optimistic or latched, is a relaxed atomic access of exactly one aligned 8-byte word. So there is
+//! no data race in the language's sense, whoever runs at the same time, and no `&[u8]` or
+//! `&T` into a page exists anywhere. A word is old or new, never torn; a *page* may be torn.
+//!
+//! **How it is bounded.** A page is a slice of `page_size / 8` words; a word outside it reads as
+//! zero ([`crate::PageRead::word`]). Whatever offset a reader computes from torn words, it stays
+//! inside the page that it names, and the whole range is mapped as long as the pool lives: no
+//! fault, no foreign memory. Page ids are checked against the range before a page is named.
+//!
+//! **Why a torn read cannot escape.** A reader (1) loads the state with acquire, finds an even version
+//! V, (2) reads words, relaxed, (3) `fence(Acquire)`, (4) loads the state, relaxed, and believes
+//! nothing of (2) unless the version is still V. A writer (a) makes the version V+1 by
+//! compare-exchange, (b) `fence(Release)`, (c) stores words, relaxed, (d) stores V+2 with release.
+//! - Something read in (2) was stored in (c) of a *later* writer: then fence (b) synchronizes with
+//!   fence (3), because a store after (b) was read before (3). So (a) happens before (4), and by
+//!   coherence (4) loads V+1 or something newer: the reader starts again.
+//! - Something read in (2) is *older* than V's content: impossible. The load (1) read V from
+//!   the release store (d) of the last writer (or from a compare-exchange that continues its
+//!   release sequence: marks, shared counts and cleared dirty flags are such), so all its stores
+//!   happen before (2).
+//! - V cannot come back with other content (state.rs, I3 and I4), except after 2^45 writes of that
+//!   page during one read.
+//!
+//! An upgrade from optimistic to a latch is (3) and then a compare-exchange that demands version V: the
+//! same argument, and from there on nobody writes.
+//!
+//! **Shared and exclusive readers** are ordered by the latch itself: the acquire of taking it pairs
+//! with the release of whoever gave it back.
+//!
+//! **Eviction.** The evictor holds the page exclusively (V+1), then `madvise(MADV_DONTNEED)`
+//! takes the memory away; the next touch finds a zeroed page of the system (for a mere read: the one
+//! shared zero page, which costs no memory). A racing reader may see some words from before and some
+//! zeroes. That is a write of zeroes between (b) and (d) like any other: the kernel unmaps the
+//! page and flushes the translations of all processors (an interrupt that each of them takes)
+//! after the odd version was stored, and a read that finds the zero page comes after that; its
+//! validation sees V+1 or newer. Nobody else can hold the page, so nothing but such a reader
+//! can notice.
+//!
+//! **Reading a page in.** The fault holds the page exclusively, reads the file into a private buffer,
+//! checks it there, and only then stores it word by word: a writer as above. What does not pass the check
+//! never reaches the range.
+//!
+//! **A page id used again** is a write under the exclusive latch like any other; old readers hold an
+//! older version. What a page *means* may have changed for a reader that comes later: the layers
+//! above validate the parent after they have a version of the child.
+//!
+//! Not here: latching (guard.rs), when to evict (evict.rs).
+
+use crate::state::PageState;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use vellum_base::{PageId, Result, StorageError};
+
+/// Wraps an error of a memory call; there is no file to name.
+fn memory_error(action: &'static str, error: rustix::io::Errno) -> StorageError {
+    StorageError::Io {
+        action,
+        file: Arc::from("memory"),
+        source: Arc::new(error.into()),
+    }
+}
+
+/// Zeroed, private, unreserved memory, unmapped on drop.
+struct Mapping {
+    start: NonNull<c_void>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; this type only hands out its address.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send; there is no method that changes the fields.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn reserve(bytes: usize) -> Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: the kernel chooses the address, so no existing mapping is touched.
+        let start = unsafe { mmap_anonymous(null_mut(), bytes, protection, flags) };
+        let start = start.map_err(|error| memory_error("reserve address range", error))?;
+        let start = NonNull::new(start).expect("a successful mmap is not at address zero");
+        let mapping = Self { start, bytes };
+        // One touched page must not cost 2 MiB, and DONTNEED must not split huge pages. The call fails
+        // where the kernel has no huge pages: then there is nothing to prevent.
+        let _ = mapping.advise(0, bytes, Advice::LinuxNoHugepage);
+        // A core dump of the whole pool helps nobody; failure costs disk space only.
+        let _ = mapping.advise(0, bytes, Advice::LinuxDontDump);
+        Ok(mapping)
+    }
+
+    fn advise(&self, offset: usize, bytes: usize, advice: Advice) -> rustix::io::Result<()> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        // SAFETY: the offset lies inside the mapping (asserted).
+        let start = unsafe { self.start.as_ptr().byte_add(offset) };
+        // SAFETY: the range is inside our own mapping. The advices used change page sizes and dumps, or
+        // replace the content by zeroes, which readers of atomic words survive (module header).
+        unsafe { madvise(start, bytes, advice) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by us; all references handed out borrow from the owner.
+        let unmapped = unsafe { munmap(self.start.as_ptr(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "an existing mapping can be unmapped");
+    }
+}
+
+/// The words of one page in the pool.
+pub(crate) type PageWords = [AtomicU64];
+
+/// The range in which all pages of the file have their place.
+pub(crate) struct PageRange {
+    mapping: Mapping,
+    page_size: usize,
+}
+
+impl PageRange {
+    /// Reserves addresses for `pages` pages; takes no memory.
+    pub(crate) fn reserve(page_size: usize, pages: u64) -> Result<Self> {
+        let bytes = usize::try_from(pages)
+            .ok()
+            .and_then(|pages| pages.checked_mul(page_size));
+        let bytes = bytes.ok_or(StorageError::MemoryLimit {
+            what: "address range",
+        })?;
+        Ok(Self {
+            mapping: Mapping::reserve(bytes)?,
+            page_size,
+        })
+    }
+
+    /// The place of a page.
+    ///
+    /// # Panics
+    /// If the page is outside the range; callers have looked up its state before.
+    #[inline]
+    pub(crate) fn page(&self, page: PageId) -> &PageWords {
+        let offset = self.offset(page);
+        let start = self.mapping.start.cast::<AtomicU64>();
+        // SAFETY: the offset, asserted to leave room for a page, lies inside the mapping.
+        let start = unsafe { start.byte_add(offset) };
+        // SAFETY: page_size bytes from here on are mapped for the life of self, are aligned to a
+        // page, hold initialized (zeroed) memory, and are accessed by atomics only.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), self.page_size / 8) }
+    }
+
+    #[inline]
+    fn offset(&self, page: PageId) -> usize {
+        // Within usize: reserve() computed the product for a larger page id.
+        let offset = (page.get() as usize).wrapping_mul(self.page_size);
+        assert!(offset < self.mapping.bytes, "page outside the range");
+        offset
+    }
+
+    /// Gives the memory of a page back to the system. The caller holds the page exclusively.
+    pub(crate) fn discard(&self, page: PageId) {
+        let offset = self.offset(page);
+        if self
+            .mapping
+            .advise(offset, self.page_size, Advice::LinuxDontNeed)
+            .is_err()
+        {
+            // Cannot happen on our own unlocked mapping, but an evicted page must read as zeroes
+            // (create relies on it) even if its memory stays.
+            for word in self.page(page) {
+                word.store(0, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The state words of all pages.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) struct StateTable {
+    mapping: Mapping,
+    pages: usize,
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl StateTable {
+    /// A table of evicted pages; takes memory as entries are used.
+    pub(crate) fn reserve(pages: u64) -> Result<Self> {
+        let pages = usize::try_from(pages)
+            .ok()
+            .filter(|pages| pages.checked_mul(8).is_some());
+        let pages = pages.ok_or(StorageError::MemoryLimit {
+            what: "address range",
+        })?;
+        Ok(Self {
+            mapping: Mapping::reserve(pages * 8)?,
+            pages,
+        })
+    }
+
+    /// The state of a page, if it is inside the range.
+    #[inline]
+    pub(crate) fn get(&self, page: PageId) -> Option<&PageState> {
+        let index = usize::try_from(page.get()).ok()?;
+        if index >= self.pages {
+            return None;
+        }
+        let start = self.mapping.start.cast::<PageState>();
+        // SAFETY: the index was compared with the number of entries mapped.
+        let entry = unsafe { start.add(index) };
+        // SAFETY: the entry is mapped for the life of self, aligned, initialized (zero is the
+        // evicted state), and changed through its atomic only.
+        Some(unsafe { entry.as_ref() })
+    }
+}
+
+/// The state words of all pages: under the model checkers atomics are not plain words.
+#[cfg(any(loom, shuttle))]
+pub(crate) struct StateTable(Box<[PageState]>);
+
+#[cfg(any(loom, shuttle))]
+impl StateTable {
+    /// A table of evicted pages, for small models.
+    pub(crate) fn reserve(pages: u64) -> Result<Self> {
+        Ok(Self((0..pages).map(|_| PageState::new()).collect()))
+    }
+
+    /// The state of a page, if it is inside the range.
+    pub(crate) fn get(&self, page: PageId) -> Option<&PageState> {
+        self.0.get(usize::try_from(page.get()).ok()?)
+    }
+}
