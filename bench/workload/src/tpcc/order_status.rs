@@ -6,13 +6,14 @@ use super::terminal::{Scratch, find_customer};
 use crate::engine::{Direction, EngineError, Result, Session, TxOptions};
 use crate::field::exact;
 
+/// Returns the number of the order.
 pub(super) fn run<S: Session>(
     session: &mut S,
     w: u32,
     d: u8,
     who: Who,
     scratch: &mut Scratch,
-) -> Result<()> {
+) -> Result<u32> {
     session.begin(TxOptions::READ_ONLY)?;
     let c = find_customer(session, w, d, who, &mut scratch.numbers)?;
     let balance = session
@@ -63,5 +64,5 @@ pub(super) fn run<S: Session>(
     scratch.seen = scratch
         .seen
         .wrapping_add((balance + amounts) as u64 + u64::from(carrier));
-    Ok(())
+    Ok(o)
 }

@@ -124,7 +124,7 @@ impl Terminal {
                 payment::run(session, &payment, scratch).map(|()| Outcome::Committed)
             }
             Input::OrderStatus { w, d, who } => {
-                order_status::run(session, w, d, who, scratch).map(|()| Outcome::Committed)
+                order_status::run(session, w, d, who, scratch).map(|_| Outcome::Committed)
             }
             Input::Delivery { w, carrier } => {
                 delivery::run(session, w, carrier, now).map(|()| Outcome::Committed)

@@ -2,11 +2,11 @@
 //! each kind of damage.
 
 use super::check::{Condition, check};
-use super::input::{Home, Input};
+use super::input::{Home, Input, Line, Who};
 use super::population::{Population, load};
 use super::schema::*;
-use super::terminal::{Outcome, Terminal};
-use super::{Kind, Scale};
+use super::terminal::{Outcome, Scratch, Terminal, find_customer};
+use super::{Kind, Scale, new_order, order_status, stock_level};
 use crate::engine::{Direction, Engine, EngineError, Session, Table, TxOptions};
 use crate::reference::{Reference, ReferenceSession};
 use vellum_base::random::Random;
@@ -247,6 +247,77 @@ fn each_transaction_does_what_its_clause_says() {
     }
     assert!(before == dump(&engine), "read-only transactions");
     assert_eq!(violations(&engine), []);
+}
+
+#[test]
+fn customer_of_a_last_name_is_the_one_in_the_middle() {
+    let (engine, _) = loaded(1);
+    let mut session = engine.open_session().unwrap();
+    let (mut numbers, name) = (Vec::new(), [b'Z'; 16]);
+    // First names descend while numbers ascend; other districts and names are in the way.
+    for (count, middle) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3)] {
+        session.begin(TxOptions::READ_WRITE).unwrap();
+        let first = [b'z' - count; 16];
+        let key = name_key(1, 2, name, first, u32::from(count));
+        session.insert(CUSTOMER_BY_NAME, &key, &[]).unwrap();
+        session
+            .insert(CUSTOMER_BY_NAME, &name_key(1, 3, name, first, 9), &[])
+            .unwrap();
+        let mut other = name;
+        other[15] = b'Z' + count;
+        session
+            .insert(CUSTOMER_BY_NAME, &name_key(1, 2, other, first, 9), &[])
+            .unwrap();
+        let found = find_customer(&mut session, 1, 2, Who::Last(name), &mut numbers).unwrap();
+        assert_eq!(found, middle, "of {count}");
+        session.commit().unwrap();
+    }
+    session.begin(TxOptions::READ_ONLY).unwrap();
+    let none = find_customer(&mut session, 1, 4, Who::Last(name), &mut numbers).unwrap_err();
+    assert!(matches!(
+        none,
+        EngineError::WrongData {
+            table: CUSTOMER_BY_NAME,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn order_status_reads_the_newest_order_and_stock_level_counts_low_items_once() {
+    let (engine, population) = loaded(1);
+    let (mut session, mut scratch) = (engine.open_session().unwrap(), Scratch::default());
+    let loaded = population.scale.customers;
+    let before = order_status::run(&mut session, 1, 3, Who::Id(7), &mut scratch).unwrap();
+    assert!((1..=loaded).contains(&before));
+    // Twenty-two orders of five lines on items 1 to 11; the last twenty count: items 2 to 11.
+    let levels = [1, 10, 10, 14, 15, 16, 10, 50, 50, 50, 50];
+    for step in 0..22_u32 {
+        let item = step / 2 + 1;
+        let line = Line {
+            item,
+            supply: 1,
+            quantity: 1,
+        };
+        new_order::run(&mut session, 1, 3, 7, &[line; 5], NOW, &mut scratch).unwrap();
+        let newest = order_status::run(&mut session, 1, 3, Who::Id(7), &mut scratch).unwrap();
+        assert_eq!(newest, loaded + 1 + step);
+    }
+    session.begin(TxOptions::READ_WRITE).unwrap();
+    for (item, level) in (1..).zip(levels) {
+        let range = [stock::QUANTITY.range()];
+        let set = |row: &mut [u8]| stock::QUANTITY.set(row, level);
+        assert!(
+            session
+                .update(STOCK, &stock_key(1, item), &range, set)
+                .unwrap()
+        );
+    }
+    session.commit().unwrap();
+    for (threshold, low) in [(10, 0), (11, 3), (15, 4), (16, 5), (51, 10)] {
+        let found = stock_level::run(&mut session, 1, 3, threshold, &mut scratch).unwrap();
+        assert_eq!(found, low, "below {threshold}");
+    }
 }
 
 /// Changes a loaded database by `damage` and returns the conditions that are violated then.
