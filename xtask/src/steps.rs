@@ -45,7 +45,8 @@ impl Steps {
     pub fn tests(&mut self, name: &str, least: u64, command: &mut Command) {
         let mut tally = Tally::default();
         self.step(name, || {
-            let mut ok = stream(command, |line| tally.line(line))?;
+            let limit = std::env::var_os("CI").map(|_| LIMIT);
+            let mut ok = stream(command, limit, |line| tally.line(line))?;
             if ok && tally.seen() < least {
                 println!("{name}: {} tests ran, {least} are written", tally.seen());
                 ok = false;
@@ -71,13 +72,18 @@ impl Steps {
     }
 }
 
-/// Runs `command`, shows its standard output as it comes, and hands each line to `each`.
-fn stream(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<bool> {
-    let watched = std::env::var_os("CI").is_none();
-    if !watched {
+/// Runs `command`, shows its standard output as it comes, and hands each line to `each`. With a limit
+/// the command and everything that it started is killed after that time, which is a failure.
+fn stream(
+    command: &mut Command,
+    limit: Option<Duration>,
+    mut each: impl FnMut(&str),
+) -> std::io::Result<bool> {
+    if limit.is_some() {
         // A group of its own, so that the tests below cargo can be ended with it.
         command.process_group(0);
     }
+    let start = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -87,7 +93,8 @@ fn stream(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<
         .take()
         .ok_or_else(|| std::io::Error::other("no output"))?;
     let (sender, lines) = mpsc::channel::<Vec<u8>>();
-    let reader = std::thread::spawn(move || {
+    // Ends when the last process that holds the other end of the pipe has ended.
+    std::thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
         while output
@@ -99,42 +106,30 @@ fn stream(command: &mut Command, mut each: impl FnMut(&str)) -> std::io::Result<
             }
         }
     });
-    let start = Instant::now();
-    let mut ended = false;
     loop {
-        let left = if watched {
-            LIMIT
-        } else {
-            LIMIT.saturating_sub(start.elapsed())
+        let received = match limit {
+            None => lines.recv().ok(),
+            Some(limit) => match lines.recv_timeout(limit.saturating_sub(start.elapsed())) {
+                Ok(line) => Some(line),
+                Err(mpsc::RecvTimeoutError::Disconnected) => None,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    println!("no end after {limit:?}: killed");
+                    let group = format!("-{}", child.id());
+                    Command::new("kill")
+                        .args(["-KILL", "--", &group])
+                        .status()?;
+                    child.wait()?;
+                    return Ok(false);
+                }
+            },
         };
-        match lines.recv_timeout(left) {
-            Ok(line) => {
-                // By the macro, which the harness captures: these lines are not its own results.
-                print!("{}", String::from_utf8_lossy(&line));
-                std::io::stdout().flush()?;
-                each(String::from_utf8_lossy(&line).trim_end());
-            }
-            Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            Err(mpsc::RecvTimeoutError::Timeout) if watched => {}
-            Err(mpsc::RecvTimeoutError::Timeout) => {
-                println!("no end after {} s", LIMIT.as_secs());
-                let group = format!("-{}", child.id());
-                Command::new("kill")
-                    .args(["-KILL", "--", &group])
-                    .status()?;
-                ended = true;
-                break;
-            }
-        }
+        let Some(line) = received else { break };
+        // By the macro, which the harness captures: these lines are not its own results.
+        print!("{}", String::from_utf8_lossy(&line));
+        std::io::stdout().flush()?;
+        each(String::from_utf8_lossy(&line).trim_end());
     }
-    let success = child.wait()?.success();
-    if !ended {
-        // The channel is closed: the reader has nothing left to do.
-        reader
-            .join()
-            .map_err(|_| std::io::Error::other("the reader of the output died"))?;
-    }
-    Ok(success && !ended)
+    Ok(child.wait()?.success())
 }
 
 #[cfg(test)]
@@ -165,6 +160,26 @@ mod tests {
         steps.tests("few", 3, &mut shell(RESULT));
         assert!(!steps.summary());
         assert_eq!(steps.tally.failed, 1);
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_killed_with_everything_below_it_at_its_limit() {
+        let mut lines = Vec::new();
+        let mut hangs = shell("echo first; sleep 1000 & echo $!; wait");
+        let limit = Some(Duration::from_secs(1));
+        let ok = stream(&mut hangs, limit, |line| lines.push(line.to_owned())).unwrap();
+        assert!(!ok);
+        assert_eq!(lines[0], "first");
+        let gone = format!(
+            "for i in $(seq 1000); do s=$(cat /proc/{}/stat 2>/dev/null) || exit 0; \
+             case $s in *') Z '*) exit 0;; esac; sleep 0.01; done; exit 1",
+            lines[1]
+        );
+        assert!(
+            shell(&gone).status().unwrap().success(),
+            "process {} is still there",
+            lines[1]
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn all(workspace: &Workspace, steps: &mut Steps) -> io::Result<()> {
         let least = suites.iter().map(|(_, count)| count).sum();
         let names: Vec<&str> = suites.iter().map(|(name, _)| name.as_str()).collect();
         let mut command = test(workspace);
-        command.args(["--release", "--lib", "--tests", "--target-dir"]);
+        command.args(["--release", "--tests", "--target-dir"]);
         command.arg(workspace.root.join(format!("target-{checker}")));
         for name in &names {
             command.args(["-p", name]);
