@@ -20,7 +20,33 @@
 //! | `tree.verify(..)` | checks a quiet tree |
 #![forbid(unsafe_code)]
 
+mod append;
+mod bulk;
+mod change;
+mod context;
+mod descend;
+mod merge;
 pub mod node;
+pub mod overflow;
+mod range;
+mod read;
 pub mod record;
+mod redo;
+mod split;
 #[cfg(test)]
 mod testing;
+mod tree;
+mod verify;
+mod write;
+
+pub use append::Appender;
+pub use bulk::BulkLoader;
+pub use context::{
+    Cleaner, Journal, RowFormat, TreeContext, Verdict, change_log_bytes, good_inline_payload,
+    max_inline_payload, max_key, row_log_bytes,
+};
+pub use read::{LeafCopy, Seek};
+pub use redo::Redo;
+pub use tree::{Entry, Tree, TreeKind};
+pub use verify::{Finding, TreeStatistics};
+pub use write::{LeafWrite, Logged, Logging, RowRedo};

@@ -101,6 +101,13 @@ impl<'p> Optimistic<'p> {
         self.page
     }
 
+    /// Version of the page when this guard was made: the page has not changed since while a new
+    /// guard shows the same one.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.seen.version()
+    }
+
     /// True if everything that was read through this guard so far was the page's content at one
     /// instant.
     #[inline]

@@ -99,6 +99,12 @@ impl Word {
         ((self.0 & CYCLE) >> CYCLE_SHIFT) as u8
     }
 
+    /// The version; what changes with every change of the page.
+    #[inline(always)]
+    pub(crate) const fn version(self) -> u64 {
+        self.0 >> VERSION_SHIFT
+    }
+
     /// True if no exclusive holder came between the two words (I3).
     #[inline]
     pub(crate) const fn same_version(self, other: Self) -> bool {

@@ -1,0 +1,211 @@
+//! What every tree of a database shares, and what `version` registers.
+
+use crate::node::layout::{HEADER_BYTES, RECORD_OVERHEAD, SLOT_BYTES};
+use std::fmt;
+use std::sync::Arc;
+use vellum_base::{PageId, StorageError};
+use vellum_buffer::{Pool, Space};
+use vellum_wal::{Purpose, RECORD_HEADER_BYTES, SlotLog};
+
+/// How redo brings rows into the one form that log records have (0001, "Redo writes rows reduced").
+pub trait RowFormat: Send + Sync + fmt::Debug {
+    /// Appends the reduced form of `payload` to `out` (which is empty): never longer, and reducing
+    /// it again changes nothing. False if the bytes are no row.
+    fn reduce(&self, payload: &[u8], out: &mut Vec<u8>) -> bool;
+}
+
+/// What shall become of a row when its leaf runs out of room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It stays as it is.
+    Keep,
+    /// It is replaced by this shorter payload, which has the same reduced form: nothing is logged.
+    Shrink(Vec<u8>),
+    /// It goes, which is logged.
+    Remove,
+}
+
+/// Judges rows before a leaf is split. Called without any latch.
+pub trait Cleaner: Send + Sync + fmt::Debug {
+    /// What shall become of a row of tree `tree`. The verdict must stay right however much time
+    /// passes until it is carried out, as long as the row does not change.
+    fn judge(&self, tree: PageId, key: &[u8], payload: &[u8]) -> Verdict;
+}
+
+/// The environment of the trees of one database.
+pub struct TreeContext {
+    pool: Arc<Pool>,
+    space: Arc<Space>,
+    rows: Option<Arc<dyn RowFormat>>,
+    cleaner: Option<Arc<dyn Cleaner>>,
+}
+
+impl fmt::Debug for TreeContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TreeContext")
+            .field("page_size", &self.page_size())
+            .field("rows", &self.rows)
+            .field("cleaner", &self.cleaner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TreeContext {
+    /// An environment without row format and cleaner.
+    pub fn new(pool: Arc<Pool>, space: Arc<Space>) -> Self {
+        Self {
+            pool,
+            space,
+            rows: None,
+            cleaner: None,
+        }
+    }
+
+    /// Registers the format of rows.
+    #[must_use]
+    pub fn with_rows(mut self, rows: Arc<dyn RowFormat>) -> Self {
+        self.rows = Some(rows);
+        self
+    }
+
+    /// Registers the cleaner of leaves with rows.
+    #[must_use]
+    pub fn with_cleaner(mut self, cleaner: Arc<dyn Cleaner>) -> Self {
+        self.cleaner = Some(cleaner);
+        self
+    }
+
+    /// The buffer pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Page allocation.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The format of rows, if registered.
+    pub fn rows(&self) -> Option<&dyn RowFormat> {
+        self.rows.as_deref()
+    }
+
+    pub(crate) fn cleaner(&self) -> Option<&dyn Cleaner> {
+        self.cleaner.as_deref()
+    }
+
+    /// Bytes of a page.
+    #[inline]
+    pub fn page_size(&self) -> usize {
+        self.pool.page_size()
+    }
+
+    /// An error about the content of a page.
+    #[cold]
+    pub(crate) fn corrupt(
+        &self,
+        page: PageId,
+        what: &'static str,
+        expected: u64,
+        found: u64,
+    ) -> StorageError {
+        corrupt_page(page, what, expected, found)
+    }
+}
+
+/// An error about the content of a page of the data file.
+#[cold]
+pub(crate) fn corrupt_page(
+    page: PageId,
+    what: &'static str,
+    expected: u64,
+    found: u64,
+) -> StorageError {
+    StorageError::Corruption {
+        file: "data".into(),
+        page: Some(page),
+        what,
+        expected,
+        found,
+    }
+}
+
+/// Longest key that a tree takes; users get half of it.
+pub const fn max_key(page_size: usize) -> usize {
+    page_size / 4
+}
+
+/// Longest payload that a leaf takes with a key of `key_len` bytes; longer ones go to an overflow
+/// chain.
+///
+/// Two such records fit into a leaf between fences of an eighth of a page, and one between the
+/// longest fences: that is what makes every split possible.
+pub const fn max_inline_payload(page_size: usize, key_len: usize) -> usize {
+    (page_size * 3 / 8 - FIXED_BYTES).saturating_sub(key_len)
+}
+
+/// Longest payload with which four records fit into a leaf: what to choose where there is a choice.
+pub const fn good_inline_payload(page_size: usize, key_len: usize) -> usize {
+    let good = (page_size * 3 / 16 - FIXED_BYTES).saturating_sub(key_len);
+    if good < page_size / 16 {
+        max_inline_payload(page_size, key_len)
+    } else {
+        good
+    }
+}
+
+const FIXED_BYTES: usize = HEADER_BYTES / 2 + SLOT_BYTES + RECORD_OVERHEAD;
+
+// One record with the longest key between the longest fences, in the smallest page.
+const _: () = assert!(
+    HEADER_BYTES
+        + 2 * max_key(4096)
+        + SLOT_BYTES
+        + RECORD_OVERHEAD
+        + max_key(4096)
+        + max_inline_payload(4096, max_key(4096))
+        <= 4096
+);
+
+/// Log bytes of one change of a row, beyond its undo bytes: what to reserve before `Tree::write`.
+/// `redo` is the length of the row, or of the patches with four bytes each.
+pub const fn row_log_bytes(key_len: usize, redo: usize) -> usize {
+    RECORD_HEADER_BYTES + 2 + key_len + redo
+}
+
+/// Log bytes of the largest structure change: what functions that change the structure reserve.
+pub const fn change_log_bytes(page_size: usize) -> usize {
+    // Three images, and the headers and small parts of all records.
+    3 * page_size + 1024
+}
+
+/// Where a durable tree's structure changes are logged: a leased slot, and on whose account.
+#[derive(Clone, Copy, Debug)]
+pub struct Journal<'l> {
+    /// The slot of the running transaction, or of maintenance.
+    pub slot: &'l SlotLog,
+    /// Which part of the log's space may be used.
+    pub purpose: Purpose,
+}
+
+impl<'l> Journal<'l> {
+    /// For a running transaction.
+    pub fn forward(slot: &'l SlotLog) -> Self {
+        Self {
+            slot,
+            purpose: Purpose::Forward,
+        }
+    }
+
+    /// For a rollback.
+    pub fn undo(slot: &'l SlotLog) -> Self {
+        Self {
+            slot,
+            purpose: Purpose::Undo,
+        }
+    }
+
+    pub(crate) fn reserve(&self, bytes: usize) -> vellum_base::Result<()> {
+        self.slot.reserve_for(bytes, self.purpose)
+    }
+}

@@ -1,0 +1,317 @@
+//! Giving back space: neighbours are joined when one is nearly empty, inner pages share children
+//! when they cannot be joined, a root with one child takes its content back.
+//!
+//! Concurrency: as in `split`: parent, left and right are latched by upgrading optimistic reads,
+//! parent first, left before right; nothing waits. All of this is optional work: after a few
+//! lost races it is left to whoever comes next.
+
+use crate::change::Change;
+use crate::context::Journal;
+use crate::descend::Target;
+use crate::node::build::{Builder, Frame, entry, frame_of, join, lower_fence, upper_fence};
+use crate::node::layout::{CHILD_BYTES, NodeRead, record_bytes};
+use crate::tree::Tree;
+use vellum_base::{PageId, Result};
+use vellum_buffer::{Exclusive, PageBuf, PageRead};
+use vellum_sync::Backoff;
+
+/// Attempts before a merge is left to somebody else.
+const ATTEMPTS: u32 = 6;
+
+/// What an attempt came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// A page was given back.
+    Joined,
+    /// Children moved over from a neighbour.
+    Shared,
+    /// There is nothing to do, or it does not fit.
+    Nothing,
+    /// The page has no neighbour under its parent.
+    Alone,
+    /// Something changed underneath.
+    Changed,
+}
+
+/// True if a page should be joined with a neighbour.
+#[inline]
+pub(crate) fn is_underfull<P: PageRead + ?Sized>(page: &P) -> bool {
+    let (shape, fences) = (page.shape(), page.fences());
+    let records = page
+        .used_bytes()
+        .saturating_sub(fences.lower + fences.upper);
+    shape.count == 0 || records < page.size() / 4
+}
+
+impl Tree {
+    /// Joins the leaf of `key` with a neighbour if it is nearly empty, and the pages above likewise.
+    /// Reserves log space; the caller holds no latch. Losing a race is no error.
+    ///
+    /// # Errors
+    /// I/O, out of log space. The tree is well formed whatever happened.
+    pub fn rebalance(&self, key: &[u8], journal: Option<Journal<'_>>) -> Result<()> {
+        let journal = self.journal(journal);
+        let mut level = 0;
+        loop {
+            match self.rebalance_level(key, level, journal)? {
+                Outcome::Joined => level += 1,
+                Outcome::Alone => {
+                    // The parent has one child: it must be joined first.
+                    match self.rebalance_level(key, level + 1, journal)? {
+                        Outcome::Joined | Outcome::Shared => {}
+                        Outcome::Nothing | Outcome::Alone | Outcome::Changed => return Ok(()),
+                    }
+                }
+                Outcome::Nothing | Outcome::Shared | Outcome::Changed => return Ok(()),
+            }
+        }
+    }
+
+    /// One page that is joined, or a reason why not.
+    pub(crate) fn rebalance_level(
+        &self,
+        key: &[u8],
+        level: u8,
+        journal: Option<Journal<'_>>,
+    ) -> Result<Outcome> {
+        let mut backoff = Backoff::new();
+        for _ in 0..ATTEMPTS {
+            self.reserve_change(journal)?;
+            match self.try_rebalance(Target::Covering(key), level, journal)? {
+                Outcome::Changed => backoff.wait(),
+                outcome => return Ok(outcome),
+            }
+        }
+        Ok(Outcome::Changed)
+    }
+
+    /// As [`Tree::rebalance_level`], one attempt, for any target. Log space is reserved.
+    pub(crate) fn try_rebalance(
+        &self,
+        target: Target<'_>,
+        level: u8,
+        journal: Option<Journal<'_>>,
+    ) -> Result<Outcome> {
+        let context = &**self.context();
+        let Some(path) = self.try_descend(target, level)? else {
+            let root = context.pool().optimistic(self.root())?;
+            let above = root.shape().level < level && root.validate();
+            return Ok(if above {
+                Outcome::Nothing
+            } else {
+                Outcome::Changed
+            });
+        };
+        let Some(above) = path.parent else {
+            return self.shrink_root(journal);
+        };
+        let count = above.shape().count;
+        let index = target.child_index(&above, count);
+        if !is_underfull(&path.page) {
+            return Ok(if path.page.validate() {
+                Outcome::Nothing
+            } else {
+                Outcome::Changed
+            });
+        }
+        if count == 0 {
+            return Ok(if above.validate() {
+                Outcome::Alone
+            } else {
+                Outcome::Changed
+            });
+        }
+        let with_right = index < count;
+        let neighbour = above.child(if with_right { index + 1 } else { index - 1 }, count);
+        if !above.validate() {
+            return Ok(Outcome::Changed);
+        }
+        let neighbour = context.pool().optimistic(neighbour)?;
+        if !above.validate() {
+            return Ok(Outcome::Changed);
+        }
+        let (left, right) = if with_right {
+            (path.page, neighbour)
+        } else {
+            (neighbour, path.page)
+        };
+        let separator_index = if with_right { index } else { index - 1 };
+        let Some(mut parent) = above.try_exclusive() else {
+            return Ok(Outcome::Changed);
+        };
+        let Some(mut left) = left.try_exclusive() else {
+            return Ok(Outcome::Changed);
+        };
+        let Some(right) = right.try_exclusive() else {
+            return Ok(Outcome::Changed);
+        };
+        debug_assert_eq!(parent.child(separator_index, count), left.page_id());
+        debug_assert_eq!(parent.child(separator_index + 1, count), right.page_id());
+        let (low, high) = (copy(&left), copy(&right));
+        let mut joined = PageBuf::new(context.page_size());
+        // A page that is nearly full again would soon be split again; an empty page costs more.
+        let worth = |joined: &PageBuf| {
+            let spare = low.shape().count == 0 || high.shape().count == 0;
+            spare || joined.used_bytes() <= joined.size() / 8 * 7
+        };
+        if join(&low, &high, &mut joined) && worth(&joined) {
+            let mut redo = left.page_id().get().to_le_bytes().to_vec();
+            redo.extend_from_slice(&entry(&copy(&parent), separator_index).key());
+            let kept = left.page_id();
+            let mut change = Change::new(context, self.root(), journal);
+            change.add_image(&mut left, &joined);
+            change.remove_separator(&mut parent, separator_index, kept, &redo);
+            change.free(right);
+            change.commit()?;
+            return Ok(Outcome::Joined);
+        }
+        let one_child = if with_right {
+            low.shape().count
+        } else {
+            high.shape().count
+        } == 0;
+        if level > 0 && one_child {
+            let pages = Neighbours {
+                parent,
+                left,
+                right,
+                separator_index,
+            };
+            return self.share_children(pages, &low, &high, journal);
+        }
+        Ok(Outcome::Nothing)
+    }
+
+    /// Spreads the children of two inner pages evenly: what is done for a page with one child whose
+    /// neighbour is too full to take it.
+    fn share_children<'t>(
+        &'t self,
+        mut pages: Neighbours<'t>,
+        low: &PageBuf,
+        high: &PageBuf,
+        journal: Option<Journal<'_>>,
+    ) -> Result<Outcome> {
+        let context = &**self.context();
+        let above = copy(&pages.parent);
+        let between = entry(&above, pages.separator_index).key();
+        // The keys of both pages with the separator between them; child i lies left of key i.
+        let (low_count, high_count) = (low.shape().count, high.shape().count);
+        let mut keys: Vec<Vec<u8>> = (0..low_count).map(|i| entry(low, i).key()).collect();
+        let mut children: Vec<PageId> = (0..=low_count).map(|i| low.child(i, low_count)).collect();
+        keys.push(between.clone());
+        keys.extend((0..high_count).map(|i| entry(high, i).key()));
+        children.extend((0..=high_count).map(|i| high.child(i, high_count)));
+        let middle = keys.len() / 2;
+        let up = keys[middle].clone();
+        let (prefix, free) = (above.fences().prefix, above.shape().free);
+        let room = free + record_bytes(between.len() - prefix, CHILD_BYTES);
+        if middle == low_count || record_bytes(up.len() - prefix, CHILD_BYTES) > room {
+            return Ok(Outcome::Nothing);
+        }
+        let size = context.page_size();
+        let (mut new_low, mut new_high) = (PageBuf::new(size), PageBuf::new(size));
+        let base = frame_of(low);
+        let low_frame = Frame {
+            lower: lower_fence(low),
+            upper: Some(&up),
+            rightmost: children[middle],
+            ..base
+        };
+        let high_frame = Frame {
+            lower: Some(&up),
+            upper: upper_fence(high),
+            rightmost: children[keys.len()],
+            ..base
+        };
+        let fill = |page: &mut PageBuf, frame: &Frame<'_>, from: usize, to: usize| {
+            let mut builder = Builder::new(page, frame);
+            let fits = (from..to).all(|number| {
+                builder.push(
+                    (&keys[number], &[]),
+                    &[&children[number].get().to_le_bytes()],
+                )
+            });
+            builder.finish();
+            fits
+        };
+        let fits = fill(&mut new_low, &low_frame, 0, middle)
+            && fill(&mut new_high, &high_frame, middle + 1, keys.len());
+        let mut new_above = PageBuf::new(size);
+        let frame = frame_of(&above);
+        let mut builder = Builder::new(&mut new_above, &frame);
+        let fits = fits
+            && (0..above.shape().count).all(|number| {
+                let entry = entry(&above, number);
+                let key = if number == pages.separator_index {
+                    (&up[..], &[][..])
+                } else {
+                    (entry.prefix, entry.suffix)
+                };
+                builder.push(key, &[entry.payload])
+            });
+        builder.finish();
+        if !fits {
+            return Ok(Outcome::Nothing);
+        }
+        let mut change = Change::new(context, self.root(), journal);
+        change.add_image(&mut pages.left, &new_low);
+        change.add_image(&mut pages.right, &new_high);
+        change.add_image(&mut pages.parent, &new_above);
+        change.commit()?;
+        Ok(Outcome::Shared)
+    }
+
+    /// Takes the content of the root's only child into the root, until there are two or the root is a
+    /// leaf. Log space for the first step is reserved.
+    pub(crate) fn shrink_root(&self, journal: Option<Journal<'_>>) -> Result<Outcome> {
+        let first = self.shrink_root_once(journal)?;
+        let mut last = first;
+        while last == Outcome::Joined {
+            self.reserve_change(journal)?;
+            last = self.shrink_root_once(journal)?;
+        }
+        Ok(first)
+    }
+
+    fn shrink_root_once(&self, journal: Option<Journal<'_>>) -> Result<Outcome> {
+        let context = &**self.context();
+        let root = context.pool().optimistic(self.root())?;
+        let shape = root.shape();
+        let child = root.rightmost();
+        if !root.validate() {
+            return Ok(Outcome::Changed);
+        }
+        if shape.level == 0 || shape.count > 0 {
+            return Ok(Outcome::Nothing);
+        }
+        let child = context.pool().optimistic(child)?;
+        let Some(mut root) = root.try_exclusive() else {
+            return Ok(Outcome::Changed);
+        };
+        let Some(child) = child.try_exclusive() else {
+            return Ok(Outcome::Changed);
+        };
+        let content = copy(&child);
+        debug_assert_eq!(content.shape().level + 1, shape.level);
+        debug_assert!(lower_fence(&content).is_none() && upper_fence(&content).is_none());
+        let mut change = Change::new(context, self.root(), journal);
+        change.add_image(&mut root, &content);
+        change.free(child);
+        change.commit()?;
+        Ok(Outcome::Joined)
+    }
+}
+
+/// Two neighbours and their parent, latched.
+struct Neighbours<'p> {
+    parent: Exclusive<'p>,
+    left: Exclusive<'p>,
+    right: Exclusive<'p>,
+    separator_index: usize,
+}
+
+pub(crate) fn copy<P: PageRead + ?Sized>(page: &P) -> PageBuf {
+    let mut copy = PageBuf::new(page.size());
+    page.copy_to(&mut copy);
+    copy
+}

@@ -1,0 +1,405 @@
+//! Removing ranges from an edge: whole leaves go without looking at their rows.
+//!
+//! One step collapses neighbouring leaves under one parent that lie wholly in the range: the first
+//! stays, empty, with the fences of all; the others are given back. Fences of what remains never
+//! move inwards, so nothing has to be rebuilt and nothing can fail to fit. What is left in the end
+//! is one empty leaf at the edge.
+//!
+//! Concurrency: a step latches a parent and a bounded number of its leaves. Between steps the tree is
+//! whole; readers and writers come in between.
+//!
+//! Crash: each step is one structure change. Repeating the call goes on where the crash was.
+
+use crate::change::Change;
+use crate::context::Journal;
+use crate::descend::Target;
+use crate::merge::{Outcome, copy};
+use crate::node::build::{Builder, Frame, entry, frame_of, lower_fence, rebuild, upper_fence};
+use crate::node::layout::NodeRead;
+use crate::record::TRIM;
+use crate::tree::Tree;
+use smallvec::SmallVec;
+use vellum_base::{PageId, Result};
+use vellum_buffer::{Exclusive, PageBuf};
+use vellum_sync::Backoff;
+
+/// Leaves that one step latches, at most.
+const BATCH: usize = 16;
+
+/// Attempts at a step before it is left for the next call.
+const ATTEMPTS: u32 = 40;
+
+/// What is removed.
+#[derive(Clone, Copy, Debug)]
+enum Doomed<'k> {
+    Below(&'k [u8]),
+    From(&'k [u8]),
+    All,
+}
+
+impl<'k> Doomed<'k> {
+    /// The edge of the tree where the range is.
+    fn edge(self) -> Target<'k> {
+        match self {
+            Self::From(_) => Target::Last,
+            Self::Below(_) | Self::All => Target::First,
+        }
+    }
+
+    /// True if everything between the fences is in the range.
+    fn holds(self, lower: Option<&[u8]>, upper: Option<&[u8]>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Below(key) => upper.is_some_and(|upper| upper <= key),
+            Self::From(key) => lower.is_some_and(|lower| lower >= key),
+        }
+    }
+
+    /// The slots of a leaf that stay.
+    fn stays(self, page: &PageBuf) -> std::ops::Range<usize> {
+        let count = page.shape().count;
+        let below = |key: &[u8]| {
+            if page.covers(key) {
+                page.find(key).0
+            } else if lower_fence(page).is_some_and(|lower| key < lower) {
+                0
+            } else {
+                count
+            }
+        };
+        match self {
+            Self::All => 0..0,
+            Self::Below(key) => below(key)..count,
+            Self::From(key) => 0..below(key),
+        }
+    }
+
+    fn redo(self) -> Vec<u8> {
+        match self {
+            Self::Below(key) => [&[0], key].concat(),
+            Self::From(key) => [&[1], key].concat(),
+            // Everything is at or above the empty key.
+            Self::All => vec![1],
+        }
+    }
+}
+
+/// What a step came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// So many pages were given back; there may be more.
+    Freed(usize),
+    /// Nothing is left to give back at this edge.
+    Done,
+    Changed,
+}
+
+impl Tree {
+    /// Removes all rows with keys below `key`, whole leaves at a time. True if all are gone, false if
+    /// about `budget` pages were given back and there are more.
+    ///
+    /// Reserves log space; the caller holds no latch.
+    ///
+    /// # Errors
+    /// I/O, out of log space. What was removed so far stays removed.
+    pub fn remove_below(
+        &self,
+        key: &[u8],
+        budget: usize,
+        journal: Option<Journal<'_>>,
+    ) -> Result<bool> {
+        self.remove_doomed(Doomed::Below(key), budget, journal)
+    }
+
+    /// Removes all rows with keys at or above `key`, as [`Tree::remove_below`].
+    ///
+    /// # Errors
+    /// As [`Tree::remove_below`].
+    pub fn remove_from(
+        &self,
+        key: &[u8],
+        budget: usize,
+        journal: Option<Journal<'_>>,
+    ) -> Result<bool> {
+        self.remove_doomed(Doomed::From(key), budget, journal)
+    }
+
+    /// Gives all pages back, about `budget` of them in this call; true once the root is gone too.
+    /// Nobody else uses the tree. After a crash, call it again.
+    ///
+    /// `entry`: the tree that holds an entry for this one (key: root page id, big-endian). It goes in
+    /// the same structure change as the root, so that an entry never names a page that was given
+    /// back and used again.
+    ///
+    /// # Errors
+    /// I/O, out of log space. What was given back stays so.
+    pub fn drop_pages(
+        &self,
+        budget: usize,
+        journal: Option<Journal<'_>>,
+        entry: Option<&Tree>,
+    ) -> Result<bool> {
+        if !self.remove_doomed(Doomed::All, budget, journal)? {
+            return Ok(false);
+        }
+        let journal = self.journal(journal);
+        let context = &**self.context();
+        self.reserve_change(journal)?;
+        let root = context.pool().exclusive(self.root())?;
+        if !self.is_leaf(&root) {
+            let found = u64::from(root.kind_and_flags().0);
+            return Err(context.corrupt(self.root(), "a single leaf remains", 4, found));
+        }
+        let mut change = Change::new(context, self.root(), journal);
+        change.free(root);
+        let key = self.root().get().to_be_bytes();
+        match entry {
+            Some(tree) => {
+                let mut leaf = tree.write(&key)?;
+                if leaf.found() {
+                    change.commit_with_entry(&mut leaf, None)?;
+                } else {
+                    change.commit()?;
+                }
+            }
+            None => {
+                change.commit()?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn remove_doomed(
+        &self,
+        doomed: Doomed<'_>,
+        budget: usize,
+        journal: Option<Journal<'_>>,
+    ) -> Result<bool> {
+        let journal = self.journal(journal);
+        let mut freed = 0;
+        let mut attempts = 0;
+        let mut backoff = Backoff::new();
+        loop {
+            if freed >= budget.max(1) || attempts >= ATTEMPTS {
+                return Ok(false);
+            }
+            self.reserve_change(journal)?;
+            match self.remove_step(doomed, journal)? {
+                Step::Freed(pages) => {
+                    freed += pages;
+                    attempts = 0;
+                    backoff.reset();
+                }
+                Step::Done => return Ok(true),
+                Step::Changed => {
+                    attempts += 1;
+                    backoff.wait();
+                }
+            }
+        }
+    }
+
+    fn remove_step(&self, doomed: Doomed<'_>, journal: Option<Journal<'_>>) -> Result<Step> {
+        let Some(path) = self.try_descend(doomed.edge(), 0)? else {
+            return Ok(Step::Changed);
+        };
+        let Some(above) = path.parent else {
+            return self.trim(doomed, doomed.edge(), journal);
+        };
+        let parent = copy(&above);
+        if !above.validate() {
+            return Ok(Step::Changed);
+        }
+        let count = parent.shape().count;
+        // The children that lie wholly in the range are a run at the edge.
+        let holds = |child: &usize| {
+            let lower = child.checked_sub(1).map(|left| entry(&parent, left).key());
+            let lower = lower.as_deref().or_else(|| lower_fence(&parent));
+            let upper = (*child < count).then(|| entry(&parent, *child).key());
+            let upper = upper.as_deref().or_else(|| upper_fence(&parent));
+            doomed.holds(lower, upper)
+        };
+        let run = match doomed {
+            Doomed::From(_) => {
+                let inside = (0..=count).rev().take_while(holds).count();
+                count + 1 - inside..count + 1
+            }
+            Doomed::Below(_) | Doomed::All => 0..(0..=count).take_while(holds).count(),
+        };
+        match run.len() {
+            0 => self.trim(doomed, doomed.edge(), journal),
+            1 if count > 0 => self.settle_edge(doomed, &parent, run.start, journal),
+            1 => self.climb(doomed, journal),
+            _ => {
+                let run = match doomed {
+                    Doomed::From(_) => run.end - run.len().min(BATCH)..run.end,
+                    _ => run.start..run.start + run.len().min(BATCH),
+                };
+                let Some(above) = above.try_exclusive() else {
+                    return Ok(Step::Changed);
+                };
+                self.collapse(above, &parent, run, journal)
+            }
+        }
+    }
+
+    /// Makes leaves `run` of a parent one empty leaf.
+    fn collapse<'t>(
+        &'t self,
+        mut above: Exclusive<'t>,
+        parent: &PageBuf,
+        run: std::ops::Range<usize>,
+        journal: Option<Journal<'_>>,
+    ) -> Result<Step> {
+        let context = &**self.context();
+        let count = parent.shape().count;
+        let (first, last) = (run.start, run.end - 1);
+        let mut leaves: SmallVec<[Exclusive<'_>; BATCH]> = SmallVec::new();
+        for child in run {
+            // Waiting is safe: left to right, the parent held; leaves' holders wait for no tree page
+            // of this tree. Reading one from disk is what cannot be avoided here.
+            leaves.push(context.pool().exclusive(parent.child(child, count))?);
+        }
+        let kept = leaves.remove(0);
+        let below = first.checked_sub(1).map(|left| entry(parent, left).key());
+        let above_key = (last < count).then(|| entry(parent, last).key());
+        let lower = below.as_deref().or_else(|| lower_fence(parent));
+        let upper = above_key.as_deref().or_else(|| upper_fence(parent));
+        let mut empty = PageBuf::new(context.page_size());
+        let leaf_frame = Frame {
+            tree: self.root(),
+            flags: self.kind().flags(),
+            level: 0,
+            lower,
+            upper,
+            rightmost: PageId::ZERO,
+        };
+        Builder::new(&mut empty, &leaf_frame).finish();
+        // Separators inside the run go; what led to its last leaf leads to the one that is kept.
+        let mut new_parent = PageBuf::new(context.page_size());
+        let kept_id = kept.page_id();
+        let rightmost = if last == count {
+            kept_id
+        } else {
+            parent.rightmost()
+        };
+        let mut builder = Builder::new(
+            &mut new_parent,
+            &Frame {
+                rightmost,
+                ..frame_of(parent)
+            },
+        );
+        let mut fits = builder.push_range(parent, 0..first);
+        if last < count {
+            let entry = entry(parent, last);
+            fits &= builder.push(
+                (entry.prefix, entry.suffix),
+                &[&kept_id.get().to_le_bytes()],
+            );
+            fits &= builder.push_range(parent, last + 1..count);
+        }
+        assert!(fits, "fewer separators between the same fences");
+        builder.finish();
+        let freed = leaves.len();
+        let mut kept = kept;
+        let mut change = Change::new(context, self.root(), journal);
+        change.add_image(&mut kept, &empty);
+        change.add_image(&mut above, &new_parent);
+        for leaf in leaves {
+            change.free(leaf);
+        }
+        change.commit()?;
+        Ok(Step::Freed(freed))
+    }
+
+    /// One leaf of several under the parent is in the range: empty it, trim the one beside it, and
+    /// join the two if that is possible.
+    fn settle_edge(
+        &self,
+        doomed: Doomed<'_>,
+        parent: &PageBuf,
+        child: usize,
+        journal: Option<Journal<'_>>,
+    ) -> Result<Step> {
+        if self.trim(doomed, doomed.edge(), journal)? == Step::Changed {
+            return Ok(Step::Changed);
+        }
+        // The separator between the two leaves names the boundary leaf from either side.
+        let from_right = matches!(doomed, Doomed::From(_));
+        let between = entry(parent, if from_right { child - 1 } else { child }).key();
+        let beside = if from_right {
+            Target::Below(&between)
+        } else {
+            Target::Covering(&between)
+        };
+        self.reserve_change(journal)?;
+        if self.trim(doomed, beside, journal)? == Step::Changed {
+            return Ok(Step::Changed);
+        }
+        self.reserve_change(journal)?;
+        let _ = self.try_rebalance(doomed.edge(), 0, journal)?;
+        Ok(Step::Done)
+    }
+
+    /// The parent at the edge has one child, wholly in the range: join that parent with a neighbour,
+    /// or the ones above it.
+    fn climb(&self, doomed: Doomed<'_>, journal: Option<Journal<'_>>) -> Result<Step> {
+        let mut level = 1;
+        loop {
+            self.reserve_change(journal)?;
+            match self.try_rebalance(doomed.edge(), level, journal)? {
+                Outcome::Joined => return Ok(Step::Freed(1)),
+                // Children came over: go on with them.
+                Outcome::Shared => return Ok(Step::Freed(0)),
+                Outcome::Alone => level += 1,
+                Outcome::Changed => return Ok(Step::Changed),
+                Outcome::Nothing => {
+                    // The page above has no room for another separator: halve it and try again.
+                    let above = self
+                        .try_descend(doomed.edge(), level)?
+                        .and_then(|path| path.parent);
+                    let Some(above) = above else {
+                        return Ok(Step::Changed);
+                    };
+                    let content = copy(&above);
+                    if !above.validate() {
+                        return Ok(Step::Changed);
+                    }
+                    debug_assert!(content.shape().count > 0, "else the page is alone");
+                    let key = entry(&content, 0).key();
+                    self.split_until(&key, level + 1, None, journal)?;
+                    return Ok(Step::Freed(0));
+                }
+            }
+        }
+    }
+
+    /// Removes the rows in the range from one leaf. Log space is reserved.
+    fn trim(
+        &self,
+        doomed: Doomed<'_>,
+        target: Target<'_>,
+        journal: Option<Journal<'_>>,
+    ) -> Result<Step> {
+        let Some(path) = self.try_descend(target, 0)? else {
+            return Ok(Step::Changed);
+        };
+        let Some(mut leaf) = path.page.try_exclusive() else {
+            return Ok(Step::Changed);
+        };
+        let content = copy(&leaf);
+        let stays = doomed.stays(&content);
+        if stays.len() == content.shape().count {
+            return Ok(Step::Done);
+        }
+        let mut trimmed = PageBuf::new(content.as_bytes().len());
+        let fits = rebuild(&content, stays, &frame_of(&content), &mut trimmed);
+        assert!(fits, "fewer rows between the same fences");
+        let redo = doomed.redo();
+        let mut change = Change::new(self.context(), self.root(), journal);
+        change.add_rebuilt(&mut leaf, &trimmed, TRIM, &[&redo]);
+        change.commit()?;
+        Ok(Step::Done)
+    }
+}

@@ -1,0 +1,344 @@
+//! Lookups and the reading side of cursors. Nothing here writes shared memory unless an optimistic
+//! read keeps losing.
+//!
+//! A cursor is a private copy of one leaf. Its fences say where to go on, so splits and merges
+//! between two steps neither repeat nor skip a key: the next leaf is the one that covers the
+//! upper fence *now*. The parent of the last leaf is remembered and believed if it still covers
+//! the target (N5), which saves the way down from the root for each leaf.
+
+use crate::descend::{OPTIMISTIC_TRIES, Target};
+use crate::node::build::{Entry, entry, lower_fence, upper_fence};
+use crate::node::layout::NodeRead;
+use crate::tree::Tree;
+use std::fmt;
+use vellum_base::{PageId, Result};
+use vellum_buffer::{Optimistic, PageBuf, PageRead};
+use vellum_sync::Backoff;
+
+/// Where a cursor wants to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek<'k> {
+    /// At the first key >= this one.
+    AtOrAfter(&'k [u8]),
+    /// At the first key > this one.
+    After(&'k [u8]),
+    /// Behind the last key < this one.
+    Before(&'k [u8]),
+    /// Behind the last key <= this one.
+    AtOrBefore(&'k [u8]),
+    /// At the first key.
+    First,
+    /// Behind the last key.
+    Last,
+}
+
+impl<'k> Seek<'k> {
+    fn target(self) -> Target<'k> {
+        match self {
+            Self::AtOrAfter(key) | Self::After(key) | Self::AtOrBefore(key) => {
+                Target::Covering(key)
+            }
+            Self::Before(key) => Target::Below(key),
+            Self::First => Target::First,
+            Self::Last => Target::Last,
+        }
+    }
+
+    fn position(self, page: &PageBuf) -> usize {
+        match self {
+            Self::AtOrAfter(key) | Self::Before(key) => page.find(key).0,
+            Self::After(key) | Self::AtOrBefore(key) => {
+                let (index, found) = page.find(key);
+                index + usize::from(found)
+            }
+            Self::First => 0,
+            Self::Last => page.shape().count,
+        }
+    }
+}
+
+/// A private copy of one leaf, as it was at one instant, with a position in it.
+pub struct LeafCopy {
+    page: PageBuf,
+    id: PageId,
+    version: u64,
+    position: usize,
+    count: usize,
+    parent: PageId,
+    tree: PageId,
+}
+
+impl fmt::Debug for LeafCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "LeafCopy(page {}, {} of {})",
+            self.id, self.position, self.count
+        )
+    }
+}
+
+impl LeafCopy {
+    /// An empty copy, to be filled by [`Tree::read_leaf`].
+    pub fn new(page_size: usize) -> Self {
+        Self {
+            page: PageBuf::new(page_size),
+            id: PageId::ZERO,
+            version: 0,
+            position: 0,
+            count: 0,
+            parent: PageId::ZERO,
+            tree: PageId::ZERO,
+        }
+    }
+
+    /// The leaf's page id; zero before the first read.
+    pub fn page_id(&self) -> PageId {
+        self.id
+    }
+
+    /// Version of the page when it was copied.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Records in the leaf. May be zero.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// True if the leaf has no record.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Where the seek led: forward, the first record to visit is this one; backward, it is the one
+    /// before. `len()` and 0 mean: nothing here, go on at the fence.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Moves the position.
+    #[inline]
+    pub fn set_position(&mut self, position: usize) {
+        debug_assert!(position <= self.count);
+        self.position = position;
+    }
+
+    #[inline]
+    fn entry(&self, index: usize) -> Entry<'_> {
+        debug_assert!(index < self.count);
+        entry(&self.page, index)
+    }
+
+    /// Key of record `index` in two parts.
+    #[inline]
+    pub fn key_parts(&self, index: usize) -> (&[u8], &[u8]) {
+        let entry = self.entry(index);
+        (entry.prefix, entry.suffix)
+    }
+
+    /// Replaces `out` by the key of record `index`.
+    #[inline]
+    pub fn key(&self, index: usize, out: &mut Vec<u8>) {
+        let (prefix, suffix) = self.key_parts(index);
+        out.clear();
+        out.extend_from_slice(prefix);
+        out.extend_from_slice(suffix);
+    }
+
+    /// Payload of record `index`.
+    #[inline]
+    pub fn payload(&self, index: usize) -> &[u8] {
+        self.entry(index).payload
+    }
+
+    /// First index whose key is >= `key`, and whether it is equal. `key` must lie between the fences.
+    pub fn find(&self, key: &[u8]) -> (usize, bool) {
+        self.page.find(key)
+    }
+
+    /// True if `key` lies between the fences.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        !self.id.is_zero() && self.page.covers(key)
+    }
+
+    /// Keys here are at or above it; `None` if the leaf is the leftmost.
+    pub fn lower_fence(&self) -> Option<&[u8]> {
+        lower_fence(&self.page)
+    }
+
+    /// Keys here are below it; `None` if the leaf is the rightmost.
+    pub fn upper_fence(&self) -> Option<&[u8]> {
+        upper_fence(&self.page)
+    }
+
+    /// True if `page` holds the same records.
+    pub(crate) fn same_rows(&self, page: &PageBuf) -> bool {
+        self.count == page.shape().count
+            && (0..self.count).all(|index| {
+                let (mine, theirs) = (self.entry(index), entry(page, index));
+                mine.suffix == theirs.suffix && mine.payload == theirs.payload
+            })
+            && self.lower_fence() == lower_fence(page)
+            && self.upper_fence() == upper_fence(page)
+    }
+
+    fn take(&mut self, leaf: &Optimistic<'_>, parent: PageId) -> bool {
+        leaf.copy_to(&mut self.page);
+        if !leaf.validate() {
+            self.id = PageId::ZERO;
+            return false;
+        }
+        self.id = leaf.page_id();
+        self.version = leaf.version();
+        self.parent = parent;
+        true
+    }
+
+    fn settle(&mut self, tree: PageId, seek: Seek<'_>) {
+        self.tree = tree;
+        self.count = self.page.shape().count;
+        self.position = seek.position(&self.page);
+    }
+}
+
+impl Tree {
+    /// Looks `key` up; if found, replaces `out` by its payload. Latches nothing and writes nothing
+    /// shared; may wait for a page from disk.
+    ///
+    /// # Errors
+    /// I/O, corruption of a page on the way.
+    #[inline]
+    pub fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let mut backoff = Backoff::new();
+        for _ in 0..OPTIMISTIC_TRIES {
+            if let Some(path) = self.try_descend(Target::Covering(key), 0)?
+                && let Some(found) = look_up(&path.page, key, out)
+            {
+                return Ok(found);
+            }
+            backoff.wait();
+        }
+        let (leaf, _) = self.latch_leaf(Target::Covering(key))?;
+        Ok(copy_payload(&leaf, key, out))
+    }
+
+    /// Looks up keys in ascending order, reusing the leaf of the one before. Calls `each` with the
+    /// index of each key and its payload, if found. No latch is held during the calls.
+    ///
+    /// # Errors
+    /// I/O, corruption of a page on the way.
+    pub fn get_many(
+        &self,
+        keys: &[&[u8]],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        let mut out = Vec::new();
+        let mut leaf: Option<Optimistic<'_>> = None;
+        for (number, key) in keys.iter().enumerate() {
+            debug_assert!(number == 0 || keys[number - 1] <= *key, "keys ascend");
+            let reused = leaf
+                .filter(|leaf| leaf.covers(key))
+                .and_then(|leaf| look_up(&leaf, key, &mut out));
+            let found = match reused {
+                Some(found) => found,
+                None => {
+                    leaf = self
+                        .try_descend(Target::Covering(key), 0)?
+                        .map(|path| path.page);
+                    match leaf.and_then(|leaf| look_up(&leaf, key, &mut out)) {
+                        Some(found) => found,
+                        None => {
+                            leaf = None;
+                            self.get(key, &mut out)?
+                        }
+                    }
+                }
+            };
+            each(number, found.then_some(&out[..]));
+        }
+        Ok(())
+    }
+
+    /// Copies the leaf that `seek` leads to, and positions in it. The copy is the leaf as it was at
+    /// one instant between call and return.
+    ///
+    /// # Errors
+    /// I/O, corruption of a page on the way.
+    pub fn read_leaf(&self, seek: Seek<'_>, into: &mut LeafCopy) -> Result<()> {
+        let target = seek.target();
+        if into.tree == self.root() && !into.parent.is_zero() && self.read_sibling(target, into)? {
+            into.settle(self.root(), seek);
+            return Ok(());
+        }
+        let mut backoff = Backoff::new();
+        for _ in 0..OPTIMISTIC_TRIES {
+            if let Some(path) = self.try_descend(target, 0)? {
+                let parent = path.parent.map_or(PageId::ZERO, |parent| parent.page_id());
+                if into.take(&path.page, parent) {
+                    into.settle(self.root(), seek);
+                    return Ok(());
+                }
+            }
+            backoff.wait();
+        }
+        let (leaf, parent) = self.latch_leaf(target)?;
+        let copied = into.take(&leaf.optimistic(), parent);
+        debug_assert!(copied, "a latched page does not change");
+        into.settle(self.root(), seek);
+        Ok(())
+    }
+
+    /// Copies the wanted leaf by way of the remembered parent.
+    fn read_sibling(&self, target: Target<'_>, into: &mut LeafCopy) -> Result<bool> {
+        let Some(parent) = self.try_remembered(into.parent, target, 1)? else {
+            return Ok(false);
+        };
+        let count = parent.shape().count;
+        let child = parent.child(target.child_index(&parent, count), count);
+        if !parent.validate() {
+            return Ok(false);
+        }
+        let leaf = self.context().pool().optimistic(child)?;
+        if !parent.validate() || !self.is_leaf(&leaf) {
+            return Ok(false);
+        }
+        let id = into.parent;
+        Ok(into.take(&leaf, id))
+    }
+
+    /// True if the leaf has not changed since it was copied. Never waits for a page; an evicted one
+    /// counts as changed.
+    pub fn still_current(&self, copy: &LeafCopy) -> bool {
+        !copy.id.is_zero()
+            && self
+                .context()
+                .pool()
+                .try_optimistic(copy.id)
+                .is_some_and(|page| page.version() == copy.version)
+    }
+}
+
+/// Copies the payload of `key`. `None` if the page changed meanwhile.
+#[inline]
+fn look_up(leaf: &Optimistic<'_>, key: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+    let found = copy_payload(leaf, key, out);
+    leaf.validate().then_some(found)
+}
+
+#[inline]
+fn copy_payload<P: PageRead + ?Sized>(leaf: &P, key: &[u8], out: &mut Vec<u8>) -> bool {
+    let (index, found) = leaf.find(key);
+    if found {
+        let slot = leaf.slot(index);
+        // No clearing: what is there is overwritten, only growth is filled.
+        out.resize(leaf.payload_len(slot), 0);
+        leaf.copy_out(slot.payload_at(), out);
+    } else {
+        out.clear();
+    }
+    found
+}
