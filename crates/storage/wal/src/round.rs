@@ -1,9 +1,11 @@
 //! The flush round (R7): a consistent cut through all slots, made durable by one sync.
 //!
-//! 1. Read the clock: C. 2. Pass 1: M is the maximum of the active slots' GSNs. 3. Publish M.
+//! 1. Read the clock: C.
+//! 2. Pass 1: M is the maximum of the active slots' GSNs.
+//! 3. Publish M.
 //! 4. Pass 2, under each latch: raise the slot to M, take its end, lower C to its pending timestamp.
-//! 5. Lay the new bytes out as chunks, write them, sync. 6. Hand the result to the slots, publish M
-//! (durable GSN) and C (hardened horizon).
+//! 5. Lay the new bytes out as chunks, write them, sync.
+//! 6. Hand the result to the slots, publish M (durable GSN) and C (hardened horizon).
 //!
 //! Content that does not fit the write buffer or the rest of the segment becomes several rounds on
 //! disk; all but the last repeat the C and M of the round before, so that nothing of them counts

@@ -203,7 +203,9 @@ impl SlotLog {
         } else {
             state.ring.flushed().max(to).min(end)
         };
-        state.ring.copy_out(start, end, out);
+        if start < end {
+            state.ring.copy_out(start, end, out);
+        }
         RingTail {
             start,
             before: state.chunk_before(end),

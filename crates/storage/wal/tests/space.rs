@@ -1,0 +1,229 @@
+//! The log is bounded: recycling, back-pressure, room for rollback.
+
+// Helpers of tests are not marked as tests.
+#![allow(clippy::unwrap_used)]
+
+mod harness;
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use harness::*;
+use vellum_base::{Gsn, SlotId, StorageError};
+use vellum_io::{Directory, MemoryDirectory, PowerCut, SimulatedDirectory};
+use vellum_wal::*;
+
+const A: SlotId = SlotId(0);
+const B: SlotId = SlotId(1);
+
+#[test]
+fn released_segments_are_used_again_and_the_log_stays_bounded() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    let mut known = engine.log.known_position();
+    for i in 0..400 {
+        let slot = SlotId(i % 4);
+        let stamp = engine.begin(slot);
+        engine.change(slot, stamp, 900).unwrap();
+        let ts = engine.commit(slot).unwrap();
+        engine.harden(ts).unwrap();
+        if i % 7 == 0 && i < 395 {
+            known = engine.log.known_position();
+            engine.log.release_before(known.0).unwrap();
+        }
+    }
+    assert!(engine.log.oldest_segment() > 20);
+    assert!(dir.list("log").unwrap().len() <= 3);
+    // Recovery from the last checkpoint finds what came after it, under any cut.
+    for cut in PowerCut::KINDS {
+        let (found, reader) = recover(&dir.power_cut(7, cut), known.0, known.1).unwrap();
+        let end = reader.ends()[0];
+        assert!(end.m >= engine.model.durable && end.last_round > known.0.round);
+        for (slot, records) in &found[&1].slots {
+            let all = &engine.model.slots[slot];
+            assert_eq!(records[..], all[all.len() - records.len()..]);
+        }
+    }
+    // A position whose segment was recycled is damage, not an empty log.
+    let gone = LogPosition {
+        segment: 2,
+        offset: 4096,
+        round: 2,
+    };
+    assert!(matches!(
+        recover(&dir.power_cut(7, PowerCut::CLEAN), gone, Verdict::default()),
+        Err(StorageError::Corruption { .. })
+    ));
+}
+
+/// Fills the log with one transaction until a reservation fails.
+fn fill(engine: &mut Engine) -> (vellum_base::Timestamp, Vec<Gsn>) {
+    let stamp = engine.begin(A);
+    let mut gsns = Vec::new();
+    loop {
+        match engine.change(A, stamp, 700) {
+            Ok(gsn) => gsns.push(gsn),
+            Err(StorageError::OutOfSpace { .. }) => return (stamp, gsns),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn full_log_refuses_the_writer_and_has_room_to_roll_everything_back() {
+    let mut engine = open(Arc::new(MemoryDirectory::new()), small(), LogStart::first()).unwrap();
+    let (stamp, gsns) = fill(&mut engine);
+    assert!(gsns.len() > 50, "{}", gsns.len());
+    for gsn in gsns.iter().rev() {
+        engine.compensate(A, stamp, *gsn).unwrap();
+        // The dearest way: a round for each.
+        if gsn.0 % 16 == 0 {
+            engine.log.flush_round().unwrap();
+        }
+    }
+    engine.log.slot(A).lock().end_transaction();
+    engine.log.flush_round().unwrap();
+    // Nothing can be kept from being released now.
+    let position = engine.log.position();
+    engine.log.release_before(position).unwrap();
+    let stamp = engine.begin(B);
+    engine.change(B, stamp, 700).unwrap();
+}
+
+#[test]
+fn full_disk_bounds_the_log_and_rollback_still_fits() {
+    let dir = SimulatedDirectory::new();
+    dir.set_space_limit(Some(5 * (64 << 10)));
+    let config = LogConfig {
+        log_bytes_max: 64 << 20,
+        ..small()
+    };
+    let mut engine = open(Arc::new(dir.clone()), config, LogStart::first()).unwrap();
+    let (stamp, gsns) = fill(&mut engine);
+    for gsn in gsns.iter().rev() {
+        engine.compensate(A, stamp, *gsn).unwrap();
+    }
+    engine.log.slot(A).lock().end_transaction();
+    engine.log.flush_round().unwrap();
+    // Space comes back: writers go on without a restart.
+    dir.set_space_limit(None);
+    let stamp = engine.begin(B);
+    for _ in 0..100 {
+        engine.change(B, stamp, 700).unwrap();
+    }
+}
+
+#[test]
+fn another_writer_waits_for_the_hook_that_recycles() {
+    struct Hook(Mutex<u32>, std::sync::OnceLock<Arc<Engine>>);
+    impl LogSpace for Hook {
+        fn make_space(&self) -> vellum_base::Result<bool> {
+            *self.0.lock().unwrap() += 1;
+            let log = &self.1.get().unwrap().log;
+            log.flush_round()?;
+            Ok(log.release_before(log.position())? > 0)
+        }
+    }
+    let hook = Arc::new(Hook(Mutex::new(0), std::sync::OnceLock::new()));
+    let engine = open(Arc::new(MemoryDirectory::new()), small(), LogStart::first()).unwrap();
+    let engine = Arc::new(engine);
+    assert!(hook.1.set(engine.clone()).is_ok());
+    engine.log.set_log_space(hook.clone());
+    for i in 0..600_u16 {
+        let slot = engine.log.slot(SlotId(i % 4));
+        slot.reserve(2000).unwrap();
+        let mut guard = slot.lock();
+        let gsn = guard.draw(Gsn::ZERO);
+        guard.append(&header(CHANGE, 0, 1, gsn), &[&[7; 1500]], &[]);
+    }
+    assert!(*hook.0.lock().unwrap() > 3);
+    assert!(engine.log.statistics().space_waits > 3);
+}
+
+#[test]
+fn live_transaction_keeps_its_segments_until_it_is_carried_forward() {
+    let config = LogConfig {
+        log_bytes_max: 1 << 20,
+        ..small()
+    };
+    let mut engine = open(Arc::new(MemoryDirectory::new()), config, LogStart::first()).unwrap();
+    let stamp = engine.begin(A);
+    let mut gsns = Vec::new();
+    for i in 0..300 {
+        gsns.push(engine.change(A, stamp, 700).unwrap());
+        if i % 5 == 0 {
+            engine.log.flush_round().unwrap();
+        }
+        if i == 150 {
+            for _ in 0..20 {
+                let gsn = gsns.pop().unwrap();
+                engine.compensate(A, stamp, gsn).unwrap();
+            }
+        }
+    }
+    engine.log.flush_round().unwrap();
+    let position = engine.log.position();
+    assert!(position.segment > 3);
+    assert_eq!(engine.log.release_before(position).unwrap(), 0);
+    assert_eq!(engine.log.slots_before(position), [A]);
+    // In two steps: first up to segment 3, then the rest.
+    let mut carried = Vec::new();
+    for segment in [3, position.segment] {
+        let before = engine.log.pressure();
+        let mut carry = engine
+            .log
+            .slot(A)
+            .carry(segment)
+            .expect("something to carry");
+        assert_eq!(carry.stamp, stamp);
+        let mut step = Vec::new();
+        while let Some(record) = carry.records.next_record().unwrap() {
+            step.push(record.header.gsn);
+        }
+        step.reverse();
+        carried.extend(step);
+        assert!(engine.log.slot(A).lock().set_carried(stamp, carry.to));
+        let to = LogPosition {
+            segment,
+            ..position
+        };
+        assert!(engine.log.release_before(to).unwrap() > 0);
+        assert!(engine.log.pressure() < before);
+        assert_eq!(engine.log.oldest_segment(), segment);
+    }
+    // Carried and what is left together are exactly what is alive.
+    let slot = engine.log.slot(A);
+    let (end, low) = {
+        let guard = slot.lock();
+        (guard.end(), guard.carried())
+    };
+    let mut left = Uncompensated::new(slot.backward(end, low), stamp);
+    let mut rest = Vec::new();
+    while let Some(record) = left.next_record().unwrap() {
+        rest.push(record.header.gsn);
+    }
+    rest.reverse();
+    carried.extend(rest);
+    assert_eq!(carried, gsns);
+}
+
+#[test]
+fn incarnation_after_a_full_log_starts_and_keeps_what_recovery_needs() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    fill(&mut engine);
+    engine.log.flush_round().unwrap();
+    let mut dir = dir.power_cut(3, PowerCut::CLEAN);
+    for _ in 0..5 {
+        let (found, reader) = recover(&dir, LogPosition::default(), Verdict::default()).unwrap();
+        assert!(found[&1].rounds > 0);
+        let start = reader.start_after(1);
+        open(Arc::new(dir.clone()), small(), start).unwrap();
+        dir = dir.power_cut(3, PowerCut::CLEAN);
+    }
+    // With nothing left to keep, the surplus goes.
+    let (_, reader) = recover(&dir, LogPosition::default(), Verdict::default()).unwrap();
+    let engine = open(Arc::new(dir.clone()), small(), reader.start_after(1)).unwrap();
+    engine.log.release_before(engine.log.position()).unwrap();
+    assert!(dir.list("log").unwrap().len() <= 3, "{:?}", dir.list("log"));
+}
