@@ -1,7 +1,7 @@
 //! The consistency conditions 1 to 12 of clause 3.3.2 over a whole database, and four of our own:
 //! `rows` (every row and key has its length, keys ascend, the population is complete), `names` and
-//! `customer orders` (the two indexes hold exactly what their tables say), `stock` (what stock rows
-//! count as sold is what order lines have taken).
+//! `customer orders` (the two indexes hold exactly what their tables say), `stock` (pieces, orders and
+//! remote orders that stock rows count are those of the order lines since the load).
 //!
 //! Differences: condition 11 holds in the specification for a fresh population only; here its right
 //! side also counts the deliveries that customers have noted since.
@@ -114,8 +114,8 @@ pub fn check<S: Session>(session: &mut S, mut progress: impl FnMut(u64)) -> Resu
         session,
         scale: population.scale,
         findings: Findings::default(),
-        sold: vec![0; population.scale.warehouses as usize],
-        stocked: vec![0; population.scale.warehouses as usize],
+        sold: vec![Sold::default(); population.scale.warehouses as usize],
+        stocked: vec![Sold::default(); population.scale.warehouses as usize],
         paid: Paid::new(population.scale),
     };
     let checked = checker.run(&mut progress);
@@ -161,14 +161,22 @@ struct Order {
     indexed: bool,
 }
 
+/// What one warehouse has supplied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sold {
+    pieces: u64,
+    orders: u64,
+    remote: u64,
+}
+
 struct Checker<'s, S> {
     session: &'s mut S,
     scale: Scale,
     findings: Findings,
-    /// Quantities of order lines since the load, by supplying warehouse.
-    sold: Vec<u64>,
-    /// Quantities that stock rows count, by warehouse.
-    stocked: Vec<u64>,
+    /// What order lines have taken since the load, by supplying warehouse.
+    sold: Vec<Sold>,
+    /// What stock rows count, by warehouse.
+    stocked: Vec<Sold>,
     paid: Paid,
 }
 
@@ -186,7 +194,7 @@ impl<S: Session> Checker<'_, S> {
             let (sold, stocked) = (self.sold[w], self.stocked[w]);
             if sold != stocked {
                 self.findings.add(Condition::Stock, || {
-                    format!("warehouse {}: {sold} sold, {stocked} counted", w + 1)
+                    format!("warehouse {}: lines {sold:?}, stock {stocked:?}", w + 1)
                 });
             }
         }
@@ -311,12 +319,14 @@ impl<S: Session> Checker<'_, S> {
         self.findings
             .equal(8, &place, "W_YTD and the sum of H_AMOUNT", w_ytd, paid);
 
-        let mut stocked = 0_u64;
+        let mut stocked = Sold::default();
         let found = self.rows(
             STOCK,
             &prefix,
             |_, _: &[u8; 8], row: &[u8; stock::LENGTH]| {
-                stocked += u64::from(stock::YTD.get(row));
+                stocked.pieces += u64::from(stock::YTD.get(row));
+                stocked.orders += u64::from(stock::ORDER_CNT.get(row));
+                stocked.remote += u64::from(stock::REMOTE_CNT.get(row));
             },
         )?;
         self.expect_rows(
@@ -324,7 +334,7 @@ impl<S: Session> Checker<'_, S> {
             found,
             self.scale.items.into(),
         );
-        self.stocked[w as usize - 1] += stocked;
+        self.stocked[w as usize - 1] = stocked;
 
         for (d, (d_ytd, next)) in (1..=DISTRICTS).zip(districts) {
             let paid = self.paid.districts[first + usize::from(d) - 1];
@@ -590,7 +600,11 @@ impl<S: Session> Checker<'_, S> {
                 if o > loaded {
                     let supply = order_line::SUPPLY_W_ID.get(row) as usize;
                     match sold.get_mut(supply.wrapping_sub(1)) {
-                        Some(sold) => *sold += u64::from(order_line::QUANTITY.get(row)),
+                        Some(sold) => {
+                            sold.pieces += u64::from(order_line::QUANTITY.get(row));
+                            sold.orders += 1;
+                            sold.remote += u64::from(supply != w as usize);
+                        }
                         None => findings.add(Condition::Rows, || {
                             format!("line {key:?} comes from warehouse {supply}")
                         }),

@@ -385,8 +385,8 @@ fn checker_finds_each_kind_of_damage() {
     });
     assert_eq!(found, [Clause(11)]);
     let found = after(|s| {
-        let changed = s.update(STOCK, &stock_key(1, 9), &whole(8), |row| {
-            stock::YTD.set(row, 1)
+        let changed = s.update(STOCK, &stock_key(1, 9), &whole(stock::LENGTH), |row| {
+            stock::REMOTE_CNT.set(row, 1);
         });
         assert!(changed.unwrap());
     });
