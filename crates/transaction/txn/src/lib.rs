@@ -26,14 +26,18 @@ mod error;
 mod history;
 mod last_slot;
 mod lease;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod manager;
 mod record;
 mod recovery;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod recovery_tests;
 mod rollback;
 mod slot;
 mod slots;
 mod stamp;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod testing;
 mod transaction;
 mod undo_losers;

@@ -24,7 +24,7 @@ use crate::record::TransactionRecord;
 use crate::rollback::corrupt;
 use std::collections::{HashMap, HashSet};
 use vellum_base::{Gsn, Lsn, Result, SlotId, Timestamp};
-use vellum_wal::{ChunkPosition, Record, Verdict};
+use vellum_wal::{ChunkPosition, Record, RoundData, Verdict};
 
 /// A transaction that never happened, and where its records are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,125 +53,181 @@ pub struct Outcome {
     /// The highest timestamp seen: start the clock above it, and let the restart floor be the clock's first
     /// value.
     pub highest: Timestamp,
-    /// The highest GSN seen, of records that exist.
-    pub highest_gsn: Gsn,
+    /// How the newest incarnation ended: what recovery makes durable before it undoes anything
+    /// ([`crate::log_verdict`]).
+    pub verdict: Verdict,
 }
 
-/// Reads the records of all incarnations that the log still holds, oldest first, and judges.
+/// What one record says about a transaction.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Begin,
+    Commit(Timestamp),
+    Abort,
+    Change,
+    /// It voids what lies at or above this GSN.
+    Compensation(Gsn),
+}
+
+/// A record that is not judged yet, because its round may be the last one.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    what: What,
+    stamp: Timestamp,
+    slot: SlotId,
+    chunk: ChunkPosition,
+    gsn: Gsn,
+    lsn: Lsn,
+    end: Lsn,
+}
+
+impl Event {
+    /// `None` for a record that is none of a transaction's.
+    fn of(record: &Record<'_>, slot: SlotId, chunk: ChunkPosition) -> Result<Option<Self>> {
+        let (what, stamp) = match TransactionRecord::decode(record)? {
+            Some(TransactionRecord::Begin { stamp, .. }) => (What::Begin, stamp),
+            Some(TransactionRecord::Abort { stamp }) => (What::Abort, stamp),
+            Some(TransactionRecord::Commit { stamp, commit_ts }) => {
+                (What::Commit(commit_ts), stamp)
+            }
+            Some(TransactionRecord::Verdict(_)) => return Ok(None),
+            None => match (record.stamp(), record.compensated()) {
+                (None, _) => return Ok(None),
+                (Some(stamp), Some(gsn)) => (What::Compensation(gsn), stamp),
+                (Some(stamp), None) => (What::Change, stamp),
+            },
+        };
+        let (lsn, gsn) = (record.lsn, record.header.gsn);
+        let end = Lsn(lsn.get() + record.length() as u64);
+        Ok(Some(Self { what, stamp, slot, chunk, gsn, lsn, end }))
+    }
+}
+
+/// Reads the rounds of all incarnations that the log still holds, oldest first, and judges.
 ///
-/// Feed [`Analysis::enter`] before the records of each incarnation; its records in an order in which those of
-/// one slot ascend; then, once the tree of carried records is readable, each of those.
+/// Feed it every round that is kept, not only those behind the checkpoint (a transaction that was live
+/// keeps the segments of its records, so all of them are among these, or carried); then, once the
+/// tree of carried records is readable, each of those.
+///
+/// Costs memory for the transactions that are open at a time and for one round.
 #[derive(Debug, Default)]
 pub struct Analysis {
+    /// The newest round: the verdict of its incarnation, unless another round comes.
     verdict: Verdict,
-    entered: HashMap<u64, Verdict>,
+    /// Records of the newest round. Those of earlier ones are at or below a later M, and their commits
+    /// below a later C.
+    pending: Vec<Event>,
+    ends: HashMap<u64, Verdict>,
     open: HashMap<Timestamp, Loser>,
     /// Ended transactions whose begin the log no longer has: the only ones that could still have
     /// carried records.
     ended_without_begin: HashSet<Timestamp>,
     highest: Timestamp,
-    highest_gsn: Gsn,
 }
 
 impl Analysis {
-    /// An analysis that has seen nothing. `floor`: a timestamp that the clock is known to have passed (from the
-    /// checkpoint), because recycled segments cannot tell.
+    /// An analysis that has seen nothing. `floor`: a timestamp that the clock is known to have passed
+    /// (from the checkpoint), because recycled segments cannot tell.
     pub fn new(floor: Timestamp) -> Self {
-        Self {
-            highest: floor,
-            ..Self::default()
-        }
+        Self { highest: floor, ..Self::default() }
     }
 
-    /// Says that the records to come belong to the incarnation of `verdict`, which judges them (I1).
+    /// Takes in the next round.
     ///
     /// # Errors
-    /// `Corruption` if incarnations do not ascend.
-    pub fn enter(&mut self, verdict: Verdict) -> Result<()> {
-        if verdict.incarnation <= self.verdict.incarnation {
-            let (last, this) = (self.verdict.incarnation, verdict.incarnation);
-            return Err(corrupt("order of incarnations", last + 1, this));
-        }
-        self.see(verdict.c);
-        self.highest_gsn = self.highest_gsn.max(verdict.m);
-        self.entered.insert(verdict.incarnation, verdict);
-        self.verdict = verdict;
-        Ok(())
-    }
-
-    /// Takes in one record, which lies in `chunk` of `slot`.
-    ///
-    /// # Errors
-    /// `Corruption` for a malformed record of a transaction, or a recorded verdict that contradicts the one the
-    /// incarnation was entered with (I2).
-    pub fn observe(
-        &mut self,
-        slot: SlotId,
-        chunk: ChunkPosition,
-        record: &Record<'_>,
-    ) -> Result<()> {
-        let transaction = TransactionRecord::decode(record)?;
-        let stamp = match transaction {
-            Some(TransactionRecord::Begin { stamp, .. } | TransactionRecord::Abort { stamp }) => {
-                stamp
-            }
-            Some(TransactionRecord::Commit { stamp, commit_ts }) => {
-                self.see(commit_ts);
-                stamp
-            }
-            Some(TransactionRecord::Verdict(verdict)) => return self.check(&verdict),
-            None => match record.stamp() {
-                Some(stamp) => stamp,
-                None => return Ok(()),
-            },
+    /// `Corruption` for rounds out of order, a malformed record of a transaction, or a recorded verdict
+    /// that contradicts what was read (I2).
+    pub fn round(&mut self, round: &RoundData) -> Result<()> {
+        let verdict = Verdict {
+            incarnation: round.incarnation,
+            last_round: round.number,
+            c: round.c,
+            m: round.m,
         };
-        // I4: also of records that do not exist.
-        self.see(stamp);
-        if record.header.gsn > self.verdict.m {
-            return Ok(());
+        let last = self.verdict;
+        if verdict.incarnation < last.incarnation {
+            let (last, this) = (last.incarnation, verdict.incarnation);
+            return Err(corrupt("order of incarnations", last, this));
         }
-        match transaction {
-            Some(TransactionRecord::Commit { commit_ts, .. }) if commit_ts >= self.verdict.c => {
-                self.extend(stamp, slot, chunk, record);
+        if verdict.incarnation == last.incarnation {
+            if verdict.last_round <= last.last_round || verdict.m < last.m || verdict.c < last.c {
+                return Err(corrupt("order of rounds", last.last_round, verdict.last_round));
             }
-            Some(TransactionRecord::Commit { .. } | TransactionRecord::Abort { .. }) => {
-                if self.open.remove(&stamp).is_none() {
-                    self.ended_without_begin.insert(stamp);
+            self.verdict = verdict;
+            self.settle();
+        } else {
+            // The last round's own cut judges it: the incarnation ended there.
+            self.settle();
+            self.ends.insert(last.incarnation, last);
+            self.verdict = verdict;
+        }
+        self.see(round.c);
+        for chunk in &round.chunks {
+            for record in chunk.records() {
+                if let Some(TransactionRecord::Verdict(named)) = TransactionRecord::decode(&record)? {
+                    self.check(&named)?;
                 }
+                let Some(event) = Event::of(&record, chunk.slot, chunk.position)? else {
+                    continue;
+                };
+                // I4: also of records that turn out not to exist.
+                self.see(event.stamp);
+                if let What::Commit(commit_ts) = event.what {
+                    self.see(commit_ts);
+                }
+                self.pending.push(event);
             }
-            _ => self.extend(stamp, slot, chunk, record),
         }
         Ok(())
     }
 
-    fn extend(
-        &mut self,
-        stamp: Timestamp,
-        slot: SlotId,
-        chunk: ChunkPosition,
-        record: &Record<'_>,
-    ) {
+    /// Judges what is pending by the cut (C, M) of `self.verdict` (I1).
+    fn settle(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        for event in pending.drain(..) {
+            if event.gsn > self.verdict.m {
+                continue;
+            }
+            match event.what {
+                What::Commit(commit_ts) if commit_ts < self.verdict.c => self.end(&event),
+                What::Abort => self.end(&event),
+                _ => self.extend(&event),
+            }
+        }
+        self.pending = pending;
+    }
+
+    fn end(&mut self, event: &Event) {
+        if self.open.remove(&event.stamp).is_none() {
+            self.ended_without_begin.insert(event.stamp);
+        }
+    }
+
+    fn extend(&mut self, event: &Event) {
+        // Events are settled before the verdict moves on to another incarnation.
         let incarnation = self.verdict.incarnation;
-        let loser = self.open.entry(stamp).or_insert(Loser {
-            stamp,
-            slot: Some(slot),
+        let loser = self.open.entry(event.stamp).or_insert(Loser {
+            stamp: event.stamp,
+            slot: Some(event.slot),
             incarnation,
-            first: record.lsn,
-            end: record.lsn,
-            last_chunk: chunk,
+            first: event.lsn,
+            end: event.end,
+            last_chunk: event.chunk,
             void_from: Gsn::MAX,
         });
         if loser.incarnation == incarnation {
-            loser.end = Lsn(record.lsn.get() + record.length() as u64);
-            loser.last_chunk = chunk;
-        } else if let Some(gsn) = record.compensated() {
+            loser.end = event.end;
+            loser.last_chunk = event.chunk;
+        } else if let What::Compensation(gsn) = event.what {
             // I3: an earlier recovery came this far.
             loser.void_from = loser.void_from.min(gsn);
         }
     }
 
-    /// Takes in a carried-forward record: a transaction that nothing says has ended is a loser.
-    pub fn observe_carried(&mut self, stamp: Timestamp) {
+    /// Takes in a carried-forward record, after all rounds: a transaction that nothing says has
+    /// ended is a loser.
+    pub fn carried(&mut self, stamp: Timestamp) {
+        self.settle();
         self.see(stamp);
         if self.ended_without_begin.contains(&stamp) {
             return;
@@ -188,23 +244,18 @@ impl Analysis {
     }
 
     /// The verdict.
-    pub fn finish(self) -> Outcome {
+    pub fn finish(mut self) -> Outcome {
+        self.settle();
         let mut losers: Vec<Loser> = self.open.into_values().collect();
         losers.sort_unstable_by_key(|loser| loser.stamp);
-        Outcome {
-            losers,
-            highest: self.highest,
-            highest_gsn: self.highest_gsn,
-        }
+        Outcome { losers, highest: self.highest, verdict: self.verdict }
     }
 
-    fn check(&self, recorded: &Verdict) -> Result<()> {
-        match self.entered.get(&recorded.incarnation) {
-            Some(entered) if entered != recorded => Err(corrupt(
-                "verdict of an incarnation",
-                recorded.c.get(),
-                entered.c.get(),
-            )),
+    fn check(&self, named: &Verdict) -> Result<()> {
+        match self.ends.get(&named.incarnation) {
+            Some(read) if read != named => {
+                Err(corrupt("verdict of an incarnation", named.c.get(), read.c.get()))
+            }
             _ => Ok(()),
         }
     }

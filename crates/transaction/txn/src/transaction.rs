@@ -238,6 +238,13 @@ impl Transaction {
         Ok(id)
     }
 
+    /// Command ids that were drawn so far: a statement that reads as of now sees own versions of commands below
+    /// it.
+    #[inline]
+    pub fn commands_drawn(&self) -> u32 {
+        u32::try_from(self.next_command.get()).unwrap_or(u32::MAX)
+    }
+
     /// The name of a version written by `command`; draws the stamp at the first write (see
     /// [`Transaction::stamp`]).
     ///

@@ -107,11 +107,11 @@ impl PublishedWatermarks {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use vellum_sync::{Arc, thread};
+    use vellum_sync::{Arc, model, thread};
 
     #[test]
     fn loom_r2_watermarks_are_read_as_one_set() {
-        loom::model(|| {
+        model(1, || {
             let marks = Arc::new(PublishedWatermarks::new(Timestamp(1)));
             let writer = marks.clone();
             let thread = thread::spawn(move || {
