@@ -2,6 +2,7 @@
 //!
 //! | module | concern |
 //! | --- | --- |
+//! | [`fault`] | calls of the disk that fail, once or for good, and full disks |
 //! | [`kill`] | a child process that is killed at random instants |
 //! | [`ledger`] | what the child acknowledged, and what must be found |
 //! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
@@ -11,6 +12,7 @@
 //! The tests are named after the rows of the table of faults in the design. What is not checked: README.
 #![forbid(unsafe_code)]
 
+pub mod fault;
 pub mod kill;
 pub mod ledger;
 pub mod power;

@@ -85,9 +85,11 @@ impl fmt::Debug for CrashFailure {
 }
 
 /// What may be found after a crash.
-struct Allowed {
-    model: Model,
-    commits: RangeInclusive<u64>,
+pub(crate) struct Allowed {
+    /// Holds every commit that was asked for.
+    pub(crate) model: Model,
+    /// How many of them may be there.
+    pub(crate) commits: RangeInclusive<u64>,
 }
 
 /// The table that a store goes on with after a crash.
@@ -284,7 +286,11 @@ fn run_until_cut(
 }
 
 /// Opens the store on what a cut left, and looks; returns how many commits it kept.
-fn check(disk: &SimulatedDirectory, allowed: &Allowed, open: Open<'_>) -> Result<u64, String> {
+pub(crate) fn check(
+    disk: &SimulatedDirectory,
+    allowed: &Allowed,
+    open: Open<'_>,
+) -> Result<u64, String> {
     let run = || -> Result<u64, String> {
         let mut subject = open(disk).map_err(|what| format!("does not open: {what}"))?;
         let mut contents = contents_of(&mut *subject)?;
@@ -328,14 +334,14 @@ fn check(disk: &SimulatedDirectory, allowed: &Allowed, open: Open<'_>) -> Result
     })
 }
 
-fn contents_of(subject: &mut dyn Subject) -> Result<Contents, String> {
+pub(crate) fn contents_of(subject: &mut dyn Subject) -> Result<Contents, String> {
     match subject.contents() {
         Answer::Contents(contents) => Ok(contents),
         other => Err(format!("cannot be read: {other:?}")),
     }
 }
 
-fn verify(subject: &mut dyn Subject) -> Result<(), String> {
+pub(crate) fn verify(subject: &mut dyn Subject) -> Result<(), String> {
     match subject.apply(&Step::Verify) {
         Answer::Done => Ok(()),
         other => Err(format!("is not consistent: {other:?}")),

@@ -27,6 +27,10 @@ pub enum Mistake {
     WritesUncommitted,
     /// Recovery cuts the file off and writes it anew in place.
     RewritesInPlace,
+    /// An error of a write is taken for success.
+    HidesErrors,
+    /// A write that failed counts as written.
+    CountsFailedWrites,
 }
 
 /// The file.
@@ -137,8 +141,8 @@ impl Reference {
 
 impl Subject for Reference {
     fn apply(&mut self, step: &Step) -> Answer {
-        let commits = self.model.commits();
-        let acknowledged = self.model.acknowledged();
+        let before = self.model.clone();
+        let (commits, acknowledged) = (before.commits(), before.acknowledged());
         let answer = match step {
             Step::Begin { tx, how } => self.model.begin(*tx, *how),
             Step::Do { tx, operation } => self.model.apply(*tx, operation),
@@ -149,10 +153,17 @@ impl Subject for Reference {
             Step::PowerCut { .. } => Answer::Skipped,
             _ => Answer::Done,
         };
-        let written = self.write(step, commits, acknowledged);
-        match written {
+        let end = self.end;
+        match self.write(step, commits, acknowledged) {
             Ok(()) => answer,
-            Err(error) => Answer::Refused(Refusal::Other(error.to_string())),
+            Err(_) if self.mistake == Some(Mistake::HidesErrors) => answer,
+            Err(error) => {
+                if self.mistake != Some(Mistake::CountsFailedWrites) {
+                    self.model = before;
+                    self.end = end;
+                }
+                Refusal::from(&error).into()
+            }
         }
     }
 

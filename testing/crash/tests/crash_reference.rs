@@ -1,10 +1,11 @@
 //! The tools tested on themselves: a store that is right survives every cut, and each mistake is
 //! caught.
 
+use vellum_crash::fault;
 use vellum_crash::power::{Effort, every_call};
 use vellum_crash::reference::{Mistake, Reference};
 use vellum_crash::workload;
-use vellum_io::SimulatedDirectory;
+use vellum_io::{Call, Fault, FaultError, SimulatedDirectory};
 use vellum_model::{Profile, Step, Subject};
 
 const KEY_LIMIT: usize = 512;
@@ -71,5 +72,70 @@ fn crash_power_every_mistake_of_a_store_is_caught() {
                 "only a second cut can show it: {failure:?}"
             );
         }
+    }
+}
+
+#[test]
+fn faults_a_store_that_is_right_passes_every_error_of_every_call() {
+    for (name, history) in workloads() {
+        let mut refused = 0;
+        for call in [Call::Write, Call::Sync, Call::Open, Call::Read] {
+            let calls = fault::count(&history, KEY_LIMIT, call, &open(None)).unwrap();
+            for n in 0..calls {
+                for fault in kinds_of_fault(call, n) {
+                    let disk = SimulatedDirectory::new();
+                    let felt = fault::run_with(
+                        &history,
+                        KEY_LIMIT,
+                        &disk,
+                        Some(fault.clone()),
+                        &open(None),
+                    );
+                    let felt = felt.unwrap_or_else(|what| panic!("{name}, {fault:?}: {what}"));
+                    refused += felt.refused;
+                    assert!(
+                        felt.kept_shut || felt.poisoned == (call == Call::Sync),
+                        "{fault:?}"
+                    );
+                }
+            }
+        }
+        assert!(refused > 10, "{name}: the faults are not felt");
+    }
+}
+
+fn kinds_of_fault(call: Call, n: u64) -> Vec<Fault> {
+    let fault = Fault::nth(call, n);
+    let mut faults = vec![fault.clone(), fault.clone().forever()];
+    if matches!(call, Call::Write | Call::Read) {
+        faults.push(fault.clone().with(FaultError::Short));
+    }
+    if call == Call::Write {
+        faults.push(fault.with(FaultError::Enospc).forever());
+    }
+    faults
+}
+
+#[test]
+fn faults_every_mistake_with_errors_is_caught() {
+    for mistake in [Mistake::HidesErrors, Mistake::CountsFailedWrites] {
+        let caught = workloads().into_iter().find_map(|(_, history)| {
+            (0..20).find_map(|n| {
+                let disk = SimulatedDirectory::new();
+                let fault = Fault::nth(Call::Write, n);
+                fault::run_with(
+                    &history,
+                    KEY_LIMIT,
+                    &disk,
+                    Some(fault),
+                    &open(Some(mistake)),
+                )
+                .err()
+            })
+        });
+        eprintln!(
+            "{mistake:?}: {}",
+            caught.unwrap_or_else(|| panic!("{mistake:?} is not caught"))
+        );
     }
 }

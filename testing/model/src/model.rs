@@ -178,6 +178,12 @@ impl Model {
         self.acknowledged = commits;
     }
 
+    /// Takes an acknowledgement back: the commit that would have given it failed.
+    pub fn unacknowledge(&mut self, acknowledged: u64) {
+        assert!(acknowledged <= self.acknowledged, "I3");
+        self.acknowledged = acknowledged;
+    }
+
     /// Forgets versions: what a wrong subject does.
     pub fn forget(&mut self, mut lost: impl FnMut(&Version) -> bool) {
         self.tables

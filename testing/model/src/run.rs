@@ -90,7 +90,7 @@ impl Outcome {
             Answer::Refused(Refusal::TableExists) => "table exists",
             Answer::Refused(Refusal::InvalidArgument) => "invalid argument",
             Answer::Refused(Refusal::TransactionOver) => "transaction over",
-            Answer::Refused(Refusal::Other(_)) => "other",
+            Answer::Refused(_) => "other",
             Answer::Found(true) | Answer::Row(Some(_)) => "found",
             Answer::Found(false) | Answer::Row(None) => "not found",
             Answer::ManyRows(_) | Answer::Count(_) | Answer::Names(_) => "many",

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::ops::Bound;
+use vellum_base::StorageError;
 
 /// Number of a transaction in a history.
 pub type TxNumber = u32;
@@ -281,8 +282,41 @@ pub enum Refusal {
     InvalidArgument,
     /// The transaction conflicted earlier, or the savepoint is gone.
     TransactionOver,
+    /// The disk is full, or a budget of memory is used up.
+    NoRoom(String),
+    /// The operating system refused a call.
+    Io(String),
+    /// A sync failed earlier.
+    Poisoned,
+    /// Bytes on disk are not what was written.
+    Corruption(String),
+    /// A wait took too long.
+    Timeout,
     /// Anything else: never expected, so its text is kept.
     Other(String),
+}
+
+impl Refusal {
+    /// True if the disk is to blame, not the history.
+    pub fn is_of_the_disk(&self) -> bool {
+        matches!(self, Self::NoRoom(_) | Self::Io(_) | Self::Poisoned)
+    }
+}
+
+impl From<&StorageError> for Refusal {
+    fn from(error: &StorageError) -> Self {
+        match error {
+            StorageError::Io { .. } => Self::Io(error.to_string()),
+            StorageError::OutOfSpace { .. } | StorageError::MemoryLimit { .. } => {
+                Self::NoRoom(error.to_string())
+            }
+            StorageError::Poisoned => Self::Poisoned,
+            StorageError::Corruption { .. } => Self::Corruption(error.to_string()),
+            StorageError::ForeignFormat { .. } | StorageError::Locked { .. } => {
+                Self::Other(error.to_string())
+            }
+        }
+    }
 }
 
 /// All tables with all rows, as of one snapshot.

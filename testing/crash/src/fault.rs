@@ -1,0 +1,200 @@
+//! Lets a call of the disk fail in the middle of a workload, and sees that only who asked hears of it.
+//!
+//! After an error the transaction that got it is abandoned, and the workload goes on beside the
+//! model, without that transaction. A commit that fails may have happened or not: everything visible
+//! is looked at, then the workload goes on from what it is. In the end the disk is sound again:
+//! the store must show, without a restart, exactly what the model shows (unless a sync failed: then writes
+//! must be refused, and nothing may reach the disk), and again after its process is killed.
+//!
+//! Not checked: which of several errors is reported, and to how many.
+
+use crate::power::{Allowed, Open, check, contents_of, verify};
+use vellum_io::{Call, Directory, Fault, SimulatedDirectory};
+use vellum_model::model::Model;
+use vellum_model::run;
+use vellum_model::step::{Begin, Operation};
+use vellum_model::{Answer, Refusal, Step, Subject};
+
+/// What a fault did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Felt {
+    /// Steps that were refused for it.
+    pub refused: u64,
+    /// A sync failed.
+    pub poisoned: bool,
+    /// The store could not be opened while the fault was there.
+    pub kept_shut: bool,
+}
+
+/// How many calls of a kind the workload makes, the opening of the store left out and counted.
+///
+/// # Errors
+/// If the workload fails without a fault.
+pub fn count(
+    history: &[Step],
+    key_limit: usize,
+    call: Call,
+    open: Open<'_>,
+) -> Result<u64, String> {
+    let disk = SimulatedDirectory::new();
+    run_with(history, key_limit, &disk, None, open)?;
+    Ok(disk.counts().of(call))
+}
+
+/// Runs the workload with a fault that is planned before the store is created.
+///
+/// # Errors
+/// What is wrong.
+pub fn run_with(
+    history: &[Step],
+    key_limit: usize,
+    disk: &SimulatedDirectory,
+    fault: Option<Fault>,
+    open: Open<'_>,
+) -> Result<Felt, String> {
+    let mut felt = Felt::default();
+    let mut model = Model::new(key_limit, None);
+    if let Some(fault) = fault {
+        disk.fail(fault);
+    }
+    let mut subject = match open(disk) {
+        Ok(subject) => subject,
+        Err(_) => {
+            // Whatever is there now is no database yet, or an empty one.
+            disk.clear_faults();
+            felt.kept_shut = true;
+            check(
+                &disk.process_kill(),
+                &Allowed {
+                    model,
+                    commits: 0..=0,
+                },
+                open,
+            )?;
+            return Ok(felt);
+        }
+    };
+    // The model with one more commit, which failed, is not seen, and may be there after a restart
+    // nevertheless; not once there is a commit after it, which is not there without it.
+    let mut unknown = Vec::new();
+    for step in history {
+        let mut next = model.clone();
+        match run::compare(&mut next, &mut *subject, step) {
+            Ok(_) => {
+                if next.commits() > model.commits() {
+                    unknown.clear();
+                }
+                model = next;
+            }
+            Err((_, Answer::Refused(why))) if why.is_of_the_disk() => {
+                felt.refused += 1;
+                let commits = matches!(
+                    step,
+                    Step::Do {
+                        operation: Operation::Commit { .. },
+                        ..
+                    }
+                );
+                if commits && next.commits() > model.commits() {
+                    next.unacknowledge(model.acknowledged());
+                    disk.clear_faults();
+                    let visible = contents_of(&mut *subject)?;
+                    if visible == next.contents_at(next.commits()) {
+                        model = next;
+                    } else if visible == model.contents_at(model.commits()) {
+                        unknown.push(next);
+                    } else {
+                        return Err(format!("{step:?} was refused and is half there"));
+                    }
+                }
+                if let Step::Do { tx, .. } = step {
+                    let abandon = Step::Do {
+                        tx: *tx,
+                        operation: Operation::Abandon,
+                    };
+                    // Some errors have ended it already.
+                    subject.apply(&abandon);
+                    model.apply(*tx, &Operation::Abandon);
+                }
+                if matches!(step, Step::Reopen) {
+                    break;
+                }
+            }
+            Err((expected, found)) => {
+                return Err(format!("{step:?}\nexpected {expected:?}\nfound {found:?}"));
+            }
+        }
+    }
+    disk.clear_faults();
+    let shut = matches!(subject.contents(), Answer::Refused(_)) && felt.refused > 0;
+    felt.poisoned = disk.poisoned();
+    if felt.poisoned {
+        refuses_writes(disk, &mut *subject)?;
+    }
+    if !shut {
+        let open_ones: Vec<_> = model.open_transactions().collect();
+        for tx in open_ones {
+            subject.apply(&Step::Do {
+                tx,
+                operation: Operation::Abandon,
+            });
+            model.apply(tx, &Operation::Abandon);
+        }
+        let expected = model.contents_at(model.commits());
+        let found = contents_of(&mut *subject)?;
+        if expected != found {
+            let (expected, found) = (Answer::Contents(expected), Answer::Contents(found));
+            return Err(format!(
+                "in the end\nexpected {expected:?}\nfound    {found:?}"
+            ));
+        }
+        if !felt.poisoned {
+            verify(&mut *subject)?;
+        }
+    }
+    drop(subject);
+    let sure = model.acknowledged();
+    let check = |model: Model| {
+        let commits = sure..=model.commits();
+        check(&disk.process_kill(), &Allowed { model, commits }, open)
+    };
+    if let Err(what) = check(model)
+        && !unknown.into_iter().any(|model| check(model).is_ok())
+    {
+        return Err(what);
+    }
+    Ok(felt)
+}
+
+/// After a failed sync: writes are refused, no sync is tried again, nothing reaches the disk.
+fn refuses_writes(disk: &SimulatedDirectory, subject: &mut dyn Subject) -> Result<(), String> {
+    let (syncs, written) = (disk.counts().of(Call::Sync), disk.counts().bytes_written);
+    let tx = u32::MAX / 2;
+    let operations = [
+        Operation::CreateTable {
+            table: "too late".into(),
+        },
+        Operation::Commit { deferred: false },
+    ];
+    let began = subject.apply(&Step::Begin {
+        tx,
+        how: Begin::default(),
+    });
+    let mut refused = matches!(began, Answer::Refused(Refusal::Poisoned));
+    for operation in operations {
+        let answer = subject.apply(&Step::Do { tx, operation });
+        refused |= matches!(answer, Answer::Refused(Refusal::Poisoned));
+    }
+    subject.apply(&Step::Do {
+        tx,
+        operation: Operation::Abandon,
+    });
+    if !refused {
+        return Err("a write after a failed sync was not refused as poisoned".into());
+    }
+    let counts = disk.counts();
+    if counts.of(Call::Sync) != syncs || counts.bytes_written != written {
+        return Err("a failed sync was tried again, or something written after it".into());
+    }
+    Ok(())
+}
