@@ -1,1 +1,33 @@
-//! Under construction: first code arrives with the storage layers.
+//! Old versions of rows: where they are kept, how they are read, reverted and collected.
+//!
+//! Paper: LeanStore, Scalable and Robust Snapshot Isolation, §3.2-§3.5. Design and cases:
+//! docs/design/0007-versions.md.
+//!
+//! | question | module |
+//! | --- | --- |
+//! | what does a row look like | `row`, `delta`, `undo_record` |
+//! | which version does a snapshot see | `read`, `scan` (the rule itself: `txn`) |
+//! | what does a write do | `write`, `large`, `pending` |
+//! | how is it reverted | `undo` |
+//! | when do old versions go | `collect` (who can still see them: `gc`) |
+#![forbid(unsafe_code)]
+
+pub mod collect;
+pub mod delta;
+mod error;
+pub mod large;
+pub mod pending;
+pub mod read;
+pub mod row;
+pub mod scan;
+mod store;
+pub mod undo;
+pub mod undo_record;
+pub mod write;
+
+pub use error::{Result, VersionError};
+pub use read::{View, Visible};
+pub use scan::{KeyRange, Scan, ScannedRow};
+pub use store::VersionStore;
+pub use undo::Reverter;
+pub use write::{Change, Current, Scratch, Written};

@@ -1,0 +1,82 @@
+//! Errors of operations on tables.
+
+use std::sync::Arc;
+use vellum_base::StorageError;
+use vellum_version::VersionError;
+
+/// Result of an operation on a table.
+pub type Result<T> = std::result::Result<T, TableError>;
+
+/// What can go wrong with one.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TableError {
+    /// First writer wins. The transaction can only be rolled back.
+    #[error("conflict in {table}")]
+    Conflict {
+        /// Table or index.
+        table: Arc<str>,
+    },
+    /// The key is there already.
+    #[error("key exists already in {table}")]
+    KeyExists {
+        /// Table or unique index.
+        table: Arc<str>,
+    },
+    /// A key (of a table or an index) is too long.
+    #[error("key of {length} bytes, at most {limit}")]
+    KeyTooLong {
+        /// Its length.
+        length: usize,
+        /// The longest allowed.
+        limit: usize,
+    },
+    /// A value is too long.
+    #[error("value of {length} bytes, at most {limit}")]
+    ValueTooLong {
+        /// Its length.
+        length: usize,
+        /// The longest allowed.
+        limit: usize,
+    },
+    /// A range of an update lies outside the value.
+    #[error("range {start}..{end} of a value of {length} bytes")]
+    RangeOutsideValue {
+        /// First byte.
+        start: usize,
+        /// One past the last.
+        end: usize,
+        /// Length of the value.
+        length: usize,
+    },
+    /// Everything else.
+    #[error(transparent)]
+    Version(VersionError),
+}
+
+impl TableError {
+    /// Names the table that an error is about.
+    pub fn of(error: VersionError, table: &Arc<str>) -> Self {
+        match error {
+            VersionError::Conflict => Self::Conflict { table: table.clone() },
+            VersionError::KeyExists => Self::KeyExists { table: table.clone() },
+            other => Self::Version(other),
+        }
+    }
+
+    /// True if the whole transaction is going to be rolled back anyway.
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+}
+
+impl From<VersionError> for TableError {
+    fn from(error: VersionError) -> Self {
+        Self::Version(error)
+    }
+}
+
+impl From<StorageError> for TableError {
+    fn from(error: StorageError) -> Self {
+        Self::Version(error.into())
+    }
+}

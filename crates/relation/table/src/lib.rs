@@ -1,0 +1,12 @@
+//! Tables: a tree of versioned rows, the indexes beside it, and how both change over time.
+#![forbid(unsafe_code)]
+
+mod error;
+mod key_description;
+mod rows;
+mod shape;
+
+pub use error::{Result, TableError};
+pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source};
+pub use rows::{Buffers, Mode, Rows, revert_to, view_of};
+pub use shape::{Index, Shape, ShapeChange};

@@ -1,0 +1,482 @@
+//! Rows of a table together with their index entries and overflow chains.
+//!
+//! Invariants:
+//! - T4 One call is all or nothing: where it takes more than one step (index entries, chains), a failure reverts what
+//!   was done since the call began.
+//! - T5 An index entry is a versioned row of its own, written by the same transaction as the row: who sees
+//!   one sees the other.
+//! - T6 User code runs on private copies, never under a latch; it may run again.
+
+use crate::error::{Result, TableError};
+use crate::key_description::KeyDescription;
+use crate::shape::{Index, Shape};
+use std::ops::Range;
+use vellum_btree::{Tree, max_key};
+use vellum_txn::{Isolation, Savepoint, Transaction, Undo};
+use vellum_version::large::VALUE_BYTES_MAX;
+use vellum_version::row::Shape as RowShape;
+use vellum_version::write::inline_body_max;
+use vellum_version::{
+    Change, Current, Reverter, Scratch, VersionError, VersionStore, View, Written,
+};
+
+/// Buffers of row operations, kept from one to the next.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    scratch: Scratch,
+    /// A row as it was read.
+    row: Vec<u8>,
+    delta: Vec<u8>,
+    /// A private copy that user code changes.
+    work: Vec<u8>,
+    old_columns: Vec<u8>,
+    new_columns: Vec<u8>,
+}
+
+/// What a put does with a row that exists or does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// The key must not exist.
+    Insert,
+    /// Whether the key exists does not matter.
+    Upsert,
+    /// The key must exist.
+    Replace,
+}
+
+/// Operations on the rows of one table, in one transaction.
+#[derive(Debug)]
+pub struct Rows<'a> {
+    /// Old versions and the system trees.
+    pub store: &'a VersionStore,
+    /// Records that were carried forward, for reverting.
+    pub carried: &'a Tree,
+    /// Who does it.
+    pub transaction: &'a Transaction,
+    /// The table.
+    pub shape: &'a Shape,
+    /// Buffers.
+    pub buffers: &'a mut Buffers,
+}
+
+impl Rows<'_> {
+    /// What a statement that starts now sees.
+    #[inline]
+    fn view(&self) -> View<'_> {
+        view_of(self.transaction)
+    }
+
+    fn page_size(&self) -> usize {
+        self.store.context().page_size()
+    }
+
+    /// Looks a key up and hands its value to `each` (private bytes, no latch held).
+    ///
+    /// # Errors
+    /// Storage errors.
+    #[inline]
+    pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let view = view_of(self.transaction);
+        let Buffers { row, delta, work, .. } = &mut *self.buffers;
+        match self.store.read(&view, &self.shape.tree, key, row, delta)? {
+            None => Ok(None),
+            Some(visible) if !visible.overflow => Ok(Some(each(&row[visible.start..]))),
+            Some(visible) => {
+                self.store.read_chain_into(&row[visible.start..], work)?;
+                Ok(Some(each(work)))
+            }
+        }
+    }
+
+    /// Puts a value under a key. Returns whether the key existed.
+    ///
+    /// # Errors
+    /// `KeyExists` (of the table, or of a unique index), `Conflict`, limits, storage errors. Nothing is
+    /// changed then.
+    pub fn put(&mut self, key: &[u8], value: &[u8], mode: Mode) -> Result<bool> {
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(TableError::ValueTooLong { length: value.len(), limit: VALUE_BYTES_MAX });
+        }
+        let inline = value.len() <= inline_body_max(self.page_size(), key.len());
+        if inline && self.shape.indexes.is_empty() && mode == Mode::Insert {
+            // What is inserted replaces nothing: one step.
+            return self.write_row(key, RowShape::INLINE, value, mode).map(|w| w.existed);
+        }
+        self.atomically(|rows| rows.put_all(key, value, inline, mode))
+    }
+
+    fn put_all(&mut self, key: &[u8], value: &[u8], inline: bool, mode: Mode) -> Result<bool> {
+        let written = if inline {
+            self.write_row(key, RowShape::INLINE, value, mode)?
+        } else {
+            let chain = self.store.write_chain(self.transaction, value)?;
+            let written = self.write_row(key, RowShape::CHAINED, &chain.encode(), mode);
+            match &written {
+                Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root)?,
+                _ => {
+                    let log = self.transaction.domain().log().slot(self.transaction.slot());
+                    self.store.free_chain(
+                        chain.root,
+                        chain.length,
+                        log,
+                        vellum_wal::Purpose::Undo,
+                    )?;
+                }
+            }
+            written?
+        };
+        if written.changed {
+            self.after_write(key, &written, Some(value))?;
+        }
+        Ok(written.existed)
+    }
+
+    #[inline]
+    fn write_row(
+        &mut self,
+        key: &[u8],
+        row_shape: RowShape,
+        body: &[u8],
+        mode: Mode,
+    ) -> Result<Written> {
+        let view = view_of(self.transaction);
+        let shape = self.shape;
+        let decide = |current: Option<Current<'_>>| {
+            check_newest(shape)?;
+            match (mode, current.is_some()) {
+                (Mode::Insert, true) => Err(VersionError::KeyExists),
+                (Mode::Replace, false) => Ok(Change::Nothing),
+                _ => Ok(Change::Put(row_shape, body)),
+            }
+        };
+        let scratch = &mut self.buffers.scratch;
+        let written = self.store.write(&view, &shape.tree, key, scratch, decide);
+        written.map_err(|error| TableError::of(error, &shape.name))
+    }
+
+    /// Deletes a key. Returns whether it existed.
+    ///
+    /// # Errors
+    /// `Conflict`, storage errors. Nothing is changed then.
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        self.atomically(|rows| {
+            let view = view_of(rows.transaction);
+            let shape = rows.shape;
+            let decide = |current: Option<Current<'_>>| {
+                check_newest(shape)?;
+                Ok(if current.is_some() { Change::Delete } else { Change::Nothing })
+            };
+            let scratch = &mut rows.buffers.scratch;
+            let written = rows
+                .store
+                .write(&view, &shape.tree, key, scratch, decide)
+                .map_err(|error| TableError::of(error, &shape.name))?;
+            if written.changed {
+                rows.after_write(key, &written, None)?;
+            }
+            Ok(written.existed)
+        })
+    }
+
+    /// Changes byte ranges of a value in place. `change` gets a private copy of the whole value; only what it
+    /// writes inside `ranges` counts. It may run more than once. Returns whether the key exists.
+    ///
+    /// # Errors
+    /// `RangeOutsideValue`, `Conflict`, storage errors. Nothing is changed then.
+    pub fn update(
+        &mut self,
+        key: &[u8],
+        ranges: &[Range<usize>],
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        loop {
+            let view = view_of(self.transaction);
+            let Buffers { row, delta, .. } = &mut *self.buffers;
+            let Some(visible) = self.store.read(&view, &self.shape.tree, key, row, delta)? else {
+                return self.update_invisible(key);
+            };
+            if visible.overflow {
+                return self.update_large(key, ranges, change);
+            }
+            row.drain(..visible.start);
+            check_ranges(ranges, row.len())?;
+            self.buffers.work.clear();
+            self.buffers.work.extend_from_slice(&self.buffers.row);
+            change(&mut self.buffers.work);
+            keep_only(ranges, &self.buffers.row, &mut self.buffers.work);
+            let touches = self.shape.indexes.iter().any(|index| index.key.touched_by(ranges));
+            let done = if touches {
+                self.atomically(|rows| rows.patch(key, ranges))?
+            } else {
+                self.patch(key, ranges)?
+            };
+            if done {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Writes what `update` prepared, if the row is still what it was; false if it is not.
+    fn patch(&mut self, key: &[u8], ranges: &[Range<usize>]) -> Result<bool> {
+        let view = view_of(self.transaction);
+        let shape = self.shape;
+        let Buffers { scratch, row, work, .. } = &mut *self.buffers;
+        let decide = |current: Option<Current<'_>>| {
+            check_newest(shape)?;
+            // Bytes, not names: see docs/design/0007-versions.md (ABA).
+            let same = current.is_some_and(|now| !now.overflow && now.body == row.as_slice());
+            Ok(if same { Change::Patch(ranges, work) } else { Change::Nothing })
+        };
+        let written = self
+            .store
+            .write(&view, &shape.tree, key, scratch, decide)
+            .map_err(|error| TableError::of(error, &shape.name))?;
+        if written.changed && shape.indexes.iter().any(|index| index.key.touched_by(ranges)) {
+            let (old, new) = (std::mem::take(row), std::mem::take(work));
+            let moved = self.move_entries(key, Some(&old), Some(&new));
+            (self.buffers.row, self.buffers.work) = (old, new);
+            moved?;
+        }
+        Ok(written.changed)
+    }
+
+    /// The statement sees no row: nothing to update, or a conflict with who inserted it meanwhile.
+    fn update_invisible(&mut self, key: &[u8]) -> Result<bool> {
+        if self.transaction.options().isolation == Isolation::ReadCommitted {
+            return Ok(false);
+        }
+        let view = view_of(self.transaction);
+        let shape = self.shape;
+        let decide = |_: Option<Current<'_>>| {
+            check_newest(shape)?;
+            Ok(Change::Nothing)
+        };
+        self.store
+            .write(&view, &shape.tree, key, &mut self.buffers.scratch, decide)
+            .map_err(|error| TableError::of(error, &shape.name))?;
+        Ok(false)
+    }
+
+    /// A large value is replaced by a new chain.
+    fn update_large(
+        &mut self,
+        key: &[u8],
+        ranges: &[Range<usize>],
+        change: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        let Some(old) = self.get(key, <[u8]>::to_vec)? else {
+            return Ok(false);
+        };
+        check_ranges(ranges, old.len())?;
+        let mut new = old.clone();
+        change(&mut new);
+        keep_only(ranges, &old, &mut new);
+        self.put(key, &new, Mode::Replace)
+    }
+
+    /// Indexes and chains after a row was written. `value` is the new one, `None` for a delete.
+    fn after_write(&mut self, key: &[u8], written: &Written, value: Option<&[u8]>) -> Result<()> {
+        let replaced = if written.existed { self.buffers.scratch.replaced() } else { None };
+        let replaced = replaced.map(|(shape, body)| (shape.overflow, body));
+        if self.shape.indexes.is_empty() && !replaced.is_some_and(|(overflow, _)| overflow) {
+            return Ok(());
+        }
+        let mut old = Vec::new();
+        let mut had = false;
+        if let Some((overflow, body)) = replaced {
+            had = true;
+            if overflow {
+                self.store.read_chain_into(body, &mut old)?;
+                let body = body.to_vec();
+                self.store.disown_chain(self.transaction, written, &body)?;
+            } else {
+                old.extend_from_slice(body);
+            }
+        }
+        self.move_entries(key, had.then_some(old.as_slice()), value)
+    }
+
+    /// Brings the entries of a row in all indexes from the old value to the new one.
+    fn move_entries(&mut self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Result<()> {
+        for index in &self.shape.indexes {
+            let Buffers { scratch, old_columns, new_columns, .. } = &mut *self.buffers;
+            let had = entry_key(&index.key, key, old, old_columns);
+            let has = entry_key(&index.key, key, new, new_columns);
+            if had && has && old_columns == new_columns {
+                continue;
+            }
+            let view = view_of(self.transaction);
+            let writer = EntryWriter { store: self.store, view: &view, index };
+            if had {
+                writer.remove(old_columns, scratch)?;
+            }
+            if has {
+                writer.insert(new_columns, key, scratch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// T4.
+    fn atomically<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let savepoint = self.transaction.savepoint();
+        let result = work(self);
+        if let Err(error) = &result
+            && !error.ends_transaction()
+        {
+            revert_to(self.store, self.carried, self.transaction, &savepoint)?;
+        }
+        result
+    }
+
+    /// The view for reads of the table's cursor.
+    pub fn cursor_view(&self) -> View<'_> {
+        self.view()
+    }
+}
+
+/// What a statement of `transaction` that starts now sees.
+#[inline]
+pub fn view_of(transaction: &Transaction) -> View<'_> {
+    View {
+        transaction,
+        snapshot: transaction.statement(),
+        command: transaction.commands_drawn(),
+    }
+}
+
+/// Reverts what a transaction did after a savepoint.
+///
+/// # Errors
+/// Storage errors: call again, or roll the transaction back.
+pub fn revert_to(
+    store: &VersionStore,
+    carried: &Tree,
+    transaction: &Transaction,
+    savepoint: &Savepoint,
+) -> Result<()> {
+    if !transaction.has_written() {
+        return Ok(());
+    }
+    let log = transaction.domain().log().slot(transaction.slot());
+    let mut reverter = Reverter::running(store, log, carried);
+    transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
+    let command = u32::try_from(savepoint.command).unwrap_or(u32::MAX);
+    let stamp = transaction.stamp().map_err(VersionError::from)?;
+    store.forget_from(transaction.slot(), stamp, command)?;
+    Ok(())
+}
+
+/// T2.
+#[inline]
+fn check_newest(shape: &Shape) -> std::result::Result<(), VersionError> {
+    if shape.is_newest() { Ok(()) } else { Err(VersionError::Conflict) }
+}
+
+fn check_ranges(ranges: &[Range<usize>], length: usize) -> Result<()> {
+    for range in ranges {
+        if range.start > range.end || range.end > length {
+            let (start, end) = (range.start, range.end);
+            return Err(TableError::RangeOutsideValue { start, end, length });
+        }
+    }
+    Ok(())
+}
+
+/// Takes back what user code wrote outside the ranges that it declared.
+fn keep_only(ranges: &[Range<usize>], old: &[u8], new: &mut [u8]) {
+    let outside_is_same = {
+        let mut at = 0;
+        let sorted = ranges.windows(2).all(|pair| pair[0].end <= pair[1].start);
+        sorted
+            && ranges.iter().all(|range| {
+                let same = old[at..range.start] == new[at..range.start];
+                at = range.end;
+                same
+            })
+            && old[at..] == new[at..]
+    };
+    if outside_is_same {
+        return;
+    }
+    let written = new.to_vec();
+    new.copy_from_slice(old);
+    for range in ranges {
+        new[range.clone()].copy_from_slice(&written[range.clone()]);
+    }
+}
+
+/// Puts a row's key in an index into `out`; false if it has none there.
+fn entry_key(
+    description: &KeyDescription,
+    key: &[u8],
+    value: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) -> bool {
+    out.clear();
+    let Some(value) = value else {
+        return false;
+    };
+    if !description.columns(key, value, out) {
+        return false;
+    }
+    if !description.unique() {
+        out.extend_from_slice(key);
+    }
+    true
+}
+
+/// Writes entries of one index.
+pub(crate) struct EntryWriter<'e> {
+    pub store: &'e VersionStore,
+    pub view: &'e View<'e>,
+    pub index: &'e Index,
+}
+
+impl EntryWriter<'_> {
+    fn remove(&self, entry: &[u8], scratch: &mut Scratch) -> Result<()> {
+        let decide = |current: Option<Current<'_>>| {
+            Ok(if current.is_some() { Change::Delete } else { Change::Nothing })
+        };
+        let written = self
+            .store
+            .write(self.view, &self.index.tree, entry, scratch, decide)
+            .map_err(|error| TableError::of(error, &self.index.name))?;
+        debug_assert!(written.existed, "a row has its entry (T5)");
+        Ok(())
+    }
+
+    pub(crate) fn insert(&self, entry: &[u8], key: &[u8], scratch: &mut Scratch) -> Result<()> {
+        let limit = max_key(self.store.context().page_size());
+        if entry.len() > limit {
+            return Err(TableError::KeyTooLong { length: entry.len(), limit });
+        }
+        let decide = |current: Option<Current<'_>>| {
+            if current.is_some() {
+                return Err(VersionError::KeyExists);
+            }
+            Ok(Change::Put(RowShape::INLINE, key))
+        };
+        self.store
+            .write(self.view, &self.index.tree, entry, scratch, decide)
+            .map_err(|error| TableError::of(error, &self.index.name))?;
+        Ok(())
+    }
+
+    /// Adds the entry of an existing row: for an index that is being built.
+    ///
+    /// # Errors
+    /// `KeyExists` where a unique index would hold two rows, limits, storage errors.
+    pub(crate) fn add(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        columns: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        if entry_key(&self.index.key, key, Some(value), columns) {
+            self.insert(columns, key, scratch)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! What a delta index holds: the before-image of one version, and who wrote the version before.
+//!
+//! Paper: LeanStore §3.3 "Delta Index". One index a slot, keyed `(stamp, command)`; the entry of
+//! a version gives back what the row was before that version.
+//!
+//! Layout of the key: `stamp u64 big-endian, command u32 big-endian`.
+//!
+//! Layout of an entry (little-endian):
+//! ```text
+//! 0     u8  kind: 1 byte ranges (the body's length did not change), 2 full copy
+//! 1..   the predecessor's row header (1 or 18 bytes, see `row`)
+//! then  kind 1: for each range: u32 offset, u32 length, that many bytes
+//!       kind 2: the body
+//! ```
+
+use crate::row::Header;
+use std::ops::Range;
+use vellum_base::Timestamp;
+use vellum_base::codec::Reader;
+
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 12;
+
+const RANGES: u8 = 1;
+const FULL: u8 = 2;
+
+/// The key of the entry that belongs to version `(stamp, command)` of the index's slot.
+#[inline]
+pub fn key(stamp: Timestamp, command: u32) -> [u8; KEY_BYTES] {
+    let mut key = [0; KEY_BYTES];
+    key[..8].copy_from_slice(&stamp.get().to_be_bytes());
+    key[8..].copy_from_slice(&command.to_be_bytes());
+    key
+}
+
+/// The stamp and command that a key names.
+pub fn decode_key(key: &[u8]) -> Option<(Timestamp, u32)> {
+    let (stamp, rest) = key.split_first_chunk::<8>()?;
+    let command = <[u8; 4]>::try_from(rest).ok()?;
+    Some((Timestamp(u64::from_be_bytes(*stamp)), u32::from_be_bytes(command)))
+}
+
+/// Builds an entry that keeps only what `ranges` of the old body cover.
+/// The ranges lie inside `body`.
+pub fn encode_ranges(before: &Header, body: &[u8], ranges: &[Range<usize>], out: &mut Vec<u8>) {
+    out.push(RANGES);
+    out.extend_from_slice(&before.encode());
+    encode_image(body, ranges, out);
+}
+
+/// Builds an entry that keeps the whole old body.
+pub fn encode_full(before: &Header, body: &[u8], out: &mut Vec<u8>) {
+    out.push(FULL);
+    out.extend_from_slice(&before.encode());
+    out.extend_from_slice(body);
+}
+
+/// Appends `ranges` of `body` in the form of a before-image.
+pub fn encode_image(body: &[u8], ranges: &[Range<usize>], out: &mut Vec<u8>) {
+    for range in ranges {
+        let bytes = &body[range.clone()];
+        out.extend_from_slice(&(range.start as u32).to_le_bytes());
+        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(bytes);
+    }
+}
+
+/// Writes an image made by [`encode_image`] over `body`; `None` if it does not fit there.
+pub fn apply_image(image: &[u8], body: &mut [u8]) -> Option<()> {
+    let mut reader = Reader::new(image);
+    while !reader.rest().is_empty() {
+        let offset = usize::try_from(reader.u32()?).ok()?;
+        let length = usize::try_from(reader.u32()?).ok()?;
+        let bytes = reader.bytes(length)?;
+        body.get_mut(offset..offset.checked_add(length)?)?.copy_from_slice(bytes);
+    }
+    Some(())
+}
+
+/// Turns `body` into the body of the predecessor and returns the predecessor's header.
+/// `None` if the entry is damaged.
+pub fn apply(entry: &[u8], body: &mut Vec<u8>) -> Option<Header> {
+    let (kind, rest) = entry.split_first()?;
+    let header = Header::decode(rest)?;
+    let image = &rest[header.length()..];
+    match *kind {
+        RANGES => apply_image(image, body)?,
+        FULL => {
+            body.clear();
+            body.extend_from_slice(image);
+        }
+        _ => return None,
+    }
+    Some(header)
+}
+
+/// The predecessor's header alone.
+pub fn predecessor(entry: &[u8]) -> Option<Header> {
+    Header::decode(entry.get(1..)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "a row's changes are a list of ranges")]
+mod tests {
+    use super::*;
+    use crate::row::Shape;
+    use vellum_base::SlotId;
+    use vellum_txn::VersionStamp;
+
+    fn header() -> Header {
+        let version = VersionStamp { slot: SlotId(2), stamp: Timestamp(9), command: 1 };
+        Header::stamped(Shape::INLINE, version, false)
+    }
+
+    #[test]
+    fn keys_sort_by_stamp_then_command() {
+        assert!(key(Timestamp(1), u32::MAX) < key(Timestamp(2), 0));
+        assert!(key(Timestamp(2), 0) < key(Timestamp(2), 1));
+        assert_eq!(decode_key(&key(Timestamp(258), 7)), Some((Timestamp(258), 7)));
+        assert_eq!(decode_key(b"short"), None);
+    }
+
+    #[test]
+    fn ranges_give_back_the_old_bytes() {
+        let old = b"0123456789".to_vec();
+        let mut entry = Vec::new();
+        encode_ranges(&header(), &old, &[0..2, 7..10], &mut entry);
+        let mut body = b"xx23456yyy".to_vec();
+        assert_eq!(apply(&entry, &mut body), Some(header()));
+        assert_eq!(body, old);
+    }
+
+    #[test]
+    fn full_copy_gives_back_another_length() {
+        let mut entry = Vec::new();
+        encode_full(&Header::frozen(Shape::DELETED), b"", &mut entry);
+        let mut body = b"live".to_vec();
+        assert_eq!(apply(&entry, &mut body), Some(Header::frozen(Shape::DELETED)));
+        assert!(body.is_empty());
+    }
+
+    #[test]
+    fn damaged_entries_are_refused() {
+        let mut entry = Vec::new();
+        encode_ranges(&header(), b"0123456789", &[7..10], &mut entry);
+        assert_eq!(apply(&entry, &mut b"short".to_vec()), None, "range outside the body");
+        assert_eq!(apply(&entry[..entry.len() - 1], &mut b"0123456789".to_vec()), None);
+        assert_eq!(apply(&[], &mut Vec::new()), None);
+        assert_eq!(apply(&[9, 0], &mut Vec::new()), None, "unknown kind");
+    }
+}

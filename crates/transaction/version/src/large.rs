@@ -1,0 +1,104 @@
+//! Values that do not fit into a row: overflow chains, written before the row that refers to them.
+//!
+//! A chain is immutable. A new value is a new chain; the old one goes with the last version that refers to
+//! it (`pending`, `collect`).
+
+use crate::error::{Result, damaged};
+use crate::pending::PendingKind;
+use crate::store::VersionStore;
+use crate::write::Written;
+use vellum_base::PageId;
+use vellum_btree::overflow::{self, ChainRef};
+use vellum_btree::{Entry, Journal};
+use vellum_txn::Transaction;
+use vellum_wal::{Purpose, SlotLog};
+
+/// Longest value, in bytes.
+pub const VALUE_BYTES_MAX: usize = overflow::MAX_LENGTH as usize;
+
+/// Pages that one step of freeing gives back.
+const FREE_STEP: usize = 64;
+
+impl VersionStore {
+    /// Writes a value to a chain, which is listed in `pending_free` until [`VersionStore::adopt`].
+    ///
+    /// # Errors
+    /// Out of space, I/O: what was written is freed again, or stays listed if that fails too.
+    pub fn write_chain(&self, transaction: &Transaction, value: &[u8]) -> Result<ChainRef> {
+        transaction.stamp()?;
+        let log = transaction.domain().log().slot(transaction.slot());
+        let entry = Entry { tree: self.pending_free(), payload: PendingKind::Chain.payload() };
+        let mut writer =
+            overflow::Writer::new(self.context(), Some(Journal::forward(log)), Some(entry));
+        if let Err(error) = writer.write(value) {
+            let root = writer.root();
+            if !root.is_zero() {
+                // Still listed if this fails: recovery frees it.
+                let _ = self.free_chain(root, 0, log, Purpose::Undo);
+            }
+            return Err(error.into());
+        }
+        Ok(writer.finish()?)
+    }
+
+    /// Reads a chain, a chunk at a time. No latch is held during the calls.
+    ///
+    /// # Errors
+    /// Corruption of the reference or the chain, I/O.
+    pub fn read_chain(&self, body: &[u8], each: impl FnMut(&[u8])) -> Result<()> {
+        let chain = decode_chain(body)?;
+        Ok(overflow::Reader::new(self.context(), chain).for_each(each)?)
+    }
+
+    /// Reads a chain into `out`, replacing what is there.
+    ///
+    /// # Errors
+    /// As [`VersionStore::read_chain`].
+    pub fn read_chain_into(&self, body: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let chain = decode_chain(body)?;
+        out.clear();
+        out.reserve(usize::try_from(chain.length).unwrap_or(0).min(VALUE_BYTES_MAX));
+        let reader = overflow::Reader::new(self.context(), chain);
+        Ok(reader.for_each(|chunk| out.extend_from_slice(chunk))?)
+    }
+
+    /// Lists the chain of a version that `written` replaced.
+    ///
+    /// # Errors
+    /// As [`VersionStore::disown`].
+    pub fn disown_chain(
+        &self,
+        transaction: &Transaction,
+        written: &Written,
+        body: &[u8],
+    ) -> Result<()> {
+        let chain = decode_chain(body)?;
+        let kind = PendingKind::Chain;
+        self.disown(transaction, written.command, chain.root, kind, chain.length)
+    }
+
+    /// Gives the pages of a listed chain back and takes it off the list.
+    ///
+    /// # Errors
+    /// I/O, log space: it is still listed; call again.
+    pub fn free_chain(
+        &self,
+        root: PageId,
+        _length: u64,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> Result<()> {
+        let journal = Some(Journal { slot: log, purpose });
+        let entry = Some(self.pending_free());
+        while !overflow::free(self.context(), root, FREE_STEP, journal, entry)? {}
+        Ok(())
+    }
+}
+
+/// The reference in the body of a row with a chain.
+///
+/// # Errors
+/// `Corruption` if it is none.
+pub fn decode_chain(body: &[u8]) -> Result<ChainRef> {
+    ChainRef::decode(body).ok_or_else(|| damaged("chain reference", PageId::ZERO).into())
+}

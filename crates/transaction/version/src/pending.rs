@@ -1,0 +1,154 @@
+//! `pending_free`: the system tree that lists every chain and tree that no committed row refers to, so that nothing
+//! leaks over an abort or a crash. How it is used: docs/design/0007-versions.md.
+//!
+//! Layout: key `root page id u64 big-endian`; payload `u8 kind: 1 tree, 2 overflow chain`.
+//!
+//! Invariants:
+//! - V18 A chain or tree is listed from before its first page is durable until the transaction that refers to
+//!   it commits, and again from the commit that drops the reference until its pages are free.
+//! - V19 The row of a root page changes only by the transaction that creates, adopts or drops that root, or by who
+//!   frees it: no two at a time, so the rows need no versions.
+
+use crate::error::{Result, damaged};
+use crate::row::Shape;
+use crate::store::{VersionStore, Work};
+use crate::undo_record::{self, Revert};
+use vellum_base::PageId;
+use vellum_btree::{Entry, Journal, Logging, RowRedo, Tree, TreeKind};
+use vellum_txn::Transaction;
+use vellum_wal::{FLAG_UNDOABLE, Purpose, SlotLog};
+
+/// What a row of `pending_free` is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PendingKind {
+    /// A tree.
+    Tree,
+    /// An overflow chain.
+    Chain,
+}
+
+impl PendingKind {
+    /// The row's payload.
+    pub const fn payload(self) -> &'static [u8] {
+        match self {
+            Self::Tree => &[1],
+            Self::Chain => &[2],
+        }
+    }
+
+    /// What a payload says; `None` if it says nothing.
+    pub fn decode(payload: &[u8]) -> Option<Self> {
+        match payload {
+            [1] => Some(Self::Tree),
+            [2] => Some(Self::Chain),
+            _ => None,
+        }
+    }
+}
+
+/// Pages that one step of freeing gives back.
+const FREE_STEP: usize = 64;
+
+impl VersionStore {
+    /// Makes a tree of rows that is listed until [`VersionStore::adopt`].
+    ///
+    /// # Errors
+    /// Out of space, I/O: nothing is left behind.
+    pub fn create_tree(&self, transaction: &Transaction) -> Result<Tree> {
+        transaction.stamp()?;
+        let log = transaction.domain().log().slot(transaction.slot());
+        let entry = Entry { tree: self.pending_free(), payload: PendingKind::Tree.payload() };
+        let journal = Some(Journal::forward(log));
+        let tree = Tree::create(self.context(), journal, TreeKind::Rows, Some(entry))?;
+        self.dropped().write().remove(&tree.root());
+        Ok(tree)
+    }
+
+    /// Takes a root off the list, as a write of the transaction: a rollback or crash lists it again.
+    ///
+    /// # Errors
+    /// `Corruption` if it is not listed; log space, I/O.
+    pub fn adopt(&self, transaction: &Transaction, root: PageId) -> Result<()> {
+        let tree = self.pending_free();
+        let key = root.get().to_be_bytes();
+        let stamp = transaction.stamp()?;
+        let slot = transaction.domain().log().slot(transaction.slot());
+        slot.reserve(RECORD_BUDGET)?;
+        let mut leaf = tree.write(&key)?;
+        if !leaf.found() {
+            return Err(damaged("pending_free row", root).into());
+        }
+        let command = transaction.next_command()?;
+        let mut payload = Vec::new();
+        leaf.copy_payload(&mut payload);
+        let prefix = undo_record::prefix(stamp, command, &Revert::Whole(Shape::INLINE, &payload));
+        let flags = [Shape::INLINE.reduced_flags()];
+        let undo: [&[u8]; 3] = [&prefix, &flags, &payload];
+        leaf.remove(Logging::Record {
+            slot,
+            flags: FLAG_UNDOABLE,
+            redo: RowRedo::Remove,
+            undo: &undo,
+        });
+        Ok(())
+    }
+
+    /// Lists a root, as a write of the transaction, and puts it on the own work list: its pages go once
+    /// everyone sees the version (own stamp, `command`).
+    ///
+    /// # Errors
+    /// Log space, I/O.
+    pub fn disown(
+        &self,
+        transaction: &Transaction,
+        command: u32,
+        root: PageId,
+        kind: PendingKind,
+        length: u64,
+    ) -> Result<()> {
+        let tree = self.pending_free();
+        let key = root.get().to_be_bytes();
+        let stamp = transaction.stamp()?;
+        let slot = transaction.domain().log().slot(transaction.slot());
+        loop {
+            slot.reserve(RECORD_BUDGET)?;
+            let mut leaf = tree.write(&key)?;
+            if leaf.found() {
+                return Err(damaged("pending_free row", root).into());
+            }
+            let payload = kind.payload();
+            if !leaf.fits(payload.len()) {
+                drop(leaf);
+                tree.make_room(&key, payload.len(), Some(Journal::forward(slot)))?;
+                continue;
+            }
+            let own = transaction.next_command()?;
+            let prefix = undo_record::prefix(stamp, own, &Revert::Remove);
+            let row: [&[u8]; 1] = [payload];
+            let undo: [&[u8]; 1] = [&prefix];
+            let redo = RowRedo::Row(&row);
+            leaf.insert(&row, Logging::Record { slot, flags: FLAG_UNDOABLE, redo, undo: &undo });
+            break;
+        }
+        let work = match kind {
+            PendingKind::Tree => Work::Tree { root },
+            PendingKind::Chain => Work::Chain { root, length },
+        };
+        self.add_work(transaction, command, &work)
+    }
+
+    /// Frees a tree that is listed, and takes it off the list. Nobody uses it any more.
+    ///
+    /// # Errors
+    /// I/O, log space: it is still listed; call again.
+    pub fn free_tree(&self, root: PageId, log: &SlotLog, purpose: Purpose) -> Result<()> {
+        // Before the first page goes: collectors of tombstones in it look here.
+        self.dropped().write().insert(root);
+        let tree = Tree::open(self.context(), root, TreeKind::Rows);
+        let journal = Some(Journal { slot: log, purpose });
+        while !tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))? {}
+        Ok(())
+    }
+}
+
+const RECORD_BUDGET: usize = 256;

@@ -1,0 +1,193 @@
+//! Which version of a row does a snapshot see, and what are its bytes.
+//!
+//! Paper: LeanStore §3.1 (Listing 1) and §3.3. The rule itself is `txn::visibility`; this walks the chain.
+//!
+//! Invariants:
+//! - V4 A chain lookup that finds nothing is never the end of the chain: the writer aborted, or the
+//!   version became visible to everyone and its delta was collected. Reading starts again at the head.
+//! - V5 The bytes that are handed out belong to one version, whole: head and deltas are private copies
+//!   that were validated, and a delta names its successor, so a chain that changes meanwhile is noticed by V4.
+//!
+//! Concurrency: no latch is held between head and delta. The interleaving that matters: a reader copies
+//! head H (writer T, invisible), T aborts (leaf reverted, then delta removed), the reader finds no delta:
+//! V4. If T's delta is found, it was read before T's removal, and what it describes is what the leaf
+//! was before T, which is right for this reader whether T aborts or not.
+
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::row::{Header, Shape, Writer};
+use crate::store::VersionStore;
+use vellum_base::Timestamp;
+use vellum_btree::Tree;
+use vellum_txn::{Transaction, VersionStamp};
+
+/// From where a statement looks at rows: a snapshot, and the command at which it began (it does
+/// not see what its own transaction writes later).
+#[derive(Clone, Copy)]
+pub struct View<'t> {
+    /// Whose view it is.
+    pub transaction: &'t Transaction,
+    /// What is committed below this timestamp is seen.
+    pub snapshot: Timestamp,
+    /// Own versions of commands below this one are seen.
+    pub command: u32,
+}
+
+impl View<'_> {
+    /// Whether the view sees a version.
+    #[inline]
+    pub fn sees(&self, version: &VersionStamp) -> bool {
+        self.transaction.visible(version, self.snapshot, self.command)
+    }
+}
+
+/// Where in a buffer the visible version's body stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Visible {
+    /// Inline value or chain reference.
+    pub overflow: bool,
+    /// Offset of the body in the buffer.
+    pub start: usize,
+}
+
+/// What a head row says to a view.
+enum Head {
+    /// This version is the one.
+    Seen(Header),
+    /// Older ones must be looked at.
+    Chain(Header, Writer),
+    /// The row did not exist yet.
+    Absent,
+}
+
+/// A chain is longer than this only if something is broken: each restart needs a writer or
+/// collector that made progress meanwhile.
+const RESTARTS_MAX: u32 = 1_000_000;
+
+impl VersionStore {
+    /// Looks a key up. The body of the visible version is left in `row` behind the returned
+    /// start; `delta` is scratch space. `None`: the view sees no row.
+    ///
+    /// Latches nothing; may wait for a page that is read from disk.
+    #[inline]
+    pub fn read(
+        &self,
+        view: &View<'_>,
+        tree: &Tree,
+        key: &[u8],
+        row: &mut Vec<u8>,
+        delta: &mut Vec<u8>,
+    ) -> Result<Option<Visible>> {
+        for _ in 0..RESTARTS_MAX {
+            if !tree.get(key, row)? {
+                return Ok(None);
+            }
+            match self.resolve(view, tree, row, delta)? {
+                Resolved::Visible(visible) => return Ok(Some(visible)),
+                Resolved::Absent => return Ok(None),
+                Resolved::Changed => {}
+            }
+        }
+        Err(damaged("version chain", tree.root()).into())
+    }
+
+    /// Finds the version of a row (a private copy of a leaf's payload) that the view sees, and leaves
+    /// its body in `row`.
+    #[inline]
+    pub fn resolve(
+        &self,
+        view: &View<'_>,
+        tree: &Tree,
+        row: &mut Vec<u8>,
+        delta: &mut Vec<u8>,
+    ) -> Result<Resolved> {
+        match judge(view, row).ok_or_else(|| damaged("row header", tree.root()))? {
+            Head::Seen(header) => Ok(seen(&header)),
+            Head::Absent => Ok(Resolved::Absent),
+            Head::Chain(header, writer) => {
+                row.drain(..header.length());
+                self.walk(view, tree, writer, row, delta)
+            }
+        }
+    }
+
+    /// Walks from the invisible version of `writer`, whose body is `body`, to older ones.
+    fn walk(
+        &self,
+        view: &View<'_>,
+        tree: &Tree,
+        mut writer: Writer,
+        body: &mut Vec<u8>,
+        entry: &mut Vec<u8>,
+    ) -> Result<Resolved> {
+        loop {
+            let VersionStamp { slot, stamp, command } = writer.version;
+            let found = match self.deltas(slot) {
+                Some(deltas) => deltas.get(&delta::key(stamp, command), entry)?,
+                None => false,
+            };
+            if !found {
+                return Ok(Resolved::Changed);
+            }
+            let header = delta::apply(entry, body).ok_or_else(|| damaged("delta", tree.root()))?;
+            match header.writer {
+                Some(older) if !view.sees(&older.version) => {
+                    if older.first {
+                        return Ok(Resolved::Absent);
+                    }
+                    writer = older;
+                }
+                _ if header.shape.tombstone => return Ok(Resolved::Absent),
+                _ => {
+                    return Ok(Resolved::Visible(Visible {
+                        overflow: header.shape.overflow,
+                        start: 0,
+                    }));
+                }
+            }
+        }
+    }
+}
+
+/// The answer of [`VersionStore::resolve`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resolved {
+    /// The visible version's body is in the buffer.
+    Visible(Visible),
+    /// The view sees no row here.
+    Absent,
+    /// The chain changed under the reader: read the head again.
+    Changed,
+}
+
+/// Whether a leaf's row can be handed out as it is, without a chain: its body's offset and shape.
+/// `None` where [`VersionStore::resolve`] must decide. The fast way of scans.
+#[inline]
+pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
+    match judge(view, row)? {
+        Head::Seen(header) => Some(seen(&header)),
+        Head::Absent => Some(Resolved::Absent),
+        Head::Chain(..) => None,
+    }
+}
+
+#[inline]
+fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
+    let header = Header::decode(row)?;
+    Some(match header.writer {
+        Some(writer) if !view.sees(&writer.version) => {
+            if writer.first { Head::Absent } else { Head::Chain(header, writer) }
+        }
+        _ => Head::Seen(header),
+    })
+}
+
+#[inline]
+fn seen(header: &Header) -> Resolved {
+    let Shape { tombstone, overflow } = header.shape;
+    if tombstone {
+        Resolved::Absent
+    } else {
+        Resolved::Visible(Visible { overflow, start: header.length() })
+    }
+}

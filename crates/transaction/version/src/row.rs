@@ -1,0 +1,225 @@
+//! The form of a row in a leaf: a header that says who wrote it, and the body.
+//!
+//! Paper: LeanStore §3.3, Figure 7 (chained format). Differences: a row that everyone can see
+//! drops all but one byte of its header (*frozen*), so a cold row costs 1 byte instead of 18.
+//!
+//! Layout (little-endian):
+//! ```text
+//! 0        u8   flags: bit 0 stamped, bit 1 tombstone, bit 2 overflow, bit 3 first version
+//! stamped only:
+//! 1..3     u16  slot of the writer
+//! 3..11    u64  stamp of the writing transaction
+//! 11..15   u32  command inside that transaction
+//! 15       u8   updates since `since`                (chain estimate)
+//! 16..18   u16  low bits of oldest_tx at the first of these updates (chain estimate)
+//! then the body: the value, or a chain reference (overflow), or nothing (tombstone)
+//! ```
+//!
+//! Invariants:
+//! - V1 A row without bit 0 is visible to every snapshot that exists or can still be drawn.
+//! - V2 A stamped row without bit 3 has a predecessor: the delta of its (slot, stamp, command).
+//! - V3 The *reduced* form of a row (what redo writes) has neither stamp nor bit 3.
+
+use vellum_base::{SlotId, Timestamp};
+use vellum_txn::VersionStamp;
+
+/// Bytes of a frozen (or reduced) header.
+pub const FROZEN_HEADER: usize = 1;
+/// Bytes of a stamped header.
+pub const STAMPED_HEADER: usize = 18;
+
+const STAMPED: u8 = 1;
+const TOMBSTONE: u8 = 2;
+const OVERFLOW: u8 = 4;
+const FIRST: u8 = 8;
+const KNOWN: u8 = STAMPED | TOMBSTONE | OVERFLOW | FIRST;
+
+/// What a version is, apart from who wrote it: live or deleted, inline or in an overflow chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shape {
+    /// The version says that the row is deleted; it has no body.
+    pub tombstone: bool,
+    /// The body is a chain reference.
+    pub overflow: bool,
+}
+
+impl Shape {
+    /// A live row with its value in the leaf.
+    pub const INLINE: Self = Self { tombstone: false, overflow: false };
+    /// A deleted row.
+    pub const DELETED: Self = Self { tombstone: true, overflow: false };
+    /// A live row whose value is an overflow chain.
+    pub const CHAINED: Self = Self { tombstone: false, overflow: true };
+
+    /// The one-byte header of the reduced form.
+    #[inline]
+    pub fn reduced_flags(self) -> u8 {
+        (if self.tombstone { TOMBSTONE } else { 0 }) | (if self.overflow { OVERFLOW } else { 0 })
+    }
+
+    /// The shape that a flags byte names; `None` where the byte is not one that is ever written.
+    pub fn from_flags(flags: u8) -> Option<Self> {
+        let shape = Self { tombstone: flags & TOMBSTONE != 0, overflow: flags & OVERFLOW != 0 };
+        (flags & !KNOWN == 0 && !(shape.tombstone && shape.overflow)).then_some(shape)
+    }
+}
+
+/// Who wrote a version, and whether there is one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Writer {
+    /// The version's name.
+    pub version: VersionStamp,
+    /// The version has no predecessor: before it, the row did not exist.
+    pub first: bool,
+}
+
+/// A decoded row header. The body starts at [`Header::length`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the version is.
+    pub shape: Shape,
+    /// Its writer; `None` for a frozen row.
+    pub writer: Option<Writer>,
+    /// Chain estimate: how often the row was updated while `since` was the oldest transaction.
+    pub updates: u8,
+    /// Chain estimate: the low bits of oldest_tx when counting began.
+    pub since: u16,
+}
+
+impl Header {
+    /// The header of a frozen row.
+    pub const fn frozen(shape: Shape) -> Self {
+        Self { shape, writer: None, updates: 0, since: 0 }
+    }
+
+    /// The header of a version that `writer` makes now.
+    pub const fn stamped(shape: Shape, version: VersionStamp, first: bool) -> Self {
+        Self { shape, writer: Some(Writer { version, first }), updates: 0, since: 0 }
+    }
+
+    /// Bytes that the header takes.
+    #[inline]
+    pub fn length(&self) -> usize {
+        if self.writer.is_some() { STAMPED_HEADER } else { FROZEN_HEADER }
+    }
+
+    /// Decodes the header of a row; `None` if the bytes are not one.
+    #[inline]
+    pub fn decode(row: &[u8]) -> Option<Self> {
+        let flags = *row.first()?;
+        let shape = Shape::from_flags(flags)?;
+        if flags & STAMPED == 0 {
+            return (flags & FIRST == 0).then_some(Self::frozen(shape));
+        }
+        let bytes: &[u8; STAMPED_HEADER] = row.first_chunk()?;
+        let mut stamp = [0; 8];
+        stamp.copy_from_slice(&bytes[3..11]);
+        Some(Self {
+            shape,
+            writer: Some(Writer {
+                version: VersionStamp {
+                    slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
+                    stamp: Timestamp(u64::from_le_bytes(stamp)),
+                    command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
+                },
+                first: flags & FIRST != 0,
+            }),
+            updates: bytes[15],
+            since: u16::from_le_bytes([bytes[16], bytes[17]]),
+        })
+    }
+
+    /// Encodes the header; the first [`Header::length`] bytes of the result count.
+    #[inline]
+    pub fn encode(&self) -> EncodedHeader {
+        let mut bytes = [0; STAMPED_HEADER];
+        let mut flags = self.shape.reduced_flags();
+        if let Some(writer) = self.writer {
+            flags |= STAMPED | if writer.first { FIRST } else { 0 };
+            bytes[1..3].copy_from_slice(&writer.version.slot.get().to_le_bytes());
+            bytes[3..11].copy_from_slice(&writer.version.stamp.get().to_le_bytes());
+            bytes[11..15].copy_from_slice(&writer.version.command.to_le_bytes());
+            bytes[15] = self.updates;
+            bytes[16..18].copy_from_slice(&self.since.to_le_bytes());
+        }
+        bytes[0] = flags;
+        EncodedHeader { bytes, length: self.length() }
+    }
+}
+
+/// The bytes of a header.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedHeader {
+    bytes: [u8; STAMPED_HEADER],
+    length: usize,
+}
+
+impl std::ops::Deref for EncodedHeader {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// Appends the reduced form of `row` to `out` (V3): the newest version, frozen.
+/// Bytes that are no row are passed on as they are; `verify` names them.
+pub fn reduce(row: &[u8], out: &mut Vec<u8>) {
+    match Header::decode(row) {
+        Some(header) => {
+            out.push(header.shape.reduced_flags());
+            out.extend_from_slice(&row[header.length()..]);
+        }
+        None => out.extend_from_slice(row),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(slot: u16, stamp: u64, command: u32) -> VersionStamp {
+        VersionStamp { slot: SlotId(slot), stamp: Timestamp(stamp), command }
+    }
+
+    #[test]
+    fn header_is_decoded_as_it_was_encoded() {
+        for shape in [Shape::INLINE, Shape::DELETED, Shape::CHAINED] {
+            for header in [
+                Header::frozen(shape),
+                Header::stamped(shape, version(7, 1 << 50, 3), true),
+                Header { updates: 9, since: 77, ..Header::stamped(shape, version(1, 2, 3), false) },
+            ] {
+                let mut row = header.encode().to_vec();
+                assert_eq!(row.len(), header.length());
+                row.extend_from_slice(b"body");
+                assert_eq!(Header::decode(&row), Some(header));
+            }
+        }
+        assert_eq!(Header::frozen(Shape::INLINE).encode().len(), 1);
+        assert_eq!(Header::stamped(Shape::INLINE, version(1, 1, 1), true).encode().len(), 18);
+    }
+
+    #[test]
+    fn foreign_bytes_are_no_header() {
+        assert_eq!(Header::decode(&[]), None);
+        assert_eq!(Header::decode(&[16]), None, "unknown flag");
+        assert_eq!(Header::decode(&[TOMBSTONE | OVERFLOW]), None, "a tombstone has no chain");
+        assert_eq!(Header::decode(&[FIRST]), None, "only a stamped row can be a first version");
+        assert_eq!(Header::decode(&[STAMPED, 1, 2, 3]), None, "cut short");
+    }
+
+    #[test]
+    fn reduced_row_keeps_shape_and_body_only() {
+        let mut row = Header::stamped(Shape::CHAINED, version(3, 4, 5), true).encode().to_vec();
+        row.extend_from_slice(b"reference");
+        let mut out = Vec::new();
+        reduce(&row, &mut out);
+        assert_eq!(Header::decode(&out), Some(Header::frozen(Shape::CHAINED)));
+        assert_eq!(&out[1..], b"reference");
+        let mut twice = Vec::new();
+        reduce(&out, &mut twice);
+        assert_eq!(out, twice, "reducing is idempotent");
+    }
+}

@@ -1,0 +1,299 @@
+//! Reverting a transaction's changes, by key, from its log records: rollback, savepoint, recovery.
+//!
+//! Paper: LeanStore §3.4 (transaction abort). Differences: the stamp of an aborted transaction is never used again
+//! (R1), and each step logs one compensation record (R8), so a crash in the middle of a rollback continues it.
+//!
+//! Invariants:
+//! - V11 One call reverts one record and appends exactly one record that is marked as a compensation and names
+//!   the reverted GSN; structure changes that it needs come before and are redo-only.
+//! - V12 At run time the predecessor's header comes from the own delta index, which holds the entry until
+//!   the whole rollback (or the part of it down to the savepoint) is done. After a restart every row is
+//!   frozen and no header is needed.
+//!
+//! Crash: a record is compensated or not; recovery goes on with the next older one.
+
+use crate::delta;
+use crate::error::damaged;
+use crate::row::{Header, STAMPED_HEADER, Shape};
+use crate::store::VersionStore;
+use crate::undo_record::{self, Revert, UndoRecord};
+use smallvec::SmallVec;
+use vellum_base::codec::Reader;
+use vellum_base::{Gsn, Result, StorageError, Timestamp};
+use vellum_btree::record::Operation;
+use vellum_btree::{Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind};
+use vellum_txn::Undo;
+use vellum_wal::{FLAG_COMPENSATION, Purpose, Record, SlotLog};
+
+/// Reverts the changes of one transaction.
+#[derive(Debug)]
+pub struct Reverter<'s> {
+    store: &'s VersionStore,
+    /// Where compensation records go.
+    log: &'s SlotLog,
+    /// The own delta index is there: at run time.
+    has_deltas: bool,
+    /// Records that were carried forward.
+    carried: &'s Tree,
+    row: Vec<u8>,
+    entry: Vec<u8>,
+    leaf: LeafCopy,
+}
+
+/// Bytes of a piece of a carried record: the value of one row of the `undo` tree.
+pub fn carried_piece_bytes(page_size: usize) -> usize {
+    page_size / 4
+}
+
+/// Key of a piece of a carried record in the `undo` tree: `stamp u64, gsn u64, piece u8`, big-endian.
+pub fn carried_key(stamp: Timestamp, gsn: Gsn, piece: u8) -> [u8; 17] {
+    let mut key = [0; 17];
+    key[..8].copy_from_slice(&stamp.get().to_be_bytes());
+    key[8..16].copy_from_slice(&gsn.get().to_be_bytes());
+    key[16] = piece;
+    key
+}
+
+impl<'s> Reverter<'s> {
+    /// For a transaction of this run; compensation records go to its own slot's log.
+    pub fn running(store: &'s VersionStore, log: &'s SlotLog, carried: &'s Tree) -> Self {
+        Self::new(store, log, carried, true)
+    }
+
+    /// For losers of an earlier incarnation; compensation records go to `log`.
+    pub fn recovering(store: &'s VersionStore, log: &'s SlotLog, carried: &'s Tree) -> Self {
+        Self::new(store, log, carried, false)
+    }
+
+    fn new(
+        store: &'s VersionStore,
+        log: &'s SlotLog,
+        carried: &'s Tree,
+        has_deltas: bool,
+    ) -> Self {
+        let leaf = LeafCopy::new(store.context().page_size());
+        Self { store, log, has_deltas, carried, row: Vec::new(), entry: Vec::new(), leaf }
+    }
+
+    fn revert(&mut self, tree: &Tree, key: &[u8], undo: &UndoRecord<'_>, gsn: Gsn) -> Result<()> {
+        let compensation = undo_record::compensation(undo.stamp, gsn);
+        let journal = Journal::undo(self.log);
+        if tree.kind() == TreeKind::Plain {
+            return self.revert_plain(tree, key, undo, &compensation);
+        }
+        let names: [&[u8]; 1] = [&compensation];
+        loop {
+            self.log.reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
+            let mut leaf = tree.write(key)?;
+            let underfull = match undo.revert {
+                Revert::Remove => {
+                    expect_row(&leaf, tree)?;
+                    leaf.remove(self.logging(RowRedo::Remove, &names));
+                    leaf.is_underfull()
+                }
+                Revert::Ranges(image) => {
+                    expect_row(&leaf, tree)?;
+                    let header = self.read_body(&leaf, tree)?;
+                    let before = self.predecessor(undo, header.shape, tree)?;
+                    undo_record::apply_ranges(image, &mut self.row)
+                        .ok_or_else(|| damaged("before-image", tree.root()))?;
+                    let before = before.encode();
+                    if !leaf.fits(before.len() + self.row.len()) {
+                        drop(leaf);
+                        tree.make_room(key, before.len() + self.row.len(), Some(journal))?;
+                        continue;
+                    }
+                    let edits = edits_of(image);
+                    let logging = self.logging(RowRedo::Patch(&edits), &names);
+                    leaf.replace(&[&before, &self.row], logging);
+                    false
+                }
+                Revert::Whole(shape, body) => {
+                    let before = self.predecessor(undo, shape, tree)?.encode();
+                    if !leaf.fits(before.len() + body.len()) {
+                        drop(leaf);
+                        tree.make_room(key, before.len() + body.len(), Some(journal))?;
+                        continue;
+                    }
+                    let reduced = [shape.reduced_flags()];
+                    let row: [&[u8]; 2] = [&reduced, body];
+                    let logging = self.logging(RowRedo::Row(&row), &names);
+                    if leaf.found() {
+                        leaf.replace(&[&before, body], logging);
+                    } else if self.has_deltas {
+                        return Err(damaged("row to revert", tree.root()));
+                    } else {
+                        leaf.insert(&[&before, body], logging);
+                    }
+                    false
+                }
+            };
+            drop(leaf);
+            if underfull {
+                tree.rebalance(key, Some(journal))?;
+            }
+            return Ok(());
+        }
+    }
+
+    /// A system tree's row: no header, no versions.
+    fn revert_plain(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        undo: &UndoRecord<'_>,
+        compensation: &[u8],
+    ) -> Result<()> {
+        let journal = Journal::undo(self.log);
+        loop {
+            self.log.reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
+            let mut leaf = tree.write(key)?;
+            match undo.revert {
+                Revert::Remove => {
+                    expect_row(&leaf, tree)?;
+                    leaf.remove(self.logging(RowRedo::Remove, &[compensation]));
+                    return Ok(());
+                }
+                Revert::Whole(_, body) => {
+                    if leaf.found() {
+                        return Err(damaged("row to revert", tree.root()));
+                    }
+                    if leaf.fits(body.len()) {
+                        let row: [&[u8]; 1] = [body];
+                        leaf.insert(&row, self.logging(RowRedo::Row(&row), &[compensation]));
+                        return Ok(());
+                    }
+                    drop(leaf);
+                    tree.make_room(key, body.len(), Some(journal))?;
+                }
+                Revert::Ranges(_) => return Err(damaged("undo of a system row", tree.root())),
+            }
+        }
+    }
+
+    fn logging<'l>(&self, redo: RowRedo<'l>, undo: &'l [&'l [u8]]) -> Logging<'l>
+    where
+        's: 'l,
+    {
+        Logging::Record { slot: self.log, flags: FLAG_COMPENSATION, redo, undo }
+    }
+
+    /// Leaves the row's body in `self.row`.
+    fn read_body(&mut self, leaf: &LeafWrite<'_, '_>, tree: &Tree) -> Result<Header> {
+        leaf.copy_payload(&mut self.row);
+        let header = Header::decode(&self.row).ok_or_else(|| damaged("row header", tree.root()))?;
+        self.row.drain(..header.length());
+        Ok(header)
+    }
+
+    /// V12.
+    fn predecessor(&mut self, undo: &UndoRecord<'_>, shape: Shape, tree: &Tree) -> Result<Header> {
+        if !self.has_deltas {
+            return Ok(Header::frozen(shape));
+        }
+        let missing = || damaged("own delta", tree.root());
+        let deltas = self.store.deltas(self.log.id()).ok_or_else(missing)?;
+        if !deltas.get(&delta::key(undo.stamp, undo.command), &mut self.entry)? {
+            return Err(missing());
+        }
+        delta::predecessor(&self.entry).ok_or_else(missing)
+    }
+}
+
+fn expect_row(leaf: &LeafWrite<'_, '_>, tree: &Tree) -> Result<()> {
+    if leaf.found() { Ok(()) } else { Err(damaged("row to revert", tree.root())) }
+}
+
+/// The before-image as edits of the reduced row.
+fn edits_of(image: &[u8]) -> SmallVec<[(u16, &[u8]); 8]> {
+    let mut edits = SmallVec::new();
+    let mut reader = Reader::new(image);
+    while let (Some(offset), Some(bytes)) = (reader.u32(), reader.prefixed()) {
+        edits.push(((offset + 1) as u16, bytes));
+    }
+    edits
+}
+
+/// The key that a row's record is about.
+fn key_of<'r>(record: &Record<'r>) -> Option<&'r [u8]> {
+    match Operation::decode(record.header.kind, record.redo)? {
+        Operation::Insert(key, _)
+        | Operation::Replace(key, _)
+        | Operation::Patch(key, _)
+        | Operation::Remove(key) => Some(key),
+        _ => None,
+    }
+}
+
+impl Undo for Reverter<'_> {
+    fn undo(&mut self, record: &Record<'_>) -> Result<()> {
+        let wrong = || StorageError::Corruption {
+            file: "log".into(),
+            page: Some(record.header.page),
+            what: "undo bytes of a record",
+            expected: 0,
+            found: record.header.gsn.get(),
+        };
+        let undo = undo_record::decode(record.undo).ok_or_else(wrong)?;
+        let key = key_of(record).ok_or_else(wrong)?;
+        let plain = record.header.tree == self.store.pending_free().root();
+        let kind = if plain { TreeKind::Plain } else { TreeKind::Rows };
+        let tree = Tree::open(self.store.context(), record.header.tree, kind);
+        self.revert(&tree, key, &undo, record.header.gsn)
+    }
+
+    fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        // Pieces of one record are neighbours; the newest record below is found from behind.
+        let bound = carried_key(stamp, below, 0);
+        self.carried.read_leaf(Seek::Before(&bound), &mut self.leaf)?;
+        let mut key = Vec::new();
+        while self.leaf.position() == 0 {
+            let Some(fence) = self.leaf.lower_fence().map(<[u8]>::to_vec) else {
+                return Ok(false);
+            };
+            self.carried.read_leaf(Seek::Before(&fence), &mut self.leaf)?;
+        }
+        self.leaf.key(self.leaf.position() - 1, &mut key);
+        let Some(found) = key.first_chunk::<16>().filter(|k| k[..8] == bound[..8]).copied() else {
+            return Ok(false);
+        };
+        for piece in 0..=u8::MAX {
+            let mut name = [0; 17];
+            name[..16].copy_from_slice(&found);
+            name[16] = piece;
+            if !self.carried.get(&name, &mut self.entry)? {
+                break;
+            }
+            out.extend_from_slice(&self.entry);
+        }
+        Ok(true)
+    }
+}
+
+impl VersionStore {
+    /// Forgets the deltas and the work of own versions from `command` on: after they were reverted.
+    /// The caller owns the slot.
+    ///
+    /// # Errors
+    /// I/O; what is left is garbage that goes with its range.
+    pub fn forget_from(
+        &self,
+        slot: vellum_base::SlotId,
+        stamp: Timestamp,
+        command: u32,
+    ) -> Result<()> {
+        if let Some(versions) = self.slot(slot) {
+            let from = delta::key(stamp, command);
+            while !versions.deltas.remove_from(&from, REMOVE_STEP, None)? {}
+            while !versions.work.remove_from(&from, REMOVE_STEP, None)? {}
+        }
+        Ok(())
+    }
+}
+
+/// Pages that one step of a range removal may give back.
+pub(crate) const REMOVE_STEP: usize = 64;
+
+/// Bytes of a stamped header, for who computes room.
+pub const HEADER_BYTES_MAX: usize = STAMPED_HEADER;

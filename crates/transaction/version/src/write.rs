@@ -1,0 +1,297 @@
+//! Writes of versioned rows.
+//!
+//! Paper: LeanStore §3.5 (update operation). Order under the leaf's latch and why: docs/design/0007-versions.md.
+//!
+//! Invariants:
+//! - V8 A row is overwritten only by who sees its newest version (first writer wins); under read committed
+//!   by anybody once that version is committed.
+//! - V9 The delta is in the index before the leaf names it (and leaves after the leaf was reverted).
+//! - V10 Whatever can fail for space (log space, room in the leaf, room in the delta index) comes before the
+//!   change of the leaf, which cannot fail.
+//!
+//! Latches: the row's leaf, then a leaf of the own slot's temporary trees, then the slot latch.
+
+use crate::delta;
+use crate::error::{Result, VersionError, damaged};
+use crate::read::View;
+use crate::row::{Header, STAMPED_HEADER, Shape};
+use crate::store::{SlotVersions, VersionStore, Work, work_key};
+use crate::undo_record::{self, Revert};
+use smallvec::SmallVec;
+use std::ops::Range;
+use vellum_btree::{Journal, LeafWrite, Logging, RowRedo, Tree};
+use vellum_txn::{Isolation, Transaction, VersionStamp};
+use vellum_wal::FLAG_UNDOABLE;
+
+/// What a write does to a row, decided under the leaf's latch.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'c> {
+    /// Nothing.
+    Nothing,
+    /// Puts a version with this shape and body in the row's place (or makes the row).
+    Put(Shape, &'c [u8]),
+    /// Writes these ranges of this body, whose length and other bytes are as they were.
+    Patch(&'c [Range<usize>], &'c [u8]),
+    /// Leaves a tombstone.
+    Delete,
+}
+
+/// The newest version of a live row.
+#[derive(Clone, Copy, Debug)]
+pub struct Current<'c> {
+    /// The body is a chain reference.
+    pub overflow: bool,
+    /// The body.
+    pub body: &'c [u8],
+}
+
+/// What a write did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The row was live before.
+    pub existed: bool,
+    /// Something was written.
+    pub changed: bool,
+    /// The version's command, for the work that its replaced parts leave behind.
+    pub command: u32,
+}
+
+/// Buffers of writes, kept from one to the next.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// The row as it was.
+    row: Vec<u8>,
+    entry: Vec<u8>,
+    undo: Vec<u8>,
+}
+
+impl Scratch {
+    /// The body of the version that the last write replaced.
+    pub fn replaced(&self) -> Option<(Shape, &[u8])> {
+        let header = Header::decode(&self.row)?;
+        Some((header.shape, &self.row[header.length()..]))
+    }
+}
+
+impl VersionStore {
+    /// Writes one row. `decide` gets the newest version (`None`: no row, or a deleted one) and says
+    /// what shall become of it; it runs under the leaf's latch, maybe more than once, so it is never user
+    /// code.
+    ///
+    /// Waits for log space before it latches; never for another transaction.
+    ///
+    /// # Errors
+    /// `Conflict`; what `decide` returns; storage errors. The row is unchanged then.
+    #[inline]
+    pub fn write<'c>(
+        &self,
+        view: &View<'_>,
+        tree: &Tree,
+        key: &[u8],
+        scratch: &mut Scratch,
+        mut decide: impl FnMut(Option<Current<'_>>) -> Result<Change<'c>>,
+    ) -> Result<Written> {
+        let transaction = view.transaction;
+        let stamp = transaction.stamp()?;
+        let slot = transaction.domain().log().slot(transaction.slot());
+        let versions = self.slot_or_create(transaction.slot())?;
+        loop {
+            // V10: a record holds the key, a row and a before-image, none longer than 3/8 of a page.
+            slot.reserve(row_budget(tree))?;
+            let mut leaf = tree.write(key)?;
+            let before = newest(&leaf, tree, view, &mut scratch.row)?;
+            let existed = before.is_some_and(|header| !header.shape.tombstone);
+            let body_start = before.map_or(0, |header| header.length());
+            let change = decide(before.filter(|_| existed).map(|header| Current {
+                overflow: header.shape.overflow,
+                body: &scratch.row[body_start..],
+            }))?;
+            if matches!(change, Change::Nothing) {
+                return Ok(Written { existed, changed: false, command: 0 });
+            }
+            let length = STAMPED_HEADER
+                + match change {
+                    Change::Put(_, body) | Change::Patch(_, body) => body.len(),
+                    Change::Nothing | Change::Delete => 0,
+                };
+            if !leaf.fits(length) {
+                drop(leaf);
+                tree.make_room(key, length, Some(Journal::forward(slot)))?;
+                continue;
+            }
+            let command = transaction.next_command()?;
+            let version = VersionStamp { slot: transaction.slot(), stamp, command };
+            let row = Row { before, body_start, version, slot };
+            row.keep_before_image(versions, tree, key, &change, scratch)?;
+            row.apply(&mut leaf, &change, scratch);
+            return Ok(Written { existed, changed: true, command });
+        }
+    }
+
+    /// Puts something on the own slot's work list, to be done when version (own stamp, `command`) is
+    /// seen by everyone.
+    pub(crate) fn add_work(
+        &self,
+        transaction: &Transaction,
+        command: u32,
+        work: &Work<'_>,
+    ) -> Result<()> {
+        let versions = self.slot_or_create(transaction.slot())?;
+        let mut bytes = Vec::new();
+        work.encode(&mut bytes);
+        let key = work_key(transaction.stamp()?, command, 1);
+        Ok(versions.append_work(&key, &bytes)?)
+    }
+}
+
+/// Log bytes that one write of a row may take, key, row, before-image and headers together.
+fn row_budget(tree: &Tree) -> usize {
+    tree.context().page_size() * 2
+}
+
+/// Reads the row under the latch; its header, if there is a row. Checks V8.
+fn newest(
+    leaf: &LeafWrite<'_, '_>,
+    tree: &Tree,
+    view: &View<'_>,
+    row: &mut Vec<u8>,
+) -> Result<Option<Header>> {
+    if !leaf.found() {
+        row.clear();
+        return Ok(None);
+    }
+    leaf.copy_payload(row);
+    let header = Header::decode(row).ok_or_else(|| damaged("row header", tree.root()))?;
+    if let Some(writer) = header.writer
+        && !may_overwrite(view, &writer.version)
+    {
+        return Err(VersionError::Conflict);
+    }
+    Ok(Some(header))
+}
+
+fn may_overwrite(view: &View<'_>, version: &VersionStamp) -> bool {
+    let transaction = view.transaction;
+    if transaction.is_own(version) {
+        return true;
+    }
+    match transaction.options().isolation {
+        Isolation::Snapshot => transaction.visible(version, view.snapshot, view.command),
+        // The leaf is latched, so the version stays the newest while this asks.
+        Isolation::ReadCommitted => transaction.domain().is_committed(version),
+    }
+}
+
+/// A row that is about to change.
+struct Row<'w> {
+    before: Option<Header>,
+    /// Where the old body starts in `Scratch::row`.
+    body_start: usize,
+    version: VersionStamp,
+    slot: &'w vellum_wal::SlotLog,
+}
+
+impl Row<'_> {
+    /// V9: puts the before-image into the own delta index, and a deletion on the work list.
+    #[inline]
+    fn keep_before_image(
+        &self,
+        versions: &SlotVersions,
+        tree: &Tree,
+        key: &[u8],
+        change: &Change<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Some(before) = self.before else {
+            return Ok(());
+        };
+        let name = delta::key(self.version.stamp, self.version.command);
+        let old_body = &scratch.row[self.body_start..];
+        scratch.entry.clear();
+        match change {
+            Change::Patch(ranges, _) => {
+                delta::encode_ranges(&before, old_body, ranges, &mut scratch.entry);
+            }
+            _ => delta::encode_full(&before, old_body, &mut scratch.entry),
+        }
+        versions.append_delta(&name, &scratch.entry)?;
+        if matches!(change, Change::Delete) {
+            scratch.entry.clear();
+            Work::Tombstone { tree: tree.root(), key }.encode(&mut scratch.entry);
+            let name = work_key(self.version.stamp, self.version.command, 0);
+            versions.append_work(&name, &scratch.entry)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the leaf and logs it. Cannot fail.
+    #[inline]
+    fn apply(&self, leaf: &mut LeafWrite<'_, '_>, change: &Change<'_>, scratch: &mut Scratch) {
+        let old_body = &scratch.row[self.body_start..];
+        let shape = match change {
+            Change::Put(shape, _) => *shape,
+            Change::Patch(..) => self.before.map_or(Shape::INLINE, |header| header.shape),
+            Change::Nothing | Change::Delete => Shape::DELETED,
+        };
+        let header = Header::stamped(shape, self.version, self.before.is_none()).encode();
+        let reduced = [shape.reduced_flags()];
+        let VersionStamp { stamp, command, .. } = self.version;
+        match change {
+            Change::Nothing => {}
+            Change::Patch(ranges, body) => {
+                scratch.undo.clear();
+                delta::encode_image(old_body, ranges, &mut scratch.undo);
+                let prefix =
+                    undo_record::prefix(stamp, command, &Revert::Ranges(&scratch.undo));
+                let edits: SmallVec<[(u16, &[u8]); 8]> = ranges
+                    .iter()
+                    .map(|range| ((range.start + 1) as u16, &body[range.clone()]))
+                    .collect();
+                let undo: [&[u8]; 2] = [&prefix, &scratch.undo];
+                let logging = self.logging(RowRedo::Patch(&edits), &undo);
+                if self.body_start == STAMPED_HEADER {
+                    let mut writes: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
+                    writes.push((0, &header));
+                    for range in *ranges {
+                        writes.push((STAMPED_HEADER + range.start, &body[range.clone()]));
+                    }
+                    leaf.patch(&writes, logging);
+                } else {
+                    leaf.replace(&[&header, body], logging);
+                }
+            }
+            Change::Put(..) | Change::Delete => {
+                let body = if let Change::Put(_, body) = change { *body } else { &[] };
+                let redo_row: [&[u8]; 2] = [&reduced, body];
+                match self.before {
+                    None => {
+                        let prefix = undo_record::prefix(stamp, command, &Revert::Remove);
+                        let undo: [&[u8]; 1] = [&prefix];
+                        let logging = self.logging(RowRedo::Row(&redo_row), &undo);
+                        leaf.insert(&[&header, body], logging);
+                    }
+                    Some(before) => {
+                        let revert = Revert::Whole(before.shape, old_body);
+                        let prefix = undo_record::prefix(stamp, command, &revert);
+                        let old_reduced = [before.shape.reduced_flags()];
+                        let undo: [&[u8]; 3] = [&prefix, &old_reduced, old_body];
+                        let logging = self.logging(RowRedo::Row(&redo_row), &undo);
+                        leaf.replace(&[&header, body], logging);
+                    }
+                }
+            }
+        }
+    }
+
+    fn logging<'l>(&'l self, redo: RowRedo<'l>, undo: &'l [&'l [u8]]) -> Logging<'l> {
+        Logging::Record { slot: self.slot, flags: FLAG_UNDOABLE, redo, undo }
+    }
+}
+
+/// Longest body that is kept in the row; longer values go to an overflow chain. Its before-image fits
+/// into the delta index, too.
+pub fn inline_body_max(page_size: usize, key_len: usize) -> usize {
+    vellum_btree::max_inline_payload(page_size, key_len.max(delta::KEY_BYTES))
+        .saturating_sub(STAMPED_HEADER + 1)
+}
+
