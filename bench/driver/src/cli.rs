@@ -1,6 +1,5 @@
 //! The command line. Every flag has a default.
 
-use crate::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -124,15 +123,14 @@ pub struct Settings {
     pub page_size: Option<u32>,
     /// How many sessions are open at a time, at most.
     pub sessions: usize,
+    /// Whether a database that does not exist is created.
+    pub create: bool,
 }
 
 impl Common {
     /// What the engine is to be opened with, for the workload `name`.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] for a pool that this machine cannot address.
-    pub fn settings(&self, name: &str) -> Result<Settings, Failure> {
-        Ok(Settings {
+    pub fn settings(&self, name: &str) -> Settings {
+        Settings {
             data: self
                 .data
                 .clone()
@@ -141,10 +139,9 @@ impl Common {
             pool_bytes: self.pool_mib << 20,
             page_size: self.page_size,
             // The idle writer and the session that loads and checks.
-            sessions: usize::try_from(self.threads)
-                .map_err(|_| Failure::Usage("too many threads".to_owned()))?
-                + 2,
-        })
+            sessions: self.threads as usize + 2,
+            create: !self.check,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! `kv`: one operation a transaction on rows of eight-byte keys; and the rows that `scan` shares.
 
 use crate::cli::{Durability, Kv, Rows};
-use crate::measure::{Client, ControlFor, Plan, measure};
+use crate::control::Control;
+use crate::measure::{Client, Plan, measure};
 use crate::report::{Summary, rounded};
 use crate::{Context, Failure, device, progress};
 use std::io::Write;
@@ -45,10 +46,18 @@ pub(crate) fn run<E: Engine>(
     } else {
         0
     };
+    let timed_every = match context.settings.durability {
+        Durability::Async => 8,
+        Durability::Sync => 1,
+    };
+    summary
+        .settings
+        .insert("timed_every".to_owned(), timed_every.to_string());
     let plan = Plan {
         classes: &[mix.name()],
         threads: context.common.threads,
         limit: context.limit(),
+        timed_every,
         idle_row: context.common.idle_writer.then_some((IDLE, IDLE_KEY)),
     };
     let keys = Keys::new(rows, arguments.zipf);
@@ -65,7 +74,7 @@ pub(crate) fn run<E: Engine>(
     let sync = context.settings.durability == Durability::Sync && mix != Mix::Read;
     let probe = || device::syncs_per_second(&context.settings.data, DEVICE_TIME);
     let before = if sync { Some(probe()?) } else { None };
-    let control = ControlFor::threads(plan.threads);
+    let control = Control::new(plan.threads);
     let measured = measure(engine, &plan, &control, make, context.on_sample(lines))?;
     if let Some(before) = before {
         summary.device_sync_per_s = Some(rounded((before + probe()?) / 2.0));

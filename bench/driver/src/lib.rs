@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod control;
 pub mod device;
 mod failure;
 mod kv;
@@ -71,7 +72,7 @@ fn execute<E: Engine>(
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
     let common = cli.workload.common();
-    let settings = common.settings(cli.workload.name())?;
+    let settings = common.settings(cli.workload.name());
     if common.check && !directory_has_entries(&settings.data) {
         return Err(Failure::Usage(format!(
             "--check needs a database, {} holds none",

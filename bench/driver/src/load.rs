@@ -1,7 +1,8 @@
 //! `load`: many rows in one transaction.
 
 use crate::cli::{Load, OrderName};
-use crate::measure::{Client, Control, ControlFor, Counters, Limit, Plan, measure};
+use crate::control::{Control, Counters};
+use crate::measure::{Client, Limit, Plan, measure};
 use crate::report::Summary;
 use crate::{Context, Failure, kv};
 use std::io::Write;
@@ -47,9 +48,10 @@ pub(crate) fn run<E: Engine>(
             classes: &["load"],
             threads: 1,
             limit: Limit::Operations(1),
+            timed_every: 1,
             idle_row: context.common.idle_writer.then_some((IDLE, kv::IDLE_KEY)),
         };
-        let control = ControlFor::threads(1);
+        let control = Control::new(1);
         let (count, size) = (rows.rows, rows.value_size());
         let measured = measure(
             engine,

@@ -1,20 +1,14 @@
 //! Threads that run transactions, and what is counted of them.
 //!
-//! States of a run (`Stage`): everybody prepares, `Waiting`; all are ready, `Running`; all are
-//! done, `Over`, which only the idle writer waits for. `Control::stop` asks for the end; a thread
-//! looks at it between transactions and between attempts of one.
-//!
-//! Concurrency: each thread counts in a cache line of its own, which the sampler reads. A thread
-//! always sends exactly two messages, ready and done, even when it fails or panics: nobody waits
-//! for one that is gone.
+//! Concurrency: a thread always ends with a message, even when it fails or panics, and whoever
+//! fails asks the others to stop: nobody waits for one that is gone.
 
+use crate::control::{Control, Stage, Totals};
 use crate::{Failure, machine};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vellum_workload::engine::{Engine, Result as EngineResult, Session, Table, TxOptions};
 
@@ -43,98 +37,11 @@ pub(crate) struct Plan<'p> {
     pub(crate) classes: &'p [&'static str],
     pub(crate) threads: u32,
     pub(crate) limit: Limit,
+    /// Of how many transactions one is timed. Reading the clock takes some 50 ns here: nothing
+    /// beside a TPC-C transaction, a twentieth of a point read.
+    pub(crate) timed_every: u64,
     /// Where one more transaction writes a row and then stays idle.
     pub(crate) idle_row: Option<(Table, &'p [u8])>,
-}
-
-/// What a thread has done so far. Written by it alone, read by the sampler.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Counters {
-    transactions: AtomicU64,
-    aborts: AtomicU64,
-    rows: AtomicU64,
-}
-
-impl Counters {
-    /// Counts rows that were read or written.
-    pub(crate) fn add_rows(&self, rows: u64) {
-        self.rows
-            .store(self.rows.load(Ordering::Relaxed) + rows, Ordering::Relaxed);
-    }
-}
-
-/// What the threads of a run share.
-#[derive(Debug)]
-pub(crate) struct Control {
-    stop: AtomicBool,
-    counters: Vec<Counters>,
-    stage: Mutex<Stage>,
-    changed: Condvar,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Waiting,
-    Running,
-    Over,
-}
-
-impl Control {
-    fn new(threads: u32) -> Self {
-        Self {
-            stop: AtomicBool::new(false),
-            counters: (0..threads).map(|_| Counters::default()).collect(),
-            stage: Mutex::new(Stage::Waiting),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// True once the run is to end.
-    #[inline]
-    pub(crate) fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// The counters of one thread.
-    pub(crate) fn counters(&self, thread: u32) -> &Counters {
-        &self.counters[thread as usize]
-    }
-
-    fn enter(&self, stage: Stage) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
-        self.changed.notify_all();
-    }
-
-    fn await_stage(&self, wanted: Stage) {
-        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(
-            self.changed
-                .wait_while(stage, |stage| *stage < wanted)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-    }
-
-    fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for counters in &self.counters {
-            totals.transactions += counters.transactions.load(Ordering::Relaxed);
-            totals.aborts += counters.aborts.load(Ordering::Relaxed);
-            totals.rows += counters.rows.load(Ordering::Relaxed);
-        }
-        totals
-    }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Totals {
-    transactions: u64,
-    aborts: u64,
-    rows: u64,
 }
 
 /// What happened in one second.
@@ -163,6 +70,7 @@ fn is_zero(number: &u64) -> bool {
 /// Latencies and counts of one class.
 pub(crate) struct Class {
     pub(crate) name: &'static str,
+    pub(crate) count: u64,
     /// Nanoseconds, other attempts of the same transaction included.
     pub(crate) latency: Histogram<u64>,
 }
@@ -187,6 +95,8 @@ pub(crate) struct Measured {
 
 /// What one thread hands back.
 struct ThreadResult {
+    /// Transactions by class.
+    counts: Vec<u64>,
     latencies: Vec<Histogram<u64>>,
     rolled_back: u64,
 }
@@ -203,13 +113,12 @@ enum Message {
 pub(crate) fn measure<'c, E: Engine, C: Client>(
     engine: &E,
     plan: &Plan<'_>,
-    control: &'c ControlFor,
+    control: &'c Control,
     make: impl Fn(&mut E::Session<'_>, u32, &'c Control) -> EngineResult<C> + Sync,
     mut on_sample: impl FnMut(&Sample) -> Result<(), Failure>,
 ) -> Result<Measured, Failure> {
-    let control = &control.0;
     assert_eq!(
-        control.counters.len(),
+        control.threads(),
         plan.threads as usize,
         "a control for these threads"
     );
@@ -236,16 +145,6 @@ pub(crate) fn measure<'c, E: Engine, C: Client>(
         control.enter(Stage::Over);
         watched
     })
-}
-
-/// The shared part of a run, made before it so that clients can refer to it.
-pub(crate) struct ControlFor(Control);
-
-impl ControlFor {
-    /// For as many threads as the plan has.
-    pub(crate) fn threads(threads: u32) -> Self {
-        Self(Control::new(threads))
-    }
 }
 
 /// Sends what `work` ends with, a panic included.
@@ -298,8 +197,15 @@ fn work<'c, 'e, E: Engine, C: Client>(
     let (start, start_date) = (Instant::now(), epoch_micros());
     let mut began = start;
     let (mut transactions, mut aborts, mut rolled_back) = (0, 0, 0);
+    let mut counts = vec![0; plan.classes.len()];
+    let mut timed_in = 1;
     'transactions: while !control.stopped() && budget > 0 {
         let class = client.draw();
+        timed_in -= 1;
+        let timed = timed_in == 0;
+        if timed && plan.timed_every > 1 {
+            began = Instant::now();
+        }
         let date = start_date + (began - start).as_micros() as u64;
         let mut attempts = 0_u32;
         loop {
@@ -310,7 +216,7 @@ fn work<'c, 'e, E: Engine, C: Client>(
                 }
                 Err(error) if error.is_retryable() => {
                     aborts += 1;
-                    counters.aborts.store(aborts, Ordering::Relaxed);
+                    counters.set_aborts(aborts);
                     if control.stopped() {
                         break 'transactions;
                     }
@@ -325,15 +231,20 @@ fn work<'c, 'e, E: Engine, C: Client>(
                 }
             }
         }
-        // One reading of the clock a transaction: the end of one is the beginning of the next.
-        let ended = Instant::now();
-        latencies[class].saturating_record((ended - began).as_nanos() as u64);
-        began = ended;
+        if timed {
+            // Where all are timed, the end of one is the beginning of the next: one reading each.
+            let ended = Instant::now();
+            latencies[class].saturating_record((ended - began).as_nanos() as u64);
+            began = ended;
+            timed_in = plan.timed_every;
+        }
+        counts[class] += 1;
         transactions += 1;
-        counters.transactions.store(transactions, Ordering::Relaxed);
+        counters.set_transactions(transactions);
         budget -= 1;
     }
     Ok(Some(ThreadResult {
+        counts,
         latencies,
         rolled_back,
     }))
@@ -393,6 +304,7 @@ fn watch<E: Engine>(
     control.enter(Stage::Running);
 
     let mut latencies: Vec<_> = plan.classes.iter().map(|_| new_histogram()).collect();
+    let mut counts = vec![0; plan.classes.len()];
     let (mut running, mut rolled_back) = (plan.threads, 0);
     let mut samples = Vec::new();
     let (mut last, mut last_statistics) = (Totals::default(), at_start.clone());
@@ -407,6 +319,9 @@ fn watch<E: Engine>(
                 for (sum, more) in latencies.iter_mut().zip(&result.latencies) {
                     sum.add(more).expect("histograms of one shape");
                 }
+                for (sum, more) in counts.iter_mut().zip(&result.counts) {
+                    *sum += more;
+                }
                 rolled_back += result.rolled_back;
                 running -= 1;
             }
@@ -418,9 +333,15 @@ fn watch<E: Engine>(
                     tx: totals.transactions - last.transactions,
                     aborts: totals.aborts - last.aborts,
                     rows: totals.rows - last.rows,
-                    log_bytes: statistics.log_bytes - last_statistics.log_bytes,
-                    pages_read: statistics.pages_read - last_statistics.pages_read,
-                    pages_written: statistics.pages_written - last_statistics.pages_written,
+                    log_bytes: statistics
+                        .log_bytes
+                        .saturating_sub(last_statistics.log_bytes),
+                    pages_read: statistics
+                        .pages_read
+                        .saturating_sub(last_statistics.pages_read),
+                    pages_written: statistics
+                        .pages_written
+                        .saturating_sub(last_statistics.pages_written),
                     resident_mib: machine::resident_mib(),
                 };
                 (last, last_statistics) = (totals, statistics);
@@ -445,13 +366,18 @@ fn watch<E: Engine>(
         classes: plan
             .classes
             .iter()
+            .zip(counts)
             .zip(latencies)
-            .map(|(name, latency)| Class { name, latency })
+            .map(|((name, count), latency)| Class {
+                name,
+                count,
+                latency,
+            })
             .collect(),
         samples,
-        log_bytes: at_end.log_bytes - at_start.log_bytes,
-        pages_read: at_end.pages_read - at_start.pages_read,
-        pages_written: at_end.pages_written - at_start.pages_written,
+        log_bytes: at_end.log_bytes.saturating_sub(at_start.log_bytes),
+        pages_read: at_end.pages_read.saturating_sub(at_start.pages_read),
+        pages_written: at_end.pages_written.saturating_sub(at_start.pages_written),
         more: at_end.more,
         processor: (
             processor.0 - processor_at_start.0,

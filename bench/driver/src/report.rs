@@ -142,7 +142,7 @@ impl Summary {
         for class in &measured.classes {
             let latency = &class.latency;
             let micros = |nanos: u64| rounded(nanos as f64 / 1000.0);
-            self.counts.insert(class.name, latency.len());
+            self.counts.insert(class.name, class.count);
             // A class that never ran has no latency, and zero would look like a very good one.
             if !latency.is_empty() {
                 self.p50_us

@@ -1,7 +1,8 @@
 //! `scan`: each thread reads all rows again and again, each time in a snapshot.
 
 use crate::cli::Scan;
-use crate::measure::{Client, Control, ControlFor, Counters, Plan, measure};
+use crate::control::{Control, Counters};
+use crate::measure::{Client, Plan, measure};
 use crate::report::Summary;
 use crate::{Context, Failure, kv};
 use std::io::Write;
@@ -26,9 +27,10 @@ pub(crate) fn run<E: Engine>(
             classes: &["scan"],
             threads: context.common.threads,
             limit: context.limit(),
+            timed_every: 1,
             idle_row: context.common.idle_writer.then_some((IDLE, kv::IDLE_KEY)),
         };
-        let control = ControlFor::threads(plan.threads);
+        let control = Control::new(plan.threads);
         let measured = measure(
             engine,
             &plan,

@@ -1,7 +1,8 @@
 //! `tpcc`: load, run, check.
 
 use crate::cli::Tpcc;
-use crate::measure::{Client, ControlFor, Plan, epoch_micros, measure};
+use crate::control::Control;
+use crate::measure::{Client, Plan, epoch_micros, measure};
 use crate::report::{Summary, rounded};
 use crate::{Context, Failure, progress};
 use std::io::Write;
@@ -43,9 +44,10 @@ pub(crate) fn run<E: Engine>(
             classes: &Kind::ALL.map(Kind::name),
             threads: context.common.threads,
             limit: context.limit(),
+            timed_every: 1,
             idle_row: context.common.idle_writer.then_some((META, IDLE_KEY)),
         };
-        let control = ControlFor::threads(plan.threads);
+        let control = Control::new(plan.threads);
         let seed = context.common.seed;
         let make = |session: &mut E::Session<'_>, thread: u32, _: &_| {
             let home = if arguments.affinity {
