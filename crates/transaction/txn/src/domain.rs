@@ -103,6 +103,11 @@ impl Domain {
         self.slots.taken()
     }
 
+    /// Entries in all commit logs: at most a small multiple of the open snapshots for each slot in use.
+    pub fn commit_log_entries(&self) -> usize {
+        self.slots.commit_log_entries()
+    }
+
     /// Slots that nobody leases now and that were leased before: they may hold garbage that nobody but
     /// maintenance cleans. A hint: take one with `Manager::lease_idle`.
     pub fn idle_slots(&self) -> impl Iterator<Item = SlotId> + '_ {

@@ -36,7 +36,11 @@ impl World {
     fn begin(&self) -> (SlotId, Timestamp) {
         let slot = self.slots.take(Class::Oltp, u16::MAX).expect("a free slot");
         let snapshot = self.clock.now();
-        self.slots.get(slot).unwrap().words.publish_first(Class::Oltp, snapshot);
+        self.slots
+            .get(slot)
+            .unwrap()
+            .words
+            .publish_first(Class::Oltp, snapshot);
         (slot, snapshot)
     }
 
@@ -145,7 +149,11 @@ fn loom_commit_below_a_snapshot_is_found_by_its_first_question() {
         let proven = world.log.proven_below(snapshot);
         let lcb = world.lcb(snapshot);
         let commit_ts = thread.join().unwrap();
-        let expected = if commit_ts < snapshot { commit_ts } else { Timestamp::ZERO };
+        let expected = if commit_ts < snapshot {
+            commit_ts
+        } else {
+            Timestamp::ZERO
+        };
         assert_eq!(lcb, expected);
         assert!(proven <= lcb);
     });
@@ -183,7 +191,10 @@ fn loom_r10_promotion_and_operation_agree_on_the_class() {
             words.lower();
         });
         if words.promote() {
-            assert!(!running.load(Ordering::Relaxed), "an OLTP operation runs on");
+            assert!(
+                !running.load(Ordering::Relaxed),
+                "an OLTP operation runs on"
+            );
         }
         thread.join().unwrap();
     });
@@ -208,7 +219,10 @@ fn loom_slot_that_is_given_back_is_found_or_wakes_the_waiter() {
         let id = world.slots.waiters.register(Waker::from(flag.clone()));
         let found = world.slots.take(Class::Oltp, u16::MAX).is_some();
         thread.join().unwrap();
-        assert!(found || flag.0.load(Ordering::Relaxed), "nobody told the waiter");
+        assert!(
+            found || flag.0.load(Ordering::Relaxed),
+            "nobody told the waiter"
+        );
         world.slots.waiters.leave(id, found);
     });
 }

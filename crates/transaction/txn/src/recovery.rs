@@ -99,7 +99,15 @@ impl Event {
         };
         let (lsn, gsn) = (record.lsn, record.header.gsn);
         let end = Lsn(lsn.get() + record.length() as u64);
-        Ok(Some(Self { what, stamp, slot, chunk, gsn, lsn, end }))
+        Ok(Some(Self {
+            what,
+            stamp,
+            slot,
+            chunk,
+            gsn,
+            lsn,
+            end,
+        }))
     }
 }
 
@@ -129,7 +137,10 @@ impl Analysis {
     /// An analysis that has seen nothing. `floor`: a timestamp that the clock is known to have passed
     /// (from the checkpoint), because recycled segments cannot tell.
     pub fn new(floor: Timestamp) -> Self {
-        Self { highest: floor, ..Self::default() }
+        Self {
+            highest: floor,
+            ..Self::default()
+        }
     }
 
     /// Takes in the next round.
@@ -151,7 +162,11 @@ impl Analysis {
         }
         if verdict.incarnation == last.incarnation {
             if verdict.last_round <= last.last_round || verdict.m < last.m || verdict.c < last.c {
-                return Err(corrupt("order of rounds", last.last_round, verdict.last_round));
+                return Err(corrupt(
+                    "order of rounds",
+                    last.last_round,
+                    verdict.last_round,
+                ));
             }
             self.verdict = verdict;
             self.settle();
@@ -164,7 +179,8 @@ impl Analysis {
         self.see(round.c);
         for chunk in &round.chunks {
             for record in chunk.records() {
-                if let Some(TransactionRecord::Verdict(named)) = TransactionRecord::decode(&record)? {
+                if let Some(TransactionRecord::Verdict(named)) = TransactionRecord::decode(&record)?
+                {
                     self.check(&named)?;
                 }
                 let Some(event) = Event::of(&record, chunk.slot, chunk.position)? else {
@@ -248,14 +264,20 @@ impl Analysis {
         self.settle();
         let mut losers: Vec<Loser> = self.open.into_values().collect();
         losers.sort_unstable_by_key(|loser| loser.stamp);
-        Outcome { losers, highest: self.highest, verdict: self.verdict }
+        Outcome {
+            losers,
+            highest: self.highest,
+            verdict: self.verdict,
+        }
     }
 
     fn check(&self, named: &Verdict) -> Result<()> {
         match self.ends.get(&named.incarnation) {
-            Some(read) if read != named => {
-                Err(corrupt("verdict of an incarnation", named.c.get(), read.c.get()))
-            }
+            Some(read) if read != named => Err(corrupt(
+                "verdict of an incarnation",
+                named.c.get(),
+                read.c.get(),
+            )),
             _ => Ok(()),
         }
     }

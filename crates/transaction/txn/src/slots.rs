@@ -92,6 +92,11 @@ impl Slots {
             .count()
     }
 
+    /// Entries in all commit logs.
+    pub(crate) fn commit_log_entries(&self) -> usize {
+        self.used().iter().map(|slot| slot.commit_log.count()).sum()
+    }
+
     fn used(&self) -> &[Slot] {
         &self.slots[..self.in_use()]
     }

@@ -1,0 +1,409 @@
+//! What a transaction sees and what becomes of its names, on the real log.
+#![cfg(not(any(loom, shuttle)))]
+
+mod store;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
+use store::{Refused, World};
+use vellum_base::{SlotId, Timestamp};
+use vellum_io::MemoryDirectory;
+use vellum_txn::{
+    ActiveSnapshots, Class, Durability, Isolation, Options, TransactionError, VersionStamp,
+};
+
+fn world(slots: u16) -> Arc<World> {
+    World::new(Arc::new(MemoryDirectory::new()), slots)
+}
+
+const ASYNC: Options = Options {
+    isolation: Isolation::Snapshot,
+    durability: Durability::Async,
+    read_only: false,
+    class: Class::Auto,
+};
+const READ_COMMITTED: Options = Options {
+    isolation: Isolation::ReadCommitted,
+    ..ASYNC
+};
+
+fn put(world: &World, key: u64, value: u64) -> VersionStamp {
+    let transaction = world.begin(ASYNC);
+    let command = transaction.next_command().unwrap();
+    let name = world.write(&transaction, command, key, value).unwrap();
+    transaction.commit().unwrap();
+    name
+}
+
+fn get(world: &World, key: u64) -> Option<u64> {
+    let transaction = world.begin(ASYNC);
+    let value = world.read(&transaction, transaction.snapshot(), 0, key);
+    transaction.commit().unwrap();
+    value
+}
+
+#[test]
+fn r1_names_never_repeat_after_aborts_and_savepoint_rollbacks() {
+    let world = world(4);
+    let mut names = HashSet::new();
+    for turn in 0..50_u64 {
+        let transaction = world.begin(ASYNC);
+        for step in 0..4 {
+            let command = transaction.next_command().unwrap();
+            let savepoint = transaction.savepoint();
+            let name = world.write(&transaction, command, step, turn).unwrap();
+            assert!(names.insert(name), "{name:?} was used before");
+            if step % 2 == 1 {
+                let mut undo = world.undo(transaction.slot());
+                transaction.rollback_to(&savepoint, &mut undo).unwrap();
+                assert_eq!(undo.undone.len(), 1);
+            }
+        }
+        match turn % 3 {
+            0 => drop(transaction.commit().unwrap()),
+            _ => {
+                let slot = transaction.slot();
+                transaction.rollback(&mut world.undo(slot)).unwrap();
+            }
+        }
+    }
+    assert_eq!(
+        world.newest().into_iter().collect::<Vec<_>>(),
+        [(0, 48), (2, 48)]
+    );
+}
+
+#[test]
+fn r1_reading_draws_nothing_and_a_stamp_is_drawn_at_the_first_write() {
+    let world = world(4);
+    let before = world.manager.clock().now();
+    let reader = world.begin(ASYNC);
+    world.begin(ASYNC).commit().unwrap();
+    reader.commit().unwrap();
+    assert_eq!(world.manager.clock().now(), before);
+    put(&world, 1, 1);
+    assert_eq!(
+        world.manager.clock().now().get(),
+        before.get() + 2,
+        "stamp and commit timestamp"
+    );
+}
+
+#[test]
+fn snapshot_is_strictly_below_and_does_not_change() {
+    let world = world(4);
+    put(&world, 1, 10);
+    let reader = world.begin(ASYNC);
+    put(&world, 1, 20);
+    let seen = || world.read(&reader, reader.snapshot(), 0, 1);
+    assert_eq!(seen(), Some(10));
+    assert_eq!(reader.statement(), reader.snapshot());
+    assert_eq!(seen(), Some(10), "asked again, from the cache");
+    put(&world, 1, 30);
+    assert_eq!((seen(), get(&world, 1)), (Some(10), Some(30)));
+}
+
+#[test]
+fn own_versions_are_seen_by_later_commands_only() {
+    let world = world(4);
+    let transaction = world.begin(ASYNC);
+    let first = transaction.next_command().unwrap();
+    world.write(&transaction, first, 1, 5).unwrap();
+    let read = |command| world.read(&transaction, transaction.snapshot(), command, 1);
+    assert_eq!(read(first), None, "no Halloween");
+    let second = transaction.next_command().unwrap();
+    assert_eq!(read(second), Some(5));
+    assert_eq!(get(&world, 1), None, "and by nobody else");
+}
+
+#[test]
+fn first_writer_wins() {
+    let world = world(4);
+    put(&world, 1, 1);
+    let (one, two) = (world.begin(ASYNC), world.begin(ASYNC));
+    let (c1, c2) = (one.next_command().unwrap(), two.next_command().unwrap());
+    world.write(&one, c1, 1, 2).unwrap();
+    assert!(matches!(
+        world.write(&two, c2, 1, 3),
+        Err(Refused::Conflict)
+    ));
+    one.commit().unwrap();
+    assert!(
+        matches!(world.write(&two, c2, 1, 3), Err(Refused::Conflict)),
+        "committed too late"
+    );
+    let slot = two.slot();
+    two.rollback(&mut world.undo(slot)).unwrap();
+    assert_eq!(get(&world, 1), Some(2));
+}
+
+#[test]
+fn read_committed_statement_sees_what_was_committed_when_it_started() {
+    let world = world(4);
+    put(&world, 1, 10);
+    let reader = world.begin(READ_COMMITTED);
+    put(&world, 1, 20);
+    assert_eq!(world.read(&reader, reader.snapshot(), 0, 1), Some(10));
+    let second = reader.statement();
+    assert_eq!(world.read(&reader, second, 0, 1), Some(20));
+    put(&world, 1, 30);
+    assert_eq!(world.read(&reader, second, 0, 1), Some(20));
+}
+
+#[test]
+fn r3_cursor_keeps_its_snapshot_through_later_statements_and_cleanings() {
+    let world = world(4);
+    put(&world, 1, 0);
+    let reader = world.begin(READ_COMMITTED);
+    let mut cursors = Vec::new();
+    let mut active = ActiveSnapshots::new();
+    for value in 1..=100 {
+        let snapshot = reader.statement();
+        if value % 10 == 0 {
+            cursors.push((reader.open_snapshot(), value - 1));
+            cursors.push((reader.open_snapshot(), value - 1));
+        }
+        assert_eq!(world.read(&reader, snapshot, 0, 1), Some(value - 1));
+        put(&world, 1, value);
+    }
+    world.manager.active_snapshots(&mut active);
+    assert_eq!(
+        active.snapshots().len(),
+        10,
+        "the last statement's is a cursor's: {active:?}"
+    );
+    for (cursor, value) in &cursors {
+        assert_eq!(world.read(&reader, cursor.snapshot(), 0, 1), Some(*value));
+    }
+    assert_eq!(world.manager.pass().oldest_tx, cursors[0].0.snapshot());
+    drop(cursors);
+    world.manager.active_snapshots(&mut active);
+    assert_eq!(active.snapshots(), [reader.snapshot()]);
+    assert_eq!(world.manager.pass().oldest_tx, reader.snapshot());
+}
+
+#[test]
+fn r4_commit_log_is_bounded_by_open_snapshots_and_answers_all_of_them() {
+    let world = world(64);
+    let mut readers = Vec::new();
+    for value in 0..2000 {
+        put(&world, 1, value);
+        if value % 50 == 0 {
+            readers.push((world.begin(ASYNC), value));
+        }
+    }
+    // The debug build's history checks every cleaning; these check what readers get.
+    for (reader, value) in &readers {
+        assert_eq!(world.read(reader, reader.snapshot(), 0, 1), Some(*value));
+    }
+    let slots = world.manager.slots_in_use();
+    assert!(world.manager.commit_log_entries() < 8 * (readers.len() + slots) + 64 * slots);
+    drop(readers);
+    (0..200).for_each(|value| drop(put(&world, 1, value)));
+    assert!(world.manager.commit_log_entries() < 64 * slots);
+}
+
+#[test]
+fn watermarks_separate_oltp_from_olap_and_idle_slots_pin_nothing() {
+    let world = world(8);
+    let old = world.begin(Options {
+        class: Class::Olap,
+        ..ASYNC
+    });
+    put(&world, 1, 1);
+    let young = world.begin(Options {
+        class: Class::Oltp,
+        ..ASYNC
+    });
+    put(&world, 1, 2);
+    let marks = world.manager.pass();
+    assert_eq!(
+        (marks.oldest_tx, marks.oldest_oltp, marks.newest_olap),
+        (old.snapshot(), young.snapshot(), old.snapshot())
+    );
+    assert_eq!(world.manager.watermarks(), marks);
+    drop((old, young));
+    let marks = world.manager.pass();
+    let now = world.manager.clock().now();
+    assert_eq!(
+        (marks.oldest_tx, marks.oldest_oltp, marks.clock),
+        (now, now, now)
+    );
+    assert_eq!(marks.newest_olap, Timestamp::ZERO);
+}
+
+#[test]
+fn r10_transaction_that_falls_behind_becomes_analytical_between_operations() {
+    let world = world(4);
+    let lagging = world.begin(ASYNC);
+    let operation = lagging.operation();
+    assert!(!operation.is_olap());
+    (0..50_100).for_each(|_| drop(world.manager.clock().draw()));
+    (0..50_100).for_each(|_| drop(world.manager.clock().draw()));
+    assert_eq!(
+        world.manager.pass().oldest_oltp,
+        lagging.snapshot(),
+        "an operation runs"
+    );
+    drop(operation);
+    let marks = world.manager.pass();
+    assert_eq!(
+        (marks.oldest_oltp, marks.newest_olap),
+        (marks.clock, lagging.snapshot())
+    );
+    assert!(lagging.operation().is_olap());
+}
+
+#[test]
+fn dropped_reader_frees_its_slot_and_dropped_writer_is_parked_until_it_is_rolled_back() {
+    let world = world(2);
+    put(&world, 1, 1);
+    drop(world.begin(ASYNC));
+    assert_eq!(world.manager.slots_taken(), 0);
+    let writer = world.begin(ASYNC);
+    let (slot, command) = (writer.slot(), writer.next_command().unwrap());
+    world.write(&writer, command, 1, 2).unwrap();
+    drop(writer);
+    assert_eq!(world.manager.parked_slots().collect::<Vec<_>>(), [slot]);
+    assert_eq!((get(&world, 1), world.manager.slots_taken()), (Some(1), 1));
+    let marks = world.manager.pass();
+    assert_eq!(marks.oldest_tx, marks.clock, "it pins nothing but its slot");
+    assert!(world.manager.lease_idle(slot).is_none());
+    drop(world.manager.take_parked(slot).unwrap());
+    let parked = world.manager.take_parked(slot).expect("parked again");
+    assert!(world.manager.take_parked(slot).is_none(), "once at a time");
+    parked.rollback(&mut world.undo(slot)).unwrap();
+    assert_eq!((get(&world, 1), world.manager.slots_taken()), (Some(1), 0));
+    assert_eq!(world.versions(1).len(), 1);
+}
+
+#[test]
+fn read_only_transaction_refuses_to_write_and_stays_usable() {
+    let world = world(2);
+    put(&world, 1, 1);
+    let reader = world.begin(Options {
+        read_only: true,
+        ..ASYNC
+    });
+    let command = reader.next_command().unwrap();
+    let refused = world.write(&reader, command, 1, 2);
+    assert!(matches!(
+        refused,
+        Err(Refused::Transaction(TransactionError::ReadOnly))
+    ));
+    assert_eq!(world.read(&reader, reader.snapshot(), command, 1), Some(1));
+    reader.commit().unwrap();
+}
+
+#[test]
+fn slot_that_is_kept_after_commit_pins_nothing_and_is_free_after_that() {
+    let world = world(2);
+    let transaction = world.begin(ASYNC);
+    let command = transaction.next_command().unwrap();
+    world.write(&transaction, command, 1, 1).unwrap();
+    let (ticket, lease) = transaction.commit_leased().unwrap();
+    assert_eq!((world.manager.slots_taken(), get(&world, 1)), (1, Some(1)));
+    assert_eq!(world.manager.pass().oldest_tx, world.manager.clock().now());
+    assert!(!ticket.is_hardened());
+    ticket.wait().unwrap();
+    assert!(ticket.is_hardened());
+    let slot = lease.slot();
+    drop(lease);
+    assert!(world.manager.idle_slots().any(|idle| idle == slot));
+    assert_eq!(world.manager.lease_idle(slot).unwrap().slot(), slot);
+    assert!(world.manager.lease_idle(SlotId(99)).is_none());
+}
+
+#[test]
+fn exhausted_slots_name_how_many_are_taken() {
+    let world = world(3);
+    let open: Vec<_> = (0..3).map(|_| world.begin(ASYNC)).collect();
+    for timeout in [Duration::ZERO, Duration::from_millis(2)] {
+        let error = world.manager.begin(ASYNC, timeout).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                TransactionError::SlotsExhausted {
+                    taken: 3,
+                    slots_max: 3,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+    drop(open);
+    world.manager.begin(ASYNC, Duration::ZERO).unwrap();
+}
+
+#[test]
+fn begin_that_waits_gets_the_slot_that_is_given_back() {
+    let world = world(1);
+    let open = world.begin(ASYNC);
+    let waiting = world.clone();
+    let thread = std::thread::spawn(move || waiting.begin(ASYNC).slot());
+    let slot = open.slot();
+    drop(open);
+    assert_eq!(thread.join().unwrap(), slot);
+}
+
+#[derive(Default)]
+struct Woken(std::sync::atomic::AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn polled_begin_is_woken_and_a_dropped_one_passes_its_turn_on() {
+    let world = world(1);
+    let open = world.begin(ASYNC);
+    let woken: Vec<Arc<Woken>> = (0..2).map(|_| Arc::default()).collect();
+    let wakers: Vec<Waker> = woken.iter().map(|w| Waker::from(w.clone())).collect();
+    let count = |index: usize| woken[index].0.load(std::sync::atomic::Ordering::SeqCst);
+    let mut first = world.manager.begin_pending(ASYNC);
+    let mut second = world.manager.begin_pending(ASYNC);
+    assert!(first.poll(&wakers[0]).is_pending() && second.poll(&wakers[1]).is_pending());
+    drop(open);
+    assert_eq!((count(0), count(1)), (1, 0));
+    drop(first);
+    assert_eq!((count(0), count(1)), (1, 1));
+    let Poll::Ready(transaction) = second.poll(&wakers[1]) else {
+        panic!("a slot is free")
+    };
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn rollback_of_more_than_the_ring_holds_reverts_everything() {
+    let world = world(2);
+    put(&world, 7, 1);
+    let transaction = world.begin(ASYNC);
+    let savepoint = transaction.savepoint();
+    for value in 0..500 {
+        let command = transaction.next_command().unwrap();
+        world
+            .write(&transaction, command, value % 10, value)
+            .unwrap();
+    }
+    let middle = transaction.savepoint();
+    let command = transaction.next_command().unwrap();
+    world.write(&transaction, command, 3, 9999).unwrap();
+    let mut undo = world.undo(transaction.slot());
+    transaction.rollback_to(&middle, &mut undo).unwrap();
+    assert_eq!(undo.undone.len(), 1);
+    transaction.rollback_to(&savepoint, &mut undo).unwrap();
+    assert_eq!(
+        undo.undone.len(),
+        501,
+        "what was compensated is not undone again"
+    );
+    assert!(undo.undone.windows(2).all(|pair| pair[0] > pair[1]));
+    transaction.rollback(&mut undo).unwrap();
+    assert_eq!(undo.undone.len(), 501);
+    assert_eq!(world.newest().into_iter().collect::<Vec<_>>(), [(7, 1)]);
+}
