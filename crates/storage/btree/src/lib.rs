@@ -50,3 +50,6 @@ pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};
 pub use verify::{Finding, TreeStatistics};
 pub use write::{LeafWrite, Logged, Logging, RowRedo};
+
+#[cfg(test)]
+mod tests;

@@ -231,9 +231,13 @@ impl Tree {
             1 if count > 0 => self.settle_edge(doomed, &parent, run.start, journal),
             1 => self.climb(doomed, journal),
             _ => {
+                // All of them are latched at once, and so need frames.
+                let batch = run
+                    .len()
+                    .min((self.context().pool().frames() / 8).clamp(2, BATCH));
                 let run = match doomed {
-                    Doomed::From(_) => run.end - run.len().min(BATCH)..run.end,
-                    _ => run.start..run.start + run.len().min(BATCH),
+                    Doomed::From(_) => run.end - batch..run.end,
+                    _ => run.start..run.start + batch,
                 };
                 let Some(above) = above.try_exclusive() else {
                     return Ok(Step::Changed);

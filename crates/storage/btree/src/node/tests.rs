@@ -11,7 +11,7 @@ use crate::testing::seed;
 use std::collections::BTreeMap;
 use vellum_base::PageId;
 use vellum_base::random::Random;
-use vellum_buffer::{PageBuf, PageRead, PageWrite};
+use vellum_buffer::{PageBuf, PageWrite};
 
 const SIZES: [usize; 3] = [4096, 8192, 16384];
 

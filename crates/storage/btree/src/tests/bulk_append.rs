@@ -1,0 +1,167 @@
+//! Bulk loads and appends.
+
+use crate::testing::{Model, World, assert_is, assert_sound, seed};
+use crate::{Logging, RowRedo, TreeKind, row_log_bytes};
+use vellum_base::random::Random;
+
+fn key(number: u64, style: u64) -> Vec<u8> {
+    match style {
+        0 => number.to_be_bytes().to_vec(),
+        1 => format!("district/{:04}/order/{:08}", number / 300, number).into_bytes(),
+        _ => [
+            &(number / 11).to_be_bytes()[..],
+            &vec![(number % 11) as u8; (number % 11) as usize],
+        ]
+        .concat(),
+    }
+}
+
+#[test]
+fn prop_bulk_load_behind_existing_rows_equals_inserts() {
+    let seed = seed("prop_bulk_load_behind_existing_rows_equals_inserts");
+    let mut random = Random::new(seed);
+    for round in 0..18_u64 {
+        let kind = [TreeKind::Plain, TreeKind::Temporary, TreeKind::Rows][(round % 3) as usize];
+        let world = World::new([4096, 8192, 16384][(round / 3 % 3) as usize], 32);
+        let tree = world.tree(kind);
+        let mut model = Model::new();
+        let mut number = 0;
+        for _ in 0..random.between(1, 4) {
+            for _ in 0..[0, 5, 400][random.below(3) as usize] {
+                let payload = vec![1; random.below(200) as usize];
+                tree.put(&key(number, round % 3), &payload, world.journal(1))
+                    .unwrap();
+                model.insert(key(number, round % 3), payload);
+                number += 1;
+            }
+            let journal = (kind != TreeKind::Temporary)
+                .then(|| world.journal(1))
+                .flatten();
+            let mut loader = tree.bulk_loader(journal, random.between(70, 100) as u8);
+            let rows = [0, 1, 70, 3000][random.below(4) as usize];
+            for _ in 0..rows {
+                let longest = if random.chance(1, 50) { 1200 } else { 80 };
+                let payload = vec![2; random.below(longest) as usize];
+                loader
+                    .push(&key(number, round % 3), &[&payload, b"+"])
+                    .unwrap();
+                model.insert(key(number, round % 3), [&payload[..], b"+"].concat());
+                number += 1;
+            }
+            assert_eq!(loader.finish().unwrap(), rows);
+            assert_is(&tree, &model);
+            assert_eq!(world.pages_in_use(), assert_sound(&tree).pages_total());
+        }
+    }
+}
+
+#[test]
+fn bulk_load_fills_pages() {
+    let world = World::new(8192, 64);
+    let tree = world.tree(TreeKind::Plain);
+    let mut loader = tree.bulk_loader(world.journal(1), 100);
+    for number in 0..20_000_u64 {
+        loader.push(&number.to_be_bytes(), &[&[5; 100]]).unwrap();
+    }
+    loader.finish().unwrap();
+    let statistics = assert_sound(&tree);
+    let full = 20_000 * (100 + 2 + 2 + 8) / 8192;
+    assert!(
+        statistics.pages[0] <= full * 102 / 100,
+        "{statistics:?}, {full} full pages"
+    );
+}
+
+#[test]
+fn rows_that_come_in_between_a_bulk_load_are_kept() {
+    let world = World::new(4096, 64);
+    let tree = world.tree(TreeKind::Plain);
+    let mut model = Model::new();
+    let mut loader = tree.bulk_loader(world.journal(1), 100);
+    for number in 0..2000_u64 {
+        let key = (number * 10).to_be_bytes().to_vec();
+        loader.push(&key, &[&[1; 60]]).unwrap();
+        model.insert(key, vec![1; 60]);
+        if number % 37 == 0 {
+            // Ahead of the load, behind it, and just beside it.
+            for other in [number * 10 + 3, 15_000 + number, number * 5 + 1] {
+                let key = other.to_be_bytes().to_vec();
+                if other % 10 != 0 {
+                    tree.put(&key, b"other", world.journal(2)).unwrap();
+                    model.insert(key, b"other".to_vec());
+                }
+            }
+        }
+    }
+    loader.finish().unwrap();
+    assert_is(&tree, &model);
+}
+
+#[test]
+fn appends_fill_pages_and_other_keys_go_in_too() {
+    for kind in [TreeKind::Plain, TreeKind::Temporary] {
+        let world = World::new(4096, 64);
+        let tree = world.tree(kind);
+        let mut appender = tree.appender();
+        let mut model = Model::new();
+        let slot = world.log.slot(vellum_base::SlotId(1));
+        let mut append = |key: Vec<u8>| {
+            let payload = vec![9; 40];
+            let parts = [&payload[..]];
+            let bytes = row_log_bytes(key.len(), payload.len());
+            let journal = world.journal(1).unwrap();
+            if kind == TreeKind::Plain {
+                slot.reserve(bytes).unwrap();
+            }
+            let logging = match kind {
+                TreeKind::Temporary => Logging::None,
+                _ => Logging::Record {
+                    slot,
+                    flags: 0,
+                    redo: RowRedo::Row(&parts),
+                    undo: &[],
+                },
+            };
+            appender
+                .append(&key, &parts, logging, Some((journal, bytes)))
+                .unwrap();
+            model.insert(key, payload);
+        };
+        for number in 0..3000_u64 {
+            append((number * 2).to_be_bytes().to_vec());
+        }
+        assert_eq!(assert_sound(&tree).rows, 3000);
+        let full = 3000 * (40 + 8 + 2 + 8) / 4096;
+        assert!(assert_sound(&tree).pages[0] <= full * 110 / 100 + 1);
+        for number in [1, 1001, 5999, 7000, 6500] {
+            append(u64::to_be_bytes(number).to_vec());
+        }
+        assert_is(&tree, &model);
+    }
+}
+
+#[test]
+fn sorted_lookups_in_a_batch_equal_single_ones() {
+    let world = World::new(4096, 16);
+    let tree = world.tree(TreeKind::Plain);
+    for number in 0..3000_u64 {
+        tree.put(
+            &(number * 3).to_be_bytes(),
+            &number.to_le_bytes(),
+            world.journal(1),
+        )
+        .unwrap();
+    }
+    let keys: Vec<[u8; 8]> = (0..9000_u64).step_by(7).map(u64::to_be_bytes).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let mut calls = 0;
+    tree.get_many(&keys, |number, payload| {
+        assert_eq!(number, calls);
+        calls += 1;
+        let key = number as u64 * 7;
+        let wanted = (key % 3 == 0).then(|| (key / 3).to_le_bytes());
+        assert_eq!(payload, wanted.as_ref().map(|bytes| &bytes[..]));
+    })
+    .unwrap();
+    assert_eq!(calls, keys.len());
+}

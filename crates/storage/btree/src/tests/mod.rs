@@ -1,0 +1,14 @@
+//! Tests of whole trees.
+
+#[cfg(not(any(loom, shuttle)))]
+mod bulk_append;
+#[cfg(not(any(loom, shuttle)))]
+mod chains;
+#[cfg(not(loom))]
+mod concurrent;
+#[cfg(not(any(loom, shuttle)))]
+mod model;
+#[cfg(not(any(loom, shuttle)))]
+mod ranges;
+#[cfg(not(any(loom, shuttle)))]
+mod redo;

@@ -1,0 +1,137 @@
+//! Removing ranges from both edges, dropping trees.
+
+use crate::testing::{Model, World, assert_is, seed};
+use crate::{Tree, TreeKind};
+use vellum_base::random::Random;
+
+fn grown(world: &World, kind: TreeKind, rows: u64, random: &mut Random) -> (Tree, Model) {
+    let tree = world.tree(kind);
+    let mut model = Model::new();
+    for _ in 0..rows {
+        let mut key = random.below(rows * 3).to_be_bytes().to_vec();
+        // Some keys are long, so that inner pages have few children and the tree has levels.
+        if random.chance(1, 2) {
+            key.extend_from_slice(&[b'z'; 300]);
+        }
+        let payload = vec![7; random.below(120) as usize];
+        tree.put(&key, &payload, world.journal(1)).unwrap();
+        model.insert(key, payload);
+    }
+    (tree, model)
+}
+
+#[test]
+fn prop_removed_ranges_are_gone_and_the_rest_stays() {
+    let seed = seed("prop_removed_ranges_are_gone_and_the_rest_stays");
+    let mut random = Random::new(seed);
+    for round in 0..12 {
+        let kind = [TreeKind::Temporary, TreeKind::Plain][round % 2];
+        let world = World::new([4096, 8192][round / 2 % 2], [16, 64][round / 4 % 2]);
+        let (tree, mut model) = grown(&world, kind, 3000, &mut random);
+        for _ in 0..6 {
+            let key = random.below(9500).to_be_bytes();
+            let budget = random.between(1, 40) as usize;
+            if random.chance(1, 2) {
+                let key = &key[..];
+                while !tree.remove_below(key, budget, world.journal(1)).unwrap() {}
+                model.retain(|found, _| found.as_slice() >= key);
+            } else {
+                let key = &key[..];
+                while !tree.remove_from(key, budget, world.journal(1)).unwrap() {}
+                model.retain(|found, _| found.as_slice() < key);
+            }
+            assert_is(&tree, &model);
+            for _ in 0..200 {
+                let key = random.below(9500).to_be_bytes().to_vec();
+                tree.put(&key, b"again", world.journal(1)).unwrap();
+                model.insert(key, b"again".to_vec());
+            }
+            assert_is(&tree, &model);
+        }
+        while !tree.remove_below(&[255; 9], 50, world.journal(1)).unwrap() {}
+        assert_is(&tree, &Model::new());
+        let statistics = crate::testing::assert_sound(&tree);
+        assert!(
+            statistics.pages_total() <= 6,
+            "{statistics:?}: an empty edge is all that stays"
+        );
+        assert_eq!(world.pages_in_use(), statistics.pages_total());
+    }
+}
+
+#[test]
+fn queue_that_is_appended_and_trimmed_keeps_its_size() {
+    let world = World::new(4096, 64);
+    let tree = world.tree(TreeKind::Temporary);
+    let mut appender = tree.appender();
+    for number in 0..60_000_u64 {
+        let key = number.to_be_bytes();
+        appender
+            .append(&key, &[&[1; 40]], crate::Logging::None, None)
+            .unwrap();
+        if number % 500 == 499 {
+            let below = (number - 400).to_be_bytes();
+            while !tree.remove_below(&below, 8, None).unwrap() {}
+            assert!(world.pages_in_use() < 30, "{} pages", world.pages_in_use());
+        }
+    }
+    let statistics = crate::testing::assert_sound(&tree);
+    assert_eq!(statistics.rows, 401);
+}
+
+#[test]
+fn dropping_is_done_in_bounded_steps_and_takes_its_entry_along() {
+    let world = World::new(4096, 64);
+    let mut random = Random::new(5);
+    let pending = world.tree(TreeKind::Plain);
+    let before = world.pages_in_use();
+    let (tree, _) = grown(&world, TreeKind::Rows, 3000, &mut random);
+    let key = tree.root().get().to_be_bytes();
+    pending.put(&key, b"dropped", world.journal(1)).unwrap();
+    let mut steps = 0;
+    let mut last = world.pages_in_use();
+    let mut out = Vec::new();
+    while !tree
+        .drop_pages(10, world.journal(2), Some(&pending))
+        .unwrap()
+    {
+        steps += 1;
+        let now = world.pages_in_use();
+        assert!(last - now <= 30, "{} pages in one step", last - now);
+        assert!(
+            pending.get(&key, &mut out).unwrap(),
+            "listed until the last page is gone"
+        );
+        last = now;
+    }
+    assert!(steps > 10);
+    assert_eq!(world.pages_in_use(), before);
+    assert!(!pending.get(&key, &mut out).unwrap());
+}
+
+#[test]
+fn created_tree_is_listed_from_its_first_instant() {
+    let world = World::new(4096, 64);
+    let pending = world.tree(TreeKind::Plain);
+    let entry = crate::Entry {
+        tree: &pending,
+        payload: b"new",
+    };
+    for _ in 0..300 {
+        let tree = Tree::create(
+            &world.context,
+            world.journal(1),
+            TreeKind::Rows,
+            Some(entry),
+        )
+        .unwrap();
+        let mut out = Vec::new();
+        assert!(
+            pending
+                .get(&tree.root().get().to_be_bytes(), &mut out)
+                .unwrap()
+        );
+        assert_eq!(out, b"new");
+    }
+    assert_eq!(crate::testing::assert_sound(&pending).rows, 300);
+}
