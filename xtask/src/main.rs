@@ -88,9 +88,9 @@ fn check_style(workspace: &Workspace, steps: &mut Steps) {
     };
     steps.step("tidy", || tidy::run(workspace));
     steps.program("format", &mut cargo(&["fmt", "--all", "--check"]));
-    let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
+    let mut clippy = cargo(&["clippy", "--workspace", "--all-targets", "--keep-going"]);
     steps.program("clippy", clippy.args(["--", "-D", "warnings"]));
-    let mut documentation = cargo(&["doc", "--workspace", "--no-deps"]);
+    let mut documentation = cargo(&["doc", "--workspace", "--no-deps", "--keep-going"]);
     steps.program(
         "documentation",
         documentation.env("RUSTDOCFLAGS", "-D warnings"),
