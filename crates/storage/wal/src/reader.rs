@@ -141,6 +141,24 @@ fn corrupt(file: &Arc<dyn File>, what: &'static str, expected: u64, found: u64) 
     }
 }
 
+/// A header is synced before the first round behind it is written: a file without a header that has
+/// a round of a later segment than any with one had a header. (A middle segment is missed by
+/// what follows it.)
+fn check_headless(file: &Arc<dyn File>, segment_max: u64) -> Result<()> {
+    if file.len()? < 2 * BLOCK_BYTES {
+        return Ok(());
+    }
+    let mut head = [0; CHUNK_HEADER_BYTES];
+    file.read_at(&mut head, BLOCK_BYTES)?;
+    let mut segment = [0; 8];
+    segment.copy_from_slice(&head[8..16]);
+    let segment = u64::from_le_bytes(segment);
+    if segment > segment_max && evidence(&head, segment).is_some() {
+        return Err(corrupt(file, "header of log segment", segment, 0));
+    }
+    Ok(())
+}
+
 impl LogReader {
     /// A reader that starts at `from`, the position of a checkpoint, where `known` (horizon, durable
     /// GSN, last round) held. Defaults of both read everything there is.
@@ -154,10 +172,13 @@ impl LogReader {
             Vec::new()
         };
         let files = Arc::new(SegmentFiles::default());
-        let mut segments = Vec::new();
+        let (mut segments, mut headless) = (Vec::new(), Vec::new());
         let (mut segment_max, mut incarnation_max) = (0, known.incarnation);
         for Found { file, header, .. } in found {
-            let Some(header) = header else { continue };
+            let Some(header) = header else {
+                headless.push(file);
+                continue;
+            };
             segment_max = segment_max.max(header.segment);
             incarnation_max = incarnation_max.max(header.incarnation);
             if header.segment >= from.segment {
@@ -169,6 +190,9 @@ impl LogReader {
                     bytes,
                 });
             }
+        }
+        for file in headless {
+            check_headless(&file, segment_max)?;
         }
         segments.sort_by_key(|segment| segment.header.segment);
         for pair in segments.windows(2) {

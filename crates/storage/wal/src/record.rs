@@ -132,6 +132,13 @@ impl<'a> Record<'a> {
         RECORD_HEADER_BYTES + self.redo.len() + self.undo.len()
     }
 
+    /// Appends the record in its form in the log to `out`.
+    pub fn encode_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.header.encode(self.redo.len(), self.undo.len()));
+        out.extend_from_slice(self.redo);
+        out.extend_from_slice(self.undo);
+    }
+
     /// The stamp that starts the undo bytes of an undoable or compensation record. `None` for
     /// other records and where the bytes are too short.
     pub fn stamp(&self) -> Option<Timestamp> {

@@ -72,6 +72,7 @@ struct Owned {
 struct Table {
     /// Ascending by number; the last is the current one.
     live: VecDeque<Owned>,
+    /// Taken from the back.
     free: Vec<Owned>,
     /// Where the next round starts in the current segment.
     offset: u64,
@@ -230,11 +231,14 @@ impl Segments {
         let made = self.fill(&name);
         match made {
             Ok(file) => {
-                self.table.lock().free.push(Owned {
-                    index,
-                    file,
-                    number: 0,
-                });
+                self.table.lock().free.insert(
+                    0,
+                    Owned {
+                        index,
+                        file,
+                        number: 0,
+                    },
+                );
                 Ok(())
             }
             Err(error) => {
@@ -406,7 +410,8 @@ impl Segments {
         let written = self.write_header(&*next.file, next.number, round, durable);
         let mut table = self.table.lock();
         if let Err(error) = written {
-            // The number is burnt: the header may be there or not.
+            // The number is burnt: the header may be there or not. Taken next time (others are
+            // put in front of it), and written over: it would send a reader to rounds that are elsewhere.
             table.free.push(Owned { number: 0, ..next });
             return Err(error);
         }
@@ -434,7 +439,7 @@ impl Segments {
                 {
                     surplus.push(owned.index);
                 } else {
-                    table.free.push(Owned { number: 0, ..owned });
+                    table.free.insert(0, Owned { number: 0, ..owned });
                 }
             }
         }

@@ -208,6 +208,48 @@ fn flipped_bit_in_a_durable_round_is_corruption_and_in_the_last_one_the_end() {
 }
 
 #[test]
+fn regress_damaged_header_of_the_newest_segment_is_corruption() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), config(), LogStart::first()).unwrap();
+    while engine.log.position().segment < 3 {
+        let stamp = engine.begin(SlotId(1));
+        engine.change(SlotId(1), stamp, 900).unwrap();
+        let ts = engine.commit(SlotId(1)).unwrap();
+        engine.harden(ts).unwrap();
+    }
+    let mut seen = 0;
+    for name in dir.list("log").unwrap() {
+        let name = format!("log/{name}");
+        if dir.read_all(&name).unwrap()[0] == 0 {
+            continue;
+        }
+        for offset in [0, 9, 17, 40, 100] {
+            let copy = dir.power_cut(1, PowerCut::CLEAN);
+            copy.flip_bit(&name, offset, 1).unwrap();
+            let error = recover(
+                &copy,
+                LogPosition {
+                    segment: 1,
+                    offset: 4096,
+                    round: 1,
+                },
+                Verdict::default(),
+            )
+            .err();
+            assert!(
+                matches!(
+                    error,
+                    Some(StorageError::Corruption { .. } | StorageError::ForeignFormat { .. })
+                ),
+                "{name} {offset}: {error:?}"
+            );
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
+}
+
+#[test]
 fn failed_write_is_reported_and_the_same_round_succeeds_later() {
     let seed = seed();
     for turn in 0..80 {
