@@ -1,0 +1,136 @@
+//! A client: point reads, updates, read-modify-writes.
+
+use super::{ROWS, counter, key, write_value};
+use crate::engine::{EngineError, Result, Session, TxOptions};
+use crate::zipf::Keys;
+use std::ops::Range;
+use vellum_base::random::Random;
+
+/// What one transaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Reads one key.
+    Read,
+    /// Updates one key in place.
+    Update,
+    /// Reads one key, then updates it.
+    ReadModifyWrite,
+}
+
+impl Mix {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::ReadModifyWrite => "rmw",
+        }
+    }
+}
+
+/// A client that runs one operation a transaction.
+#[derive(Debug)]
+pub struct Client {
+    keys: Keys,
+    random: Random,
+    mix: Mix,
+    pub(super) id: u64,
+    value: Vec<u8>,
+    /// The whole value changes.
+    range: [Range<usize>; 1],
+}
+
+impl Client {
+    /// A client whose operations follow from `seed` and `number`.
+    pub fn new(keys: Keys, size: usize, mix: Mix, seed: u64, number: u64) -> Self {
+        let random = Random::new(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Self {
+            keys,
+            random,
+            mix,
+            id: 0,
+            value: vec![0; size],
+            range: std::array::from_fn(|_| 0..size),
+        }
+    }
+
+    /// Draws the next key.
+    #[inline]
+    pub fn draw(&mut self) {
+        self.id = self.keys.next(&mut self.random);
+    }
+
+    /// Runs one transaction on the key that was drawn. After an error it is rolled back.
+    ///
+    /// # Errors
+    /// Whatever the engine reports; [`EngineError::WrongData`] if the row is missing or another's.
+    #[inline]
+    pub fn attempt<S: Session>(&mut self, session: &mut S) -> Result<()> {
+        let attempted = match self.mix {
+            Mix::Read => self.read(session),
+            Mix::Update => self.update(session),
+            Mix::ReadModifyWrite => self.read_modify_write(session),
+        };
+        if attempted.is_err() {
+            session.rollback()?;
+        }
+        attempted
+    }
+
+    fn read<S: Session>(&mut self, session: &mut S) -> Result<()> {
+        session.begin(TxOptions::READ_ONLY)?;
+        self.read_row(session)?;
+        session.commit()
+    }
+
+    fn read_row<S: Session>(&mut self, session: &mut S) -> Result<()> {
+        let size = self.range[0].end;
+        if !session.get(ROWS, &key(self.id), &mut self.value)? {
+            return Err(EngineError::missing(ROWS));
+        }
+        let compared = size.min(8);
+        if self.value.len() != size || self.value[..compared] != self.id.to_le_bytes()[..compared] {
+            return Err(self.wrong());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wrong(&self) -> EngineError {
+        let what = format!(
+            "row {} holds {} bytes of another row",
+            self.id,
+            self.value.len()
+        );
+        EngineError::WrongData { table: ROWS, what }
+    }
+
+    fn update<S: Session>(&mut self, session: &mut S) -> Result<()> {
+        session.begin(TxOptions::READ_WRITE)?;
+        let id = self.id;
+        let found = session.update(ROWS, &key(id), &self.range, |value| {
+            let next = counter(value) + 1;
+            write_value(value, id, next);
+        })?;
+        if !found {
+            return Err(EngineError::missing(ROWS));
+        }
+        session.commit()
+    }
+
+    fn read_modify_write<S: Session>(&mut self, session: &mut S) -> Result<()> {
+        session.begin(TxOptions::READ_WRITE)?;
+        self.read_row(session)?;
+        let (id, next) = (self.id, counter(&self.value) + 1);
+        write_value(&mut self.value, id, next);
+        let new = &self.value;
+        // What was read is written back: an engine that lets two of these pass loses one.
+        let found = session.update(ROWS, &key(id), &self.range, |value| {
+            value.copy_from_slice(new);
+        })?;
+        if !found {
+            return Err(EngineError::missing(ROWS));
+        }
+        session.commit()
+    }
+}

@@ -1,0 +1,106 @@
+//! Loads: all rows in one transaction, in one of two orders.
+
+use super::{ROWS, key, write_value};
+use crate::engine::{Result, Session, TxOptions};
+
+/// The order in which a load writes its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Ascending keys, by the engine's fastest way.
+    Sorted,
+    /// Every key once, in an order without locality, by inserts.
+    Shuffled,
+}
+
+/// Loads `rows` rows of `size` bytes in one transaction. `progress` gets the number of rows so far
+/// now and then.
+///
+/// # Errors
+/// Whatever the engine reports; nothing is loaded then.
+pub fn load<S: Session>(
+    session: &mut S,
+    rows: u64,
+    size: usize,
+    order: Order,
+    mut progress: impl FnMut(u64),
+) -> Result<()> {
+    session.begin(TxOptions::READ_WRITE)?;
+    let loaded = match order {
+        Order::Sorted => {
+            let mut ids = 0..rows;
+            let loaded = session.bulk_load(ROWS, |next_key, value| {
+                let Some(id) = ids.next() else { return false };
+                if id % 4096 == 0 {
+                    progress(id);
+                }
+                next_key.clear();
+                next_key.extend_from_slice(&key(id));
+                value.resize(size, 0);
+                write_value(value, id, 0);
+                true
+            });
+            loaded.map(|_| ())
+        }
+        Order::Shuffled => insert_shuffled(session, rows, size, &mut progress),
+    };
+    match loaded.and_then(|()| session.commit()) {
+        Ok(()) => {
+            progress(rows);
+            Ok(())
+        }
+        Err(error) => {
+            session.rollback()?;
+            Err(error)
+        }
+    }
+}
+
+/// A permutation of `0..rows` by a four-round Feistel network over the next even number of bits,
+/// walking on while it leaves the range: no table of keys.
+fn insert_shuffled<S: Session>(
+    session: &mut S,
+    rows: u64,
+    size: usize,
+    progress: &mut impl FnMut(u64),
+) -> Result<()> {
+    let half = (64 - rows.saturating_sub(1).leading_zeros())
+        .div_ceil(2)
+        .max(1);
+    let mut value = vec![0; size];
+    for n in 0..rows {
+        if n % 4096 == 0 {
+            progress(n);
+        }
+        let mut id = feistel(n, half);
+        while id >= rows {
+            id = feistel(id, half);
+        }
+        write_value(&mut value, id, 0);
+        session.insert(ROWS, &key(id), &value)?;
+    }
+    Ok(())
+}
+
+fn feistel(n: u64, half: u32) -> u64 {
+    let mask = (1 << half) - 1;
+    let (mut left, mut right) = (n >> half, n & mask);
+    for round in 1..=4_u64 {
+        let mixed = (right ^ (round << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (left, right) = (right, left ^ ((mixed >> 29) & mask));
+    }
+    (left << half) | right
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffled_order_has_no_runs() {
+        let half = 8;
+        let next_to = (1..50_000_u64)
+            .filter(|&n| feistel(n, half).abs_diff(feistel(n - 1, half)) < 16)
+            .count();
+        assert!(next_to < 1000, "{next_to} neighbours");
+    }
+}

@@ -1,0 +1,102 @@
+//! The workload on the reference engine.
+
+use super::*;
+use crate::engine::{Engine, Session, TxOptions};
+use crate::reference::Reference;
+use crate::zipf::Keys;
+
+fn loaded(rows: u64, size: usize, order: Order) -> Reference {
+    let mut engine = Reference::new();
+    engine.ensure_tables(TABLES).unwrap();
+    let mut session = engine.open_session().unwrap();
+    assert_eq!(shape(&mut session).unwrap(), None);
+    load(&mut session, rows, size, order, |_| {}).unwrap();
+    assert_eq!(shape(&mut session).unwrap(), Some((rows, size)));
+    drop(session);
+    engine
+}
+
+#[test]
+fn both_orders_load_every_row_once() {
+    for (rows, size) in [(1, 100), (2, 0), (1000, 3), (1023, 16), (5000, 100)] {
+        for order in [Order::Sorted, Order::Shuffled] {
+            let engine = loaded(rows, size, order);
+            let mut session = engine.open_session().unwrap();
+            let found = verify(&mut session, size).unwrap();
+            assert_eq!(
+                found,
+                Scanned {
+                    rows,
+                    updates: 0,
+                    wrong: 0
+                },
+                "{order:?}"
+            );
+            assert_eq!(scan(&mut session, rows, |_| true).unwrap(), rows);
+            assert!(scan(&mut session, rows + 1, |_| true).is_err());
+        }
+    }
+}
+
+#[test]
+fn concurrent_updates_are_all_counted() {
+    let (rows, size) = (20, 32);
+    let engine = loaded(rows, size, Order::Sorted);
+    let (threads, steps) = (3_u64, 300);
+    for mix in [Mix::Update, Mix::ReadModifyWrite, Mix::Read] {
+        std::thread::scope(|scope| {
+            for number in 0..threads {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let keys = Keys::new(rows, 0.9);
+                    let mut client = Client::new(keys, size, mix, 1, number);
+                    let mut session = engine.open_session().unwrap();
+                    for _ in 0..steps {
+                        client.draw();
+                        while let Err(error) = client.attempt(&mut session) {
+                            assert!(error.is_retryable(), "{error}");
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+    }
+    let found = verify(&mut engine.open_session().unwrap(), size).unwrap();
+    assert_eq!(
+        found,
+        Scanned {
+            rows,
+            updates: 2 * threads * steps,
+            wrong: 0
+        }
+    );
+}
+
+#[test]
+fn foreign_missing_and_damaged_rows_are_found() {
+    let (rows, size) = (10, 40);
+    let engine = loaded(rows, size, Order::Sorted);
+    let mut session = engine.open_session().unwrap();
+    session.begin(TxOptions::READ_WRITE).unwrap();
+    let damage = |value: &mut [u8]| value[39] ^= 1;
+    assert!(session.update(ROWS, &key(3), &[39..40], damage).unwrap());
+    session.delete(ROWS, &key(7)).unwrap();
+    let mut other = vec![0; size];
+    write_value(&mut other, 4, 0);
+    session.upsert(ROWS, &key(5), &other).unwrap();
+    session.commit().unwrap();
+    let found = verify(&mut session, size).unwrap();
+    // Row 3 is damaged, 5 another's, and 8 and 9 stand where 7 and 8 must.
+    assert_eq!((found.rows, found.wrong), (9, 4));
+    for (id, wrong) in [(5, "another row"), (7, "missing")] {
+        let keys = Keys::new(rows, 0.0);
+        let mut client = Client::new(keys, size, Mix::Read, 1, 1);
+        client.id = id;
+        let error = client.attempt(&mut session).unwrap_err();
+        assert!(
+            error.to_string().contains(wrong) && !error.is_retryable(),
+            "{error}"
+        );
+    }
+}
