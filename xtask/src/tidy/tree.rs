@@ -89,7 +89,7 @@ impl Tree {
             let of_tests = file
                 .path
                 .split('/')
-                .any(|part| part == "tests" || part == "benches");
+                .any(|part| ["tests", "benches", "examples"].contains(&part));
             let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
             let declared = test_paths.iter().any(|module| {
                 stem.strip_prefix(module.as_str())
