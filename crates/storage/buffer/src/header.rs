@@ -91,8 +91,13 @@ pub(crate) fn read(file: &dyn File) -> Result<Geometry> {
             batch_pages as u64,
         ));
     }
-    Ok(Geometry {
+    let shape = Geometry {
         page_size,
         batch_pages,
-    })
+    };
+    let least = shape.offset(shape.first_free());
+    if length < least {
+        return Err(corrupt("length of the file", least, length));
+    }
+    Ok(shape)
 }

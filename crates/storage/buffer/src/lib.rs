@@ -31,6 +31,9 @@ mod state;
 pub mod words;
 mod write_out;
 
+#[cfg(test)]
+mod tests;
+
 pub use checkpoint::CheckpointScan;
 pub use config::{PoolConfig, PoolStatistics};
 pub use fault::RedoPage;

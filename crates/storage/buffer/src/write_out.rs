@@ -79,7 +79,7 @@ pub(crate) struct Writer {
     /// Nothing was synced since the file was opened (D2: see `write_half`).
     fresh: bool,
     /// Images, at the start of the buffer, whose writes in place failed and must come first (D2).
-    pending: Vec<PageId>,
+    pub(crate) pending: Vec<PageId>,
 }
 
 impl Writer {

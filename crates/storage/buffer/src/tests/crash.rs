@@ -1,0 +1,245 @@
+//! Power cuts at every call of small workloads: torn pages are restored, nothing that a checkpoint
+//! claimed is lost, and whatever lies in the file is a state that redo can build on.
+//!
+//! Not checked: that redo itself gets everything back (recovery's tests).
+
+use super::*;
+use crate::{Pool, RedoPage};
+use std::collections::BTreeMap;
+use vellum_base::random::Random;
+use vellum_base::{Gsn, PageId};
+use vellum_io::{Fault, Keep, PowerCut, SimulatedDirectory, Torn};
+
+const PAGES: u64 = 14;
+const FRAMES: u64 = 8;
+
+/// What the workload knows when the power goes.
+#[derive(Default)]
+struct Ledger {
+    /// Last GSN that a page was given, and whether it was temporary then.
+    last: BTreeMap<PageId, (u64, bool)>,
+    /// GSN of each durable page that a finished checkpoint has claimed.
+    claimed: BTreeMap<PageId, u64>,
+}
+
+/// Random changes, evictions and checkpoints, until a call fails. The value of a page is its GSN.
+fn work(pool: &Pool, seed: u64, ledger: &mut Ledger, temporaries: bool) {
+    let mut random = Random::new(seed);
+    let mut gsn = 10;
+    let mut steps = || -> vellum_base::Result<()> {
+        for _ in 0..60 {
+            let page = nth(pool, random.below(PAGES));
+            gsn += 1;
+            match random.below(10) {
+                0 => {
+                    let claimed: Vec<_> = ledger.last.iter().map(|(k, v)| (*k, *v)).collect();
+                    let mut scan = pool.checkpoint_begin();
+                    while !pool.checkpoint_step(&mut scan, 4)? {}
+                    for (page, (gsn, temporary)) in claimed {
+                        if temporary {
+                            ledger.claimed.remove(&page);
+                        } else {
+                            ledger.claimed.insert(page, gsn);
+                        }
+                    }
+                }
+                1 => {
+                    pool.evict_step(6)?;
+                }
+                2 if temporaries => {
+                    // Freed and taken as version data; the GSN floor is the GSN of the free.
+                    let mut guard = pool.create(page, crate::kind::LEAF, page, true, Gsn(gsn))?;
+                    stamp(&mut guard, gsn);
+                    ledger.last.insert(page, (gsn, true));
+                    ledger.claimed.remove(&page);
+                }
+                _ => {
+                    let known = ledger.last.get(&page);
+                    let mut guard = if known.is_none_or(|known| known.1) {
+                        pool.create(page, crate::kind::LEAF, page, false, Gsn(gsn))?
+                    } else {
+                        pool.exclusive(page)?
+                    };
+                    ledger.last.insert(page, (gsn, false));
+                    stamp(&mut guard, gsn);
+                    guard.set_gsn(Gsn(gsn));
+                }
+            }
+        }
+        Ok(())
+    };
+    let _ = steps();
+}
+
+/// Checks what a machine finds.
+fn check(after: &SimulatedDirectory, ledger: &Ledger, what: &str) {
+    let pool = reopen(after, FRAMES);
+    pool.repair_torn_pages().unwrap();
+    for (page, (last, _)) in &ledger.last {
+        let claimed = ledger.claimed.get(page).copied();
+        match pool.redo(*page).unwrap() {
+            RedoPage::Readable(guard) => {
+                let gsn = guard.gsn().get();
+                assert!(
+                    gsn <= *last,
+                    "{what}: page {page} has GSN {gsn} of the future"
+                );
+                assert_eq!(
+                    value_of(*page, &guard),
+                    Some(gsn),
+                    "{what}: page {page} is mixed"
+                );
+                if let Some(claimed) = claimed {
+                    assert!(
+                        gsn >= claimed,
+                        "{what}: page {page} lost {claimed}, has {gsn}"
+                    );
+                }
+            }
+            RedoPage::Broken(error) => {
+                assert!(claimed.is_none(), "{what}: claimed page {page}: {error}");
+            }
+        }
+    }
+    // Repair can be repeated, and finds nothing more to do.
+    assert_eq!(pool.repair_torn_pages_again(), 0, "{what}");
+}
+
+impl Pool {
+    fn repair_torn_pages_again(&self) -> u64 {
+        evict_all(self);
+        self.repair_torn_pages().unwrap()
+    }
+}
+
+const CUTS: [PowerCut; 4] = [
+    PowerCut {
+        keep: Keep::None,
+        torn: Torn::None,
+        reorder: false,
+    },
+    PowerCut {
+        keep: Keep::All,
+        torn: Torn::None,
+        reorder: false,
+    },
+    PowerCut {
+        keep: Keep::Random,
+        torn: Torn::Sector512,
+        reorder: true,
+    },
+    PowerCut {
+        keep: Keep::Random,
+        torn: Torn::Block4096,
+        reorder: true,
+    },
+];
+
+fn crash_everywhere(seed: u64, temporaries: bool) {
+    let run = |cut_after: Option<u64>| {
+        let directory = SimulatedDirectory::new();
+        let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
+        let setup = directory.mutating_calls();
+        if let Some(calls) = cut_after {
+            directory.cut_after(calls);
+        }
+        let mut ledger = Ledger::default();
+        work(&pool, seed, &mut ledger, temporaries);
+        (directory.mutating_calls() - setup, directory, ledger)
+    };
+    let calls = run(None).0;
+    assert!(calls > 20, "the workload writes");
+    for at in 0..calls {
+        let (_, directory, ledger) = run(Some(at));
+        for (kind, cut) in CUTS.into_iter().enumerate() {
+            let what = format!("seed {seed}, call {at} of {calls}, cut {kind}");
+            check(&directory.power_cut(seed ^ at, cut), &ledger, &what);
+        }
+        check(
+            &directory.process_kill(),
+            &ledger,
+            &format!("seed {seed}, call {at}, kill"),
+        );
+    }
+}
+
+#[test]
+fn crash_at_every_call_leaves_no_torn_page_and_loses_no_checkpoint() {
+    let mut random = random();
+    for _ in 0..3 {
+        crash_everywhere(random.next_u64(), false);
+    }
+}
+
+#[test]
+fn crash_with_version_data_between_leaves_pages_that_redo_can_build_on() {
+    let mut random = random();
+    for _ in 0..3 {
+        crash_everywhere(random.next_u64(), true);
+    }
+}
+
+#[test]
+fn crash_after_failed_writes_in_place_still_finds_whole_images() {
+    let mut random = random();
+    for round in 0..40 {
+        let seed = random.next_u64();
+        let directory = SimulatedDirectory::new();
+        let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
+        let mut ledger = Ledger::default();
+        // A failed write, then more work as if nothing had happened, then the cut.
+        directory.fail(
+            Fault::nth(vellum_io::Call::Write, random.below(12)).with(vellum_io::FaultError::Short),
+        );
+        work(&pool, seed, &mut ledger, false);
+        directory.cut_after(random.below(20));
+        let before = ledger.last.len();
+        for index in 0..PAGES {
+            let page = nth(&pool, index);
+            let Some((gsn, _)) = ledger.last.get(&page).copied() else {
+                continue;
+            };
+            let Ok(mut guard) = pool.exclusive(page) else {
+                break;
+            };
+            ledger.last.insert(page, (gsn + 1000, false));
+            stamp(&mut guard, gsn + 1000);
+            guard.set_gsn(Gsn(gsn + 1000));
+            drop(guard);
+            if pool.evict_step(6).is_err() {
+                break;
+            }
+        }
+        assert_eq!(before, ledger.last.len());
+        for (kind, cut) in CUTS.into_iter().enumerate() {
+            let what = format!("round {round}, seed {seed}, cut {kind}");
+            check(&directory.power_cut(seed, cut), &ledger, &what);
+        }
+    }
+}
+
+#[test]
+fn crash_during_repair_is_repaired_again() {
+    let mut random = random();
+    let seed = random.next_u64();
+    let directory = SimulatedDirectory::new();
+    let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
+    directory.cut_after(40);
+    let mut ledger = Ledger::default();
+    work(&pool, seed, &mut ledger, false);
+    let torn = PowerCut {
+        keep: Keep::Random,
+        torn: Torn::Sector512,
+        reorder: true,
+    };
+    for calls in 0..6 {
+        let first = directory.power_cut(seed, torn);
+        first.cut_after(calls);
+        let _ = reopen(&first, FRAMES).repair_torn_pages();
+        check(
+            &first.power_cut(seed ^ calls, torn),
+            &ledger,
+            &format!("seed {seed}, {calls}"),
+        );
+    }
+}
