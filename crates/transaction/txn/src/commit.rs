@@ -97,7 +97,8 @@ impl Transaction {
     /// # Errors
     /// `NotCommitted` gives the transaction back, to be rolled back. After `NotHardened` it is committed in
     /// memory, and the database is poisoned.
-    pub fn commit(self) -> Result<Committed, CommitError> {
+    #[inline]
+    pub fn commit(mut self) -> Result<Committed, CommitError> {
         let (commit_ts, harden) = match self.commit_in_place() {
             Ok(done) => done,
             Err(error) => return Err(self.not_committed(error)),
@@ -118,7 +119,7 @@ impl Transaction {
     ///
     /// # Errors
     /// `NotCommitted`, as for [`Transaction::commit`].
-    pub fn commit_deferred(self) -> Result<Ticket, CommitError> {
+    pub fn commit_deferred(mut self) -> Result<Ticket, CommitError> {
         let (commit_ts, harden) = match self.commit_in_place() {
             Ok(done) => done,
             Err(error) => return Err(self.not_committed(error)),
@@ -139,7 +140,7 @@ impl Transaction {
     ///
     /// # Errors
     /// `NotCommitted`, as for [`Transaction::commit`].
-    pub fn commit_leased(self) -> Result<(Ticket, Lease), CommitError> {
+    pub fn commit_leased(mut self) -> Result<(Ticket, Lease), CommitError> {
         let (commit_ts, harden) = match self.commit_in_place() {
             Ok(done) => done,
             Err(error) => return Err(self.not_committed(error)),
@@ -158,6 +159,7 @@ impl Transaction {
         ))
     }
 
+    #[cold]
     fn not_committed(self, error: TransactionError) -> CommitError {
         CommitError::NotCommitted {
             transaction: Box::new(self),
@@ -205,6 +207,7 @@ impl Transaction {
 
     /// True once as many writers of the slot have ended as there are slots: then all slots together make
     /// about one pass a transaction, whatever their number (§3.1, interleaved refresh).
+    #[inline]
     fn is_pass_due(&self) -> bool {
         if !self.has_written() {
             return false;

@@ -79,7 +79,7 @@ impl Transaction {
     /// # Errors
     /// What `undo` or the log reports: the writer is parked then, and `Manager::take_parked` can try
     /// again.
-    pub fn rollback(self, undo: &mut dyn Undo) -> Result<()> {
+    pub fn rollback(mut self, undo: &mut dyn Undo) -> Result<()> {
         if self.has_written() {
             self.rollback_to(&Savepoint::START, undo)?;
             log_abort(self.domain(), self.slot(), self.stamp.get())?;

@@ -46,7 +46,7 @@ pub struct Transaction {
     /// Earlier snapshots that cursors still hold.
     earlier: RefCell<Vec<Open>>,
     cache: RefCell<Option<Box<SnapshotCache>>>,
-    pub(crate) ended: Cell<bool>,
+    pub(crate) ended: bool,
 }
 
 impl Transaction {
@@ -64,7 +64,7 @@ impl Transaction {
             }),
             earlier: RefCell::new(Vec::new()),
             cache: RefCell::new(None),
-            ended: Cell::new(false),
+            ended: false,
         }
     }
 
@@ -100,9 +100,11 @@ impl Transaction {
     /// Starts a statement and returns the snapshot that it reads in: under read committed a fresh one, else
     /// that of the transaction. Snapshots that a [`SnapshotHandle`] holds stay open.
     pub fn statement(&self) -> Timestamp {
-        let now = self.domain().clock().now();
         let current = self.current.get();
-        if self.options.isolation != Isolation::ReadCommitted || now == current.snapshot {
+        // Not even a look at the clock for the others: its line is written by every commit.
+        if self.options.isolation != Isolation::ReadCommitted
+            || self.domain().clock().now() == current.snapshot
+        {
             return current.snapshot;
         }
         let index = if current.holders == 1 {
@@ -341,39 +343,52 @@ impl Transaction {
 
     /// Takes back every published snapshot but word 0, which counts only while the slot runs a
     /// transaction, and gives the cache back to the slot.
-    fn retire(&self) {
-        let parts = self.domain().slot(self.slot());
+    #[inline]
+    fn retire(&mut self) {
+        let one_snapshot = self.current.get_mut().index == 0 && self.earlier.get_mut().is_empty();
+        if !one_snapshot || self.cache.get_mut().is_some() {
+            self.retire_slowly();
+        }
+    }
+
+    fn retire_slowly(&mut self) {
+        let parts = self.token.domain().slot(self.token.slot());
         let current = self.current.get().index;
-        let mut earlier = self.earlier.borrow_mut();
-        for index in earlier.drain(..).map(|open| open.index).chain([current]) {
+        for index in self
+            .earlier
+            .get_mut()
+            .drain(..)
+            .map(|open| open.index)
+            .chain([current])
+        {
             if index != 0 {
                 parts.words.unpublish(index);
             }
         }
-        if let Some(cache) = self.cache.borrow_mut().take() {
+        if let Some(cache) = self.cache.get_mut().take() {
             parts.parts.lock().cache = Some(cache);
         }
     }
 
     /// Ends the transaction and gives its slot back.
     #[inline]
-    pub(crate) fn end(&self) {
-        debug_assert!(!self.ended.get());
-        self.ended.set(true);
+    pub(crate) fn end(&mut self) {
+        debug_assert!(!self.ended);
+        self.ended = true;
         self.retire();
         self.domain().slots.release(self.slot());
     }
 
     /// Ends the transaction but keeps its slot.
-    pub(crate) fn end_keeping_slot(&self) {
-        debug_assert!(!self.ended.get());
-        self.ended.set(true);
+    pub(crate) fn end_keeping_slot(&mut self) {
+        debug_assert!(!self.ended);
+        self.ended = true;
         self.retire();
         self.domain().slot(self.slot()).words.keep();
     }
 
     #[cold]
-    fn park(&self) {
+    fn park(&mut self) {
         self.retire();
         let parts = self.domain().slot(self.slot());
         let parked = Parked {
@@ -388,7 +403,7 @@ impl Transaction {
 impl Drop for Transaction {
     #[inline]
     fn drop(&mut self) {
-        if self.ended.get() {
+        if self.ended {
             return;
         }
         if self.has_written() {
