@@ -62,19 +62,31 @@ fn main() -> ExitCode {
 
 /// Runs the steps that were asked for; the last line that is printed counts the tests.
 fn chore(style: bool, test: bool) -> io::Result<bool> {
-    let workspace = Workspace::load()?;
     let mut steps = Steps::default();
-    if style {
-        check_style(&workspace, &mut steps);
-    }
-    if test {
-        suites::all(&workspace, &mut steps)?;
-    }
+    let done = run_steps(style, test, &mut steps);
     let well = steps.summary();
+    if done.is_err() {
+        // What could not even be looked for is not without failure.
+        steps.tally.close(false);
+    }
     if test {
+        if let Err(error) = &done {
+            println!("xtask: {error}");
+        }
         println!("{}", steps.tally);
     }
-    Ok(well)
+    done.map(|()| well)
+}
+
+fn run_steps(style: bool, test: bool, steps: &mut Steps) -> io::Result<()> {
+    let workspace = Workspace::load()?;
+    if style {
+        check_style(&workspace, steps);
+    }
+    if test {
+        suites::all(&workspace, steps)?;
+    }
+    Ok(())
 }
 
 fn check_style(workspace: &Workspace, steps: &mut Steps) {
