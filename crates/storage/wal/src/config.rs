@@ -202,7 +202,8 @@ pub trait DurableGsn: Send + Sync {
 pub trait LogSpace: Send + Sync {
     /// Does a step towards [`crate::Log::release_before`]. Called with no latch held. True if it
     /// got anywhere; false says that nothing can be given back, and that who waits gets
-    /// [`StorageError::OutOfSpace`].
+    /// [`StorageError::OutOfSpace`]. What it logs it reserves for [`Purpose::Checkpoint`]; a
+    /// reservation of its own that does not fit is refused and never waits.
     ///
     /// # Errors
     /// Whatever kept the step from being done; reported to who waits for space.

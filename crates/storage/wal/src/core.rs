@@ -76,6 +76,8 @@ pub(crate) struct Core {
     pub hook: Mutex<Option<Arc<dyn LogSpace>>>,
     /// Held by the one thread that runs the hook.
     making_space: Mutex<()>,
+    /// Which thread that is: its own reservations in the hook must not wait for themselves.
+    maker: Mutex<Option<std::thread::ThreadId>>,
     /// Log bytes that a slot is granted at least at once.
     pub quantum: u64,
     /// Longest reservation.
@@ -118,6 +120,7 @@ impl Core {
             statistics: Counters::default(),
             hook: Mutex::new(None),
             making_space: Mutex::new(()),
+            maker: Mutex::new(None),
             quantum,
             reserve_bytes_max,
             config,
@@ -148,7 +151,8 @@ impl Core {
             return Ok(());
         }
         let full = || Err(StorageError::OutOfSpace { file: "log".into() });
-        if purpose == Purpose::Checkpoint {
+        let me = Some(std::thread::current().id());
+        if purpose == Purpose::Checkpoint || *self.maker.lock() == me {
             // The hook is a checkpoint: it cannot wait for itself.
             return full();
         }
@@ -156,7 +160,10 @@ impl Core {
         while !self.segments.would_grant(missing, purpose) {
             let hook = self.hook.lock().clone();
             let Some(hook) = hook else { return full() };
-            if !hook.make_space()? && !self.segments.would_grant(missing, purpose) {
+            *self.maker.lock() = me;
+            let made = hook.make_space();
+            *self.maker.lock() = None;
+            if !made? && !self.segments.would_grant(missing, purpose) {
                 return full();
             }
         }

@@ -171,11 +171,17 @@ impl Segments {
         {
             table.next_index = table.next_index.max(index + 1);
             let number = header.map_or(0, |h| h.segment);
+            if number >= start.next_segment {
+                // A start that does not belong to this directory: the number would be used twice.
+                return Err(StorageError::Corruption {
+                    file: file.name().clone(),
+                    page: None,
+                    what: "number of log segment",
+                    expected: start.next_segment,
+                    found: number,
+                });
+            }
             if number != 0 && number >= start.keep_from_segment {
-                assert!(
-                    number < start.next_segment,
-                    "a segment number would be used twice"
-                );
                 files.insert(number, file.clone());
                 table.live.push_back(Owned {
                     index,

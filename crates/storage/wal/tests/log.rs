@@ -83,6 +83,42 @@ fn idle_rounds_write_nothing_and_still_move_the_horizon() {
 }
 
 #[test]
+fn regress_commit_between_clock_and_visit_is_not_hardened_by_an_empty_round() {
+    use std::sync::{Mutex, OnceLock};
+    static LOG: OnceLock<Log> = OnceLock::new();
+    let ticks = Arc::new(std::sync::atomic::AtomicU64::new(1));
+    let late = Arc::new(Mutex::new(None));
+    let inject = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (clock, slipped, switch) = (ticks.clone(), late.clone(), inject.clone());
+    let now = move || {
+        let c = clock.load(Ordering::SeqCst);
+        if switch.swap(false, Ordering::SeqCst) {
+            // The clock was read; now a commit slips in before the slots are visited.
+            let mut guard = LOG.get().unwrap().slot(A).lock();
+            let ts = Timestamp(clock.fetch_add(1, Ordering::SeqCst));
+            let gsn = guard.draw(Gsn::ZERO);
+            guard.append(&header(COMMIT, 0, 0, gsn), &[&ts.0.to_le_bytes()], &[]);
+            *slipped.lock().unwrap() = Some((ts, gsn));
+        }
+        Timestamp(c)
+    };
+    let dir = memory();
+    let log = Log::create(dir.clone(), small(), Arc::new(now), LogStart::first()).unwrap();
+    let log = LOG.get_or_init(|| log);
+    log.slot(A).reserve(100).unwrap();
+    inject.store(true, Ordering::SeqCst);
+    log.flush_round().unwrap();
+    let (ts, gsn) = late.lock().unwrap().expect("a commit slipped in");
+    assert!(
+        log.durable_gsn() >= gsn && log.horizon() <= ts,
+        "on disk, and not counted yet"
+    );
+    log.harden(ts).unwrap();
+    let (_, reader) = everything(&*dir);
+    assert!(reader.ends()[0].c > ts, "acknowledged, and lost by a crash");
+}
+
+#[test]
 fn slot_that_slept_appends_above_the_published_m() {
     let mut engine = open(memory(), small(), LogStart::first()).unwrap();
     let stamp = engine.begin(A);

@@ -75,7 +75,8 @@ fn full_log_refuses_the_writer_and_has_room_to_roll_everything_back() {
     let (stamp, gsns) = fill(&mut engine);
     assert!(gsns.len() > 50, "{}", gsns.len());
     for gsn in gsns.iter().rev() {
-        engine.compensate(A, stamp, *gsn).unwrap();
+        // As large as the change.
+        engine.compensate_with(A, stamp, *gsn, 690).unwrap();
         // The dearest way: a round for each.
         if gsn.0 % 16 == 0 {
             engine.log.flush_round().unwrap();
@@ -101,7 +102,8 @@ fn full_disk_bounds_the_log_and_rollback_still_fits() {
     let mut engine = open(Arc::new(dir.clone()), config, LogStart::first()).unwrap();
     let (stamp, gsns) = fill(&mut engine);
     for gsn in gsns.iter().rev() {
-        engine.compensate(A, stamp, *gsn).unwrap();
+        // As large as the change.
+        engine.compensate_with(A, stamp, *gsn, 690).unwrap();
     }
     engine.log.slot(A).lock().end_transaction();
     engine.log.flush_round().unwrap();
@@ -120,6 +122,13 @@ fn another_writer_waits_for_the_hook_that_recycles() {
         fn make_space(&self) -> vellum_base::Result<bool> {
             *self.0.lock().unwrap() += 1;
             let log = &self.1.get().unwrap().log;
+            // The log is full: the hook's own reservation is refused, not deadlocked.
+            let slot = log.slot(SlotId(7));
+            assert!(matches!(
+                slot.reserve(9000),
+                Err(StorageError::OutOfSpace { .. })
+            ));
+            slot.reserve_for(500, Purpose::Checkpoint)?;
             log.flush_round()?;
             Ok(log.release_before(log.position())? > 0)
         }
@@ -138,6 +147,17 @@ fn another_writer_waits_for_the_hook_that_recycles() {
     }
     assert!(*hook.0.lock().unwrap() > 3);
     assert!(engine.log.statistics().space_waits > 3);
+}
+
+#[test]
+fn start_that_would_use_a_segment_number_twice_is_refused() {
+    let dir: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    open(dir.clone(), small(), LogStart::first()).unwrap();
+    let again = open(dir, small(), LogStart::first()).err();
+    assert!(
+        matches!(again, Some(StorageError::Corruption { .. })),
+        "{again:?}"
+    );
 }
 
 #[test]

@@ -109,11 +109,22 @@ impl Engine {
 
     /// Compensates the transaction's change `gsn`.
     pub fn compensate(&mut self, slot: SlotId, stamp: Timestamp, gsn: Gsn) -> Result<Gsn> {
+        self.compensate_with(slot, stamp, gsn, 4)
+    }
+
+    /// The same with so many redo bytes.
+    pub fn compensate_with(
+        &mut self,
+        slot: SlotId,
+        stamp: Timestamp,
+        gsn: Gsn,
+        redo: usize,
+    ) -> Result<Gsn> {
         let mut undo = stamp.0.to_le_bytes().to_vec();
         undo.extend_from_slice(&gsn.0.to_le_bytes());
-        let total = RECORD_HEADER_BYTES + undo.len() + 4;
+        let total = RECORD_HEADER_BYTES + undo.len() + redo;
         self.log.slot(slot).reserve_for(total, Purpose::Undo)?;
-        Ok(self.append(slot, UNDONE, FLAG_COMPENSATION, 3, b"redo", &undo))
+        Ok(self.append(slot, UNDONE, FLAG_COMPENSATION, 3, &vec![1; redo], &undo))
     }
 
     pub fn append(
