@@ -65,17 +65,15 @@ fn chore(style: bool, test: bool) -> io::Result<bool> {
     let mut steps = Steps::default();
     let done = run_steps(style, test, &mut steps);
     let well = steps.summary();
-    if done.is_err() {
+    if let Err(error) = &done {
+        println!("xtask: {error}");
         // What could not even be looked for is not without failure.
         steps.tally.close(false);
     }
     if test {
-        if let Err(error) = &done {
-            println!("xtask: {error}");
-        }
         println!("{}", steps.tally);
     }
-    done.map(|()| well)
+    Ok(well && done.is_ok())
 }
 
 fn run_steps(style: bool, test: bool, steps: &mut Steps) -> io::Result<()> {
