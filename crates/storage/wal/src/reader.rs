@@ -8,8 +8,8 @@
 //! Invariants:
 //! - I1 Rounds come with consecutive numbers, C and M never fall, and each slot's chunks
 //!   continue one another, within an incarnation.
-//! - I2 A segment takes over at its first round: rounds from there on in the segment before are
-//!   void (left by an attempt that failed).
+//! - I2 A segment takes over at its first round: rounds from there on in segments before it are
+//!   void (left by an attempt that failed). Within a flush all rounds are of one attempt.
 //! - I3 A verdict on disk is final: rounds behind it are not read.
 //! - I4 Memory is bounded by one round (1 MiB) and one read.
 //!
@@ -276,11 +276,15 @@ impl LogReader {
                 self.end_incarnation(fixed);
                 continue;
             }
-            if let Some(next) = self.segments.get(self.at + 1)
-                && next.header.incarnation == incarnation
-                && next.header.first_round <= self.expected
+            // The last one, if there are several: a flush that failed left those between.
+            let takes_over = |segment: &Segment| {
+                segment.header.incarnation == incarnation
+                    && segment.header.first_round <= self.expected
+            };
+            if let Some(at) = self.segments.iter().rposition(takes_over)
+                && at > self.at
             {
-                self.at += 1;
+                self.at = at;
                 self.offset = BLOCK_BYTES;
                 continue;
             }
@@ -341,7 +345,7 @@ impl LogReader {
                     && trailer.chunks_crc == crc
                     && u64::from(trailer.bytes) == align_block(end - self.offset)
                     && trailer.attempt == *attempt.get_or_insert(trailer.attempt)
-                    && trailer.attempt >= self.attempt
+                    && self.attempt_fits(trailer.attempt, trailer.last_durable)
                     && trailer.c >= self.floor.0
                     && trailer.m >= self.floor.1;
                 return Ok(whole.then(|| self.accept(trailer, chunks)));
@@ -356,7 +360,7 @@ impl LogReader {
             let length = header.length as usize;
             let next = start + align8(length) as u64;
             if header.round != self.expected
-                || header.attempt < self.attempt
+                || !self.attempt_fits(header.attempt, header.last_durable)
                 || header.attempt != *attempt.get_or_insert(header.attempt)
                 || next > limit
             {
@@ -396,6 +400,13 @@ impl LogReader {
             chunks.push(chunk);
             at = next;
         }
+    }
+
+    /// A failed flush is repeated as a whole: a higher attempt begins at the first round of a flush, where
+    /// the round before was durable. Elsewhere the round before is a leftover that was to
+    /// be overwritten, and the two do not belong together.
+    fn attempt_fits(&self, attempt: u16, last_durable: u64) -> bool {
+        attempt == self.attempt || (attempt > self.attempt && last_durable + 1 == self.expected)
     }
 
     fn accept(&mut self, trailer: Trailer, chunks: Vec<Chunk>) -> RoundData {

@@ -237,7 +237,7 @@ impl Core {
         let mut bytes = 0;
         let mut place = self.segments.place();
         if state.failed && place.offset == BLOCK_BYTES {
-            place = self.segments.switch(state.next, durable)?;
+            place = self.segments.relabel(state.next, durable)?;
         }
         let mut part = self.start_part(state, place, durable)?;
         for index in 0..state.pieces.len() {

@@ -393,17 +393,19 @@ impl Segments {
         file.sync_data()
     }
 
+    /// Labels the current segment, which no durable round is in, anew: its first round is `round`.
+    pub fn relabel(&self, round: u64, durable: u64) -> Result<Place> {
+        let place = self.place();
+        debug_assert_eq!(place.offset, BLOCK_BYTES);
+        self.write_header(&*place.file, place.segment, round, durable)?;
+        Ok(place)
+    }
+
     /// Takes a free segment into use; its first round will be `round`, and rounds up to `durable` are
-    /// on disk. A current segment that no round went into yet is labelled anew instead.
+    /// on disk.
     pub fn switch(&self, round: u64, durable: u64) -> Result<Place> {
         let next = {
             let mut table = self.table.lock();
-            if table.offset == BLOCK_BYTES {
-                drop(table);
-                let place = self.place();
-                self.write_header(&*place.file, place.segment, round, durable)?;
-                return Ok(place);
-            }
             let number = table.next_number;
             table.free.pop().map(|owned| {
                 table.next_number += 1;

@@ -288,6 +288,58 @@ fn failed_write_is_reported_and_the_same_round_succeeds_later() {
     }
 }
 
+/// A flush that goes over several segments fails at its n-th write; more is appended, so that it is
+/// laid out anew; the power fails at the m-th call of the second attempt.
+#[test]
+fn crash_while_a_failed_flush_over_segments_is_repeated() {
+    let seed = seed();
+    let fill = |engine: &mut Engine| {
+        for slot in [1, 2, 3, 4, 5, 7] {
+            let stamp = engine.begin(SlotId(slot));
+            for _ in 0..5 {
+                engine.change(SlotId(slot), stamp, 1500).unwrap();
+            }
+        }
+    };
+    let mut failures = 0;
+    for write in 0..8 {
+        for call in 0..10 {
+            let dir = SimulatedDirectory::new();
+            let mut engine = open(Arc::new(dir.clone()), config(), LogStart::first()).unwrap();
+            let stamp = engine.begin(SlotId(6));
+            engine.change(SlotId(6), stamp, 100).unwrap();
+            let ts = engine.commit(SlotId(6)).unwrap();
+            engine.harden(ts).unwrap();
+            // Files are made now, with a round for each: then one flush takes all that follows.
+            for slot in 0..8 {
+                engine.log.slot(SlotId(slot)).reserve(8000).unwrap();
+            }
+            fill(&mut engine);
+            dir.fail(Fault::nth(Call::Write, write).on("log/"));
+            failures += u32::from(engine.log.flush_round().is_err());
+            dir.clear_faults();
+            for bytes in [30, 900] {
+                let stamp = engine.begin(SlotId(0));
+                engine.change(SlotId(0), stamp, bytes).unwrap();
+                engine.commit(SlotId(0)).unwrap();
+            }
+            dir.cut_after(call);
+            if engine.log.flush_round().is_ok() {
+                engine.model.durable = engine.log.durable_gsn();
+            }
+            for (kind, cut) in PowerCut::KINDS.into_iter().enumerate() {
+                for turn in 0..4 {
+                    let after = dir.power_cut(seed ^ turn ^ (call << 8), cut);
+                    let (found, reader) = all(&after)
+                        .unwrap_or_else(|e| panic!("write {write} call {call} cut {kind}: {e}"));
+                    engine.model.check(&found[&1], reader.ends()[0]);
+                }
+            }
+        }
+    }
+    assert!(failures >= 30, "{failures} flushes failed");
+}
+
 #[test]
 fn failed_sync_poisons_every_waiter_and_every_later_commit() {
     let dir = SimulatedDirectory::new();
