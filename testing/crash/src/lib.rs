@@ -6,7 +6,7 @@
 //! | [`kill`] | a child process that is killed at random instants |
 //! | [`ledger`] | what the child acknowledged, and what must be found |
 //! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
-//! | [`reference`] | a small durable store, right or wrong on purpose: it tests the tools |
+//! | [`mod@reference`] | a small durable store, right or wrong on purpose: it tests the tools |
 //! | [`workload`] | the workloads that are cut |
 //!
 //! The tests are named after the rows of the table of faults in the design. What is not checked: README.

@@ -27,6 +27,7 @@ fn workloads() -> Vec<(&'static str, Vec<Step>)> {
         open_max: 4,
         power_cuts: false,
         reopens: true,
+        ddl: true,
         burst_max: 10,
     };
     vec![

@@ -25,6 +25,8 @@ pub struct Profile {
     pub power_cuts: bool,
     /// Whether the database is closed and opened.
     pub reopens: bool,
+    /// Whether tables are created and dropped, and bulk loads done, beyond the first tables.
+    pub ddl: bool,
     /// Largest number of rows that a bulk load or a burst writes.
     pub burst_max: u64,
 }
@@ -115,7 +117,12 @@ impl Generator {
             1 => *most,
             _ => random.between(0, *most),
         });
-        let weights = weights.collect();
+        let mut weights: Vec<u64> = weights.collect();
+        for ((kind, _), weight) in KINDS.iter().zip(&mut weights) {
+            if !profile.ddl && matches!(kind, Kind::Ddl | Kind::BulkLoad) {
+                *weight = 0;
+            }
+        }
         let keys = TABLES
             .map(|_| KeyStyle::draw(&mut random, profile.key_limit))
             .to_vec();

@@ -36,6 +36,13 @@ pub struct Difference {
     pub found: Answer,
 }
 
+impl Difference {
+    /// True if another difference is likely to have the same cause: both answers are of the same kinds.
+    pub fn resembles(&self, other: &Self) -> bool {
+        kind(&self.expected) == kind(&other.expected) && kind(&self.found) == kind(&other.found)
+    }
+}
+
 /// A history on which a subject and the model differ.
 pub struct Failure {
     /// The seed of the history.
@@ -78,27 +85,7 @@ impl fmt::Debug for Failure {
 impl Outcome {
     fn count(&mut self, answer: &Answer) {
         self.steps += 1;
-        let kind = match answer {
-            Answer::Done => "done",
-            Answer::Skipped => "skipped",
-            Answer::Refused(Refusal::Conflict) => "conflict",
-            Answer::Refused(Refusal::KeyExists) => "key exists",
-            Answer::Refused(Refusal::KeyTooLong) => "key too long",
-            Answer::Refused(Refusal::RangeOutsideValue) => "range outside value",
-            Answer::Refused(Refusal::ReadOnly) => "read only",
-            Answer::Refused(Refusal::NoSuchTable) => "no such table",
-            Answer::Refused(Refusal::TableExists) => "table exists",
-            Answer::Refused(Refusal::InvalidArgument) => "invalid argument",
-            Answer::Refused(Refusal::TransactionOver) => "transaction over",
-            Answer::Refused(_) => "other",
-            Answer::Found(true) | Answer::Row(Some(_)) => "found",
-            Answer::Found(false) | Answer::Row(None) => "not found",
-            Answer::ManyRows(_) | Answer::Count(_) | Answer::Names(_) => "many",
-            Answer::Rows(rows) if rows.is_empty() => "no rows",
-            Answer::Rows(_) => "rows",
-            Answer::Contents(_) => "contents",
-        };
-        *self.answers.entry(kind).or_default() += 1;
+        *self.answers.entry(name(answer)).or_default() += 1;
     }
 
     /// Adds the figures of another.
@@ -107,6 +94,44 @@ impl Outcome {
         for (kind, count) in &other.answers {
             *self.answers.entry(kind).or_default() += count;
         }
+    }
+}
+
+/// The name of a kind of answers, for counting.
+fn name(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Done => "done",
+        Answer::Skipped => "skipped",
+        Answer::Refused(Refusal::Conflict) => "conflict",
+        Answer::Refused(Refusal::KeyExists) => "key exists",
+        Answer::Refused(Refusal::KeyTooLong) => "key too long",
+        Answer::Refused(Refusal::RangeOutsideValue) => "range outside value",
+        Answer::Refused(Refusal::ReadOnly) => "read only",
+        Answer::Refused(Refusal::NoSuchTable) => "no such table",
+        Answer::Refused(Refusal::TableExists) => "table exists",
+        Answer::Refused(Refusal::InvalidArgument) => "invalid argument",
+        Answer::Refused(Refusal::TransactionOver) => "transaction over",
+        Answer::Refused(_) => "other",
+        Answer::Found(true) | Answer::Row(Some(_)) => "found",
+        Answer::Found(false) | Answer::Row(None) => "not found",
+        Answer::ManyRows(_) | Answer::Count(_) | Answer::Names(_) => "many",
+        Answer::Rows(rows) if rows.is_empty() => "no rows",
+        Answer::Rows(_) => "rows",
+        Answer::Contents(_) => "contents",
+    }
+}
+
+/// The kind of an answer, and for errors without a kind the start of their text.
+fn kind(answer: &Answer) -> (&'static str, &str) {
+    match answer {
+        Answer::Refused(Refusal::Other(text)) => {
+            let end = text
+                .char_indices()
+                .nth(24)
+                .map_or(text.len(), |(end, _)| end);
+            ("other", &text[..end])
+        }
+        _ => (name(answer), ""),
     }
 }
 
@@ -268,7 +293,11 @@ pub fn run_history(
         return Ok(outcome);
     };
     let steps = history.len();
-    let fails = |history: &[Step]| replay(history, profile.key_limit, make).err();
+    let first = difference.clone();
+    let fails = |history: &[Step]| {
+        let difference = replay(history, profile.key_limit, make).err()?;
+        difference.resembles(&first).then_some(difference)
+    };
     let (history, difference) = shrink::shrink(history, difference, &fails);
     let replay = format!("VELLUM_SEED={seed} VELLUM_ROUNDS=1 cargo test -p vellum-model {test}");
     Err(Box::new(Failure {

@@ -1,5 +1,5 @@
 //! Makes a failing history small: cuts what follows the difference, then leaves out runs of steps,
-//! shorter and shorter ones, while it still fails (in whatever way).
+//! shorter and shorter ones, while it still fails in a like way.
 
 use crate::run::Difference;
 use crate::step::Step;

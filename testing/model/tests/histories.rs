@@ -14,6 +14,7 @@ fn profile() -> Profile {
         open_max: 6,
         power_cuts: true,
         reopens: true,
+        ddl: true,
         burst_max: 40,
     }
 }
