@@ -1,3 +1,5 @@
+//! Tests of the real directory: direct I/O, the lock, poison, allocation, batches.
+
 use super::*;
 use crate::real::file::RealFile;
 

@@ -1,3 +1,5 @@
+//! What power cuts and kills leave behind.
+
 use super::*;
 
 #[test]

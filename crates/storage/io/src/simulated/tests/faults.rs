@@ -1,3 +1,5 @@
+//! Faults, full disks, and what the disk does when nothing breaks.
+
 use super::*;
 
 #[test]
