@@ -77,7 +77,11 @@ impl StorageError {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
                 Self::OutOfSpace { file: file.clone() }
             }
-            _ => Self::Io { action, file: file.clone(), source: Arc::new(source) },
+            _ => Self::Io {
+                action,
+                file: file.clone(),
+                source: Arc::new(source),
+            },
         }
     }
 }

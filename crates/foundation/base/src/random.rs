@@ -18,13 +18,17 @@ impl Random {
             z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             z ^ (z >> 31)
         };
-        Self { state: [next(), next(), next(), next()] }
+        Self {
+            state: [next(), next(), next(), next()],
+        }
     }
 
     /// A seed from the machine's entropy (hash keys of the standard library).
     pub fn fresh_seed() -> u64 {
         use std::hash::{BuildHasher, Hasher};
-        std::collections::hash_map::RandomState::new().build_hasher().finish()
+        std::collections::hash_map::RandomState::new()
+            .build_hasher()
+            .finish()
     }
 
     /// The next 64 bits.
