@@ -132,6 +132,9 @@ impl Tree {
                 return Ok(None);
             }
             let page = pool.optimistic(child)?;
+            if shape.level == 1 {
+                page.touch_slots();
+            }
             if !path.page.validate() {
                 return Ok(None);
             }

@@ -34,6 +34,10 @@ pub mod record;
 mod redo;
 mod split;
 #[cfg(test)]
+#[cfg_attr(
+    any(loom, shuttle),
+    allow(dead_code, reason = "those builds run some of the tests")
+)]
 mod testing;
 mod tree;
 mod verify;

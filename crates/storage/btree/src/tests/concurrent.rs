@@ -1,7 +1,9 @@
 //! Writers, cursors, merges and eviction at once: real threads normally, random schedules under
 //! shuttle.
 
-use crate::testing::{World, assert_sound, contents, seed};
+#[cfg(not(shuttle))]
+use crate::testing::seed;
+use crate::testing::{World, assert_sound, contents};
 use crate::{LeafCopy, Seek, Tree, TreeKind};
 use std::sync::Arc;
 use vellum_base::random::Random;
@@ -92,7 +94,7 @@ fn churn(seed: u64, kind: TreeKind, frames: u64, limit: u64, steps: u64, writers
                 let journal = world.journal(writer + 1);
                 let mut out = Vec::new();
                 for step in 0..steps {
-                    let grow = (step * 6 / steps) % 2 == 0;
+                    let grow = (step * 6 / steps).is_multiple_of(2);
                     let slots = limit / STABLE * u64::from(writers.max(1));
                     let number =
                         random.below(slots) / u64::from(writers) * STABLE + 1 + u64::from(writer);
@@ -174,5 +176,6 @@ fn prop_tiny_pool_under_concurrent_churn_loses_nothing() {
 #[cfg(shuttle)]
 #[test]
 fn shuttle_splits_merges_and_cursors_with_eviction() {
-    vellum_sync::model(60, || churn(7, TreeKind::Temporary, 12, 60, 25, 2));
+    vellum_sync::model(1500, || churn(7, TreeKind::Temporary, 12, 60, 30, 2));
+    vellum_sync::model(600, || churn(7, TreeKind::Plain, 12, 40, 20, 2));
 }
