@@ -21,7 +21,8 @@
 //!   the page, whose GSN is above every record of the earlier one; torn version data, which
 //!   redo steps over. Never a life that lacks changes which a completed checkpoint claims: a
 //!   page that is used again while changes of its last life were not yet written is *owed*, that is
-//!   written like a durable page by the next checkpoint or eviction.
+//!   written like a durable page by the next checkpoint or eviction; and truncation of the file
+//!   writes the pages that it cuts off, so that an image in the area is never behind them.
 //!
 //! Crash, by where it happens:
 //! - while a half is written: nothing of the batch is in place; the half is ignored or its images are

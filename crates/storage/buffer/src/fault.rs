@@ -27,6 +27,9 @@ use vellum_sync::rank::{Rank, assert_may_wait_below};
 /// millisecond.
 const ATTEMPTS: u32 = 2000;
 
+/// Most frames that a fault frees for those who come after it.
+const EVICT_AT_FAULT: usize = 32;
+
 thread_local! {
     /// Where pages are read into before they are checked. Taken out while in use.
     static BOUNCE: Cell<Option<AlignedBuf>> = const { Cell::new(None) };
@@ -218,7 +221,7 @@ impl Pool {
                 return Ok(frame);
             }
             count(&self.counters.frame_waits, 1);
-            let freed = self.evict_step(self.low_water())?;
+            let freed = self.evict_step(self.low_water().min(EVICT_AT_FAULT))?;
             if freed == 0 && self.free_frames() == 0 {
                 attempts += 1;
                 if attempts == ATTEMPTS {

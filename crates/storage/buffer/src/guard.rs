@@ -23,6 +23,10 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
 use vellum_base::{Gsn, PageId};
 
+/// How often taking a shared latch without waiting is tried while other readers change the word, or while
+/// more of them are inside than can be counted.
+pub(crate) const SHARED_ATTEMPTS: usize = 16;
+
 /// One word of a page; zero outside (words.rs, W1).
 #[inline(always)]
 fn load(words: &PageWords, index: usize) -> u64 {
@@ -117,7 +121,7 @@ impl<'p> Optimistic<'p> {
 
     /// The page under a shared latch, if it is still what was read; does not wait.
     pub fn try_shared(self) -> Option<Shared<'p>> {
-        loop {
+        for _ in 0..SHARED_ATTEMPTS {
             let now = self.state.load_after_reads();
             if !now.same_version(self.seen) {
                 return None;
@@ -125,9 +129,8 @@ impl<'p> Optimistic<'p> {
             if self.state.try_shared(now) {
                 return Some(Shared::new(self.pool, self.state, self.words, self.page));
             }
-            // The word changed (another reader, a mark), or 252 readers are inside.
-            vellum_sync::hint::spin_loop();
         }
+        None
     }
 
     /// The page under an exclusive latch, if it is still what was read and no reader is inside;
@@ -260,6 +263,12 @@ impl<'p> Exclusive<'p> {
     /// True if something was written through this guard.
     pub fn is_written(&self) -> bool {
         self.written
+    }
+
+    /// True if the file lacks changes of the page that it must have.
+    pub(crate) fn is_to_be_written(&self) -> bool {
+        let word = self.state.held_word();
+        word.is_dirty() && (word.is_owed() || !self.is_temporary())
     }
 
     /// Sets every byte to zero.

@@ -13,6 +13,9 @@
 //!
 //! Not here: what pages mean (`btree`), when to run eviction and checkpoints (`engine`).
 
+// The models use a part of the crate.
+#![cfg_attr(any(loom, shuttle), allow(dead_code, unused_imports))]
+
 pub mod bitmap;
 mod checkpoint;
 mod config;

@@ -295,10 +295,17 @@ impl Pool {
     /// As [`Pool::shared`], but neither waits nor reads from the file.
     pub fn try_shared(&self, page: PageId) -> Option<Shared<'_>> {
         let (state, words) = self.place(page).ok()?;
-        let seen = state.load();
-        state
-            .try_shared(seen)
-            .then(|| Shared::new(self, state, words, page))
+        // A few attempts: other readers change the word too.
+        for _ in 0..crate::guard::SHARED_ATTEMPTS {
+            let seen = state.load();
+            if state.try_shared(seen) {
+                return Some(Shared::new(self, state, words, page));
+            }
+            if !seen.is_readable() && !seen.is_marked() {
+                return None;
+            }
+        }
+        None
     }
 
     /// A page under an exclusive latch. Waits for readers and writers; reads it from the file

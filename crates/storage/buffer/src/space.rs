@@ -22,6 +22,7 @@ use crate::bitmap;
 use crate::geometry::Geometry;
 use crate::page::{PageHeader, kind};
 use crate::pool::Pool;
+use crate::write_out::Mode;
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, Result, StorageError};
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,9 @@ const GROWTH_MIN: u64 = 64;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 /// An eighth of the file is a growth step that keeps the number of steps logarithmic.
 const GROWTH_FRACTION: u64 = 8;
+
+/// Looks at a page that somebody holds before truncation gives up; the later ones sleep a millisecond.
+const FORGET_ATTEMPTS: u32 = 500;
 
 /// What a page is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,7 +392,8 @@ impl Space {
         Ok(())
     }
 
-    /// Cuts free pages off the end of the file; returns how many. For a maintenance call: waits
+    /// Cuts free pages off the end of the file; returns how many (none if pages were freed or used
+    /// meanwhile). For a maintenance call: waits
     /// for the log, for the writer of batches, and for holders of pages that were freed.
     ///
     /// # Errors
@@ -399,12 +404,15 @@ impl Space {
         // raise the floor and have to wait for the next call.
         let floor = self.floor();
         self.pool.log.make_durable(floor)?;
+        let end = self.cut_at(&self.mirror.lock());
+        self.write_tail(end)?;
         let mut mirror = self.mirror.lock();
         if self.floor() != floor {
             return Ok(0);
         }
         let before = mirror.counts.file;
-        let end = self.cut_at(&mirror);
+        // Pages may have been taken meanwhile; what was given back meanwhile was not written.
+        let end = end.max(self.cut_at(&mirror));
         let removed = before - end;
         if removed == 0 {
             return Ok(0);
@@ -413,13 +421,16 @@ impl Space {
         drop(mirror);
         // Release: pairs with the acquire in Pool::file_pages: faults refuse the pages from now on.
         self.pool.file_pages.store(end, Ordering::Release);
-        self.forget(end);
-        if let Err(error) = self.cut_file(end) {
+        let cut = if self.forget(end) {
+            self.cut_file(end).map(|()| true)
+        } else {
+            Ok(false)
+        };
+        if !matches!(cut, Ok(true)) {
             self.pool.file_pages.store(before, Ordering::Release);
             self.mirror.lock().extend(self.shape, before);
-            return Err(error);
         }
-        Ok(removed)
+        cut.map(|cut| if cut { removed } else { 0 })
     }
 
     /// Shortens the file, of whose tail nothing is in memory any more.
@@ -467,20 +478,47 @@ impl Space {
         mirror.first = mirror.first.min(groups);
     }
 
-    /// Drops resident pages from `end` on, whatever is in them.
-    fn forget(&self, end: u64) {
+    /// Writes dirty pages from `end` on: neither a truncation that fails nor the double-write area
+    /// after one that succeeds may show redo a page that lacks changes (double_write.rs, D5).
+    fn write_tail(&self, end: u64) -> Result<()> {
+        let pool = &*self.pool;
+        let mut batch = Vec::with_capacity(self.shape.batch_pages);
+        for frame in 0..u32::try_from(pool.frames()).expect("the number of frames fits") {
+            if let Some(page) = pool.frames.page(frame).filter(|page| page.get() >= end) {
+                batch.push((frame, page));
+            }
+            if batch.len() == self.shape.batch_pages {
+                pool.write_out(&mut batch, Mode::Checkpoint)?;
+            }
+        }
+        pool.write_out(&mut batch, Mode::Checkpoint).map(|_| ())
+    }
+
+    /// Drops resident pages from `end` on. False if somebody holds on to one, or one is still to be
+    /// written.
+    fn forget(&self, end: u64) -> bool {
         let pool = &*self.pool;
         for frame in 0..u32::try_from(pool.frames()).expect("the number of frames fits") {
             let mut backoff = Backoff::new();
+            let mut attempts = 0;
             while let Some(page) = pool.frames.page(frame).filter(|page| page.get() >= end) {
                 match pool.try_exclusive(page) {
                     Some(guard) if pool.frames.page(frame) == Some(page) => {
+                        if guard.is_to_be_written() {
+                            return false;
+                        }
                         pool.forget_page(frame, guard);
                     }
-                    // A late reader of a freed page, or eviction was faster.
-                    _ => backoff.wait(),
+                    // A late reader of a freed page, or eviction was faster. The reader may be
+                    // waiting for the growth mutex: this wait must end.
+                    _ if attempts < FORGET_ATTEMPTS => {
+                        attempts += 1;
+                        backoff.wait();
+                    }
+                    _ => return false,
                 }
             }
         }
+        true
     }
 }

@@ -23,6 +23,7 @@ mod state;
 pub(crate) use support::*;
 
 #[cfg(not(loom))]
+#[cfg_attr(shuttle, allow(dead_code))]
 mod support {
     use crate::{Exclusive, PageBuf, PageRead, PageWrite, Pool, PoolConfig, kind};
     use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::config::count;
 use crate::double_write;
 use crate::frames::Frame;
 use crate::geometry::Geometry;
-use crate::guard::{Exclusive, Shared};
+use crate::guard::Exclusive;
 use crate::page::{self, PageHeader};
 use crate::pool::Pool;
 use crate::state::Word;
@@ -282,18 +282,12 @@ impl Pool {
                 return Attempt::Busy;
             }
         }
-        let guard = loop {
-            let now = state.load();
-            if now.is_exclusive() {
-                return Attempt::Busy;
-            }
-            if now.is_evicted() {
-                return Attempt::Gone;
-            }
-            if state.try_shared(now) {
-                break Shared::new(self, state, words, page);
-            }
-            vellum_sync::hint::spin_loop();
+        let Some(guard) = self.try_shared(page) else {
+            return if state.load().is_evicted() {
+                Attempt::Gone
+            } else {
+                Attempt::Busy
+            };
         };
         // Version and flags stand still now; the count of readers does not matter.
         let word = state.load();

@@ -110,6 +110,16 @@ fn neighbours_in_a_batch_are_one_double_write_with_one_sync() {
 }
 
 #[test]
+fn evicted_page_has_no_memory() {
+    let (pool, _) = memory_pool(4096, 8, 8);
+    make(&pool, nth(&pool, 0), 1, 1);
+    evict_all(&pool);
+    let words = pool.range.page(nth(&pool, 0));
+    assert!(words.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    assert_eq!(read(&pool, nth(&pool, 0)), Some(1));
+}
+
+#[test]
 fn latched_pages_are_left_alone() {
     let (pool, _) = memory_pool(4096, 8, 8);
     for index in 0..3 {

@@ -139,15 +139,13 @@ fn full_disk_takes_nothing_and_leaves_the_reserve_for_critical_work() {
 
 #[test]
 fn failed_growth_changes_nothing() {
-    for call in [Call::Allocate] {
-        let directory = SimulatedDirectory::new();
-        let (pool, space) = space_in(&directory, 4096);
-        directory.fail(Fault::nth(call, 0));
-        let before = (space.counts(), pool.file_pages());
-        assert!(matches!(space.take(true), Err(StorageError::Io { .. })));
-        assert_eq!((space.counts(), pool.file_pages()), before);
-        space.take(true).unwrap();
-    }
+    let directory = SimulatedDirectory::new();
+    let (pool, space) = space_in(&directory, 4096);
+    directory.fail(Fault::nth(Call::Allocate, 0));
+    let before = (space.counts(), pool.file_pages());
+    assert!(matches!(space.take(true), Err(StorageError::Io { .. })));
+    assert_eq!((space.counts(), pool.file_pages()), before);
+    space.take(true).unwrap();
 }
 
 #[test]
@@ -262,4 +260,45 @@ fn failed_truncation_leaves_the_file_usable() {
     assert_eq!((space.counts(), pool.file_pages()), (before, before.file));
     assert!(space.truncate_tail().unwrap() > 0);
     assert_eq!(space.counts().file, pool.geometry().first_free().get());
+}
+
+#[test]
+fn truncation_gives_up_while_somebody_holds_a_page_of_the_tail() {
+    let (pool, space) = space_in(&MemoryDirectory::new(), 4096);
+    let (pages, _) = space.take_many(30, true).unwrap();
+    make_temporary(&pool, pages[29], 1, 7);
+    let held = pool.shared(pages[29]).unwrap();
+    for page in &pages {
+        space.give(*page, Gsn(7));
+    }
+    let before = space.counts();
+    assert_eq!(space.truncate_tail().unwrap(), 0);
+    assert_eq!((space.counts(), pool.file_pages()), (before, before.file));
+    drop(held);
+    assert!(space.truncate_tail().unwrap() >= 30);
+}
+
+#[test]
+fn regress_repair_after_truncation_shows_no_page_that_lacks_changes() {
+    let directory = SimulatedDirectory::new();
+    let (pool, space) = space_in(&directory, 4096);
+    let (page, _) = space.take(false).unwrap();
+    make(&pool, page, 1, 90);
+    checkpoint(&pool);
+    // Changes that only memory has, of which the log may know nothing any more.
+    stamp(&mut pool.exclusive(page).unwrap(), 2);
+    space.give(page, Gsn(120));
+    assert!(space.truncate_tail().unwrap() > 0);
+    space.grow().unwrap();
+    assert!(page.get() < pool.file_pages());
+    drop((space, pool));
+    let pool = reopen(&directory.process_kill(), 16);
+    pool.repair_torn_pages().unwrap();
+    if let crate::RedoPage::Readable(guard) = pool.redo(page).unwrap() {
+        assert_eq!(
+            value_of(page, &guard),
+            Some(2),
+            "the file shows an old life"
+        );
+    }
 }

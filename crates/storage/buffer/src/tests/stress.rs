@@ -161,7 +161,7 @@ fn prop_pages_created_and_given_back_by_many_threads_keep_their_content() {
 
 #[test]
 fn shuttle_small_pool_under_chosen_schedules() {
-    model(if cfg!(shuttle) { 100 } else { 5 }, || {
+    model(if cfg!(shuttle) { 1000 } else { 5 }, || {
         run(3, 12, 10, 4096, 42)
     });
 }
