@@ -2,7 +2,7 @@
 //!
 //! `test_point!("leaf split: new leaf linked")` is nothing in a normal build. Under shuttle it is
 //! a scheduling point. With the feature `test-points` (set it in `[dev-dependencies]`) it calls
-//! what the test has registered in a [`TestPoints`], for threads that entered that set: tests that
+//! what the test has registered in a `TestPoints`, for threads that entered that set: tests that
 //! run in parallel do not disturb each other.
 //!
 //! ```
