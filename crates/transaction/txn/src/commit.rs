@@ -16,9 +16,9 @@
 //! Crash: before the round that covers the commit record is durable, the commit is lost together with
 //! everything that committed after it and with everything that has seen it; after that, it is never lost.
 
+use crate::begin::Token;
 use crate::error::{CommitError, TransactionError};
 use crate::lease::Lease;
-use crate::manager::Token;
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::transaction::Transaction;
 use std::sync::Arc;

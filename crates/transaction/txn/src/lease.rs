@@ -7,8 +7,8 @@
 //!   the log. Until then nobody else runs in its slot, so its versions stay what they are: not
 //!   committed.
 
+use crate::begin::Token;
 use crate::domain::Domain;
-use crate::manager::Token;
 use crate::rollback::{self, Savepoint, Undo};
 use crate::slots::Parked;
 use std::sync::Arc;

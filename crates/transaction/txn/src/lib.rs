@@ -7,7 +7,7 @@
 //! | who waits for a slot | `waiters` |
 //! | when did that slot commit | `commit_log` |
 //! | does this snapshot see that version | `visibility` |
-//! | how does one begin, commit, roll back | `manager`, `commit`, `rollback`, `lease` |
+//! | how does one begin, commit, roll back | `begin`, `commit`, `rollback`, `lease` |
 //! | what does the log say about transactions | `record` |
 //! | which transactions of a crashed database never happened | `recovery`, `undo_losers` |
 //!
@@ -17,18 +17,19 @@
 #![forbid(unsafe_code)]
 
 mod active;
+mod begin;
 mod clock;
 mod commit;
 mod commit_log;
 mod domain;
 mod error;
+mod handles;
 #[cfg(all(debug_assertions, not(loom)))]
 mod history;
 mod last_slot;
 mod lease;
 #[cfg(all(test, loom))]
 mod loom_tests;
-mod manager;
 mod record;
 mod recovery;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -46,18 +47,19 @@ mod waiters;
 mod watermarks;
 
 pub use active::ActiveSnapshots;
+pub use begin::{Config, Durability, Isolation, Manager, Options, PendingBegin};
 pub use clock::Clock;
 pub use commit::{Committed, Ticket};
 pub use commit_log::SlotLatch;
 pub use domain::Domain;
 pub use error::{CommitError, TransactionError};
+pub use handles::{Operation, SnapshotHandle};
 pub use lease::{Lease, ParkedWriter};
-pub use manager::{Config, Durability, Isolation, Manager, Options, PendingBegin};
 pub use record::{KINDS, TransactionRecord};
 pub use recovery::{Analysis, Loser, Outcome};
 pub use rollback::{Savepoint, Undo};
 pub use slot::Class;
 pub use stamp::VersionStamp;
-pub use transaction::{Operation, SnapshotHandle, Transaction};
+pub use transaction::Transaction;
 pub use undo_losers::{log_verdict, undo_losers};
 pub use watermarks::Watermarks;

@@ -259,6 +259,11 @@ impl Analysis {
         });
     }
 
+    /// The highest timestamp seen so far.
+    pub fn highest(&self) -> Timestamp {
+        self.highest
+    }
+
     /// The verdict.
     pub fn finish(mut self) -> Outcome {
         self.settle();

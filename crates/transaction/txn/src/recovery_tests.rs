@@ -96,7 +96,7 @@ fn round(incarnation: u64, number: u64, c: u64, m: u64, records: &[Vec<u8>]) -> 
 fn judge(rounds: &[RoundData]) -> Outcome {
     let mut analysis = Analysis::new(ts(1));
     for round in rounds {
-        analysis.round(round).unwrap();
+        analysis.round(round).expect("rounds in order");
     }
     analysis.finish()
 }

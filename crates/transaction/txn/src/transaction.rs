@@ -12,9 +12,10 @@
 //!
 //! Concurrency: one thread at a time (`Send`, not `Sync`).
 
+use crate::begin::{Durability, Isolation, Options, Token};
 use crate::domain::Domain;
 use crate::error::TransactionError;
-use crate::manager::{Durability, Isolation, Options, Token};
+use crate::handles::{Operation, SnapshotHandle};
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::rollback::Savepoint;
 use crate::slots::Parked;
@@ -142,14 +143,10 @@ impl Transaction {
         let mut current = self.current.get();
         current.holders += 1;
         self.current.set(current);
-        SnapshotHandle {
-            transaction: self,
-            snapshot: current.snapshot,
-            index: current.index,
-        }
+        SnapshotHandle::new(self, current.snapshot, current.index)
     }
 
-    fn close_snapshot(&self, index: usize) {
+    pub(crate) fn close_snapshot(&self, index: usize) {
         let mut current = self.current.get();
         if current.index == index {
             current.holders -= 1;
@@ -314,10 +311,7 @@ impl Transaction {
     #[inline]
     pub fn operation(&self) -> Operation<'_> {
         let olap = self.domain().slot(self.slot()).words.raise();
-        Operation {
-            transaction: self,
-            olap,
-        }
+        Operation::new(self, olap)
     }
 
     /// True if it counts as analytical now. It may become so at any time outside an [`Operation`].
@@ -411,51 +405,6 @@ impl Drop for Transaction {
         } else {
             self.end();
         }
-    }
-}
-
-/// Keeps a snapshot of its transaction open; see [`Transaction::open_snapshot`].
-#[derive(Debug)]
-pub struct SnapshotHandle<'t> {
-    transaction: &'t Transaction,
-    snapshot: Timestamp,
-    index: usize,
-}
-
-impl SnapshotHandle<'_> {
-    /// The snapshot.
-    #[inline]
-    pub fn snapshot(&self) -> Timestamp {
-        self.snapshot
-    }
-}
-
-impl Drop for SnapshotHandle<'_> {
-    fn drop(&mut self) {
-        self.transaction.close_snapshot(self.index);
-    }
-}
-
-/// A running operation; see [`Transaction::operation`].
-#[derive(Debug)]
-pub struct Operation<'t> {
-    transaction: &'t Transaction,
-    olap: bool,
-}
-
-impl Operation<'_> {
-    /// True if the transaction is analytical: the operation looks into graveyards.
-    #[inline]
-    pub fn is_olap(&self) -> bool {
-        self.olap
-    }
-}
-
-impl Drop for Operation<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        let transaction = self.transaction;
-        transaction.domain().slot(transaction.slot()).words.lower();
     }
 }
 

@@ -69,7 +69,7 @@ impl PublishedWatermarks {
             // Acquire fence pairs with the release fence in `publish`: who read a new value sees the
             // odd number.
             fence(Ordering::Acquire);
-            if before % 2 == 0 && self.0.sequence.load(Ordering::Relaxed) == before {
+            if before.is_multiple_of(2) && self.0.sequence.load(Ordering::Relaxed) == before {
                 let [oldest_tx, oldest_oltp, newest_olap, clock] = values.map(Timestamp);
                 return Watermarks {
                     oldest_tx,
@@ -86,7 +86,7 @@ impl PublishedWatermarks {
     pub(crate) fn publish(&self, marks: &Watermarks) {
         debug_assert!(marks.is_consistent());
         let sequence = self.0.sequence.load(Ordering::Relaxed);
-        debug_assert_eq!(sequence % 2, 0, "one pass at a time");
+        debug_assert!(sequence.is_multiple_of(2), "one pass at a time");
         self.0.sequence.store(sequence + 1, Ordering::Relaxed);
         // Pairs with the acquire fence in `load`.
         fence(Ordering::Release);

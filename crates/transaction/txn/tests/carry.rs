@@ -1,5 +1,6 @@
 //! R9: undo of transactions whose records were carried forward and whose log segments are gone.
 #![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod store;
 

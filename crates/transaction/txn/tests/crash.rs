@@ -4,6 +4,7 @@
 //! What it does NOT check: pages on disk (the store's page is rebuilt from the log), carried undo (R9: the engine's
 //! tests).
 #![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod store;
 

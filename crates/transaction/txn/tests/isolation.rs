@@ -1,5 +1,6 @@
 //! What a transaction sees and what becomes of its names, on the real log.
 #![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod store;
 
@@ -62,7 +63,9 @@ fn r1_names_never_repeat_after_aborts_and_savepoint_rollbacks() {
             }
         }
         match turn % 3 {
-            0 => drop(transaction.commit().unwrap()),
+            0 => {
+                transaction.commit().unwrap();
+            }
             _ => {
                 let slot = transaction.slot();
                 transaction.rollback(&mut world.undo(slot)).unwrap();
@@ -201,7 +204,9 @@ fn r4_commit_log_is_bounded_by_open_snapshots_and_answers_all_of_them() {
     let slots = world.manager.slots_in_use();
     assert!(world.manager.commit_log_entries() < 8 * (readers.len() + slots) + 64 * slots);
     drop(readers);
-    (0..200).for_each(|value| drop(put(&world, 1, value)));
+    for value in 0..200 {
+        put(&world, 1, value);
+    }
     assert!(world.manager.commit_log_entries() < 64 * slots);
 }
 
@@ -240,8 +245,12 @@ fn r10_transaction_that_falls_behind_becomes_analytical_between_operations() {
     let lagging = world.begin(ASYNC);
     let operation = lagging.operation();
     assert!(!operation.is_olap());
-    (0..50_100).for_each(|_| drop(world.manager.clock().draw()));
-    (0..50_100).for_each(|_| drop(world.manager.clock().draw()));
+    for _ in 0..50_100 {
+        world.manager.clock().draw();
+    }
+    for _ in 0..50_100 {
+        world.manager.clock().draw();
+    }
     assert_eq!(
         world.manager.pass().oldest_oltp,
         lagging.snapshot(),

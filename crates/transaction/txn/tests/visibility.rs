@@ -5,6 +5,7 @@
 //!
 //! What it does NOT check: orderings weaker than sequential consistency (the loom tests do).
 #![cfg(not(loom))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod store;
 

@@ -15,7 +15,7 @@ use vellum_txn::{
     VersionStamp, log_verdict, undo_losers,
 };
 use vellum_wal::{
-    FLAG_COMPENSATION, FLAG_UNDOABLE, Log, LogConfig, LogPosition, LogReader, LogStart, Purpose,
+    FLAG_COMPENSATION, FLAG_UNDOABLE, Log, LogConfig, LogPosition, LogReader, Purpose,
     RECORD_HEADER_BYTES, Record, RecordHeader, Verdict,
 };
 
@@ -111,11 +111,7 @@ impl World {
             page.redo(*slot, record);
         }
         let old = !rounds.is_empty();
-        let start = if old {
-            reader.start_after(0)
-        } else {
-            LogStart::first()
-        };
+        let start = reader.start_after(0);
         page.gsn = Gsn(start.first_gsn.get());
         let clock = Arc::new(Clock::above(outcome.highest));
         let ticks = clock.clone();
