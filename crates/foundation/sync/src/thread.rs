@@ -9,6 +9,10 @@ pub use shuttle::thread::{JoinHandle, Thread, ThreadId, current, park, spawn, yi
 #[cfg(not(any(loom, shuttle)))]
 pub use std::thread::{JoinHandle, Thread, ThreadId, current, park, spawn, yield_now};
 
+/// Threads that borrow from their maker: for work that ends before the call does (recovery's redo).
+#[cfg(not(any(loom, shuttle)))]
+pub use std::thread::scope;
+
 /// Parks for at most `duration`, or until unparked. As with std, it may return early for no
 /// reason; under loom and shuttle it returns after letting others run.
 #[inline]

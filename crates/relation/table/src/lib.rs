@@ -8,5 +8,5 @@ mod shape;
 
 pub use error::{Result, TableError};
 pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source};
-pub use rows::{Buffers, Mode, Rows, revert_to, view_of};
+pub use rows::{Buffers, IndexFiller, Mode, Rows, revert_to, view_of};
 pub use shape::{Index, Shape, ShapeChange};

@@ -115,12 +115,7 @@ impl Rows<'_> {
                 Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root)?,
                 _ => {
                     let log = self.transaction.domain().log().slot(self.transaction.slot());
-                    self.store.free_chain(
-                        chain.root,
-                        chain.length,
-                        log,
-                        vellum_wal::Purpose::Undo,
-                    )?;
+                    self.store.free_chain(chain.root, log, vellum_wal::Purpose::Undo)?;
                 }
             }
             written?
@@ -288,7 +283,7 @@ impl Rows<'_> {
             if overflow {
                 self.store.read_chain_into(body, &mut old)?;
                 let body = body.to_vec();
-                self.store.disown_chain(self.transaction, written, &body)?;
+                self.store.disown_chain(self.transaction, &body)?;
             } else {
                 old.extend_from_slice(body);
             }
@@ -345,7 +340,7 @@ pub fn view_of(transaction: &Transaction) -> View<'_> {
     }
 }
 
-/// Reverts what a transaction did after a savepoint.
+/// Reverts what a transaction did after a savepoint, and frees what that had made.
 ///
 /// # Errors
 /// Storage errors: call again, or roll the transaction back.
@@ -361,9 +356,7 @@ pub fn revert_to(
     let log = transaction.domain().log().slot(transaction.slot());
     let mut reverter = Reverter::running(store, log, carried);
     transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
-    let command = u32::try_from(savepoint.command).unwrap_or(u32::MAX);
-    let stamp = transaction.stamp().map_err(VersionError::from)?;
-    store.forget_from(transaction.slot(), stamp, command)?;
+    reverter.free_relisted(log)?;
     Ok(())
 }
 
@@ -478,5 +471,33 @@ impl EntryWriter<'_> {
             self.insert(columns, key, scratch)?;
         }
         Ok(())
+    }
+}
+
+/// Enters existing rows into an index that is being built.
+#[derive(Debug)]
+pub struct IndexFiller<'f> {
+    store: &'f VersionStore,
+    transaction: &'f Transaction,
+    index: &'f Index,
+    scratch: Scratch,
+    columns: Vec<u8>,
+}
+
+impl<'f> IndexFiller<'f> {
+    /// A filler of `index`, in a transaction.
+    pub fn new(store: &'f VersionStore, transaction: &'f Transaction, index: &'f Index) -> Self {
+        let (scratch, columns) = (Scratch::default(), Vec::new());
+        Self { store, transaction, index, scratch, columns }
+    }
+
+    /// Adds the entry of one row.
+    ///
+    /// # Errors
+    /// `KeyExists` where a unique index would hold two rows, `KeyTooLong`, storage errors.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let view = view_of(self.transaction);
+        let writer = EntryWriter { store: self.store, view: &view, index: self.index };
+        writer.add(key, value, &mut self.columns, &mut self.scratch)
     }
 }

@@ -126,7 +126,7 @@ fn write(transaction: &Transaction, log: &Log, count: usize) -> Vec<Gsn> {
         let undo = [&stamp.get().to_le_bytes()[..], &command.to_le_bytes()].concat();
         latch.append(&header(FLAG_UNDOABLE, gsn), &[&PAYLOAD], &[&undo]);
         drop(latch);
-        if index % 10 == 0 {
+        if index.is_multiple_of(10) {
             log.flush_round().unwrap();
         }
         gsn

@@ -116,8 +116,8 @@ impl VersionStore {
                 let tree = Tree::open(self.context(), tree, TreeKind::Rows);
                 self.remove_tombstone(&tree, key, version, log)
             }
-            Work::Chain { root, length } => self.free_chain(root, length, log, Purpose::Checkpoint),
-            Work::Tree { root } => self.free_tree(root, log, Purpose::Checkpoint),
+            Work::Chain { root, .. } => Ok(self.free_chain(root, log, Purpose::Checkpoint)?),
+            Work::Tree { root } => Ok(self.free_tree(root, log, Purpose::Checkpoint)?),
         }
     }
 

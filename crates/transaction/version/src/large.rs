@@ -6,7 +6,6 @@
 use crate::error::{Result, damaged};
 use crate::pending::PendingKind;
 use crate::store::VersionStore;
-use crate::write::Written;
 use vellum_base::PageId;
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
@@ -34,7 +33,7 @@ impl VersionStore {
             let root = writer.root();
             if !root.is_zero() {
                 // Still listed if this fails: recovery frees it.
-                let _ = self.free_chain(root, 0, log, Purpose::Undo);
+                let _ = self.free_chain(root, log, Purpose::Undo);
             }
             return Err(error.into());
         }
@@ -62,19 +61,13 @@ impl VersionStore {
         Ok(reader.for_each(|chunk| out.extend_from_slice(chunk))?)
     }
 
-    /// Lists the chain of a version that `written` replaced.
+    /// Lists the chain of a version that was replaced.
     ///
     /// # Errors
     /// As [`VersionStore::disown`].
-    pub fn disown_chain(
-        &self,
-        transaction: &Transaction,
-        written: &Written,
-        body: &[u8],
-    ) -> Result<()> {
+    pub fn disown_chain(&self, transaction: &Transaction, body: &[u8]) -> Result<()> {
         let chain = decode_chain(body)?;
-        let kind = PendingKind::Chain;
-        self.disown(transaction, written.command, chain.root, kind, chain.length)
+        self.disown(transaction, chain.root, PendingKind::Chain, chain.length)
     }
 
     /// Gives the pages of a listed chain back and takes it off the list.
@@ -84,10 +77,9 @@ impl VersionStore {
     pub fn free_chain(
         &self,
         root: PageId,
-        _length: u64,
         log: &SlotLog,
         purpose: Purpose,
-    ) -> Result<()> {
+    ) -> vellum_base::Result<()> {
         let journal = Some(Journal { slot: log, purpose });
         let entry = Some(self.pending_free());
         while !overflow::free(self.context(), root, FREE_STEP, journal, entry)? {}

@@ -94,14 +94,13 @@ impl VersionStore {
     }
 
     /// Lists a root, as a write of the transaction, and puts it on the own work list: its pages go once
-    /// everyone sees the version (own stamp, `command`).
+    /// everyone sees the transaction.
     ///
     /// # Errors
     /// Log space, I/O.
     pub fn disown(
         &self,
         transaction: &Transaction,
-        command: u32,
         root: PageId,
         kind: PendingKind,
         length: u64,
@@ -110,6 +109,7 @@ impl VersionStore {
         let key = root.get().to_be_bytes();
         let stamp = transaction.stamp()?;
         let slot = transaction.domain().log().slot(transaction.slot());
+        let command = transaction.next_command()?;
         loop {
             slot.reserve(RECORD_BUDGET)?;
             let mut leaf = tree.write(&key)?;
@@ -122,8 +122,7 @@ impl VersionStore {
                 tree.make_room(&key, payload.len(), Some(Journal::forward(slot)))?;
                 continue;
             }
-            let own = transaction.next_command()?;
-            let prefix = undo_record::prefix(stamp, own, &Revert::Remove);
+            let prefix = undo_record::prefix(stamp, command, &Revert::Remove);
             let row: [&[u8]; 1] = [payload];
             let undo: [&[u8]; 1] = [&prefix];
             let redo = RowRedo::Row(&row);
@@ -141,7 +140,7 @@ impl VersionStore {
     ///
     /// # Errors
     /// I/O, log space: it is still listed; call again.
-    pub fn free_tree(&self, root: PageId, log: &SlotLog, purpose: Purpose) -> Result<()> {
+    pub fn free_tree(&self, root: PageId, log: &SlotLog, purpose: Purpose) -> vellum_base::Result<()> {
         // Before the first page goes: collectors of tombstones in it look here.
         self.dropped().write().insert(root);
         let tree = Tree::open(self.context(), root, TreeKind::Rows);

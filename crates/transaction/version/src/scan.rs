@@ -98,6 +98,14 @@ impl Scan {
         }
     }
 
+    /// True if the next row, if there is one, is in another leaf: as many rows as a copy gave were returned.
+    pub fn is_at_leaf_end(&self) -> bool {
+        match self.place {
+            Place::On(index) => index + 1 >= self.inside.end,
+            _ => true,
+        }
+    }
+
     /// The next visible row. `None` at the end of the range.
     ///
     /// # Errors

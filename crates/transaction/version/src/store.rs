@@ -70,6 +70,11 @@ impl SlotVersions {
     }
 }
 
+/// The entry of a version that is a tombstone.
+pub(crate) const TOMBSTONE_PART: u8 = 0;
+/// The entry of a command that dropped a reference to a chain or tree.
+pub(crate) const DISOWN_PART: u8 = 1;
+
 /// Key of a work-list entry: the version's, and which of its entries it is.
 #[inline]
 pub(crate) fn work_key(stamp: Timestamp, command: u32, part: u8) -> [u8; delta::KEY_BYTES + 1] {

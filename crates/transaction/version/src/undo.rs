@@ -6,20 +6,21 @@
 //! Invariants:
 //! - V11 One call reverts one record and appends exactly one record that is marked as a compensation and names
 //!   the reverted GSN; structure changes that it needs come before and are redo-only.
-//! - V12 At run time the predecessor's header comes from the own delta index, which holds the entry until
-//!   the whole rollback (or the part of it down to the savepoint) is done. After a restart every row is
-//!   frozen and no header is needed.
+//! - V12 At run time the predecessor's header comes from the own delta index, which holds the entry until the
+//!   row is reverted. After a restart every row is frozen and no header is needed.
+//! - V20 Work that a version left behind is forgotten before the version is reverted.
 //!
 //! Crash: a record is compensated or not; recovery goes on with the next older one.
 
 use crate::delta;
 use crate::error::damaged;
+use crate::pending::PendingKind;
 use crate::row::{Header, STAMPED_HEADER, Shape};
-use crate::store::VersionStore;
+use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, work_key};
 use crate::undo_record::{self, Revert, UndoRecord};
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
-use vellum_base::{Gsn, Result, StorageError, Timestamp};
+use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
 use vellum_btree::record::Operation;
 use vellum_btree::{Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind};
 use vellum_txn::Undo;
@@ -38,6 +39,8 @@ pub struct Reverter<'s> {
     row: Vec<u8>,
     entry: Vec<u8>,
     leaf: LeafCopy,
+    /// Chains and trees that came back on the list of `pending_free`.
+    relisted: Vec<(PageId, PendingKind)>,
 }
 
 /// Bytes of a piece of a carried record: the value of one row of the `undo` tree.
@@ -72,7 +75,53 @@ impl<'s> Reverter<'s> {
         has_deltas: bool,
     ) -> Self {
         let leaf = LeafCopy::new(store.context().page_size());
-        Self { store, log, has_deltas, carried, row: Vec::new(), entry: Vec::new(), leaf }
+        let (row, entry, relisted) = (Vec::new(), Vec::new(), Vec::new());
+        Self { store, log, has_deltas, carried, row, entry, leaf, relisted }
+    }
+
+    /// Frees what rollback left without an owner: chains and trees that the reverted part had made. Nobody
+    /// else ever saw them.
+    ///
+    /// `log`: of a slot that the caller has.
+    ///
+    /// # Errors
+    /// I/O, log space: they stay listed, and recovery frees them.
+    pub fn free_relisted(&mut self, log: &SlotLog) -> Result<()> {
+        while let Some((root, kind)) = self.relisted.pop() {
+            match kind {
+                PendingKind::Tree => self.store.free_tree(root, log, Purpose::Undo)?,
+                PendingKind::Chain => self.store.free_chain(root, log, Purpose::Undo)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// V20: first of all, so that no list says to free what the reverted row refers to again.
+    fn forget_work(&self, undo: &UndoRecord<'_>) -> Result<()> {
+        let Some(versions) = self.own_versions() else {
+            return Ok(());
+        };
+        let part = match undo.revert {
+            Revert::Whole(..) => TOMBSTONE_PART,
+            Revert::Remove => DISOWN_PART,
+            Revert::Ranges(_) => return Ok(()),
+        };
+        versions.work.delete(&work_key(undo.stamp, undo.command, part), None)?;
+        Ok(())
+    }
+
+    /// After the leaf was reverted: nobody can be on the way from it to the delta and not notice.
+    fn forget_delta(&self, undo: &UndoRecord<'_>) -> Result<()> {
+        if let Some(versions) = self.own_versions()
+            && !matches!(undo.revert, Revert::Remove)
+        {
+            versions.deltas.delete(&delta::key(undo.stamp, undo.command), None)?;
+        }
+        Ok(())
+    }
+
+    fn own_versions(&self) -> Option<&SlotVersions> {
+        if self.has_deltas { self.store.slot(self.log.id()) } else { None }
     }
 
     fn revert(&mut self, tree: &Tree, key: &[u8], undo: &UndoRecord<'_>, gsn: Gsn) -> Result<()> {
@@ -161,6 +210,11 @@ impl<'s> Reverter<'s> {
                     if leaf.fits(body.len()) {
                         let row: [&[u8]; 1] = [body];
                         leaf.insert(&row, self.logging(RowRedo::Row(&row), &[compensation]));
+                        if let (Ok(root), Some(kind)) =
+                            (<[u8; 8]>::try_from(key), PendingKind::decode(body))
+                        {
+                            self.relisted.push((PageId(u64::from_be_bytes(root)), kind));
+                        }
                         return Ok(());
                     }
                     drop(leaf);
@@ -236,10 +290,12 @@ impl Undo for Reverter<'_> {
         };
         let undo = undo_record::decode(record.undo).ok_or_else(wrong)?;
         let key = key_of(record).ok_or_else(wrong)?;
+        self.forget_work(&undo)?;
         let plain = record.header.tree == self.store.pending_free().root();
         let kind = if plain { TreeKind::Plain } else { TreeKind::Rows };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
-        self.revert(&tree, key, &undo, record.header.gsn)
+        self.revert(&tree, key, &undo, record.header.gsn)?;
+        self.forget_delta(&undo)
     }
 
     fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool> {
@@ -268,27 +324,6 @@ impl Undo for Reverter<'_> {
             out.extend_from_slice(&self.entry);
         }
         Ok(true)
-    }
-}
-
-impl VersionStore {
-    /// Forgets the deltas and the work of own versions from `command` on: after they were reverted.
-    /// The caller owns the slot.
-    ///
-    /// # Errors
-    /// I/O; what is left is garbage that goes with its range.
-    pub fn forget_from(
-        &self,
-        slot: vellum_base::SlotId,
-        stamp: Timestamp,
-        command: u32,
-    ) -> Result<()> {
-        if let Some(versions) = self.slot(slot) {
-            let from = delta::key(stamp, command);
-            while !versions.deltas.remove_from(&from, REMOVE_STEP, None)? {}
-            while !versions.work.remove_from(&from, REMOVE_STEP, None)? {}
-        }
-        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::delta;
 use crate::error::{Result, VersionError, damaged};
 use crate::read::View;
 use crate::row::{Header, STAMPED_HEADER, Shape};
-use crate::store::{SlotVersions, VersionStore, Work, work_key};
+use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, Work, work_key};
 use crate::undo_record::{self, Revert};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -139,7 +139,7 @@ impl VersionStore {
         let versions = self.slot_or_create(transaction.slot())?;
         let mut bytes = Vec::new();
         work.encode(&mut bytes);
-        let key = work_key(transaction.stamp()?, command, 1);
+        let key = work_key(transaction.stamp()?, command, DISOWN_PART);
         Ok(versions.append_work(&key, &bytes)?)
     }
 }
@@ -218,7 +218,7 @@ impl Row<'_> {
         if matches!(change, Change::Delete) {
             scratch.entry.clear();
             Work::Tombstone { tree: tree.root(), key }.encode(&mut scratch.entry);
-            let name = work_key(self.version.stamp, self.version.command, 0);
+            let name = work_key(self.version.stamp, self.version.command, TOMBSTONE_PART);
             versions.append_work(&name, &scratch.entry)?;
         }
         Ok(())

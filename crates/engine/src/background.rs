@@ -1,0 +1,273 @@
+//! Background work: steps that a test can drive one by one, and the threads that drive them otherwise.
+//!
+//! | thread | waits for | does |
+//! | --- | --- | --- |
+//! | log | a wanted flush round | flush rounds for polled waits and half-full rings |
+//! | evict | the pool's low-water mark | eviction |
+//! | checkpoint | a tick, log pressure | checkpoints |
+//! | maintain | a tick | passes, collection of idle slots, rollback of abandoned writers, growth of the file, hardening of asynchronous commits |
+//!
+//! A tick bounds how long an idle database keeps garbage and how much an asynchronous commit can lose; nobody
+//! waits for one.
+
+use crate::engine::{Engine, SystemSlot};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use vellum_base::{Result, StorageError};
+use vellum_gc::{Budget, Horizon};
+use vellum_sync::atomic::{AtomicBool, Ordering};
+use vellum_sync::{Condvar, Mutex};
+use vellum_txn::TransactionError;
+use vellum_version::{Reverter, VersionError};
+
+/// How long an asynchronous commit can stay in memory while nothing else flushes.
+const MAINTENANCE_TICK: Duration = Duration::from_millis(50);
+/// How often it is looked whether a checkpoint is due.
+const CHECKPOINT_TICK: Duration = Duration::from_millis(20);
+/// Work-list entries of one idle slot in one step.
+const IDLE_ITEMS: u32 = 4096;
+/// Bytes of rows of one idle slot in one step.
+const IDLE_BYTES: u64 = 16 << 20;
+
+impl Engine {
+    /// One unit of every kind of background work. True if there was something to do.
+    pub fn background_step(&self) -> Result<bool> {
+        let mut busy = self.roll_back_parked()?;
+        busy |= self.collect_idle()?;
+        if self.log.flush_round()?.bytes > 0 {
+            busy = true;
+        }
+        if self.pool.free_frames() < self.pool.low_water() {
+            busy |= self.pool.evict_step(self.pool.high_water())? > 0;
+        }
+        if self.space.runs_short() {
+            // A disk that is full is found by who needs the space.
+            busy |= self.space.grow().is_ok();
+        }
+        if self.checkpoint_is_due() {
+            self.checkpoint()?;
+            busy = true;
+        }
+        Ok(busy)
+    }
+
+    /// Reverts writers that were dropped and could not be rolled back then. True if there were any.
+    pub fn roll_back_parked(&self) -> Result<bool> {
+        let mut any = false;
+        for slot in self.manager.parked_slots() {
+            let Some(parked) = self.manager.take_parked(slot) else {
+                continue;
+            };
+            let log = self.log.slot(slot);
+            let mut reverter = Reverter::running(&self.store, log, &self.carried);
+            parked.rollback(&mut reverter)?;
+            // In the log of the engine's own slot: the writer's is somebody else's now.
+            let _one = self.maintenance.lock();
+            reverter.free_relisted(self.system_slot(SystemSlot::Maintenance))?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// Collects garbage of slots that nobody uses. True if there was any.
+    pub fn collect_idle(&self) -> Result<bool> {
+        let horizon = Horizon::refreshed(self.manager.domain());
+        let mut any = false;
+        for slot in self.manager.idle_slots() {
+            let Some(lease) = self.manager.lease_idle(slot) else {
+                continue;
+            };
+            let mut budget = Budget::new(IDLE_ITEMS, IDLE_BYTES);
+            let log = self.log.slot(slot);
+            let collected =
+                self.store.collect(&horizon, lease.slot(), log, &mut budget).map_err(storage)?;
+            any |= collected.more || collected.work > 0;
+        }
+        Ok(any)
+    }
+}
+
+/// Collection meets nothing but storage errors.
+fn storage(error: VersionError) -> StorageError {
+    match error {
+        VersionError::Storage(error)
+        | VersionError::Transaction(TransactionError::Storage(error)) => error,
+        _ => StorageError::MemoryLimit { what: "collection" },
+    }
+}
+
+/// A flag with a bell.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    condition: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.rung.lock() = true;
+        self.condition.notify_one();
+    }
+
+    /// Waits for a ring, at most `timeout`.
+    fn wait(&self, timeout: Option<Duration>) {
+        let mut rung = self.rung.lock();
+        while !*rung {
+            match timeout {
+                None => rung = self.condition.wait(rung),
+                Some(timeout) => {
+                    let (guard, timed_out) = self.condition.wait_timeout(rung, timeout);
+                    rung = guard;
+                    if timed_out {
+                        break;
+                    }
+                }
+            }
+        }
+        *rung = false;
+    }
+}
+
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Control {
+    stop: AtomicBool,
+    evict: Bell,
+    checkpoint: Bell,
+    maintain: Bell,
+    /// The first error that ended a thread's work; reported by `close`.
+    error: Mutex<Option<StorageError>>,
+}
+
+impl Control {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    fn note(&self, result: Result<()>) {
+        if let Err(error) = result {
+            self.error.lock().get_or_insert(error);
+        }
+    }
+}
+
+/// The threads of an open database.
+#[derive(Debug)]
+pub(crate) struct Background {
+    engine: Arc<Engine>,
+    control: Arc<Control>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Background {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// `Io` if the system gives no thread; those that were started are stopped again.
+    pub fn start(engine: &Arc<Engine>) -> Result<Self> {
+        let control = Arc::new(Control::default());
+        let bell = control.clone();
+        engine.pool.set_wake(Box::new(move || bell.evict.ring()));
+        let mut this = Self { engine: engine.clone(), control, threads: Vec::new() };
+        let started = this
+            .spawn("vellum-log", serve_log)
+            .and_then(|()| this.spawn("vellum-evict", evict))
+            .and_then(|()| this.spawn("vellum-checkpoint", make_checkpoints))
+            .and_then(|()| this.spawn("vellum-maintain", maintain));
+        match started {
+            Ok(()) => Ok(this),
+            Err(error) => {
+                let _ = this.stop();
+                Err(StorageError::io("start of a thread", &"process".into(), error))
+            }
+        }
+    }
+
+    fn spawn(&mut self, name: &str, work: fn(&Engine, &Control)) -> io::Result<()> {
+        let (engine, control) = (self.engine.clone(), self.control.clone());
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        self.threads.push(builder.spawn(move || work(&engine, &control))?);
+        Ok(())
+    }
+
+    /// Stops the threads and waits for their ends; reports the first error that any of them met.
+    pub fn stop(self) -> Result<()> {
+        // Release: pairs with the acquire in `stopped`.
+        self.control.stop.store(true, Ordering::Release);
+        self.engine.log.stop_serving();
+        self.control.evict.ring();
+        self.control.checkpoint.ring();
+        self.control.maintain.ring();
+        for thread in self.threads {
+            // A thread that panicked has printed why; closing goes on.
+            let _ = thread.join();
+        }
+        match self.control.error.lock().take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+fn serve_log(engine: &Engine, control: &Control) {
+    while !control.stopped() {
+        match engine.log.serve_one() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let poisoned = engine.directory.poisoned();
+                control.note(Err(error));
+                if poisoned {
+                    return;
+                }
+                // A full disk may have room later; who needs the round leads one itself meanwhile.
+                control.maintain.wait(Some(MAINTENANCE_TICK));
+            }
+        }
+    }
+}
+
+fn evict(engine: &Engine, control: &Control) {
+    loop {
+        control.evict.wait(None);
+        while !control.stopped() && engine.pool.free_frames() < engine.pool.high_water() {
+            match engine.pool.evict_step(engine.pool.high_water()) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    control.note(Err(error));
+                    break;
+                }
+            }
+        }
+        if control.stopped() {
+            return;
+        }
+    }
+}
+
+fn make_checkpoints(engine: &Engine, control: &Control) {
+    while !control.stopped() {
+        control.checkpoint.wait(Some(CHECKPOINT_TICK));
+        if !control.stopped() && engine.checkpoint_is_due() && !engine.directory.poisoned() {
+            control.note(engine.checkpoint());
+        }
+    }
+}
+
+fn maintain(engine: &Engine, control: &Control) {
+    while !control.stopped() {
+        control.maintain.wait(Some(MAINTENANCE_TICK));
+        if control.stopped() || engine.directory.poisoned() {
+            continue;
+        }
+        control.note(engine.roll_back_parked().map(|_| ()));
+        control.note(engine.collect_idle().map(|_| ()));
+        control.note(engine.log.flush_round().map(|_| ()));
+        if engine.space.runs_short() {
+            // A disk that is full is found by who needs the space.
+            let _ = engine.space.grow();
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Checkpoints: the log before a position is no longer needed; and carrying undo forward (R9).
+//!
+//! Paper: "Rethinking Logging, Checkpoints, and Recovery" (SIGMOD 2020): pages are written round the pool in small
+//! steps, nobody is stopped. Differences: one scan of all frames a checkpoint, whose start is the new position.
+//!
+//! A checkpoint: (1) note the log's position P; (2) write every page that was dirty when the scan began; (3) carry
+//! forward the undo of live transactions that lies in segments before P, and delete what was carried for
+//! transactions that ended or were compensated meanwhile; (4) make both durable; (5) write the control
+//! file; (6) release the segments before P.
+//!
+//! Invariants:
+//! - K1 The control file names P only after every change below P is in the data file.
+//! - K2 A segment is released only after what undo needs of it is durable elsewhere, and after carried copies
+//!   whose voiding (commit, abort, compensation) it holds are durably gone.
+//! - K3 One checkpoint at a time; who needs log space meanwhile waits for it.
+//!
+//! Crash: before (5) recovery starts at the old position, whose segments are all there; after it at P. Carried copies
+//! are ordinary logged rows, so they are there or not with the log.
+
+use crate::control::Control;
+use crate::engine::{Engine, SystemSlot};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Weak;
+use vellum_base::{Gsn, Result, Timestamp};
+use vellum_btree::{Journal, LeafCopy, Seek};
+use vellum_sync::atomic::{AtomicU64, Ordering};
+use vellum_sync::{Mutex, MutexGuard};
+use vellum_version::undo::{carried_key, carried_piece_bytes};
+use vellum_wal::{LogPosition, LogSpace, Purpose, Record, SlotLog};
+
+/// Pages written in one step of a checkpoint.
+const STEP_PAGES: usize = 64;
+
+/// The state of checkpoints.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    control: Mutex<Control>,
+    /// Log bytes that had been written when the last checkpoint began.
+    log_bytes_at_last: AtomicU64,
+    /// Checkpoints since the database was opened.
+    pub done: AtomicU64,
+}
+
+thread_local! {
+    /// This thread is inside a checkpoint: it must not wait for one.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        INSIDE.set(true);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+impl Checkpointer {
+    pub fn new(control: Control) -> Self {
+        Self {
+            control: Mutex::new(control),
+            log_bytes_at_last: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Engine {
+    /// True if enough log was written since the last checkpoint, or the log runs full.
+    pub fn checkpoint_is_due(&self) -> bool {
+        let written = self.log.statistics().bytes_written;
+        let last = self.checkpointer.log_bytes_at_last.load(Ordering::Relaxed);
+        written.saturating_sub(last) >= self.config.checkpoint_log_bytes || self.log.pressure() > 60
+    }
+
+    /// Makes a checkpoint, waiting for one that is under way first. Blocks for its I/O; nobody else does.
+    ///
+    /// # Errors
+    /// I/O, space: the last checkpoint stays the one that counts.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_with(false, self.checkpointer.control.lock())
+    }
+
+    /// The last checkpoint of a database that is closed in good order: nothing to redo or undo.
+    ///
+    /// # Errors
+    /// As [`Engine::checkpoint`]: the database opens with a recovery then.
+    pub fn checkpoint_clean(&self) -> Result<()> {
+        self.checkpoint_with(true, self.checkpointer.control.lock())
+    }
+
+    fn checkpoint_with(&self, clean: bool, mut control: MutexGuard<'_, Control>) -> Result<()> {
+        let _inside = Inside::enter();
+        let written = self.log.statistics().bytes_written;
+        let (position, known) = self.log.known_position();
+        // Above every timestamp and GSN in records before the position.
+        let timestamp_floor = self.clock.now();
+        let mut scan = self.pool.checkpoint_begin();
+        while !self.pool.checkpoint_step(&mut scan, STEP_PAGES)? {}
+        self.carry_forward(position)?;
+        let next = Control {
+            checkpoint: position,
+            known,
+            timestamp_floor,
+            next_table: self.tables.next_id(),
+            clean,
+            ..*control
+        };
+        next.write(&*self.directory)?;
+        *control = next;
+        self.log.release_before(position)?;
+        self.checkpointer.log_bytes_at_last.store(written, Ordering::Relaxed);
+        self.checkpointer.done.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// K2.
+    fn carry_forward(&self, position: LogPosition) -> Result<()> {
+        let log = self.system_slot(SystemSlot::Checkpoint);
+        let mut carried = Vec::new();
+        // Also what lies in the position's own segment before it: recovery's analysis starts at the position.
+        let bound = LogPosition { segment: position.segment + 1, ..position };
+        for id in self.log.slots_before(bound) {
+            let slot = self.log.slot(id);
+            let Some(mut carry) = slot.carry(bound.segment) else {
+                continue;
+            };
+            while let Some(record) = carry.records.next_record()? {
+                // Compensated meanwhile: void.
+                if record.header.gsn < slot.lock().lowest_compensated() {
+                    self.carry_record(carry.stamp, &record, log)?;
+                }
+            }
+            carried.push((slot, carry.stamp, carry.to));
+        }
+        let dropped = self.drop_carried(log)?;
+        if !carried.is_empty() || dropped {
+            // Durable before the segments go.
+            self.log.flush_round()?;
+        }
+        for (slot, stamp, to) in carried {
+            slot.lock().set_carried(stamp, to);
+        }
+        Ok(())
+    }
+
+    /// Copies one record into the `undo` tree, in pieces.
+    fn carry_record(&self, stamp: Timestamp, record: &Record<'_>, log: &SlotLog) -> Result<()> {
+        let mut bytes = Vec::with_capacity(record.length());
+        record.encode_to(&mut bytes);
+        let journal = Journal { slot: log, purpose: Purpose::Checkpoint };
+        for (piece, chunk) in bytes.chunks(carried_piece_bytes(self.pool.page_size())).enumerate() {
+            let piece = u8::try_from(piece).expect("a record is a few quarters of a page");
+            let key = carried_key(stamp, record.header.gsn, piece);
+            self.carried.put(&key, chunk, Some(journal))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes carried copies of transactions that ended, and of records that were compensated. True if there were
+    /// any.
+    fn drop_carried(&self, log: &SlotLog) -> Result<bool> {
+        let mut leaf = LeafCopy::new(self.pool.page_size());
+        self.carried.read_leaf(Seek::First, &mut leaf)?;
+        if leaf.is_empty() && leaf.upper_fence().is_none() {
+            return Ok(false);
+        }
+        let live: HashMap<Timestamp, Gsn> = (0..self.manager.slots_in_use())
+            .filter_map(|id| {
+                let latch = self.log.slot(vellum_base::SlotId(id as u16)).lock();
+                latch.live_transaction().map(|(stamp, _)| (stamp, latch.lowest_compensated()))
+            })
+            .collect();
+        let journal = Journal { slot: log, purpose: Purpose::Checkpoint };
+        let (mut key, mut any) = (Vec::new(), false);
+        loop {
+            for index in 0..leaf.len() {
+                leaf.key(index, &mut key);
+                let void = match (read_u64(&key, 0), read_u64(&key, 8)) {
+                    (Some(stamp), Some(gsn)) => {
+                        live.get(&Timestamp(stamp)).is_none_or(|lowest| Gsn(gsn) >= *lowest)
+                    }
+                    _ => true,
+                };
+                if void {
+                    any |= self.carried.delete(&key, Some(journal))?;
+                }
+            }
+            let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
+                return Ok(any);
+            };
+            self.carried.read_leaf(Seek::AtOrAfter(&fence), &mut leaf)?;
+        }
+    }
+}
+
+fn read_u64(key: &[u8], at: usize) -> Option<u64> {
+    key.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+}
+
+/// Gives log space back when a writer finds none.
+pub(crate) struct SpaceByCheckpoint {
+    engine: Weak<Engine>,
+}
+
+impl SpaceByCheckpoint {
+    pub fn new(engine: Weak<Engine>) -> Self {
+        Self { engine }
+    }
+}
+
+impl LogSpace for SpaceByCheckpoint {
+    fn make_space(&self) -> Result<bool> {
+        let Some(engine) = self.engine.upgrade() else {
+            return Ok(false);
+        };
+        if INSIDE.get() {
+            // K3: the checkpoint itself; what it needs is set aside for it.
+            return Ok(false);
+        }
+        let before = engine.log.oldest_segment();
+        let control = engine.checkpointer.control.lock();
+        // Somebody else's checkpoint may have done it while this waited.
+        if engine.log.oldest_segment() == before {
+            engine.checkpoint_with(false, control)?;
+        }
+        Ok(engine.log.oldest_segment() != before)
+    }
+}
+

@@ -1,0 +1,113 @@
+//! Settings of a database. Each has a default that suits a machine with a few gigabytes of memory.
+
+use crate::error::{Error, Result};
+use std::time::Duration;
+
+/// How a database is opened. Build one with [`Config::default`] and the methods.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Bytes of a page (4096, 8192 or 16384). Fixed when a database is created; an existing
+    /// database keeps its own.
+    pub page_size: usize,
+    /// Hard limit of resident page bytes.
+    pub pool_bytes: u64,
+    /// Largest size of the data file in bytes (address space that is reserved, not memory).
+    pub data_bytes_max: u64,
+    /// Limit of the log's bytes on disk.
+    pub log_bytes_max: u64,
+    /// Bytes of a log segment.
+    pub log_segment_bytes: u64,
+    /// Bytes of the log buffer of one worker slot.
+    pub slot_buffer_bytes: usize,
+    /// How many transactions can be open at once.
+    pub slots_max: u16,
+    /// How long `begin` waits for a slot.
+    pub slot_timeout: Duration,
+    /// Log bytes between two checkpoints: what a recovery has to redo at most, about twice.
+    pub checkpoint_log_bytes: u64,
+    /// Whether the database runs its own background threads. Without them whoever embeds it calls
+    /// [`Database::step`](crate::Database::step); nothing else changes.
+    pub background_threads: bool,
+    /// Whether `open` creates a database in an empty or missing directory.
+    pub create: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            page_size: 8192,
+            pool_bytes: 1 << 30,
+            data_bytes_max: 1 << 40,
+            log_bytes_max: 1 << 30,
+            log_segment_bytes: 32 << 20,
+            slot_buffer_bytes: 256 << 10,
+            slots_max: 1024,
+            slot_timeout: Duration::from_secs(10),
+            checkpoint_log_bytes: 256 << 20,
+            background_threads: true,
+            create: true,
+        }
+    }
+}
+
+impl Config {
+    /// Limits the resident page bytes.
+    #[must_use]
+    pub fn pool_bytes(mut self, bytes: u64) -> Self {
+        self.pool_bytes = bytes;
+        self
+    }
+
+    /// Sets the page size of a database that is created.
+    #[must_use]
+    pub fn page_size(mut self, bytes: usize) -> Self {
+        self.page_size = bytes;
+        self
+    }
+
+    /// Switches the background threads on or off.
+    #[must_use]
+    pub fn background_threads(mut self, on: bool) -> Self {
+        self.background_threads = on;
+        self
+    }
+
+    /// Checks that the settings fit together.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] names the first that does not.
+    pub fn check(&self) -> Result<()> {
+        let invalid = |what: String| Err(Error::InvalidArgument { what });
+        if ![4096, 8192, 16384].contains(&self.page_size) {
+            return invalid(format!("page_size {} is not 4096, 8192 or 16384", self.page_size));
+        }
+        let pages = self.pool_bytes / self.page_size as u64;
+        if pages < 16 {
+            return invalid(format!("pool_bytes {} holds only {pages} pages", self.pool_bytes));
+        }
+        if self.slots_max < 4 {
+            return invalid(format!("slots_max {} is below 4", self.slots_max));
+        }
+        if !self.slot_buffer_bytes.is_power_of_two() || self.slot_buffer_bytes < 16 * self.page_size
+        {
+            return invalid(format!(
+                "slot_buffer_bytes {} is not a power of two of at least 16 pages",
+                self.slot_buffer_bytes
+            ));
+        }
+        if self.log_segment_bytes < 4 * self.slot_buffer_bytes as u64 {
+            return invalid(format!(
+                "log_segment_bytes {} is below four slot buffers",
+                self.log_segment_bytes
+            ));
+        }
+        if self.log_bytes_max < 4 * self.log_segment_bytes {
+            return invalid(format!("log_bytes_max {} is below 4 segments", self.log_bytes_max));
+        }
+        if self.data_bytes_max < 64 * self.page_size as u64 {
+            return invalid(format!("data_bytes_max {} is below 64 pages", self.data_bytes_max));
+        }
+        Ok(())
+    }
+}

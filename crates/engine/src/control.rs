@@ -1,0 +1,228 @@
+//! The control file: where recovery starts. Small, replaced atomically.
+//!
+//! Layout (little-endian, 128 bytes):
+//!
+//! | offset | size | field |
+//! | --- | --- | --- |
+//! | 0 | 8 | magic `VELLUMCT` |
+//! | 8 | 4 | format version, 1 |
+//! | 12 | 4 | page size in bytes |
+//! | 16 | 8 | incarnation: how often the database was opened for writing |
+//! | 24 | 8 | checkpoint: log segment |
+//! | 32 | 8 | checkpoint: offset in it |
+//! | 40 | 8 | checkpoint: number of the first round to redo |
+//! | 48 | 8 | a timestamp above which nothing was drawn before the checkpoint |
+//! | 56 | 8 | incarnation of the log at the checkpoint |
+//! | 64 | 8 | root page of the catalog |
+//! | 72 | 8 | root page of `pending_free` |
+//! | 80 | 8 | root page of `undo` |
+//! | 88 | 4 | next table id |
+//! | 92 | 1 | 1: closed cleanly, nothing to redo or undo |
+//! | 93 | 3 | zero |
+//! | 96 | 8 | the hardened horizon (C) that was known at the checkpoint |
+//! | 104 | 8 | the durable GSN (M) that was known at the checkpoint |
+//! | 112 | 12 | zero |
+//! | 124 | 4 | CRC-32C of bytes 0..124 |
+//!
+//! Crash: the file is the old or the new one, whole (`io::Directory::write_atomic`). It names a
+//! checkpoint only after every page change before that checkpoint is in the data file.
+
+use vellum_base::checksum::checksum;
+use vellum_base::codec::{Put, Reader};
+use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
+use vellum_io::Directory;
+use vellum_wal::{LogPosition, Verdict};
+
+/// Name of the control file in the database directory.
+pub const CONTROL_FILE: &str = "control";
+
+const MAGIC: u64 = u64::from_le_bytes(*b"VELLUMCT");
+const FORMAT_VERSION: u32 = 1;
+const BYTES: usize = 128;
+const CHECKED: usize = BYTES - 4;
+
+/// The content of the control file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// Page size in bytes.
+    pub page_size: u32,
+    /// How often the database was opened for writing; zero while it is being made.
+    pub incarnation: u64,
+    /// Where redo starts.
+    pub checkpoint: LogPosition,
+    /// Above every timestamp that was drawn before the checkpoint.
+    pub timestamp_floor: Timestamp,
+    /// What was durable at the checkpoint, at least.
+    pub known: Verdict,
+    /// Root page of the catalog.
+    pub catalog: PageId,
+    /// Root page of `pending_free`.
+    pub pending_free: PageId,
+    /// Root page of `undo`.
+    pub undo: PageId,
+    /// The next table id that was never given out (at the checkpoint).
+    pub next_table: u32,
+    /// Closed cleanly: nothing to redo or undo.
+    pub clean: bool,
+}
+
+impl Control {
+    /// The bytes of the file.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(BYTES);
+        out.put_u64(MAGIC);
+        out.put_u32(FORMAT_VERSION);
+        out.put_u32(self.page_size);
+        out.put_u64(self.incarnation);
+        out.put_u64(self.checkpoint.segment);
+        out.put_u64(self.checkpoint.offset);
+        out.put_u64(self.checkpoint.round);
+        out.put_u64(self.timestamp_floor.get());
+        out.put_u64(self.known.incarnation);
+        out.put_u64(self.catalog.get());
+        out.put_u64(self.pending_free.get());
+        out.put_u64(self.undo.get());
+        out.put_u32(self.next_table);
+        out.put_u8(u8::from(self.clean));
+        out.put(&[0; 3]);
+        out.put_u64(self.known.c.get());
+        out.put_u64(self.known.m.get());
+        out.resize(CHECKED, 0);
+        out.put_u32(checksum(0, &out));
+        debug_assert_eq!(out.len(), BYTES);
+        out
+    }
+
+    /// Reads the bytes of the file.
+    ///
+    /// # Errors
+    /// `ForeignFormat` for another program's or a newer file, `Corruption` for a damaged one.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let foreign =
+            |what: String| StorageError::ForeignFormat { file: CONTROL_FILE.into(), what };
+        let short = || foreign(format!("{} bytes instead of {BYTES}", bytes.len()));
+        let mut reader = Reader::new(bytes);
+        let magic = reader.u64().ok_or_else(short)?;
+        if magic != MAGIC {
+            return Err(foreign("no control file of this program".into()));
+        }
+        let version = reader.u32().ok_or_else(short)?;
+        if version != FORMAT_VERSION {
+            return Err(foreign(format!(
+                "format version {version}, this build reads {FORMAT_VERSION}"
+            )));
+        }
+        let (body, sum) = bytes.split_at_checked(CHECKED).ok_or_else(short)?;
+        let found = <[u8; 4]>::try_from(sum).map(u32::from_le_bytes).map_err(|_| short())?;
+        let expected = checksum(0, body);
+        if found != expected {
+            return Err(StorageError::Corruption {
+                file: CONTROL_FILE.into(),
+                page: None,
+                what: "checksum",
+                expected: expected.into(),
+                found: found.into(),
+            });
+        }
+        let mut read = || -> Option<Self> {
+            let page_size = reader.u32()?;
+            let incarnation = reader.u64()?;
+            let (segment, offset, round) = (reader.u64()?, reader.u64()?, reader.u64()?);
+            let timestamp_floor = Timestamp(reader.u64()?);
+            let known_incarnation = reader.u64()?;
+            let catalog = PageId(reader.u64()?);
+            let pending_free = PageId(reader.u64()?);
+            let undo = PageId(reader.u64()?);
+            let next_table = reader.u32()?;
+            let clean = reader.u8()? == 1;
+            reader.bytes(3)?;
+            let known = Verdict {
+                incarnation: known_incarnation,
+                last_round: round.saturating_sub(1),
+                c: Timestamp(reader.u64()?),
+                m: Gsn(reader.u64()?),
+            };
+            let checkpoint = LogPosition { segment, offset, round };
+            Some(Self {
+                page_size,
+                incarnation,
+                checkpoint,
+                timestamp_floor,
+                known,
+                catalog,
+                pending_free,
+                undo,
+                next_table,
+                clean,
+            })
+        };
+        read().ok_or_else(short)
+    }
+
+    /// Reads the control file; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Control::decode`], and I/O.
+    pub fn read(directory: &dyn Directory) -> Result<Option<Self>> {
+        if !directory.exists(CONTROL_FILE)? {
+            return Ok(None);
+        }
+        Self::decode(&directory.read_all(CONTROL_FILE)?).map(Some)
+    }
+
+    /// Replaces the control file; durable on return.
+    ///
+    /// # Errors
+    /// I/O, a full disk, a poisoned directory: the old file stays.
+    pub fn write(&self, directory: &dyn Directory) -> Result<()> {
+        directory.write_atomic(CONTROL_FILE, &self.encode())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control() -> Control {
+        Control {
+            page_size: 8192,
+            incarnation: 3,
+            checkpoint: LogPosition { segment: 4, offset: 5, round: 6 },
+            timestamp_floor: Timestamp(7),
+            known: Verdict { incarnation: 2, last_round: 5, c: Timestamp(13), m: Gsn(14) },
+            catalog: PageId(9),
+            pending_free: PageId(10),
+            undo: PageId(11),
+            next_table: 12,
+            clean: true,
+        }
+    }
+
+    #[test]
+    fn control_file_is_read_as_it_was_written() {
+        assert_eq!(Control::decode(&control().encode()).unwrap(), control());
+    }
+
+    #[test]
+    fn every_flipped_bit_of_the_control_file_is_refused() {
+        let bytes = control().encode();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Control::decode(&damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(Control::decode(&bytes[..length]).is_err(), "cut to {length}");
+        }
+    }
+
+    #[test]
+    fn newer_and_foreign_files_are_named() {
+        let mut newer = control().encode();
+        newer[8] = 2;
+        let error = Control::decode(&newer).unwrap_err().to_string();
+        assert!(error.contains("format version 2"), "{error}");
+        let error = Control::decode(b"#!/bin/sh and so on").unwrap_err();
+        assert!(matches!(error, StorageError::ForeignFormat { .. }));
+    }
+}

@@ -1,0 +1,195 @@
+//! Cursors of the embedded API: over a table's rows, or over an index's entries.
+
+use crate::error::Result;
+use crate::schema::{Index, Table};
+use crate::transaction::Transaction;
+use std::ops::{Bound, RangeBounds};
+use vellum_btree::Tree;
+use vellum_txn::SnapshotHandle;
+use vellum_version::{Scan, View};
+
+/// A range of rows in key order, both ways. It stands on the row that it returned last; a new one stands before its
+/// first row for [`Cursor::next`] and behind its last for [`Cursor::prev`].
+///
+/// It sees its transaction's writes from before it was opened, and a fixed snapshot; it survives splits, deletes
+/// through the transaction, and rollbacks to savepoints (of which it no longer returns what was reverted).
+#[derive(Debug)]
+pub struct Cursor<'t> {
+    transaction: &'t Transaction,
+    tree: Tree,
+    scan: Scan,
+    /// Keeps what it sees from being collected (read committed: longer than its statement).
+    snapshot: SnapshotHandle<'t>,
+    command: u32,
+    rollbacks: u64,
+    large: Vec<u8>,
+}
+
+impl Transaction {
+    /// A cursor over the rows of a table whose keys lie in `range`, e.g. `..`, or
+    /// `(Bound::Included(key), Bound::Unbounded)`.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `TransactionOver`.
+    pub fn cursor<'k>(
+        &self,
+        table: &Table,
+        range: impl RangeBounds<&'k [u8]>,
+    ) -> Result<Cursor<'_>> {
+        self.read_operation(|| {
+            let view = self.view();
+            let shape = self.shape_of(table)?;
+            Ok(self.open_cursor(shape.tree.clone(), view.command, owned(&range)))
+        })
+    }
+
+    /// A cursor over the entries of an index whose columns lie in `range`: it returns entry keys (the columns,
+    /// followed by the primary key unless the index is unique) and primary keys.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `TransactionOver`.
+    pub fn index_cursor<'k>(
+        &self,
+        index: &Index,
+        range: impl RangeBounds<&'k [u8]>,
+    ) -> Result<Cursor<'_>> {
+        self.read_operation(|| {
+            let view = self.view();
+            let shape = self.shape_of(&index.table)?;
+            let found = shape.indexes.iter().find(|other| other.id == index.id);
+            let missing = || crate::Error::NoSuchTable { name: index.name.to_string() };
+            let tree = found.ok_or_else(missing)?.tree.clone();
+            Ok(self.open_cursor(tree, view.command, owned(&range)))
+        })
+    }
+
+    /// Counts the rows of a range.
+    ///
+    /// # Errors
+    /// As [`Transaction::cursor`], and storage errors.
+    pub fn count<'k>(&self, table: &Table, range: impl RangeBounds<&'k [u8]>) -> Result<u64> {
+        let mut cursor = self.cursor(table, range)?;
+        let mut count = 0;
+        while cursor.advance()? {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn open_cursor(
+        &self,
+        tree: Tree,
+        command: u32,
+        range: vellum_version::KeyRange,
+    ) -> Cursor<'_> {
+        Cursor {
+            transaction: self,
+            scan: Scan::new(tree.context().page_size(), range),
+            tree,
+            snapshot: self.inner().open_snapshot(),
+            command,
+            rollbacks: self.rollback_count(),
+            large: Vec::new(),
+        }
+    }
+}
+
+fn owned<'k>(range: &impl RangeBounds<&'k [u8]>) -> vellum_version::KeyRange {
+    let own = |bound: Bound<&&[u8]>| match bound {
+        Bound::Included(key) => Bound::Included(key.to_vec()),
+        Bound::Excluded(key) => Bound::Excluded(key.to_vec()),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    (own(range.start_bound()), own(range.end_bound()))
+}
+
+impl Cursor<'_> {
+    fn forget_after_rollback(&mut self) {
+        let rollbacks = self.transaction.rollback_count();
+        if self.rollbacks != rollbacks {
+            self.rollbacks = rollbacks;
+            self.scan.invalidate();
+        }
+    }
+
+    /// The next row in key order: key and value. `None` at the end of the range.
+    ///
+    /// Blocks only for pages that must be read from disk.
+    ///
+    /// # Errors
+    /// Storage errors; the cursor stands where it stood.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "rows are lent, which an iterator cannot")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.step(true)
+    }
+
+    /// The next row against key order. `None` at the start of the range.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`].
+    #[inline]
+    pub fn prev(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.step(false)
+    }
+
+    #[inline]
+    fn step(&mut self, forward: bool) -> Result<Option<(&[u8], &[u8])>> {
+        self.forget_after_rollback();
+        let view = View {
+            transaction: self.transaction.inner(),
+            snapshot: self.snapshot.snapshot(),
+            command: self.command,
+        };
+        let store = &self.transaction.engine().store;
+        let row = if forward {
+            self.scan.next(store, &view, &self.tree)?
+        } else {
+            self.scan.prev(store, &view, &self.tree)?
+        };
+        match row {
+            None => Ok(None),
+            Some(row) if !row.overflow => Ok(Some((row.key, row.body))),
+            Some(row) => {
+                store.read_chain_into(row.body, &mut self.large)?;
+                Ok(Some((row.key, &self.large)))
+            }
+        }
+    }
+
+    /// Moves to the next row without reading a large value; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        self.forget_after_rollback();
+        let view = View {
+            transaction: self.transaction.inner(),
+            snapshot: self.snapshot.snapshot(),
+            command: self.command,
+        };
+        let store = &self.transaction.engine().store;
+        Ok(self.scan.next(store, &view, &self.tree)?.is_some())
+    }
+
+    /// Stands right below `key` from now on: [`Cursor::next`] goes to the first row at or above it,
+    /// [`Cursor::prev`] to the last below.
+    pub fn seek(&mut self, key: &[u8]) {
+        self.scan.seek(key);
+    }
+
+    /// Hands the next rows, as many as are at hand (about a leaf), to `each`. Returns how many; zero at the end.
+    ///
+    /// # Errors
+    /// As [`Cursor::next`]; rows already handed over are behind the cursor.
+    pub fn batch(&mut self, mut each: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+        let mut rows = 0;
+        loop {
+            let Some((key, value)) = self.next()? else {
+                return Ok(rows);
+            };
+            each(key, value);
+            rows += 1;
+            if self.scan.is_at_leaf_end() {
+                return Ok(rows);
+            }
+        }
+    }
+}

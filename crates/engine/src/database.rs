@@ -1,0 +1,294 @@
+//! The handle of an open database.
+
+use crate::background::Background;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::error::{Error, Family, Result};
+use crate::open;
+use crate::options::TransactionOptions;
+use crate::transaction::Transaction;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+use vellum_base::SlotId;
+use vellum_base::random::Random;
+use vellum_io::{Directory, RealDirectory};
+use vellum_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use vellum_sync::{CachePadded, Mutex, thread};
+use vellum_table::Buffers;
+use vellum_txn::{Class, Options};
+
+/// An open database. Cheap to clone; the directory is closed in good order when the last clone and the last
+/// transaction are gone.
+#[derive(Clone, Debug)]
+pub struct Database {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    engine: Arc<Engine>,
+    tokens: Box<[OnceLock<Arc<SlotToken>>]>,
+    background: Mutex<Option<Background>>,
+}
+
+/// What a transaction in a slot shares with the next one there. Each slot has one, so that begin and end touch
+/// no count that other slots touch.
+#[derive(Debug)]
+pub(crate) struct SlotToken {
+    pub engine: Arc<Engine>,
+    state: CachePadded<TokenState>,
+}
+
+#[derive(Debug, Default)]
+struct TokenState {
+    buffers: Mutex<Option<Box<Buffers>>>,
+    /// Writers since the last collection.
+    writers: AtomicU32,
+    collect_soon: AtomicBool,
+}
+
+impl SlotToken {
+    pub fn take_buffers(&self) -> Option<Box<Buffers>> {
+        self.state.buffers.lock().take()
+    }
+
+    pub fn give_buffers(&self, buffers: Option<Box<Buffers>>) {
+        if buffers.is_some() {
+            *self.state.buffers.lock() = buffers;
+        }
+    }
+
+    /// Counts a writer; true if the slot's garbage should be collected with its commit.
+    pub fn is_collection_due(&self, every: u32) -> bool {
+        // One transaction of the slot at a time: relaxed suffices.
+        let writers = self.state.writers.load(Ordering::Relaxed) + 1;
+        let due = writers >= every || self.state.collect_soon.load(Ordering::Relaxed);
+        self.state.writers.store(if due { 0 } else { writers }, Ordering::Relaxed);
+        if due {
+            self.state.collect_soon.store(false, Ordering::Relaxed);
+        }
+        due
+    }
+
+    /// The last collection left something.
+    pub fn collect_soon(&self) {
+        self.state.collect_soon.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tries of [`Database::retry`] before it gives up.
+const RETRIES: u32 = 1000;
+
+impl Database {
+    /// Opens the database in a directory, or makes one there if the directory is empty or missing. Recovers
+    /// from a crash if there was one.
+    ///
+    /// # Errors
+    /// `Locked` if it is open already, `ForeignFormat` if the directory holds something else (nothing is touched
+    /// then), `InvalidArgument` for settings that do not fit, `Corruption`, `Io`.
+    pub fn open(path: impl AsRef<Path>, config: Config) -> Result<Self> {
+        let path = path.as_ref();
+        let directory = if config.create {
+            RealDirectory::create(path)?
+        } else {
+            RealDirectory::open(path)?
+        };
+        Self::open_directory(Arc::new(directory), config).map_err(|e| open::with_path(e, path))
+    }
+
+    /// Opens the database in any [`Directory`]: in memory, or on a simulated disk.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub fn open_directory(directory: Arc<dyn Directory>, config: Config) -> Result<Self> {
+        let engine = open::open(directory, config)?;
+        let background =
+            engine.config.background_threads.then(|| Background::start(&engine)).transpose()?;
+        let slots = usize::from(engine.config.slots_max);
+        let tokens = (0..slots).map(|_| OnceLock::new()).collect();
+        let background = Mutex::new(background);
+        Ok(Self { shared: Arc::new(Shared { engine, tokens, background }) })
+    }
+
+
+    /// Begins a transaction under snapshot isolation, durable when its commit returns.
+    ///
+    /// Blocks while all worker slots are taken, at most [`Config::slot_timeout`].
+    ///
+    /// # Errors
+    /// `Timeout` with the number of slots.
+    #[inline]
+    pub fn begin(&self) -> Result<Transaction> {
+        self.begin_with(TransactionOptions::default())
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// As [`Database::begin`].
+    #[inline]
+    pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
+        let engine = &self.shared.engine;
+        let timeout = options.slot_timeout.unwrap_or(engine.config.slot_timeout);
+        let inner = engine.manager.begin(inner_options(options), timeout)?;
+        Ok(Transaction::new(self.token(inner.slot()), inner))
+    }
+
+    /// Begins a transaction once a slot is free, for callers that must not block.
+    pub fn begin_pending(&self, options: TransactionOptions) -> PendingBegin {
+        let inner = self.shared.engine.manager.begin_pending(inner_options(options));
+        PendingBegin { database: self.clone(), inner }
+    }
+
+    #[inline]
+    fn token(&self, slot: SlotId) -> Arc<SlotToken> {
+        let make = || {
+            let state = CachePadded::new(TokenState::default());
+            Arc::new(SlotToken { engine: self.shared.engine.clone(), state })
+        };
+        self.shared.tokens[usize::from(slot.get())].get_or_init(make).clone()
+    }
+
+    /// Runs `work` in a transaction and commits it; again, after a short random pause, as long as it or the
+    /// commit fails with an error of the family [`Family::Retry`].
+    ///
+    /// # Errors
+    /// The first other error, or the last one after a thousand tries. The transaction is rolled back then.
+    pub fn retry<R>(&self, mut work: impl FnMut(&Transaction) -> Result<R>) -> Result<R> {
+        self.retry_with(TransactionOptions::default(), &mut work)
+    }
+
+    /// As [`Database::retry`], with options.
+    ///
+    /// # Errors
+    /// As [`Database::retry`].
+    pub fn retry_with<R>(
+        &self,
+        options: TransactionOptions,
+        mut work: impl FnMut(&Transaction) -> Result<R>,
+    ) -> Result<R> {
+        let mut random = None;
+        let mut tries = 0;
+        loop {
+            let transaction = self.begin_with(options)?;
+            let error = match work(&transaction) {
+                Ok(result) => match transaction.commit() {
+                    Ok(()) => return Ok(result),
+                    Err(error) => error,
+                },
+                Err(error) => {
+                    transaction.rollback()?;
+                    error
+                }
+            };
+            tries += 1;
+            if error.family() != Family::Retry || tries >= RETRIES {
+                return Err(error);
+            }
+            let random = random.get_or_insert_with(|| Random::new(Random::fresh_seed()));
+            let most = 20u64 << tries.min(8);
+            thread::sleep(Duration::from_micros(random.below(most)));
+        }
+    }
+
+    /// Writes every change that is in memory to the data file, so that the log before it is not needed any
+    /// more. The background does this by itself; here it is for who wants it now. Blocks for its I/O, and nobody
+    /// else.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, `Io`, `Poisoned`: the last checkpoint counts.
+    pub fn checkpoint(&self) -> Result<()> {
+        Ok(self.shared.engine.checkpoint()?)
+    }
+
+    /// Makes everything that was committed so far durable, asynchronous commits included. Blocks for the flush.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, `Io`, `Poisoned`.
+    pub fn sync(&self) -> Result<()> {
+        Ok(self.shared.engine.log.flush_round().map(|_| ())?)
+    }
+
+    /// One unit of background work, for who runs a database without background threads: collection of idle slots,
+    /// rollback of abandoned transactions, eviction, a flush round, a checkpoint if one is due. True if there
+    /// was something to do.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn step(&self) -> Result<bool> {
+        Ok(self.shared.engine.background_step()?)
+    }
+
+    /// Cuts free space off the end of the data file; returns how many bytes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn truncate(&self) -> Result<u64> {
+        let engine = &self.shared.engine;
+        let _one = engine.maintenance.lock();
+        let pages = engine.space.truncate_tail()?;
+        Ok(pages * engine.config.page_size as u64)
+    }
+
+    /// Closes the database in good order: stops the threads, makes a last checkpoint. Transactions that are still
+    /// open stay usable, without background work; the next open recovers then.
+    ///
+    /// # Errors
+    /// What the threads or the checkpoint report: the next open recovers.
+    pub fn close(self) -> Result<()> {
+        self.shared.close()
+    }
+
+    /// The settings that the database was opened with.
+    pub fn config(&self) -> &Config {
+        &self.shared.engine.config
+    }
+}
+
+impl Shared {
+    fn close(&self) -> Result<()> {
+        let background = self.background.lock().take();
+        let ended = background.map_or(Ok(()), Background::stop);
+        let engine = &self.engine;
+        // Abandoned writers: nothing is to be undone after a clean end.
+        engine.roll_back_parked()?;
+        engine.log.flush_round()?;
+        if engine.manager.slots_taken() == 0 {
+            engine.checkpoint_clean()?;
+        }
+        ended.map_err(Error::from)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // What fails here is found again by the recovery of the next open.
+        let _ = self.close();
+    }
+}
+
+fn inner_options(options: TransactionOptions) -> Options {
+    Options {
+        isolation: options.isolation,
+        durability: options.durability,
+        read_only: options.read_only,
+        class: Class::Auto,
+    }
+}
+
+/// A begin that waits for a worker slot; dropping it gives up.
+#[derive(Debug)]
+pub struct PendingBegin {
+    database: Database,
+    inner: vellum_txn::PendingBegin,
+}
+
+impl PendingBegin {
+    /// The transaction, once a slot is free; until then `waker` is woken when it is worth asking again.
+    pub fn poll(&mut self, waker: &Waker) -> Poll<Transaction> {
+        let database = &self.database;
+        self.inner.poll(waker).map(|inner| Transaction::new(database.token(inner.slot()), inner))
+    }
+}

@@ -1,0 +1,52 @@
+//! Vellum: an embedded multi-version database.
+//!
+//! Ordered tables of byte keys and values in one directory, larger than memory, durable, for many threads.
+//! Readers see a snapshot and never wait; writers never wait for each other (the first one wins, the
+//! second gets [`Error::Conflict`] and runs again); old versions go as soon as no snapshot needs them.
+//!
+//! ```
+//! use vellum::{Config, Database};
+//!
+//! # fn main() -> vellum::Result<()> {
+//! # let directory = tempfile::tempdir().expect("a temporary directory");
+//! # let path = directory.path();
+//! let database = Database::open(path, Config::default())?;
+//! database.retry(|transaction| {
+//!     let cities = transaction.create_table("cities")?;
+//!     transaction.insert(&cities, b"Erlangen", b"112528")?;
+//!     transaction.insert(&cities, b"Garching", b"17711")
+//! })?;
+//! let reader = database.begin()?;
+//! let cities = reader.table("cities")?;
+//! let mut cursor = reader.cursor(&cities, ..)?;
+//! while let Some((name, people)) = cursor.next()? {
+//!     println!("{} {}", String::from_utf8_lossy(name), String::from_utf8_lossy(people));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod background;
+mod checkpoint;
+mod config;
+mod control;
+mod convert;
+mod cursor;
+mod database;
+mod engine;
+mod error;
+mod open;
+mod options;
+mod recovery;
+mod schema;
+mod transaction;
+
+pub use config::Config;
+pub use cursor::Cursor;
+pub use database::{Database, PendingBegin};
+pub use error::{Error, Family, Result};
+pub use options::{Durability, Isolation, TransactionOptions};
+pub use schema::{Index, Table};
+pub use transaction::{PendingCommit, Savepoint, Transaction};
+pub use vellum_table::{KeyDescription, KeyPart, Source};

@@ -1,0 +1,244 @@
+//! Opening a directory: make a database, or bring one back.
+//!
+//! States of a directory: empty → (control file with incarnation 0) being made → (control file with a checkpoint) a
+//! database. A directory that is being made is made again from the start; anything else is refused untouched.
+//!
+//! Crash: until the control file names the first checkpoint, the next open starts over.
+
+use crate::checkpoint::{Checkpointer, SpaceByCheckpoint};
+use crate::config::Config;
+use crate::control::{CONTROL_FILE, Control};
+use crate::engine::{
+    DATA_FILE, Engine, LOG_FOLDER, LogOfPool, SYSTEM_SLOTS, SystemSlot, system_slot,
+};
+use crate::error::{Error, Result};
+use crate::recovery::Recovered;
+use crate::schema::Tables;
+use std::path::PathBuf;
+use std::sync::Arc;
+use vellum_base::{Gsn, PageId, StorageError, Timestamp};
+use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
+use vellum_buffer::{Pool, PoolConfig, Space};
+use vellum_io::{Directory, File, LockGuard, OpenOptions};
+use vellum_sync::Mutex;
+use vellum_txn::{Clock, Config as ManagerConfig, Manager};
+use vellum_version::VersionStore;
+use vellum_version::collect::{Freezer, Reducer};
+use vellum_wal::{Log, LogConfig, LogPosition, LogStart, Purpose, Verdict};
+
+/// Opens or makes the database in `directory`.
+pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<Engine>> {
+    config.check()?;
+    let lock = directory.try_lock()?;
+    match Control::read(&*directory)? {
+        Some(control) if control.incarnation > 0 => recover(directory, config, control, lock),
+        found => {
+            if found.is_none() {
+                check_empty(&*directory)?;
+            }
+            if !config.create {
+                return Err(Error::ForeignFormat {
+                    file: CONTROL_FILE.into(),
+                    what: "there is no database here, and none is to be made".into(),
+                });
+            }
+            create(directory, config, lock)
+        }
+    }
+}
+
+/// Refuses a directory with anything in it that is not ours.
+fn check_empty(directory: &dyn Directory) -> Result<()> {
+    let ours = ["LOCK".to_owned(), format!("{CONTROL_FILE}.tmp")];
+    match directory.list("")?.into_iter().find(|name| !ours.contains(name)) {
+        None if directory.exists(LOG_FOLDER)? => foreign(LOG_FOLDER),
+        None => Ok(()),
+        Some(name) => foreign(&name),
+    }
+}
+
+fn foreign(name: &str) -> Result<()> {
+    Err(Error::ForeignFormat {
+        file: name.into(),
+        what: "the directory holds files but no control file of a database".into(),
+    })
+}
+
+/// What the log is configured with.
+fn log_config(config: &Config) -> LogConfig {
+    LogConfig {
+        slots_max: config.slots_max + SYSTEM_SLOTS,
+        slot_buffer_bytes: config.slot_buffer_bytes,
+        segment_bytes: config.log_segment_bytes,
+        log_bytes_max: config.log_bytes_max,
+    }
+}
+
+fn pool_config(config: &Config) -> PoolConfig {
+    let mut pool = PoolConfig::new(config.page_size, config.pool_bytes);
+    pool.pages_max = config.data_bytes_max / config.page_size as u64;
+    // A batch is never more than a quarter of the pool.
+    let frames = config.pool_bytes / config.page_size as u64;
+    pool.batch_pages = pool.batch_pages.min(usize::try_from(frames / 4).unwrap_or(64)).max(1);
+    pool
+}
+
+/// The clock as the log reads it.
+fn read_clock(clock: &Arc<Clock>) -> vellum_wal::Clock {
+    let clock = clock.clone();
+    Arc::new(move || clock.now())
+}
+
+fn create(directory: Arc<dyn Directory>, config: Config, lock: LockGuard) -> Result<Arc<Engine>> {
+    let making = Control {
+        page_size: config.page_size as u32,
+        incarnation: 0,
+        checkpoint: LogPosition::default(),
+        timestamp_floor: Timestamp::ZERO,
+        known: Verdict::default(),
+        catalog: PageId::ZERO,
+        pending_free: PageId::ZERO,
+        undo: PageId::ZERO,
+        next_table: 1,
+        clean: false,
+    };
+    making.write(&*directory)?;
+    // What an interrupted attempt left.
+    if directory.exists(DATA_FILE)? {
+        directory.remove(DATA_FILE)?;
+    }
+    if directory.exists(LOG_FOLDER)? {
+        for name in directory.list(LOG_FOLDER)? {
+            directory.remove(&format!("{LOG_FOLDER}/{name}"))?;
+        }
+        directory.sync_dir(LOG_FOLDER)?;
+    }
+    let file = directory.open(DATA_FILE, OpenOptions::create_new().direct())?;
+    let clock = Arc::new(Clock::above(Timestamp::ZERO));
+    let log_of_pool = Arc::new(LogOfPool::default());
+    let pool = Arc::new(Pool::create_file(file, log_of_pool.clone(), &pool_config(&config))?);
+    let start = LogStart::first();
+    let log = Log::create(directory.clone(), log_config(&config), read_clock(&clock), start)?;
+    let log = Arc::new(log);
+    log_of_pool.set(log.clone());
+    directory.sync_dir("")?;
+    let space = Arc::new(Space::load(pool.clone(), Gsn::ZERO)?);
+    let parts = Parts { directory, config, lock, clock, pool, space, log, control: making };
+    parts.assemble(Timestamp::ZERO, |context, parts| {
+        let log = parts.log.slot(system_slot(&parts.config, SystemSlot::Checkpoint));
+        let journal = Some(Journal { slot: log, purpose: Purpose::Checkpoint });
+        parts.control.catalog = Tree::create(context, journal, TreeKind::Rows, None)?.root();
+        parts.control.pending_free = Tree::create(context, journal, TreeKind::Plain, None)?.root();
+        parts.control.undo = Tree::create(context, journal, TreeKind::Plain, None)?.root();
+        parts.control.incarnation = 1;
+        Ok(())
+    })
+}
+
+fn recover(
+    directory: Arc<dyn Directory>,
+    mut config: Config,
+    control: Control,
+    lock: LockGuard,
+) -> Result<Arc<Engine>> {
+    config.page_size = control.page_size as usize;
+    config.check()?;
+    let file: Arc<dyn File> = directory.open(DATA_FILE, OpenOptions::existing().direct())?;
+    let log_of_pool = Arc::new(LogOfPool::default());
+    let pool = Arc::new(Pool::open(file, log_of_pool.clone(), &pool_config(&config))?);
+    if pool.page_size() != config.page_size {
+        return Err(StorageError::Corruption {
+            file: DATA_FILE.into(),
+            page: None,
+            what: "page size",
+            expected: config.page_size as u64,
+            found: pool.page_size() as u64,
+        }
+        .into());
+    }
+    let recovered = Recovered::redo(&directory, &control, &pool)?;
+    let clock = Arc::new(Clock::above(recovered.highest()));
+    let start = recovered.log_start(control.checkpoint.segment);
+    let restart_floor = clock.now();
+    let log = Log::create(directory.clone(), log_config(&config), read_clock(&clock), start)?;
+    let log = Arc::new(log);
+    log_of_pool.set(log.clone());
+    let space = Arc::new(Space::load(pool.clone(), Gsn(start.first_gsn.get()))?);
+    let control = Control { incarnation: start.incarnation, clean: false, ..control };
+    let parts = Parts { directory, config, lock, clock, pool, space, log, control };
+    let engine = parts.assemble(restart_floor, |_, _| Ok(()))?;
+    recovered.undo(&engine)?;
+    engine.checkpoint()?;
+    Ok(engine)
+}
+
+/// What an engine is put together from.
+struct Parts {
+    directory: Arc<dyn Directory>,
+    config: Config,
+    lock: LockGuard,
+    clock: Arc<Clock>,
+    pool: Arc<Pool>,
+    space: Arc<Space>,
+    log: Arc<Log>,
+    control: Control,
+}
+
+impl Parts {
+    /// Puts the engine together; `prepare` runs once trees can be used. A new database gets its first
+    /// checkpoint here.
+    fn assemble(
+        mut self,
+        restart_floor: Timestamp,
+        prepare: impl FnOnce(&Arc<TreeContext>, &mut Self) -> Result<()>,
+    ) -> Result<Arc<Engine>> {
+        let manager = Arc::new(Manager::new(
+            self.log.clone(),
+            self.clock.clone(),
+            ManagerConfig {
+                slots_max: self.config.slots_max,
+                restart_floor,
+                ..ManagerConfig::default()
+            },
+        ));
+        let context = TreeContext::new(self.pool.clone(), self.space.clone())
+            .with_rows(Arc::new(Reducer))
+            .with_cleaner(Arc::new(Freezer::new(manager.domain().clone())));
+        let context = Arc::new(context);
+        let is_new = self.control.incarnation == 0;
+        prepare(&context, &mut self)?;
+        let Self { directory, config, lock, clock, pool, space, log, control } = self;
+        let pending_free = Tree::open(&context, control.pending_free, TreeKind::Plain);
+        let engine = Arc::new(Engine {
+            store: VersionStore::new(context.clone(), config.slots_max, pending_free),
+            catalog: Tree::open(&context, control.catalog, TreeKind::Rows),
+            carried: Tree::open(&context, control.undo, TreeKind::Plain),
+            tables: Tables::new(control.next_table),
+            checkpointer: Checkpointer::new(control),
+            maintenance: Mutex::new(()),
+            config,
+            directory,
+            log,
+            clock,
+            pool,
+            space,
+            context,
+            manager,
+            _lock: lock,
+        });
+        let hook = SpaceByCheckpoint::new(Arc::downgrade(&engine));
+        engine.log.set_log_space(Arc::new(hook));
+        if is_new {
+            engine.checkpoint()?;
+        }
+        Ok(engine)
+    }
+}
+
+/// Names the directory in an error about its lock.
+pub(crate) fn with_path(error: Error, path: &std::path::Path) -> Error {
+    match error {
+        Error::Locked { pid, .. } => Error::Locked { path: PathBuf::from(path), pid },
+        other => other,
+    }
+}

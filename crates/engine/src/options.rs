@@ -1,0 +1,59 @@
+//! What a transaction is begun with.
+
+use std::time::Duration;
+pub use vellum_txn::{Durability, Isolation};
+
+/// How [`Database::begin_with`](crate::Database::begin_with) begins a transaction.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TransactionOptions {
+    /// What the transaction sees. Default: [`Isolation::Snapshot`].
+    pub isolation: Isolation,
+    /// What a returned commit promises. Default: [`Durability::Sync`].
+    pub durability: Durability,
+    /// Refuse writes; such a transaction writes no log and never conflicts.
+    pub read_only: bool,
+    /// How long to wait for a worker slot; `None`: [`Config::slot_timeout`](crate::Config::slot_timeout).
+    pub slot_timeout: Option<Duration>,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::Snapshot,
+            durability: Durability::Sync,
+            read_only: false,
+            slot_timeout: None,
+        }
+    }
+}
+
+impl TransactionOptions {
+    /// Sets what the transaction sees.
+    #[must_use]
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
+
+    /// Sets what a returned commit promises.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Refuses writes.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Limits the wait for a worker slot.
+    #[must_use]
+    pub fn slot_timeout(mut self, timeout: Duration) -> Self {
+        self.slot_timeout = Some(timeout);
+        self
+    }
+}

@@ -1,0 +1,455 @@
+//! Tables and indexes: making, dropping, finding them, inside transactions.
+//!
+//! A DDL statement writes catalog rows, lists or unlists the roots of trees, and appends a shape to the table's
+//! chain (`table::Shape`). Rolling back makes the shape void; catalog rows and lists are reverted like any row.
+//!
+//! Invariants:
+//! - D1 Whoever changes a table's shape has written the table's catalog row first, so two never do it at once.
+//! - D2 Table ids are never used for another table while the database is open, and never a persisted one.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::transaction::Transaction;
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use vellum_base::{PageId, StorageError, TableId};
+use vellum_btree::{LeafCopy, Seek, Tree, TreeKind};
+use vellum_catalog::entry::{
+    index_key, index_prefix, name_in_key, name_is_valid, prefix_end, table_key, table_prefix,
+};
+use vellum_catalog::{IndexEntry, TableEntry};
+use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicU32, Ordering};
+use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
+use vellum_txn::{Isolation, VersionStamp};
+use vellum_version::pending::PendingKind;
+use vellum_version::row::{Header, Shape as RowShape};
+use vellum_version::{Change, Current, Scan, VersionError};
+
+/// A handle of a table. Cheap to clone; usable in every transaction that sees the table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub(crate) base: Arc<Shape>,
+}
+
+impl Table {
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.base.name
+    }
+}
+
+/// A handle of an index. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Index {
+    pub(crate) table: Table,
+    pub(crate) id: TableId,
+    pub(crate) name: Arc<str>,
+}
+
+impl Index {
+    /// The index's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// All tables that this run has seen, by id: the starts of their shapes.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    next: AtomicU32,
+    by_id: Mutex<HashMap<TableId, Arc<Shape>>>,
+}
+
+impl Tables {
+    pub fn new(next: u32) -> Self {
+        Self { next: AtomicU32::new(next), by_id: Mutex::new(HashMap::new()) }
+    }
+
+    /// The next id that was never given out.
+    pub fn next_id(&self) -> u32 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    fn draw_id(&self) -> TableId {
+        TableId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn insert(&self, shape: Arc<Shape>) {
+        self.by_id.lock().insert(shape.id, shape);
+    }
+
+    fn get(&self, id: TableId) -> Option<Arc<Shape>> {
+        self.by_id.lock().get(&id).cloned()
+    }
+
+    /// Reads the catalog after recovery, when every row has one version.
+    pub fn load(&self, engine: &Engine) -> Result<()> {
+        let mut tables: HashMap<TableId, (TableEntry, Arc<str>)> = HashMap::new();
+        let mut indexes: HashMap<TableId, Vec<IndexShape>> = HashMap::new();
+        let mut highest = 0;
+        for_each_row(&engine.catalog, |key, body| {
+            let damaged = || damaged_catalog(&engine.catalog);
+            let name: Arc<str> = name_in_key(key).ok_or_else(damaged)?.into();
+            if key.starts_with(&table_prefix()) {
+                let entry = TableEntry::decode(body).ok_or_else(damaged)?;
+                highest = highest.max(entry.id.get());
+                tables.insert(entry.id, (entry, name));
+            } else {
+                let owner = key.get(1..).and_then(|rest| rest.first_chunk());
+                let owner = TableId(u32::from_be_bytes(*owner.ok_or_else(damaged)?));
+                let entry = IndexEntry::decode(body).ok_or_else(damaged)?;
+                highest = highest.max(entry.id.get());
+                let tree = Tree::open(&engine.context, entry.root, TreeKind::Rows);
+                let shape = IndexShape { id: entry.id, name, tree, key: entry.key };
+                indexes.entry(owner).or_default().push(shape);
+            }
+            Ok(())
+        })?;
+        for (id, (entry, name)) in tables {
+            let tree = Tree::open(&engine.context, entry.root, TreeKind::Rows);
+            let mut own = indexes.remove(&id).unwrap_or_default();
+            own.sort_by_key(|index| index.id);
+            self.insert(Arc::new(Shape::new(id, name, tree, own, None)));
+        }
+        if let Some(owner) = indexes.keys().next() {
+            let _ = owner;
+            return Err(damaged_catalog(&engine.catalog).into());
+        }
+        self.next.fetch_max(highest + 1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn damaged_catalog(catalog: &Tree) -> StorageError {
+    StorageError::Corruption {
+        file: "data".into(),
+        page: Some(catalog.root()),
+        what: "catalog row",
+        expected: 0,
+        found: 0,
+    }
+}
+
+/// Calls `each` with key and body of every live row, newest versions, whoever wrote them.
+pub(crate) fn for_each_row(
+    tree: &Tree,
+    mut each: impl FnMut(&[u8], &[u8]) -> std::result::Result<(), StorageError>,
+) -> std::result::Result<(), StorageError> {
+    let mut leaf = LeafCopy::new(tree.context().page_size());
+    let mut key = Vec::new();
+    tree.read_leaf(Seek::First, &mut leaf)?;
+    loop {
+        for index in 0..leaf.len() {
+            let row = leaf.payload(index);
+            let header = Header::decode(row).ok_or_else(|| damaged_catalog(tree))?;
+            if !header.shape.tombstone {
+                leaf.key(index, &mut key);
+                each(&key, &row[header.length()..])?;
+            }
+        }
+        let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
+            return Ok(());
+        };
+        tree.read_leaf(Seek::AtOrAfter(&fence), &mut leaf)?;
+    }
+}
+
+impl Transaction {
+    /// Makes an empty table.
+    ///
+    /// # Errors
+    /// `TableExists`, `InvalidArgument` for a name that is empty or longer than 255 bytes, `Conflict`, `ReadOnly`,
+    /// storage errors. The transaction stays usable but for `Conflict`.
+    pub fn create_table(&self, name: &str) -> Result<Table> {
+        check_name(name)?;
+        self.write_operation(|| {
+            self.all_or_nothing(|| {
+                let engine = self.engine();
+                let key = table_key(name);
+                if self.read_catalog(&key)?.is_some() {
+                    return Err(Error::TableExists { name: name.into() });
+                }
+                let tree = engine.store.create_tree(self.inner())?;
+                let entry = TableEntry { id: engine.tables.draw_id(), root: tree.root() };
+                let made_by = self.put_catalog(&key, &entry.encode(), name)?;
+                engine.store.adopt(self.inner(), tree.root())?;
+                let made = Some(made_by);
+                let shape = Arc::new(Shape::new(entry.id, name.into(), tree, Vec::new(), made));
+                engine.tables.insert(shape.clone());
+                self.note_shape(&shape);
+                Ok(Table { base: shape })
+            })
+        })
+    }
+
+    /// The table of this name, as the transaction sees it.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, storage errors.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.read_operation(|| {
+            let missing = || Error::NoSuchTable { name: name.into() };
+            let bytes = self.read_catalog(&table_key(name))?.ok_or_else(missing)?;
+            let damaged = || damaged_catalog(&self.engine().catalog);
+            let entry = TableEntry::decode(&bytes).ok_or_else(damaged)?;
+            let base = self.engine().tables.get(entry.id).ok_or_else(missing)?;
+            Ok(Table { base })
+        })
+    }
+
+    /// Names of all tables that the transaction sees, ascending.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn tables(&self) -> Result<Vec<String>> {
+        self.names_under(&table_prefix())
+    }
+
+    /// Names of all indexes of a table that the transaction sees, ascending.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, storage errors.
+    pub fn indexes(&self, table: &Table) -> Result<Vec<String>> {
+        let id = self.shape_of(table)?.id;
+        self.names_under(&index_prefix(id))
+    }
+
+    /// Drops a table with its indexes. Transactions with an older snapshot still see it; its pages are given
+    /// back when no snapshot does.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `Conflict`, `ReadOnly`, storage errors.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let table = self.table(name)?;
+        self.write_operation(|| {
+            self.all_or_nothing(|| {
+                let shape = self.shape_of(&table)?;
+                self.check_newest(shape)?;
+                let dropped_by = self.delete_catalog(&table_key(name), name)?;
+                for index in &shape.indexes {
+                    self.delete_catalog(&index_key(shape.id, &index.name), name)?;
+                    self.disown_tree(index.tree.root())?;
+                }
+                self.disown_tree(shape.tree.root())?;
+                self.note_shape(&Shape::append(shape, ShapeChange::Drop, dropped_by));
+                Ok(())
+            })
+        })
+    }
+
+    /// Declares an index of a table and fills it from the rows that are there. Concurrent writers of the table
+    /// conflict until this transaction ends.
+    ///
+    /// # Errors
+    /// `TableExists` if the table has an index of this name, `KeyExists` where a unique index would hold two
+    /// rows, `KeyTooLong`, `Conflict` if a row was written by a transaction that this one does not see, `ReadOnly`,
+    /// storage errors.
+    pub fn create_index(&self, table: &Table, name: &str, key: KeyDescription) -> Result<Index> {
+        check_name(name)?;
+        self.write_operation(|| {
+            self.all_or_nothing(|| {
+                let engine = self.engine();
+                let shape = self.shape_of(table)?;
+                let changed_by = self.lock_shape(shape)?;
+                let index_name = index_key(shape.id, name);
+                if self.read_catalog(&index_name)?.is_some() {
+                    return Err(Error::TableExists { name: name.into() });
+                }
+                let tree = engine.store.create_tree(self.inner())?;
+                let id = engine.tables.draw_id();
+                let entry = IndexEntry { id, root: tree.root(), key: key.clone() };
+                self.put_catalog(&index_name, &entry.encode(), name)?;
+                engine.store.adopt(self.inner(), tree.root())?;
+                let index = IndexShape { id, name: name.into(), tree, key };
+                let change = ShapeChange::AddIndex(index.clone());
+                self.note_shape(&Shape::append(shape, change, changed_by));
+                self.fill_index(shape, &index)?;
+                Ok(Index { table: table.clone(), id, name: index.name })
+            })
+        })
+    }
+
+    /// The index of this name of a table, as the transaction sees it.
+    ///
+    /// # Errors
+    /// `NoSuchTable` if there is no such table or index, storage errors.
+    pub fn index(&self, table: &Table, name: &str) -> Result<Index> {
+        let shape = self.shape_of(table)?;
+        let found = shape.indexes.iter().find(|index| &*index.name == name);
+        let index = found.ok_or_else(|| Error::NoSuchTable { name: name.into() })?;
+        Ok(Index { table: table.clone(), id: index.id, name: index.name.clone() })
+    }
+
+    /// Drops an index.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `Conflict`, `ReadOnly`, storage errors.
+    pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
+        let index = self.index(table, name)?;
+        self.write_operation(|| {
+            self.all_or_nothing(|| {
+                let shape = self.shape_of(table)?;
+                let found = shape.indexes.iter().find(|other| other.id == index.id);
+                let root = found
+                    .map(|index| index.tree.root())
+                    .ok_or_else(|| Error::NoSuchTable { name: name.into() })?;
+                let changed_by = self.lock_shape(shape)?;
+                self.delete_catalog(&index_key(shape.id, name), name)?;
+                self.disown_tree(root)?;
+                let change = ShapeChange::RemoveIndex(index.id);
+                self.note_shape(&Shape::append(shape, change, changed_by));
+                Ok(())
+            })
+        })
+    }
+
+    /// D1: writes the table's catalog row as it is. The shape is the newest then, and stays it.
+    pub(crate) fn lock_shape(&self, shape: &Shape) -> Result<VersionStamp> {
+        self.check_newest(shape)?;
+        let key = table_key(&shape.name);
+        let missing = || Error::NoSuchTable { name: shape.name.to_string() };
+        let row = self.read_catalog(&key)?.ok_or_else(missing)?;
+        self.overwrite_catalog(&key, &row, &shape.name)
+    }
+
+    pub(crate) fn check_newest(&self, shape: &Shape) -> Result<()> {
+        if shape.is_newest() { Ok(()) } else { Err(Error::Conflict) }
+    }
+
+    pub(crate) fn disown_tree(&self, root: PageId) -> Result<()> {
+        Ok(self.engine().store.disown(self.inner(), root, PendingKind::Tree, 0)?)
+    }
+
+    /// Reads a catalog row.
+    pub(crate) fn read_catalog(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let (engine, view) = (self.engine(), self.view());
+        let (mut row, mut delta) = (Vec::new(), Vec::new());
+        let found = engine.store.read(&view, &engine.catalog, key, &mut row, &mut delta)?;
+        Ok(found.map(|visible| row.split_off(visible.start)))
+    }
+
+    /// Inserts a catalog row.
+    fn put_catalog(&self, key: &[u8], body: &[u8], name: &str) -> Result<VersionStamp> {
+        self.write_catalog(key, |current| match current {
+            Some(_) => Err(VersionError::KeyExists),
+            None => Ok(Change::Put(RowShape::INLINE, body)),
+        })
+        .map_err(|error| match error {
+            Error::KeyExists { .. } => Error::TableExists { name: name.into() },
+            other => other,
+        })
+    }
+
+    /// Replaces a catalog row.
+    pub(crate) fn overwrite_catalog(
+        &self,
+        key: &[u8],
+        body: &[u8],
+        name: &str,
+    ) -> Result<VersionStamp> {
+        let put = Change::Put(RowShape::INLINE, body);
+        self.change_catalog(key, put, name)
+    }
+
+    fn delete_catalog(&self, key: &[u8], name: &str) -> Result<VersionStamp> {
+        self.change_catalog(key, Change::Delete, name)
+    }
+
+    fn change_catalog(&self, key: &[u8], to: Change<'_>, name: &str) -> Result<VersionStamp> {
+        self.write_catalog(key, |current| match current {
+            Some(_) => Ok(to),
+            None => Err(VersionError::KeyExists),
+        })
+        .map_err(|error| match error {
+            Error::KeyExists { .. } => Error::NoSuchTable { name: name.into() },
+            other => other,
+        })
+    }
+
+    fn write_catalog<'c>(
+        &self,
+        key: &[u8],
+        decide: impl FnMut(Option<Current<'_>>) -> vellum_version::Result<Change<'c>>,
+    ) -> Result<VersionStamp> {
+        let (engine, view) = (self.engine(), self.view());
+        let mut scratch = vellum_version::Scratch::default();
+        let written = engine.store.write(&view, &engine.catalog, key, &mut scratch, decide)?;
+        Ok(self.inner().version(written.command)?)
+    }
+
+    fn names_under(&self, prefix: &[u8]) -> Result<Vec<String>> {
+        self.read_operation(|| {
+            let (engine, view) = (self.engine(), self.view());
+            let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+            let range = (Bound::Included(prefix.to_vec()), end);
+            let mut scan = Scan::new(engine.context.page_size(), range);
+            let mut names = Vec::new();
+            while let Some(row) = scan.next(&engine.store, &view, &engine.catalog)? {
+                let damaged = || damaged_catalog(&engine.catalog);
+                names.push(name_in_key(row.key).ok_or_else(damaged)?.to_owned());
+            }
+            Ok(names)
+        })
+    }
+
+    /// Enters every row of the table into a new index (T2: latch, then read, each leaf).
+    fn fill_index(&self, shape: &Shape, index: &IndexShape) -> Result<()> {
+        let engine = self.engine();
+        let mut leaf = LeafCopy::new(engine.context.page_size());
+        let (mut key, mut row, mut large) = (Vec::new(), Vec::new(), Vec::new());
+        let mut filler = vellum_table::IndexFiller::new(&engine.store, self.inner(), index);
+        let mut from = Vec::new();
+        loop {
+            drop(shape.tree.write(&from)?);
+            shape.tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            for at in leaf.position()..leaf.len() {
+                leaf.key(at, &mut key);
+                row.clear();
+                row.extend_from_slice(leaf.payload(at));
+                let header = Header::decode(&row).ok_or_else(|| damaged_catalog(&shape.tree))?;
+                if let Some(writer) = header.writer
+                    && !self.sees_newest(&writer.version)
+                {
+                    return Err(Error::Conflict);
+                }
+                if header.shape.tombstone {
+                    continue;
+                }
+                let body = &row[header.length()..];
+                if header.shape.overflow {
+                    engine.store.read_chain_into(body, &mut large)?;
+                    filler.add(&key, &large)?;
+                } else {
+                    filler.add(&key, body)?;
+                }
+            }
+            let Some(fence) = leaf.upper_fence() else {
+                return Ok(());
+            };
+            from.clear();
+            from.extend_from_slice(fence);
+        }
+    }
+
+    /// Whether a row's newest version is one that this transaction may build on.
+    pub(crate) fn sees_newest(&self, version: &VersionStamp) -> bool {
+        let inner = self.inner();
+        match inner.options().isolation {
+            _ if inner.is_own(version) => true,
+            Isolation::Snapshot => {
+                inner.visible(version, inner.snapshot(), inner.commands_drawn())
+            }
+            Isolation::ReadCommitted => inner.domain().is_committed(version),
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name_is_valid(name) {
+        return Ok(());
+    }
+    let what = format!("a name of {} bytes (1 to 255 are allowed)", name.len());
+    Err(Error::InvalidArgument { what })
+}

@@ -1,0 +1,517 @@
+//! Transactions of the embedded API.
+//!
+//! Invariants:
+//! - A1 User code runs with no latch held and with no buffer borrowed: callbacks may use the transaction again.
+//! - A2 After `Conflict` only rollback is possible; every other error leaves the transaction usable, with the failed
+//!   operation undone.
+//! - A3 A transaction that is dropped unfinished is rolled back; if that fails for I/O, its slot stays parked and
+//!   maintenance tries again.
+//!
+//! Concurrency: one thread at a time (`Send`, not `Sync`).
+
+use crate::database::SlotToken;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::schema::Table;
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use vellum_btree::max_key;
+use vellum_gc::{Budget, Horizon};
+use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to, view_of};
+use vellum_txn::{CommitError, Durability, Lease, Savepoint as InnerSavepoint, Ticket, VersionStamp};
+use vellum_version::View;
+
+/// Writers of a slot between two of its collections.
+const WRITERS_PER_COLLECTION: u32 = 8;
+/// Work-list entries that a commit may do for its slot.
+const COLLECT_ITEMS: u32 = 256;
+/// Bytes of rows that a commit may give back for its slot.
+const COLLECT_BYTES: u64 = 1 << 20;
+
+/// A transaction. Begun by [`Database::begin`](crate::Database::begin); dropped unfinished, it is rolled back.
+pub struct Transaction {
+    pub(crate) token: Arc<SlotToken>,
+    /// `None` only while ending.
+    inner: Option<vellum_txn::Transaction>,
+    /// It met a conflict (A2).
+    conflicted: Cell<bool>,
+    /// Taken while in use, so that callbacks find none and make their own (A1).
+    buffers: Cell<Option<Box<Buffers>>>,
+    /// Shapes that it made, with their commands.
+    shapes: RefCell<Vec<(Arc<Shape>, u32)>>,
+    /// Rollbacks to savepoints so far: cursors forget their copies.
+    rollbacks: Cell<u64>,
+    /// Savepoints at or above this command are gone.
+    savepoints: RefCell<Vec<InnerSavepoint>>,
+}
+
+/// A point in a transaction to roll back to; see [`Transaction::savepoint`].
+#[derive(Clone, Debug)]
+pub struct Savepoint {
+    at: InnerSavepoint,
+    /// Position in the transaction's stack of savepoints.
+    depth: usize,
+    stamp: u64,
+}
+
+impl Transaction {
+    pub(crate) fn new(token: Arc<SlotToken>, inner: vellum_txn::Transaction) -> Self {
+        let buffers = token.take_buffers();
+        Self {
+            token,
+            inner: Some(inner),
+            conflicted: Cell::new(false),
+            buffers: Cell::new(buffers),
+            shapes: RefCell::new(Vec::new()),
+            rollbacks: Cell::new(0),
+            savepoints: RefCell::new(Vec::new()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.token.engine
+    }
+
+    #[inline]
+    pub(crate) fn inner(&self) -> &vellum_txn::Transaction {
+        self.inner.as_ref().expect("a transaction that is not ending")
+    }
+
+    /// What a statement that starts now sees.
+    #[inline]
+    pub(crate) fn view(&self) -> View<'_> {
+        view_of(self.inner())
+    }
+
+    pub(crate) fn rollback_count(&self) -> u64 {
+        self.rollbacks.get()
+    }
+
+    /// The table's shape that this transaction works with.
+    #[inline]
+    pub(crate) fn shape_of<'s>(&self, table: &'s Table) -> Result<&'s Shape> {
+        let inner = self.inner();
+        let snapshot = inner.snapshot();
+        let command = inner.commands_drawn();
+        let sees = |version: &VersionStamp| inner.visible(version, snapshot, command);
+        match table.base.resolve(sees) {
+            Some(shape) if !shape.dropped => Ok(shape),
+            _ => Err(Error::NoSuchTable { name: table.name().to_owned() }),
+        }
+    }
+
+    /// Remembers a shape that this transaction made, to make it void on rollback.
+    pub(crate) fn note_shape(&self, shape: &Arc<Shape>) {
+        let command = shape.made_by().map_or(0, |version| version.command);
+        self.shapes.borrow_mut().push((shape.clone(), command));
+    }
+
+    #[inline]
+    fn check_usable(&self) -> Result<()> {
+        if self.conflicted.get() {
+            return Err(Error::TransactionOver { what: "it met a conflict; roll it back" });
+        }
+        Ok(())
+    }
+
+    /// Runs a read.
+    #[inline]
+    pub(crate) fn read_operation<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.check_usable()?;
+        work()
+    }
+
+    /// Runs a write; a conflict ends the transaction (A2).
+    #[inline]
+    pub(crate) fn write_operation<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.check_usable()?;
+        if self.inner().options().read_only {
+            return Err(Error::ReadOnly);
+        }
+        let result = work();
+        if matches!(result, Err(Error::Conflict)) {
+            self.conflicted.set(true);
+        }
+        result
+    }
+
+    /// Reverts what `work` did if it fails.
+    pub(crate) fn all_or_nothing<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let savepoint = self.inner().savepoint();
+        let result = work();
+        if matches!(&result, Err(error) if !matches!(error, Error::Conflict)) {
+            self.revert_to(&savepoint)?;
+        }
+        result
+    }
+
+    fn revert_to(&self, savepoint: &InnerSavepoint) -> Result<()> {
+        let engine = self.engine();
+        // Before the rows: nobody may find a tree whose rows are going.
+        self.shapes.borrow_mut().retain(|(shape, command)| {
+            let stays = u64::from(*command) < savepoint.command;
+            if !stays {
+                shape.make_void();
+            }
+            stays
+        });
+        self.rollbacks.set(self.rollbacks.get() + 1);
+        revert_to(&engine.store, &engine.carried, self.inner(), savepoint)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn with_rows<R>(
+        &self,
+        table: &Table,
+        work: impl FnOnce(&mut Rows<'_>) -> vellum_table::Result<R>,
+    ) -> Result<R> {
+        let shape = self.shape_of(table)?;
+        let engine = self.engine();
+        let mut buffers = self.buffers.take().unwrap_or_default();
+        let mut rows = Rows {
+            store: &engine.store,
+            carried: &engine.carried,
+            transaction: self.inner(),
+            shape,
+            buffers: &mut buffers,
+        };
+        let result = work(&mut rows);
+        self.buffers.set(Some(buffers));
+        Ok(result?)
+    }
+
+    #[inline]
+    fn check_key(&self, key: &[u8]) -> Result<()> {
+        // Internal keys may be twice that: an index entry is columns and key.
+        let limit = max_key(self.engine().context.page_size()) / 2;
+        if key.len() > limit {
+            return Err(Error::KeyTooLong { length: key.len(), limit });
+        }
+        Ok(())
+    }
+
+    /// Looks a key up and hands the value to `each`. The bytes are a private copy in a buffer that the
+    /// transaction reuses: a row that others may overwrite is never lent out, and `each` may do what it likes,
+    /// other operations of this transaction included.
+    ///
+    /// Blocks only for pages that must be read from disk.
+    ///
+    /// # Errors
+    /// `NoSuchTable`, `TransactionOver`, storage errors. The transaction stays usable.
+    #[inline]
+    pub fn get<R>(
+        &self,
+        table: &Table,
+        key: &[u8],
+        each: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.read_operation(|| self.with_rows(table, |rows| rows.get(key, each)))
+    }
+
+    /// Looks a key up and replaces `value` by its value; false (and an empty `value`) if there is none.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    #[inline]
+    pub fn get_into(&self, table: &Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.get(table, key, |bytes| value.extend_from_slice(bytes))?;
+        Ok(found.is_some())
+    }
+
+    /// Looks several keys up, best in ascending order; calls `each` with the position of each key and its value.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`]; `each` may have been called for some keys.
+    pub fn multi_get(
+        &self,
+        table: &Table,
+        keys: &[&[u8]],
+        mut each: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for (position, key) in keys.iter().enumerate() {
+            let found = self.get(table, key, |value| each(position, Some(value)))?;
+            if found.is_none() {
+                each(position, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// `KeyExists`, `KeyTooLong` (an eighth of a page), `ValueTooLong` (1 GiB), `ReadOnly`, `OutOfSpace`: the transaction
+    /// stays usable. `Conflict`: it can only be rolled back.
+    #[inline]
+    pub fn insert(&self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put(table, key, value, Mode::Insert).map(|_| ())
+    }
+
+    /// Adds or replaces a row. Returns whether the key existed.
+    ///
+    /// # Errors
+    /// As [`Transaction::insert`]; `KeyExists` only for a unique index.
+    #[inline]
+    pub fn upsert(&self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put(table, key, value, Mode::Upsert)
+    }
+
+    /// Replaces the value of a row, whatever its length. Returns whether the key existed; if not, nothing
+    /// happens.
+    ///
+    /// # Errors
+    /// As [`Transaction::upsert`].
+    #[inline]
+    pub fn replace(&self, table: &Table, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.put(table, key, value, Mode::Replace)
+    }
+
+    #[inline]
+    fn put(&self, table: &Table, key: &[u8], value: &[u8], mode: Mode) -> Result<bool> {
+        self.write_operation(|| {
+            self.check_key(key)?;
+            self.with_rows(table, |rows| rows.put(key, value, mode))
+        })
+    }
+
+    /// Changes bytes of a value in place: `change` gets a private copy of the whole value, and what it writes inside
+    /// `ranges` (byte offsets in the value) becomes the new version. Bytes outside stay. Only the old bytes of
+    /// the ranges are kept as the old version.
+    ///
+    /// `change` may run more than once, when the row changes between reading and writing. Returns whether the key
+    /// exists.
+    ///
+    /// # Errors
+    /// `RangeOutsideValue`, `KeyExists` of a unique index, `ReadOnly`, `OutOfSpace`: the transaction stays usable.
+    /// `Conflict`: it can only be rolled back.
+    #[inline]
+    pub fn update(
+        &self,
+        table: &Table,
+        key: &[u8],
+        ranges: &[Range<usize>],
+        mut change: impl FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        self.write_operation(|| {
+            self.with_rows(table, |rows| rows.update(key, ranges, &mut change))
+        })
+    }
+
+    /// Deletes a row. Returns whether the key existed.
+    ///
+    /// # Errors
+    /// `ReadOnly`, `OutOfSpace`: the transaction stays usable. `Conflict`: it can only be rolled back.
+    #[inline]
+    pub fn delete(&self, table: &Table, key: &[u8]) -> Result<bool> {
+        self.write_operation(|| self.with_rows(table, |rows| rows.delete(key)))
+    }
+
+    /// Marks this point of the transaction.
+    ///
+    /// # Errors
+    /// `TransactionOver` after a conflict.
+    pub fn savepoint(&self) -> Result<Savepoint> {
+        self.check_usable()?;
+        let at = self.inner().savepoint();
+        let mut savepoints = self.savepoints.borrow_mut();
+        savepoints.push(at);
+        Ok(Savepoint { at, depth: savepoints.len(), stamp: self.identity() })
+    }
+
+    /// Reverts everything that was done after `savepoint`, which stays; later savepoints are gone. Open
+    /// cursors go on, without what was reverted.
+    ///
+    /// # Errors
+    /// `TransactionOver` if the savepoint is gone or belongs to another transaction, or after a conflict. Storage
+    /// errors: call again, or roll back.
+    pub fn rollback_to(&self, savepoint: &Savepoint) -> Result<()> {
+        self.check_usable()?;
+        {
+            let mut savepoints = self.savepoints.borrow_mut();
+            let known = savepoint.stamp == self.identity()
+                && savepoints.get(savepoint.depth - 1) == Some(&savepoint.at);
+            if !known {
+                return Err(Error::TransactionOver { what: "the savepoint is gone" });
+            }
+            savepoints.truncate(savepoint.depth);
+        }
+        self.revert_to(&savepoint.at)
+    }
+
+    /// Something that tells this transaction from others of this process.
+    fn identity(&self) -> u64 {
+        self.inner().snapshot().get() ^ (u64::from(self.inner().slot().get()) << 48)
+    }
+
+    /// Commits. Under [`Durability::Sync`] returns once a crash cannot undo it; a read-only transaction waits
+    /// likewise until what it read is durable. Under [`Durability::Async`] returns at once.
+    ///
+    /// # Errors
+    /// `TransactionOver` after a conflict, `OutOfSpace`, `Io`: not committed, and rolled back. `Poisoned` or `Io`
+    /// from the flush: committed in memory, but whether it is durable is unknown.
+    pub fn commit(mut self) -> Result<()> {
+        let durability = self.inner().options().durability;
+        let wrote = self.inner().has_written();
+        match self.commit_inner()? {
+            Some(ticket) if durability == Durability::Sync && (wrote || !ticket.is_hardened()) => {
+                ticket.wait().map(|_| ()).map_err(commit_error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Commits without waiting, whatever the durability. The result is for waiting, or for polling with a
+    /// waker.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`], but for what the flush would report.
+    pub fn commit_deferred(mut self) -> Result<PendingCommit> {
+        Ok(PendingCommit { ticket: self.commit_inner()? })
+    }
+
+    fn commit_inner(&mut self) -> Result<Option<Ticket>> {
+        if self.conflicted.get() {
+            // Dropping it rolls it back.
+            return Err(Error::TransactionOver { what: "it met a conflict and is rolled back" });
+        }
+        let Some(inner) = self.inner.take() else {
+            return Ok(None);
+        };
+        self.token.give_buffers(self.buffers.take());
+        let collect = inner.has_written() && self.token.is_collection_due(WRITERS_PER_COLLECTION);
+        let committed = if collect {
+            inner.commit_leased().map(|(ticket, lease)| {
+                self.collect(&lease);
+                ticket
+            })
+        } else {
+            inner.commit_deferred()
+        };
+        match committed {
+            Ok(ticket) => Ok(Some(ticket)),
+            Err(CommitError::NotCommitted { transaction, error }) => {
+                // Dropping `self` rolls it back.
+                self.inner = Some(*transaction);
+                Err(error.into())
+            }
+            Err(error) => Err(commit_error(error)),
+        }
+    }
+
+    /// Collects the slot's garbage, a bounded amount (LeanStore §3.5, "between transactions").
+    fn collect(&self, lease: &Lease) {
+        let engine = self.engine();
+        let horizon = Horizon::published(lease.domain());
+        let mut budget = Budget::new(COLLECT_ITEMS, COLLECT_BYTES);
+        let log = engine.log.slot(lease.slot());
+        // An error here is not the transaction's: what is left is collected later, or reported by the next
+        // operation that meets the same disk.
+        if let Ok(collected) = engine.store.collect(&horizon, lease.slot(), log, &mut budget)
+            && collected.more
+        {
+            self.token.collect_soon();
+        }
+    }
+
+    /// Reverts everything.
+    ///
+    /// # Errors
+    /// Storage errors: maintenance tries again; nobody sees anything of it meanwhile.
+    pub fn rollback(mut self) -> Result<()> {
+        self.rollback_inner()
+    }
+
+    fn rollback_inner(&mut self) -> Result<()> {
+        let Some(inner) = &self.inner else {
+            return Ok(());
+        };
+        if inner.has_written() {
+            self.revert_to(&InnerSavepoint::START)?;
+        }
+        self.token.give_buffers(self.buffers.take());
+        let inner = self.inner.take().expect("checked above");
+        let (slot, engine) = (inner.slot(), &self.token.engine);
+        let mut nothing = vellum_version::Reverter::running(
+            &engine.store,
+            engine.log.slot(slot),
+            &engine.carried,
+        );
+        // Everything is compensated: this logs the end and gives the slot back.
+        Ok(inner.rollback(&mut nothing)?)
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("inner", &self.inner)
+            .field("conflicted", &self.conflicted.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // A3: on failure the inner transaction parks its slot as it is dropped.
+        let _ = self.rollback_inner();
+    }
+}
+
+/// A commit that happened and may not be durable yet. Dropping it waits for nothing.
+#[derive(Clone, Debug)]
+pub struct PendingCommit {
+    ticket: Option<Ticket>,
+}
+
+impl PendingCommit {
+    /// Blocks until the commit is durable.
+    ///
+    /// # Errors
+    /// `Io`, `Poisoned`: the flush failed; whether the commit is durable is unknown.
+    pub fn wait(&self) -> Result<()> {
+        match &self.ticket {
+            Some(ticket) => ticket.wait().map(|_| ()).map_err(commit_error),
+            None => Ok(()),
+        }
+    }
+
+    /// Ready once the commit is durable; until then `waker` is woken when it is worth asking again.
+    pub fn poll(&self, waker: &Waker) -> Poll<Result<()>> {
+        match &self.ticket {
+            Some(ticket) => ticket.poll(waker).map(|r| r.map(|_| ()).map_err(commit_error)),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// True once the commit is durable.
+    pub fn is_durable(&self) -> bool {
+        self.ticket.as_ref().is_none_or(Ticket::is_hardened)
+    }
+}
+
+fn commit_error(error: CommitError) -> Error {
+    match error {
+        CommitError::NotCommitted { error, .. } => error.into(),
+        CommitError::NotHardened { error, .. } => error.into(),
+    }
+}
+
+impl From<TableError> for Error {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Conflict { .. } => Self::Conflict,
+            TableError::KeyExists { table } => Self::KeyExists { table },
+            TableError::KeyTooLong { length, limit } => Self::KeyTooLong { length, limit },
+            TableError::ValueTooLong { length, limit } => Self::ValueTooLong { length, limit },
+            TableError::RangeOutsideValue { start, end, length } => {
+                Self::RangeOutsideValue { start, end, length }
+            }
+            TableError::Version(error) => error.into(),
+        }
+    }
+}
