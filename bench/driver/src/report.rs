@@ -133,7 +133,8 @@ impl Summary {
     /// Adds what a run measured.
     pub(crate) fn measured(&mut self, measured: Measured) {
         let per_second = |count: u64| rounded(count as f64 / measured.seconds.max(1e-9));
-        self.seconds = rounded(measured.seconds);
+        // In microseconds: a run of a few operations is shorter than a tenth of a second.
+        self.seconds = (measured.seconds * 1e6).round() / 1e6;
         self.transactions = measured.transactions;
         self.tx_per_s = per_second(measured.transactions);
         self.rows_per_s = (measured.rows > 0).then(|| per_second(measured.rows));
