@@ -57,8 +57,12 @@ impl TableError {
     /// Names the table that an error is about.
     pub fn of(error: VersionError, table: &Arc<str>) -> Self {
         match error {
-            VersionError::Conflict => Self::Conflict { table: table.clone() },
-            VersionError::KeyExists => Self::KeyExists { table: table.clone() },
+            VersionError::Conflict => Self::Conflict {
+                table: table.clone(),
+            },
+            VersionError::KeyExists => Self::KeyExists {
+                table: table.clone(),
+            },
             other => Self::Version(other),
         }
     }

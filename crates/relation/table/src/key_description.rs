@@ -44,7 +44,9 @@ impl KeyDescription {
     /// `None` if there is no part, more than [`PARTS_MAX`], or a part that can hold no byte.
     pub fn new(parts: Vec<KeyPart>, unique: bool) -> Option<Self> {
         let sound = |part: &KeyPart| {
-            part.end.is_none_or(|end| part.start < end && end < u32::MAX) && part.start < u32::MAX
+            part.end
+                .is_none_or(|end| part.start < end && end < u32::MAX)
+                && part.start < u32::MAX
         };
         let fits = !parts.is_empty() && parts.len() <= PARTS_MAX;
         (fits && parts.iter().all(sound)).then_some(Self { parts, unique })
@@ -84,10 +86,15 @@ impl KeyDescription {
 
     /// Whether a change of these ranges of the value can change the index columns.
     pub fn touched_by(&self, ranges: &[Range<usize>]) -> bool {
-        self.parts.iter().filter(|part| part.source == Source::Value).any(|part| {
-            let end = part.end.map_or(usize::MAX, |end| end as usize);
-            ranges.iter().any(|r| r.start < end && (part.start as usize) < r.end)
-        })
+        self.parts
+            .iter()
+            .filter(|part| part.source == Source::Value)
+            .any(|part| {
+                let end = part.end.map_or(usize::MAX, |end| end as usize);
+                ranges
+                    .iter()
+                    .any(|r| r.start < end && (part.start as usize) < r.end)
+            })
     }
 
     /// The persisted form.
@@ -132,14 +139,25 @@ impl KeyDescription {
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init, reason = "a row's changes are a list of ranges")]
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "a row's changes are a list of ranges"
+)]
 mod tests {
     use super::*;
 
     fn description() -> KeyDescription {
         let parts = vec![
-            KeyPart { source: Source::Value, start: 2, end: Some(4) },
-            KeyPart { source: Source::Key, start: 1, end: None },
+            KeyPart {
+                source: Source::Value,
+                start: 2,
+                end: Some(4),
+            },
+            KeyPart {
+                source: Source::Key,
+                start: 1,
+                end: None,
+            },
         ];
         KeyDescription::new(parts, true).unwrap()
     }
@@ -156,8 +174,14 @@ mod tests {
     #[test]
     fn persisted_form_is_read_back_and_damage_is_refused() {
         let bytes = description().encode();
-        assert_eq!(KeyDescription::decode(&mut Reader::new(&bytes)), Some(description()));
-        assert_eq!(KeyDescription::decode(&mut Reader::new(&bytes[..bytes.len() - 1])), None);
+        assert_eq!(
+            KeyDescription::decode(&mut Reader::new(&bytes)),
+            Some(description())
+        );
+        assert_eq!(
+            KeyDescription::decode(&mut Reader::new(&bytes[..bytes.len() - 1])),
+            None
+        );
         let mut newer = bytes.clone();
         newer[0] = 2;
         assert_eq!(KeyDescription::decode(&mut Reader::new(&newer)), None);
@@ -172,7 +196,11 @@ mod tests {
     #[test]
     fn empty_and_reversed_parts_are_refused() {
         assert_eq!(KeyDescription::new(vec![], false), None);
-        let reversed = KeyPart { source: Source::Key, start: 3, end: Some(3) };
+        let reversed = KeyPart {
+            source: Source::Key,
+            start: 3,
+            end: Some(3),
+        };
         assert_eq!(KeyDescription::new(vec![reversed], false), None);
     }
 }

@@ -77,7 +77,9 @@ impl Rows<'_> {
     #[inline]
     pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let view = view_of(self.transaction);
-        let Buffers { row, delta, work, .. } = &mut *self.buffers;
+        let Buffers {
+            row, delta, work, ..
+        } = &mut *self.buffers;
         match self.store.read(&view, &self.shape.tree, key, row, delta)? {
             None => Ok(None),
             Some(visible) if !visible.overflow => Ok(Some(each(&row[visible.start..]))),
@@ -95,12 +97,17 @@ impl Rows<'_> {
     /// changed then.
     pub fn put(&mut self, key: &[u8], value: &[u8], mode: Mode) -> Result<bool> {
         if value.len() > VALUE_BYTES_MAX {
-            return Err(TableError::ValueTooLong { length: value.len(), limit: VALUE_BYTES_MAX });
+            return Err(TableError::ValueTooLong {
+                length: value.len(),
+                limit: VALUE_BYTES_MAX,
+            });
         }
         let inline = value.len() <= inline_body_max(self.page_size(), key.len());
         if inline && self.shape.indexes.is_empty() && mode == Mode::Insert {
             // What is inserted replaces nothing: one step.
-            return self.write_row(key, RowShape::INLINE, value, mode).map(|w| w.existed);
+            return self
+                .write_row(key, RowShape::INLINE, value, mode)
+                .map(|w| w.existed);
         }
         self.atomically(|rows| rows.put_all(key, value, inline, mode))
     }
@@ -114,8 +121,13 @@ impl Rows<'_> {
             match &written {
                 Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root)?,
                 _ => {
-                    let log = self.transaction.domain().log().slot(self.transaction.slot());
-                    self.store.free_chain(chain.root, log, vellum_wal::Purpose::Undo)?;
+                    let log = self
+                        .transaction
+                        .domain()
+                        .log()
+                        .slot(self.transaction.slot());
+                    self.store
+                        .free_chain(chain.root, log, vellum_version::Purpose::Undo)?;
                 }
             }
             written?
@@ -159,7 +171,11 @@ impl Rows<'_> {
             let shape = rows.shape;
             let decide = |current: Option<Current<'_>>| {
                 check_newest(shape)?;
-                Ok(if current.is_some() { Change::Delete } else { Change::Nothing })
+                Ok(if current.is_some() {
+                    Change::Delete
+                } else {
+                    Change::Nothing
+                })
             };
             let scratch = &mut rows.buffers.scratch;
             let written = rows
@@ -199,7 +215,11 @@ impl Rows<'_> {
             self.buffers.work.extend_from_slice(&self.buffers.row);
             change(&mut self.buffers.work);
             keep_only(ranges, &self.buffers.row, &mut self.buffers.work);
-            let touches = self.shape.indexes.iter().any(|index| index.key.touched_by(ranges));
+            let touches = self
+                .shape
+                .indexes
+                .iter()
+                .any(|index| index.key.touched_by(ranges));
             let done = if touches {
                 self.atomically(|rows| rows.patch(key, ranges))?
             } else {
@@ -215,18 +235,29 @@ impl Rows<'_> {
     fn patch(&mut self, key: &[u8], ranges: &[Range<usize>]) -> Result<bool> {
         let view = view_of(self.transaction);
         let shape = self.shape;
-        let Buffers { scratch, row, work, .. } = &mut *self.buffers;
+        let Buffers {
+            scratch, row, work, ..
+        } = &mut *self.buffers;
         let decide = |current: Option<Current<'_>>| {
             check_newest(shape)?;
             // Bytes, not names: see docs/design/0007-versions.md (ABA).
             let same = current.is_some_and(|now| !now.overflow && now.body == row.as_slice());
-            Ok(if same { Change::Patch(ranges, work) } else { Change::Nothing })
+            Ok(if same {
+                Change::Patch(ranges, work)
+            } else {
+                Change::Nothing
+            })
         };
         let written = self
             .store
             .write(&view, &shape.tree, key, scratch, decide)
             .map_err(|error| TableError::of(error, &shape.name))?;
-        if written.changed && shape.indexes.iter().any(|index| index.key.touched_by(ranges)) {
+        if written.changed
+            && shape
+                .indexes
+                .iter()
+                .any(|index| index.key.touched_by(ranges))
+        {
             let (old, new) = (std::mem::take(row), std::mem::take(work));
             let moved = self.move_entries(key, Some(&old), Some(&new));
             (self.buffers.row, self.buffers.work) = (old, new);
@@ -271,7 +302,11 @@ impl Rows<'_> {
 
     /// Indexes and chains after a row was written. `value` is the new one, `None` for a delete.
     fn after_write(&mut self, key: &[u8], written: &Written, value: Option<&[u8]>) -> Result<()> {
-        let replaced = if written.existed { self.buffers.scratch.replaced() } else { None };
+        let replaced = if written.existed {
+            self.buffers.scratch.replaced()
+        } else {
+            None
+        };
         let replaced = replaced.map(|(shape, body)| (shape.overflow, body));
         if self.shape.indexes.is_empty() && !replaced.is_some_and(|(overflow, _)| overflow) {
             return Ok(());
@@ -294,14 +329,23 @@ impl Rows<'_> {
     /// Brings the entries of a row in all indexes from the old value to the new one.
     fn move_entries(&mut self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Result<()> {
         for index in &self.shape.indexes {
-            let Buffers { scratch, old_columns, new_columns, .. } = &mut *self.buffers;
+            let Buffers {
+                scratch,
+                old_columns,
+                new_columns,
+                ..
+            } = &mut *self.buffers;
             let had = entry_key(&index.key, key, old, old_columns);
             let has = entry_key(&index.key, key, new, new_columns);
             if had && has && old_columns == new_columns {
                 continue;
             }
             let view = view_of(self.transaction);
-            let writer = EntryWriter { store: self.store, view: &view, index };
+            let writer = EntryWriter {
+                store: self.store,
+                view: &view,
+                index,
+            };
             if had {
                 writer.remove(old_columns, scratch)?;
             }
@@ -363,7 +407,11 @@ pub fn revert_to(
 /// T2.
 #[inline]
 fn check_newest(shape: &Shape) -> std::result::Result<(), VersionError> {
-    if shape.is_newest() { Ok(()) } else { Err(VersionError::Conflict) }
+    if shape.is_newest() {
+        Ok(())
+    } else {
+        Err(VersionError::Conflict)
+    }
 }
 
 fn check_ranges(ranges: &[Range<usize>], length: usize) -> Result<()> {
@@ -429,7 +477,11 @@ pub(crate) struct EntryWriter<'e> {
 impl EntryWriter<'_> {
     fn remove(&self, entry: &[u8], scratch: &mut Scratch) -> Result<()> {
         let decide = |current: Option<Current<'_>>| {
-            Ok(if current.is_some() { Change::Delete } else { Change::Nothing })
+            Ok(if current.is_some() {
+                Change::Delete
+            } else {
+                Change::Nothing
+            })
         };
         let written = self
             .store
@@ -442,7 +494,10 @@ impl EntryWriter<'_> {
     pub(crate) fn insert(&self, entry: &[u8], key: &[u8], scratch: &mut Scratch) -> Result<()> {
         let limit = max_key(self.store.context().page_size());
         if entry.len() > limit {
-            return Err(TableError::KeyTooLong { length: entry.len(), limit });
+            return Err(TableError::KeyTooLong {
+                length: entry.len(),
+                limit,
+            });
         }
         let decide = |current: Option<Current<'_>>| {
             if current.is_some() {
@@ -488,7 +543,13 @@ impl<'f> IndexFiller<'f> {
     /// A filler of `index`, in a transaction.
     pub fn new(store: &'f VersionStore, transaction: &'f Transaction, index: &'f Index) -> Self {
         let (scratch, columns) = (Scratch::default(), Vec::new());
-        Self { store, transaction, index, scratch, columns }
+        Self {
+            store,
+            transaction,
+            index,
+            scratch,
+            columns,
+        }
     }
 
     /// Adds the entry of one row.
@@ -497,7 +558,11 @@ impl<'f> IndexFiller<'f> {
     /// `KeyExists` where a unique index would hold two rows, `KeyTooLong`, storage errors.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let view = view_of(self.transaction);
-        let writer = EntryWriter { store: self.store, view: &view, index: self.index };
+        let writer = EntryWriter {
+            store: self.store,
+            view: &view,
+            index: self.index,
+        };
         writer.add(key, value, &mut self.columns, &mut self.scratch)
     }
 }

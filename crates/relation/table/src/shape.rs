@@ -76,15 +76,22 @@ impl Shape {
         made_by: Option<VersionStamp>,
     ) -> Self {
         let (void, next) = (AtomicBool::new(false), OnceLock::new());
-        Self { id, name, tree, indexes, dropped: false, made_by, void, next }
+        Self {
+            id,
+            name,
+            tree,
+            indexes,
+            dropped: false,
+            made_by,
+            void,
+            next,
+        }
     }
 
     /// The shape that a reader uses: the newest from here on that it sees. `None` if it sees none.
     #[inline]
     pub fn resolve(&self, sees: impl Fn(&VersionStamp) -> bool) -> Option<&Shape> {
-        let visible = |shape: &Shape| {
-            !shape.is_void() && shape.made_by.as_ref().is_none_or(&sees)
-        };
+        let visible = |shape: &Shape| !shape.is_void() && shape.made_by.as_ref().is_none_or(&sees);
         let mut best = visible(self).then_some(self);
         let mut at = self;
         // Acquire (OnceLock): pairs with the release of `append`.

@@ -49,7 +49,9 @@ impl VersionStore {
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
         if !dead.is_zero() {
-            let done = versions.deltas.remove_below(&delta::key(dead, 0), REMOVE_STEP, None)?;
+            let done = versions
+                .deltas
+                .remove_below(&delta::key(dead, 0), REMOVE_STEP, None)?;
             collected.more |= !done;
         }
         let due = horizon.tombstones_dead_below(slot);
@@ -88,7 +90,15 @@ impl VersionStore {
                 let (stamp, command) =
                     name.ok_or_else(|| damaged("work-list key", versions.work.root()))?;
                 let work = Work::decode(leaf.payload(index), &versions.work)?;
-                self.work_on(&work, VersionStamp { slot, stamp, command }, log)?;
+                self.work_on(
+                    &work,
+                    VersionStamp {
+                        slot,
+                        stamp,
+                        command,
+                    },
+                    log,
+                )?;
                 collected.work += 1;
                 done_below = Some(index);
             }
@@ -129,7 +139,10 @@ impl VersionStore {
         version: VersionStamp,
         log: &SlotLog,
     ) -> Result<()> {
-        log.reserve_for(vellum_btree::row_log_bytes(key.len(), 0), Purpose::Checkpoint)?;
+        log.reserve_for(
+            vellum_btree::row_log_bytes(key.len(), 0),
+            Purpose::Checkpoint,
+        )?;
         let mut leaf = tree.write(key)?;
         if !leaf.found() {
             return Ok(());
@@ -138,15 +151,28 @@ impl VersionStore {
         let head = &mut head[..leaf.payload_len().min(crate::row::STAMPED_HEADER)];
         leaf.payload_read(0, head);
         let header = Header::decode(head).ok_or_else(|| damaged("row header", tree.root()))?;
-        let ours = header.writer.is_some_and(|writer| writer.version == version);
+        let ours = header
+            .writer
+            .is_some_and(|writer| writer.version == version);
         if !ours || !header.shape.tombstone {
             return Ok(());
         }
-        leaf.remove(Logging::Record { slot: log, flags: 0, redo: RowRedo::Remove, undo: &[] });
+        leaf.remove(Logging::Record {
+            slot: log,
+            flags: 0,
+            redo: RowRedo::Remove,
+            undo: &[],
+        });
         let underfull = leaf.is_underfull();
         drop(leaf);
         if underfull {
-            tree.rebalance(key, Some(Journal { slot: log, purpose: Purpose::Checkpoint }))?;
+            tree.rebalance(
+                key,
+                Some(Journal {
+                    slot: log,
+                    purpose: Purpose::Checkpoint,
+                }),
+            )?;
         }
         Ok(())
     }

@@ -37,7 +37,10 @@ pub fn key(stamp: Timestamp, command: u32) -> [u8; KEY_BYTES] {
 pub fn decode_key(key: &[u8]) -> Option<(Timestamp, u32)> {
     let (stamp, rest) = key.split_first_chunk::<8>()?;
     let command = <[u8; 4]>::try_from(rest).ok()?;
-    Some((Timestamp(u64::from_be_bytes(*stamp)), u32::from_be_bytes(command)))
+    Some((
+        Timestamp(u64::from_be_bytes(*stamp)),
+        u32::from_be_bytes(command),
+    ))
 }
 
 /// Builds an entry that keeps only what `ranges` of the old body cover.
@@ -72,7 +75,8 @@ pub fn apply_image(image: &[u8], body: &mut [u8]) -> Option<()> {
         let offset = usize::try_from(reader.u32()?).ok()?;
         let length = usize::try_from(reader.u32()?).ok()?;
         let bytes = reader.bytes(length)?;
-        body.get_mut(offset..offset.checked_add(length)?)?.copy_from_slice(bytes);
+        body.get_mut(offset..offset.checked_add(length)?)?
+            .copy_from_slice(bytes);
     }
     Some(())
 }
@@ -100,7 +104,10 @@ pub fn predecessor(entry: &[u8]) -> Option<Header> {
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init, reason = "a row's changes are a list of ranges")]
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "a row's changes are a list of ranges"
+)]
 mod tests {
     use super::*;
     use crate::row::Shape;
@@ -108,7 +115,11 @@ mod tests {
     use vellum_txn::VersionStamp;
 
     fn header() -> Header {
-        let version = VersionStamp { slot: SlotId(2), stamp: Timestamp(9), command: 1 };
+        let version = VersionStamp {
+            slot: SlotId(2),
+            stamp: Timestamp(9),
+            command: 1,
+        };
         Header::stamped(Shape::INLINE, version, false)
     }
 
@@ -116,7 +127,10 @@ mod tests {
     fn keys_sort_by_stamp_then_command() {
         assert!(key(Timestamp(1), u32::MAX) < key(Timestamp(2), 0));
         assert!(key(Timestamp(2), 0) < key(Timestamp(2), 1));
-        assert_eq!(decode_key(&key(Timestamp(258), 7)), Some((Timestamp(258), 7)));
+        assert_eq!(
+            decode_key(&key(Timestamp(258), 7)),
+            Some((Timestamp(258), 7))
+        );
         assert_eq!(decode_key(b"short"), None);
     }
 
@@ -135,7 +149,10 @@ mod tests {
         let mut entry = Vec::new();
         encode_full(&Header::frozen(Shape::DELETED), b"", &mut entry);
         let mut body = b"live".to_vec();
-        assert_eq!(apply(&entry, &mut body), Some(Header::frozen(Shape::DELETED)));
+        assert_eq!(
+            apply(&entry, &mut body),
+            Some(Header::frozen(Shape::DELETED))
+        );
         assert!(body.is_empty());
     }
 
@@ -143,8 +160,15 @@ mod tests {
     fn damaged_entries_are_refused() {
         let mut entry = Vec::new();
         encode_ranges(&header(), b"0123456789", &[7..10], &mut entry);
-        assert_eq!(apply(&entry, &mut b"short".to_vec()), None, "range outside the body");
-        assert_eq!(apply(&entry[..entry.len() - 1], &mut b"0123456789".to_vec()), None);
+        assert_eq!(
+            apply(&entry, &mut b"short".to_vec()),
+            None,
+            "range outside the body"
+        );
+        assert_eq!(
+            apply(&entry[..entry.len() - 1], &mut b"0123456789".to_vec()),
+            None
+        );
         assert_eq!(apply(&[], &mut Vec::new()), None);
         assert_eq!(apply(&[9, 0], &mut Vec::new()), None, "unknown kind");
     }

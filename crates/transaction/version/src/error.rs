@@ -25,5 +25,11 @@ pub enum VersionError {
 
 /// A row, delta or work-list entry whose bytes cannot have been written by this program.
 pub(crate) fn damaged(what: &'static str, tree: PageId) -> StorageError {
-    StorageError::Corruption { file: "data".into(), page: Some(tree), what, expected: 0, found: 0 }
+    StorageError::Corruption {
+        file: "data".into(),
+        page: Some(tree),
+        what,
+        expected: 0,
+        found: 0,
+    }
 }

@@ -26,7 +26,10 @@ impl VersionStore {
     pub fn write_chain(&self, transaction: &Transaction, value: &[u8]) -> Result<ChainRef> {
         transaction.stamp()?;
         let log = transaction.domain().log().slot(transaction.slot());
-        let entry = Entry { tree: self.pending_free(), payload: PendingKind::Chain.payload() };
+        let entry = Entry {
+            tree: self.pending_free(),
+            payload: PendingKind::Chain.payload(),
+        };
         let mut writer =
             overflow::Writer::new(self.context(), Some(Journal::forward(log)), Some(entry));
         if let Err(error) = writer.write(value) {
@@ -56,7 +59,11 @@ impl VersionStore {
     pub fn read_chain_into(&self, body: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let chain = decode_chain(body)?;
         out.clear();
-        out.reserve(usize::try_from(chain.length).unwrap_or(0).min(VALUE_BYTES_MAX));
+        out.reserve(
+            usize::try_from(chain.length)
+                .unwrap_or(0)
+                .min(VALUE_BYTES_MAX),
+        );
         let reader = overflow::Reader::new(self.context(), chain);
         Ok(reader.for_each(|chunk| out.extend_from_slice(chunk))?)
     }

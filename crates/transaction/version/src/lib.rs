@@ -30,4 +30,6 @@ pub use read::{View, Visible};
 pub use scan::{KeyRange, Scan, ScannedRow};
 pub use store::VersionStore;
 pub use undo::Reverter;
+/// What log space is for: calls that give pages back are told.
+pub use vellum_wal::Purpose;
 pub use write::{Change, Current, Scratch, Written};

@@ -57,7 +57,10 @@ impl VersionStore {
     pub fn create_tree(&self, transaction: &Transaction) -> Result<Tree> {
         transaction.stamp()?;
         let log = transaction.domain().log().slot(transaction.slot());
-        let entry = Entry { tree: self.pending_free(), payload: PendingKind::Tree.payload() };
+        let entry = Entry {
+            tree: self.pending_free(),
+            payload: PendingKind::Tree.payload(),
+        };
         let journal = Some(Journal::forward(log));
         let tree = Tree::create(self.context(), journal, TreeKind::Rows, Some(entry))?;
         self.dropped().write().remove(&tree.root());
@@ -126,7 +129,15 @@ impl VersionStore {
             let row: [&[u8]; 1] = [payload];
             let undo: [&[u8]; 1] = [&prefix];
             let redo = RowRedo::Row(&row);
-            leaf.insert(&row, Logging::Record { slot, flags: FLAG_UNDOABLE, redo, undo: &undo });
+            leaf.insert(
+                &row,
+                Logging::Record {
+                    slot,
+                    flags: FLAG_UNDOABLE,
+                    redo,
+                    undo: &undo,
+                },
+            );
             break;
         }
         let work = match kind {
@@ -140,7 +151,12 @@ impl VersionStore {
     ///
     /// # Errors
     /// I/O, log space: it is still listed; call again.
-    pub fn free_tree(&self, root: PageId, log: &SlotLog, purpose: Purpose) -> vellum_base::Result<()> {
+    pub fn free_tree(
+        &self,
+        root: PageId,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<()> {
         // Before the first page goes: collectors of tombstones in it look here.
         self.dropped().write().insert(root);
         let tree = Tree::open(self.context(), root, TreeKind::Rows);

@@ -37,7 +37,8 @@ impl View<'_> {
     /// Whether the view sees a version.
     #[inline]
     pub fn sees(&self, version: &VersionStamp) -> bool {
-        self.transaction.visible(version, self.snapshot, self.command)
+        self.transaction
+            .visible(version, self.snapshot, self.command)
     }
 }
 
@@ -121,7 +122,11 @@ impl VersionStore {
         entry: &mut Vec<u8>,
     ) -> Result<Resolved> {
         loop {
-            let VersionStamp { slot, stamp, command } = writer.version;
+            let VersionStamp {
+                slot,
+                stamp,
+                command,
+            } = writer.version;
             let found = match self.deltas(slot) {
                 Some(deltas) => deltas.get(&delta::key(stamp, command), entry)?,
                 None => false,
@@ -176,7 +181,11 @@ fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
     let header = Header::decode(row)?;
     Some(match header.writer {
         Some(writer) if !view.sees(&writer.version) => {
-            if writer.first { Head::Absent } else { Head::Chain(header, writer) }
+            if writer.first {
+                Head::Absent
+            } else {
+                Head::Chain(header, writer)
+            }
         }
         _ => Head::Seen(header),
     })
@@ -184,10 +193,16 @@ fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
 
 #[inline]
 fn seen(header: &Header) -> Resolved {
-    let Shape { tombstone, overflow } = header.shape;
+    let Shape {
+        tombstone,
+        overflow,
+    } = header.shape;
     if tombstone {
         Resolved::Absent
     } else {
-        Resolved::Visible(Visible { overflow, start: header.length() })
+        Resolved::Visible(Visible {
+            overflow,
+            start: header.length(),
+        })
     }
 }

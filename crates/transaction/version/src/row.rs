@@ -45,11 +45,20 @@ pub struct Shape {
 
 impl Shape {
     /// A live row with its value in the leaf.
-    pub const INLINE: Self = Self { tombstone: false, overflow: false };
+    pub const INLINE: Self = Self {
+        tombstone: false,
+        overflow: false,
+    };
     /// A deleted row.
-    pub const DELETED: Self = Self { tombstone: true, overflow: false };
+    pub const DELETED: Self = Self {
+        tombstone: true,
+        overflow: false,
+    };
     /// A live row whose value is an overflow chain.
-    pub const CHAINED: Self = Self { tombstone: false, overflow: true };
+    pub const CHAINED: Self = Self {
+        tombstone: false,
+        overflow: true,
+    };
 
     /// The one-byte header of the reduced form.
     #[inline]
@@ -59,7 +68,10 @@ impl Shape {
 
     /// The shape that a flags byte names; `None` where the byte is not one that is ever written.
     pub fn from_flags(flags: u8) -> Option<Self> {
-        let shape = Self { tombstone: flags & TOMBSTONE != 0, overflow: flags & OVERFLOW != 0 };
+        let shape = Self {
+            tombstone: flags & TOMBSTONE != 0,
+            overflow: flags & OVERFLOW != 0,
+        };
         (flags & !KNOWN == 0 && !(shape.tombstone && shape.overflow)).then_some(shape)
     }
 }
@@ -89,18 +101,32 @@ pub struct Header {
 impl Header {
     /// The header of a frozen row.
     pub const fn frozen(shape: Shape) -> Self {
-        Self { shape, writer: None, updates: 0, since: 0 }
+        Self {
+            shape,
+            writer: None,
+            updates: 0,
+            since: 0,
+        }
     }
 
     /// The header of a version that `writer` makes now.
     pub const fn stamped(shape: Shape, version: VersionStamp, first: bool) -> Self {
-        Self { shape, writer: Some(Writer { version, first }), updates: 0, since: 0 }
+        Self {
+            shape,
+            writer: Some(Writer { version, first }),
+            updates: 0,
+            since: 0,
+        }
     }
 
     /// Bytes that the header takes.
     #[inline]
     pub fn length(&self) -> usize {
-        if self.writer.is_some() { STAMPED_HEADER } else { FROZEN_HEADER }
+        if self.writer.is_some() {
+            STAMPED_HEADER
+        } else {
+            FROZEN_HEADER
+        }
     }
 
     /// Decodes the header of a row; `None` if the bytes are not one.
@@ -143,7 +169,10 @@ impl Header {
             bytes[16..18].copy_from_slice(&self.since.to_le_bytes());
         }
         bytes[0] = flags;
-        EncodedHeader { bytes, length: self.length() }
+        EncodedHeader {
+            bytes,
+            length: self.length(),
+        }
     }
 }
 
@@ -180,7 +209,11 @@ mod tests {
     use super::*;
 
     fn version(slot: u16, stamp: u64, command: u32) -> VersionStamp {
-        VersionStamp { slot: SlotId(slot), stamp: Timestamp(stamp), command }
+        VersionStamp {
+            slot: SlotId(slot),
+            stamp: Timestamp(stamp),
+            command,
+        }
     }
 
     #[test]
@@ -189,7 +222,11 @@ mod tests {
             for header in [
                 Header::frozen(shape),
                 Header::stamped(shape, version(7, 1 << 50, 3), true),
-                Header { updates: 9, since: 77, ..Header::stamped(shape, version(1, 2, 3), false) },
+                Header {
+                    updates: 9,
+                    since: 77,
+                    ..Header::stamped(shape, version(1, 2, 3), false)
+                },
             ] {
                 let mut row = header.encode().to_vec();
                 assert_eq!(row.len(), header.length());
@@ -198,21 +235,36 @@ mod tests {
             }
         }
         assert_eq!(Header::frozen(Shape::INLINE).encode().len(), 1);
-        assert_eq!(Header::stamped(Shape::INLINE, version(1, 1, 1), true).encode().len(), 18);
+        assert_eq!(
+            Header::stamped(Shape::INLINE, version(1, 1, 1), true)
+                .encode()
+                .len(),
+            18
+        );
     }
 
     #[test]
     fn foreign_bytes_are_no_header() {
         assert_eq!(Header::decode(&[]), None);
         assert_eq!(Header::decode(&[16]), None, "unknown flag");
-        assert_eq!(Header::decode(&[TOMBSTONE | OVERFLOW]), None, "a tombstone has no chain");
-        assert_eq!(Header::decode(&[FIRST]), None, "only a stamped row can be a first version");
+        assert_eq!(
+            Header::decode(&[TOMBSTONE | OVERFLOW]),
+            None,
+            "a tombstone has no chain"
+        );
+        assert_eq!(
+            Header::decode(&[FIRST]),
+            None,
+            "only a stamped row can be a first version"
+        );
         assert_eq!(Header::decode(&[STAMPED, 1, 2, 3]), None, "cut short");
     }
 
     #[test]
     fn reduced_row_keeps_shape_and_body_only() {
-        let mut row = Header::stamped(Shape::CHAINED, version(3, 4, 5), true).encode().to_vec();
+        let mut row = Header::stamped(Shape::CHAINED, version(3, 4, 5), true)
+            .encode()
+            .to_vec();
         row.extend_from_slice(b"reference");
         let mut out = Vec::new();
         reduce(&row, &mut out);

@@ -248,7 +248,11 @@ impl Scan {
                     let (index, found) = self.leaf.find(key);
                     let skip = found && matches!(self.range.0, Bound::Excluded(_));
                     index + usize::from(skip)
-                } else if self.leaf.upper_fence().is_some_and(|fence| fence <= key.as_slice()) {
+                } else if self
+                    .leaf
+                    .upper_fence()
+                    .is_some_and(|fence| fence <= key.as_slice())
+                {
                     count
                 } else {
                     0
@@ -262,7 +266,11 @@ impl Scan {
                     let (index, found) = self.leaf.find(key);
                     let keep = found && matches!(self.range.1, Bound::Included(_));
                     index + usize::from(keep)
-                } else if self.leaf.upper_fence().is_some_and(|fence| fence <= key.as_slice()) {
+                } else if self
+                    .leaf
+                    .upper_fence()
+                    .is_some_and(|fence| fence <= key.as_slice())
+                {
                     count
                 } else {
                     0
@@ -319,7 +327,11 @@ impl Scan {
             Body::Leaf(index, start) => &self.leaf.payload(index)[start..],
             Body::Buffer(start) => &self.row[start..],
         };
-        ScannedRow { key: &self.key, body, overflow }
+        ScannedRow {
+            key: &self.key,
+            body,
+            overflow,
+        }
     }
 }
 

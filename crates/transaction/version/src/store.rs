@@ -54,19 +54,30 @@ impl SlotVersions {
         let deltas = Tree::create(context, None, TreeKind::Temporary, None)?;
         let work = Tree::create(context, None, TreeKind::Temporary, None)?;
         let (delta_edge, work_edge) = (Mutex::new(deltas.appender()), Mutex::new(work.appender()));
-        Ok(Self { deltas, work, delta_edge, work_edge })
+        Ok(Self {
+            deltas,
+            work,
+            delta_edge,
+            work_edge,
+        })
     }
 
     /// Adds the before-image of a new version.
     #[inline]
     pub fn append_delta(&self, version: &[u8], entry: &[u8]) -> Result<()> {
-        self.delta_edge.lock().append(version, &[entry], Logging::None, None).map(|_| ())
+        self.delta_edge
+            .lock()
+            .append(version, &[entry], Logging::None, None)
+            .map(|_| ())
     }
 
     /// Adds work that a new version leaves behind. `key`: see [`work_key`].
     #[inline]
     pub fn append_work(&self, key: &[u8], entry: &[u8]) -> Result<()> {
-        self.work_edge.lock().append(key, &[entry], Logging::None, None).map(|_| ())
+        self.work_edge
+            .lock()
+            .append(key, &[entry], Logging::None, None)
+            .map(|_| ())
     }
 }
 
@@ -198,8 +209,14 @@ impl<'a> Work<'a> {
             let kind = reader.u8()?;
             let root = PageId(reader.u64()?);
             Some(match kind {
-                TOMBSTONE => Self::Tombstone { tree: root, key: reader.rest() },
-                CHAIN => Self::Chain { root, length: reader.u64()? },
+                TOMBSTONE => Self::Tombstone {
+                    tree: root,
+                    key: reader.rest(),
+                },
+                CHAIN => Self::Chain {
+                    root,
+                    length: reader.u64()?,
+                },
                 TREE => Self::Tree { root },
                 _ => return None,
             })

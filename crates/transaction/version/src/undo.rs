@@ -68,15 +68,19 @@ impl<'s> Reverter<'s> {
         Self::new(store, log, carried, false)
     }
 
-    fn new(
-        store: &'s VersionStore,
-        log: &'s SlotLog,
-        carried: &'s Tree,
-        has_deltas: bool,
-    ) -> Self {
+    fn new(store: &'s VersionStore, log: &'s SlotLog, carried: &'s Tree, has_deltas: bool) -> Self {
         let leaf = LeafCopy::new(store.context().page_size());
         let (row, entry, relisted) = (Vec::new(), Vec::new(), Vec::new());
-        Self { store, log, has_deltas, carried, row, entry, leaf, relisted }
+        Self {
+            store,
+            log,
+            has_deltas,
+            carried,
+            row,
+            entry,
+            leaf,
+            relisted,
+        }
     }
 
     /// Frees what rollback left without an owner: chains and trees that the reverted part had made. Nobody
@@ -106,7 +110,9 @@ impl<'s> Reverter<'s> {
             Revert::Remove => DISOWN_PART,
             Revert::Ranges(_) => return Ok(()),
         };
-        versions.work.delete(&work_key(undo.stamp, undo.command, part), None)?;
+        versions
+            .work
+            .delete(&work_key(undo.stamp, undo.command, part), None)?;
         Ok(())
     }
 
@@ -115,13 +121,19 @@ impl<'s> Reverter<'s> {
         if let Some(versions) = self.own_versions()
             && !matches!(undo.revert, Revert::Remove)
         {
-            versions.deltas.delete(&delta::key(undo.stamp, undo.command), None)?;
+            versions
+                .deltas
+                .delete(&delta::key(undo.stamp, undo.command), None)?;
         }
         Ok(())
     }
 
     fn own_versions(&self) -> Option<&SlotVersions> {
-        if self.has_deltas { self.store.slot(self.log.id()) } else { None }
+        if self.has_deltas {
+            self.store.slot(self.log.id())
+        } else {
+            None
+        }
     }
 
     fn revert(&mut self, tree: &Tree, key: &[u8], undo: &UndoRecord<'_>, gsn: Gsn) -> Result<()> {
@@ -132,7 +144,8 @@ impl<'s> Reverter<'s> {
         }
         let names: [&[u8]; 1] = [&compensation];
         loop {
-            self.log.reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
+            self.log
+                .reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
             let mut leaf = tree.write(key)?;
             let underfull = match undo.revert {
                 Revert::Remove => {
@@ -195,7 +208,8 @@ impl<'s> Reverter<'s> {
     ) -> Result<()> {
         let journal = Journal::undo(self.log);
         loop {
-            self.log.reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
+            self.log
+                .reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
             let mut leaf = tree.write(key)?;
             match undo.revert {
                 Revert::Remove => {
@@ -229,7 +243,12 @@ impl<'s> Reverter<'s> {
     where
         's: 'l,
     {
-        Logging::Record { slot: self.log, flags: FLAG_COMPENSATION, redo, undo }
+        Logging::Record {
+            slot: self.log,
+            flags: FLAG_COMPENSATION,
+            redo,
+            undo,
+        }
     }
 
     /// Leaves the row's body in `self.row`.
@@ -255,7 +274,11 @@ impl<'s> Reverter<'s> {
 }
 
 fn expect_row(leaf: &LeafWrite<'_, '_>, tree: &Tree) -> Result<()> {
-    if leaf.found() { Ok(()) } else { Err(damaged("row to revert", tree.root())) }
+    if leaf.found() {
+        Ok(())
+    } else {
+        Err(damaged("row to revert", tree.root()))
+    }
 }
 
 /// The before-image as edits of the reduced row.
@@ -292,7 +315,11 @@ impl Undo for Reverter<'_> {
         let key = key_of(record).ok_or_else(wrong)?;
         self.forget_work(&undo)?;
         let plain = record.header.tree == self.store.pending_free().root();
-        let kind = if plain { TreeKind::Plain } else { TreeKind::Rows };
+        let kind = if plain {
+            TreeKind::Plain
+        } else {
+            TreeKind::Rows
+        };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
         self.revert(&tree, key, &undo, record.header.gsn)?;
         self.forget_delta(&undo)
@@ -302,16 +329,22 @@ impl Undo for Reverter<'_> {
         out.clear();
         // Pieces of one record are neighbours; the newest record below is found from behind.
         let bound = carried_key(stamp, below, 0);
-        self.carried.read_leaf(Seek::Before(&bound), &mut self.leaf)?;
+        self.carried
+            .read_leaf(Seek::Before(&bound), &mut self.leaf)?;
         let mut key = Vec::new();
         while self.leaf.position() == 0 {
             let Some(fence) = self.leaf.lower_fence().map(<[u8]>::to_vec) else {
                 return Ok(false);
             };
-            self.carried.read_leaf(Seek::Before(&fence), &mut self.leaf)?;
+            self.carried
+                .read_leaf(Seek::Before(&fence), &mut self.leaf)?;
         }
         self.leaf.key(self.leaf.position() - 1, &mut key);
-        let Some(found) = key.first_chunk::<16>().filter(|k| k[..8] == bound[..8]).copied() else {
+        let Some(found) = key
+            .first_chunk::<16>()
+            .filter(|k| k[..8] == bound[..8])
+            .copied()
+        else {
             return Ok(false);
         };
         for piece in 0..=u8::MAX {

@@ -79,11 +79,18 @@ pub fn decode(bytes: &[u8]) -> Option<UndoRecord<'_>> {
         WHOLE => {
             let header = Header::decode(reader.rest())?;
             let body = &reader.rest()[header.length()..];
-            header.writer.is_none().then_some(Revert::Whole(header.shape, body))?
+            header
+                .writer
+                .is_none()
+                .then_some(Revert::Whole(header.shape, body))?
         }
         _ => return None,
     };
-    Some(UndoRecord { stamp, command, revert })
+    Some(UndoRecord {
+        stamp,
+        command,
+        revert,
+    })
 }
 
 fn check_image(image: &[u8]) -> Option<()> {
@@ -111,12 +118,19 @@ mod tests {
         for (revert, tail) in [
             (Revert::Remove, vec![]),
             (Revert::Ranges(&image), image.clone()),
-            (Revert::Whole(Shape::DELETED, b""), vec![Shape::DELETED.reduced_flags()]),
+            (
+                Revert::Whole(Shape::DELETED, b""),
+                vec![Shape::DELETED.reduced_flags()],
+            ),
             (Revert::Whole(Shape::INLINE, b"v"), vec![0, b'v']),
         ] {
             let mut bytes = prefix(Timestamp(8), 3, &revert).to_vec();
             bytes.extend_from_slice(&tail);
-            let expected = UndoRecord { stamp: Timestamp(8), command: 3, revert };
+            let expected = UndoRecord {
+                stamp: Timestamp(8),
+                command: 3,
+                revert,
+            };
             assert_eq!(decode(&bytes), Some(expected));
             assert_eq!(decode(&bytes[..PREFIX_BYTES - 1]), None);
         }

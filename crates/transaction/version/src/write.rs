@@ -107,7 +107,11 @@ impl VersionStore {
                 body: &scratch.row[body_start..],
             }))?;
             if matches!(change, Change::Nothing) {
-                return Ok(Written { existed, changed: false, command: 0 });
+                return Ok(Written {
+                    existed,
+                    changed: false,
+                    command: 0,
+                });
             }
             let length = STAMPED_HEADER
                 + match change {
@@ -120,11 +124,24 @@ impl VersionStore {
                 continue;
             }
             let command = transaction.next_command()?;
-            let version = VersionStamp { slot: transaction.slot(), stamp, command };
-            let row = Row { before, body_start, version, slot };
+            let version = VersionStamp {
+                slot: transaction.slot(),
+                stamp,
+                command,
+            };
+            let row = Row {
+                before,
+                body_start,
+                version,
+                slot,
+            };
             row.keep_before_image(versions, tree, key, &change, scratch)?;
             row.apply(&mut leaf, &change, scratch);
-            return Ok(Written { existed, changed: true, command });
+            return Ok(Written {
+                existed,
+                changed: true,
+                command,
+            });
         }
     }
 
@@ -217,7 +234,11 @@ impl Row<'_> {
         versions.append_delta(&name, &scratch.entry)?;
         if matches!(change, Change::Delete) {
             scratch.entry.clear();
-            Work::Tombstone { tree: tree.root(), key }.encode(&mut scratch.entry);
+            Work::Tombstone {
+                tree: tree.root(),
+                key,
+            }
+            .encode(&mut scratch.entry);
             let name = work_key(self.version.stamp, self.version.command, TOMBSTONE_PART);
             versions.append_work(&name, &scratch.entry)?;
         }
@@ -241,8 +262,7 @@ impl Row<'_> {
             Change::Patch(ranges, body) => {
                 scratch.undo.clear();
                 delta::encode_image(old_body, ranges, &mut scratch.undo);
-                let prefix =
-                    undo_record::prefix(stamp, command, &Revert::Ranges(&scratch.undo));
+                let prefix = undo_record::prefix(stamp, command, &Revert::Ranges(&scratch.undo));
                 let edits: SmallVec<[(u16, &[u8]); 8]> = ranges
                     .iter()
                     .map(|range| ((range.start + 1) as u16, &body[range.clone()]))
@@ -261,7 +281,11 @@ impl Row<'_> {
                 }
             }
             Change::Put(..) | Change::Delete => {
-                let body = if let Change::Put(_, body) = change { *body } else { &[] };
+                let body = if let Change::Put(_, body) = change {
+                    *body
+                } else {
+                    &[]
+                };
                 let redo_row: [&[u8]; 2] = [&reduced, body];
                 match self.before {
                     None => {
@@ -284,7 +308,12 @@ impl Row<'_> {
     }
 
     fn logging<'l>(&'l self, redo: RowRedo<'l>, undo: &'l [&'l [u8]]) -> Logging<'l> {
-        Logging::Record { slot: self.slot, flags: FLAG_UNDOABLE, redo, undo }
+        Logging::Record {
+            slot: self.slot,
+            flags: FLAG_UNDOABLE,
+            redo,
+            undo,
+        }
     }
 }
 
@@ -294,4 +323,3 @@ pub fn inline_body_max(page_size: usize, key_len: usize) -> usize {
     vellum_btree::max_inline_payload(page_size, key_len.max(delta::KEY_BYTES))
         .saturating_sub(STAMPED_HEADER + 1)
 }
-
