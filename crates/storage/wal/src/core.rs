@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vellum_base::{Lsn, Result, SlotId, StorageError, Timestamp};
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::rank::{Rank, assert_may_wait_below};
-use vellum_sync::{CachePadded, Mutex};
+use vellum_sync::{CachePadded, Mutex, thread};
 
 use crate::active::ActiveSlots;
 use crate::config::{LogConfig, LogSpace, LogStatistics, Purpose};
@@ -77,7 +77,7 @@ pub(crate) struct Core {
     /// Held by the one thread that runs the hook.
     making_space: Mutex<()>,
     /// Which thread that is: its own reservations in the hook must not wait for themselves.
-    maker: Mutex<Option<std::thread::ThreadId>>,
+    maker: Mutex<Option<thread::ThreadId>>,
     /// Log bytes that a slot is granted at least at once.
     pub quantum: u64,
     /// Longest reservation.
@@ -151,7 +151,7 @@ impl Core {
             return Ok(());
         }
         let full = || Err(StorageError::OutOfSpace { file: "log".into() });
-        let me = Some(std::thread::current().id());
+        let me = Some(thread::current().id());
         if purpose == Purpose::Checkpoint || *self.maker.lock() == me {
             // The hook is a checkpoint: it cannot wait for itself.
             return full();
