@@ -52,7 +52,8 @@ impl Appender {
         journal: Option<(Journal<'_>, usize)>,
     ) -> Result<Logged> {
         let length = crate::node::edit::parts_len(payload);
-        if let Some(leaf) = self.tree.context().pool().try_exclusive(self.leaf)
+        if !self.leaf.is_zero()
+            && let Some(leaf) = self.tree.context().pool().try_exclusive(self.leaf)
             && let Some(mut leaf) = self.edge(leaf, key)
             && leaf.fits(length)
         {
@@ -65,7 +66,7 @@ impl Appender {
     /// belongs there.
     #[inline]
     fn edge<'t, 'k>(&'t self, leaf: Exclusive<'t>, key: &'k [u8]) -> Option<LeafWrite<'t, 'k>> {
-        if self.leaf.is_zero() || !self.tree.is_leaf(&leaf) {
+        if !self.tree.is_leaf(&leaf) {
             return None;
         }
         let shape = leaf.shape();

@@ -210,19 +210,17 @@ impl Tree {
         Ok(Some(leaf))
     }
 
-    /// Opens a page that was remembered. `None` if it no longer is a page of this tree and level
-    /// that holds `target` (N5).
+    /// Opens a page that was remembered, if it is in memory. `None` if it no longer is a page of this
+    /// tree and level that holds `target` (N5). Nothing is read from disk: the page may have been
+    /// given back, and the file cut.
     pub(crate) fn try_remembered(
         &self,
         id: PageId,
         target: Target<'_>,
         level: u8,
-    ) -> Result<Option<Optimistic<'_>>> {
-        let page = self.context().pool().optimistic(id)?;
-        Ok(
-            (self.is_node(&page, Some(level)) && target.is_in(&page) && page.validate())
-                .then_some(page),
-        )
+    ) -> Option<Optimistic<'_>> {
+        let page = self.context().pool().try_optimistic(id)?;
+        (self.is_node(&page, Some(level)) && target.is_in(&page) && page.validate()).then_some(page)
     }
 
     /// True if an exclusively latched page is a leaf of this tree.

@@ -53,7 +53,7 @@ pub use read::{LeafCopy, Seek};
 pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};
 pub use verify::{Finding, TreeStatistics};
-pub use write::{LeafWrite, Logged, Logging, RowRedo};
+pub use write::{LeafWrite, Logged, Logging, RowRedo, log_note};
 
 #[cfg(test)]
 mod tests;

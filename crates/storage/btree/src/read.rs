@@ -294,7 +294,7 @@ impl Tree {
 
     /// Copies the wanted leaf by way of the remembered parent.
     fn read_sibling(&self, target: Target<'_>, into: &mut LeafCopy) -> Result<bool> {
-        let Some(parent) = self.try_remembered(into.parent, target, 1)? else {
+        let Some(parent) = self.try_remembered(into.parent, target, 1) else {
             return Ok(false);
         };
         let count = parent.shape().count;

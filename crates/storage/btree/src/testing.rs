@@ -155,12 +155,12 @@ pub(crate) fn records(directory: &MemoryDirectory) -> Records {
     all
 }
 
-/// A database that recovery finds: a data file (empty if `None`), and what redo of `records` up to
-/// and including `cut` makes of it.
+/// A database that recovery finds: a data file (empty if `None`) in which everything up to a GSN is
+/// there, and what redo of the later `records` up to and including `cut` makes of it.
 pub(crate) fn recovered(
     page_size: usize,
     frames: u64,
-    file: Option<&MemoryDirectory>,
+    file: Option<&(Gsn, MemoryDirectory)>,
     records: &Records,
     cut: Gsn,
 ) -> World {
@@ -185,7 +185,7 @@ pub(crate) fn recovered(
     log.set_log_space(Arc::new(Forget(Arc::downgrade(&log))));
     let copy = directory.open("data", OpenOptions::create()).unwrap();
     let pool = match file {
-        Some(old) => {
+        Some((_, old)) => {
             let old = old.open("data", OpenOptions::existing()).unwrap();
             let mut bytes = vec![0; old.len().unwrap() as usize];
             old.read_at(&mut bytes, 0).unwrap();
@@ -196,7 +196,11 @@ pub(crate) fn recovered(
     };
     let pool = Arc::new(pool);
     let redo = Redo::new(pool.clone(), Some(Arc::new(TestRows)));
-    for (header, bytes) in records.iter().filter(|(header, _)| header.gsn <= cut) {
+    let from = file.map_or(Gsn::ZERO, |(from, _)| *from);
+    for (header, bytes) in records
+        .iter()
+        .filter(|(header, _)| header.gsn > from && header.gsn <= cut)
+    {
         if Redo::owns(header.kind) {
             redo.apply(header, bytes).unwrap();
         }

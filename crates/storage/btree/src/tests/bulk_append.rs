@@ -165,3 +165,31 @@ fn sorted_lookups_in_a_batch_equal_single_ones() {
     .unwrap();
     assert_eq!(calls, keys.len());
 }
+
+#[test]
+fn regress_appender_does_not_write_into_a_leaf_that_was_given_back() {
+    let world = World::new(4096, 64);
+    let tree = world.tree(TreeKind::Temporary);
+    let mut appender = tree.appender();
+    let key = |number: u64| number.to_be_bytes();
+    for number in 0..3000 {
+        appender
+            .append(&key(number), &[&[1; 40]], Logging::None, None)
+            .unwrap();
+    }
+    // The remembered leaf is joined with the one before it; its page is free, or somebody else's.
+    while !tree.remove_from(&key(10), 100, None).unwrap() {}
+    for number in 2..10 {
+        assert!(tree.delete(&key(number), None).unwrap());
+    }
+    let other = world.tree(TreeKind::Temporary);
+    other.put(b"k", b"other", None).unwrap();
+    for number in 5000..5010 {
+        appender
+            .append(&key(number), &[&[2; 40]], Logging::None, None)
+            .unwrap();
+    }
+    assert_eq!(assert_sound(&other).rows, 1);
+    let found = crate::testing::contents(&tree);
+    assert_eq!(found.len(), 12, "what was appended is in the tree");
+}

@@ -185,12 +185,19 @@ fn crash_prop_redo_at_every_cut_gives_the_rows_of_that_cut() {
         world.log.flush_round().unwrap();
         let born = world.log.durable_gsn();
         let mut history = History::default();
-        let mut copies: Vec<(Gsn, MemoryDirectory)> = Vec::new();
+        // What a crash finds: everything before the checkpoint, some of what came after.
+        let mut copies: Vec<(Gsn, (Gsn, MemoryDirectory))> = Vec::new();
+        let mut from = Gsn::ZERO;
         for step in 0..2500 {
             change(&world, &tree, &mut random, &mut history);
+            if step % 600 == 300 {
+                world.log.flush_round().unwrap();
+                from = world.log.durable_gsn();
+                let mut scan = world.pool.checkpoint_begin();
+                while !world.pool.checkpoint_step(&mut scan, 100).unwrap() {}
+            }
             if step % 600 == 599 {
-                // Whatever eviction has written by now: pages of many different ages.
-                copies.push((world.log.durable_gsn(), copy_of(&world)));
+                copies.push((world.log.durable_gsn(), (from, copy_of(&world))));
             }
         }
         world.log.flush_round().unwrap();
@@ -309,16 +316,28 @@ fn crash_any_cut_of_bulk_ranges_chains_and_drops_leaks_nothing() {
     cuts.dedup();
     // Rows of the tree that is dropped are many and alike.
     let every = cuts.len() / 60;
+    let last = *cuts.last().expect("cuts");
+    let rows = check_cut(&records, last, pending.root(), queue.root());
+    assert_eq!(rows, (2500..3500).collect::<Vec<u64>>());
     for cut in cuts.into_iter().step_by(every) {
         check_cut(&records, cut, pending.root(), queue.root());
     }
 }
 
-fn check_cut(records: &Records, cut: Gsn, pending: PageId, queue: PageId) {
+/// Returns the keys of the queue.
+fn check_cut(records: &Records, cut: Gsn, pending: PageId, queue: PageId) -> Vec<u64> {
     let world = recovered(4096, 64, None, records, cut);
     let pending = Tree::open(&world.context, pending, TreeKind::Plain);
     let queue = Tree::open(&world.context, queue, TreeKind::Plain);
     let mut pages = assert_sound(&pending).pages_total() + assert_sound(&queue).pages_total();
+    let rows: Vec<u64> = contents(&queue)
+        .iter()
+        .map(|(key, _)| u64::from_be_bytes(key.as_slice().try_into().unwrap()))
+        .collect();
+    assert!(
+        rows.windows(2).all(|pair| pair[0] + 1 == pair[1]),
+        "cut at {cut}: only edges go"
+    );
     let journal = world.journal(3);
     let listed = contents(&pending);
     for (key, what) in &listed {
@@ -338,6 +357,7 @@ fn check_cut(records: &Records, cut: Gsn, pending: PageId, queue: PageId) {
     let now = assert_sound(&pending).pages_total() + assert_sound(&queue).pages_total();
     pages = pages.min(now);
     assert_eq!(world.pages_in_use(), pages, "cut at {cut}: nothing leaks");
+    rows
 }
 
 #[test]
