@@ -74,10 +74,9 @@ pub(crate) struct Writer {
     shape: Geometry,
     /// A header page and the images of a batch, durable pages first, in page order.
     buffer: AlignedBuf,
-    /// Number of the next batch that goes through the double-write area.
+    /// Number of the next batch that goes through the double-write area; goes on where the file's
+    /// last whole half ended, so D2 holds across processes.
     batch: u64,
-    /// Nothing was synced since the file was opened (D2: see `write_half`).
-    fresh: bool,
     /// Images, at the start of the buffer, whose writes in place failed and must come first (D2).
     pub(crate) pending: Vec<PageId>,
 }
@@ -88,7 +87,6 @@ impl Writer {
             shape,
             buffer: AlignedBuf::zeroed((1 + shape.batch_pages) * shape.page_size)?,
             batch: double_write::next_batch(file, shape)?,
-            fresh: true,
             pending: Vec::new(),
         })
     }
@@ -127,11 +125,6 @@ impl Writer {
 
     /// Writes the first images of the buffer into the next half and syncs (D1).
     fn write_half(&mut self, file: &dyn File, images: &[Copied]) -> Result<()> {
-        if self.fresh {
-            // The process before us may have written in place what was in the half that comes now.
-            file.sync_data()?;
-            self.fresh = false;
-        }
         let (header, _) = self.buffer.split_at_mut(self.shape.page_size);
         let entries = images.iter().map(|image| (image.page, image.sum));
         double_write::compose(self.shape, self.batch, entries, header);

@@ -182,3 +182,46 @@ fn bitmap_pages_are_checkpointed_like_others() {
     assert_eq!(kind::BITMAP, 2);
     assert_ne!(at, PageId::ZERO);
 }
+
+/// A log whose flush is the moment at which somebody changes a page.
+#[derive(Default)]
+struct Interrupting {
+    pool: std::sync::OnceLock<Arc<Pool>>,
+    durable: std::sync::atomic::AtomicU64,
+}
+
+impl vellum_wal::DurableGsn for Interrupting {
+    fn durable_gsn(&self) -> Gsn {
+        Gsn(self.durable.load(Ordering::SeqCst))
+    }
+
+    fn make_durable(&self, gsn: Gsn) -> vellum_base::Result<()> {
+        self.durable.store(gsn.get(), Ordering::SeqCst);
+        if let Some(pool) = self.pool.get() {
+            // Between the copy of the page and its way into the file.
+            let mut guard = pool.exclusive(nth(pool, 0)).unwrap();
+            stamp(&mut guard, 2);
+            guard.set_gsn(Gsn(gsn.get() + 1));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn page_changed_while_its_copy_is_written_stays_dirty() {
+    let log = Arc::new(Interrupting::default());
+    let file = data_file(&MemoryDirectory::new());
+    let pool = Arc::new(Pool::create_file(file, log.clone(), &config(4096, 8)).unwrap());
+    pool.extend_file(pool.geometry().first_free().get() + 2)
+        .unwrap();
+    make(&pool, nth(&pool, 0), 1, 1);
+    assert!(log.pool.set(pool.clone()).is_ok());
+    checkpoint(&pool);
+    let page = nth(&pool, 0);
+    assert_eq!(in_file(&pool, page).gsn(), Gsn(1), "the copy was written");
+    assert_eq!(read(&pool, page), Some(2));
+    // The change is the next checkpoint's.
+    log.durable.store(100, Ordering::SeqCst);
+    assert_eq!(checkpoint(&pool), 1);
+    assert_eq!(value_of(page, &in_file(&pool, page)), Some(2));
+}

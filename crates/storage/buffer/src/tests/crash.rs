@@ -243,3 +243,66 @@ fn crash_during_repair_is_repaired_again() {
         );
     }
 }
+
+#[test]
+fn crash_long_after_a_failed_write_in_place_finds_the_page_whole() {
+    let directory = SimulatedDirectory::new();
+    let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
+    let page = nth(&pool, 0);
+    make(&pool, page, 1, 1);
+    checkpoint(&pool);
+    let mut guard = pool.exclusive(page).unwrap();
+    stamp(&mut guard, 2);
+    guard.set_gsn(Gsn(2));
+    drop(guard);
+    // The half is written, the page in place only by half.
+    directory.fail(Fault::nth(vellum_io::Call::Write, 1).with(vellum_io::FaultError::Short));
+    assert!((0..10).any(|_| {
+        let _ = pool.evict_step(FRAMES as usize);
+        pool.writer.lock().pending == [page]
+    }));
+    // Nobody writes that page again, and both halves are used for others.
+    let held = pool.exclusive(page).unwrap();
+    for index in 1..5 {
+        make(&pool, nth(&pool, index), 9, 9);
+        for _ in 0..4 {
+            pool.evict_step(FRAMES as usize).unwrap();
+        }
+    }
+    assert!(pool.statistics().batches >= 6);
+    drop(held);
+    for cut in CUTS {
+        let pool = reopen(&directory.power_cut(7, cut), FRAMES);
+        pool.repair_torn_pages().unwrap();
+        assert_eq!(read(&pool, page), Some(2));
+    }
+}
+
+#[test]
+fn crash_soon_after_a_killed_process_still_finds_its_images() {
+    let mut random = random();
+    for round in 0..30 {
+        let directory = SimulatedDirectory::new();
+        let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
+        for batch in 0..1 + round % 2 {
+            make(&pool, nth(&pool, batch), 5, 5);
+            evict_all(&pool);
+        }
+        let last = nth(&pool, round % 2);
+        // The last batch is in place, not synced; the next process does not even repair.
+        let second = directory.process_kill();
+        let pool = reopen(&second, FRAMES);
+        second.cut_after(random.below(6));
+        for index in 2..5 {
+            make(&pool, nth(&pool, index), 9, 9);
+            if pool.evict_step(FRAMES as usize).is_err() {
+                break;
+            }
+        }
+        for cut in CUTS {
+            let pool = reopen(&second.power_cut(random.next_u64(), cut), FRAMES);
+            pool.repair_torn_pages().unwrap();
+            assert_eq!(read(&pool, last), Some(5), "round {round}");
+        }
+    }
+}
