@@ -15,6 +15,7 @@ mod failure;
 mod kv;
 mod load;
 pub mod machine;
+pub mod vellum_engine;
 mod measure;
 mod progress;
 mod report;

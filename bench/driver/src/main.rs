@@ -2,8 +2,11 @@
 
 use std::io::{IsTerminal, sink, stderr, stdout};
 use std::process::ExitCode;
+use vellum_bench::vellum_engine::VellumEngine;
 use vellum_bench::{Output, run};
-use vellum_workload::reference::Reference;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let (mut out, mut err) = (stdout(), stderr());
@@ -22,7 +25,7 @@ fn main() -> ExitCode {
     let Output { lines, table } = output;
     ExitCode::from(run(
         std::env::args_os(),
-        |_| Ok(Reference::new()),
+        VellumEngine::open,
         Output { lines, table },
     ))
 }

@@ -39,7 +39,7 @@ pub(crate) struct Checkpointer {
     /// Log bytes that had been written when the last checkpoint began.
     log_bytes_at_last: AtomicU64,
     /// Checkpoints since the database was opened.
-    pub done: AtomicU64,
+    done: AtomicU64,
 }
 
 thread_local! {
@@ -69,6 +69,11 @@ impl Checkpointer {
             log_bytes_at_last: AtomicU64::new(0),
             done: AtomicU64::new(0),
         }
+    }
+
+    /// Checkpoints since the database was opened.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
     }
 }
 

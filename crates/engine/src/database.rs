@@ -113,6 +113,10 @@ impl Database {
     }
 
 
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.shared.engine
+    }
+
     /// Begins a transaction under snapshot isolation, durable when its commit returns.
     ///
     /// Blocks while all worker slots are taken, at most [`Config::slot_timeout`].

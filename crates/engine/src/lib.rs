@@ -40,6 +40,7 @@ mod open;
 mod options;
 mod recovery;
 mod schema;
+mod statistics;
 mod transaction;
 
 pub use config::Config;
@@ -48,5 +49,6 @@ pub use database::{Database, PendingBegin};
 pub use error::{Error, Family, Result};
 pub use options::{Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
+pub use statistics::Statistics;
 pub use transaction::{PendingCommit, Savepoint, Transaction};
 pub use vellum_table::{KeyDescription, KeyPart, Source};

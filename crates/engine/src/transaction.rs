@@ -43,6 +43,9 @@ pub struct Transaction {
     shapes: RefCell<Vec<(Arc<Shape>, u32)>>,
     /// Rollbacks to savepoints so far: cursors forget their copies.
     rollbacks: Cell<u64>,
+    /// What tells it from other transactions whose savepoints could be mistaken for its own. Of its begin: under
+    /// read committed the snapshot changes with every statement.
+    identity: u64,
     /// Savepoints at or above this command are gone.
     savepoints: RefCell<Vec<InnerSavepoint>>,
 }
@@ -59,8 +62,10 @@ pub struct Savepoint {
 impl Transaction {
     pub(crate) fn new(token: Arc<SlotToken>, inner: vellum_txn::Transaction) -> Self {
         let buffers = token.take_buffers();
+        let identity = inner.snapshot().get() ^ (u64::from(inner.slot().get()) << 48);
         Self {
             token,
+            identity,
             inner: Some(inner),
             conflicted: Cell::new(false),
             buffers: Cell::new(buffers),
@@ -298,6 +303,9 @@ impl Transaction {
         mut change: impl FnMut(&mut [u8]),
     ) -> Result<bool> {
         self.write_operation(|| {
+            if self.check_key(key).is_err() {
+                return self.has_no_row(table);
+            }
             self.with_rows(table, |rows| rows.update(key, ranges, &mut change))
         })
     }
@@ -308,7 +316,18 @@ impl Transaction {
     /// `ReadOnly`, `OutOfSpace`: the transaction stays usable. `Conflict`: it can only be rolled back.
     #[inline]
     pub fn delete(&self, table: &Table, key: &[u8]) -> Result<bool> {
-        self.write_operation(|| self.with_rows(table, |rows| rows.delete(key)))
+        self.write_operation(|| {
+            if self.check_key(key).is_err() {
+                return self.has_no_row(table);
+            }
+            self.with_rows(table, |rows| rows.delete(key))
+        })
+    }
+
+    /// What a change of a row answers whose key is too long for any row.
+    #[cold]
+    fn has_no_row(&self, table: &Table) -> Result<bool> {
+        self.shape_of(table).map(|_| false)
     }
 
     /// Marks this point of the transaction.
@@ -320,7 +339,7 @@ impl Transaction {
         let at = self.inner().savepoint();
         let mut savepoints = self.savepoints.borrow_mut();
         savepoints.push(at);
-        Ok(Savepoint { at, depth: savepoints.len(), stamp: self.identity() })
+        Ok(Savepoint { at, depth: savepoints.len(), stamp: self.identity })
     }
 
     /// Reverts everything that was done after `savepoint`, which stays; later savepoints are gone. Open
@@ -333,7 +352,7 @@ impl Transaction {
         self.check_usable()?;
         {
             let mut savepoints = self.savepoints.borrow_mut();
-            let known = savepoint.stamp == self.identity()
+            let known = savepoint.stamp == self.identity
                 && savepoints.get(savepoint.depth - 1) == Some(&savepoint.at);
             if !known {
                 return Err(Error::TransactionOver { what: "the savepoint is gone" });
@@ -341,11 +360,6 @@ impl Transaction {
             savepoints.truncate(savepoint.depth);
         }
         self.revert_to(&savepoint.at)
-    }
-
-    /// Something that tells this transaction from others of this process.
-    fn identity(&self) -> u64 {
-        self.inner().snapshot().get() ^ (u64::from(self.inner().slot().get()) << 48)
     }
 
     /// Commits. Under [`Durability::Sync`] returns once a crash cannot undo it; a read-only transaction waits

@@ -1,0 +1,243 @@
+//! Vellum itself, as the bench sees it.
+//!
+//! A session keeps at most one transaction; every operation is one call of the public interface.
+
+use crate::cli::{Durability, Settings};
+use std::ops::Range;
+use vellum::{Config, Database, Error, TransactionOptions};
+use vellum_workload::engine::{
+    Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
+    TxOptions,
+};
+
+/// An open database and the handles of the workload's tables.
+#[derive(Debug)]
+pub struct VellumEngine {
+    database: Database,
+    tables: Vec<vellum::Table>,
+    durability: vellum::Durability,
+    description: Description,
+}
+
+impl VellumEngine {
+    /// Opens, or creates, the database of a run.
+    ///
+    /// # Errors
+    /// Whatever [`Database::open`] reports.
+    pub fn open(settings: &Settings) -> Result<Self> {
+        let mut config = Config::default();
+        config.pool_bytes = settings.pool_bytes;
+        config.create = settings.create;
+        if let Some(bytes) = settings.page_size {
+            config.page_size = bytes as usize;
+        }
+        let durability = match settings.durability {
+            Durability::Async => vellum::Durability::Async,
+            Durability::Sync => vellum::Durability::Sync,
+        };
+        let database = Database::open(&settings.data, config).map_err(EngineError::failed)?;
+        // An existing database keeps its own page size.
+        let config = database.config();
+        let described = vec![
+            ("page_size".to_owned(), config.page_size.to_string()),
+            ("pool_bytes".to_owned(), config.pool_bytes.to_string()),
+            ("log_bytes_max".to_owned(), config.log_bytes_max.to_string()),
+            ("checkpoint_log_bytes".to_owned(), config.checkpoint_log_bytes.to_string()),
+        ];
+        Ok(Self {
+            database,
+            tables: Vec::new(),
+            durability,
+            description: Description {
+                name: "vellum".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                settings: described,
+            },
+        })
+    }
+}
+
+impl Engine for VellumEngine {
+    type Session<'e> = VellumSession<'e>;
+
+    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
+        let transaction = self.database.begin().map_err(EngineError::failed)?;
+        let mut handles = Vec::with_capacity(tables.len());
+        for spec in tables {
+            let handle = match transaction.table(spec.name) {
+                Err(Error::NoSuchTable { .. }) => transaction.create_table(spec.name),
+                found => found,
+            };
+            handles.push(handle.map_err(EngineError::failed)?);
+        }
+        transaction.commit().map_err(EngineError::failed)?;
+        self.tables = handles;
+        Ok(())
+    }
+
+    fn open_session(&self) -> Result<VellumSession<'_>> {
+        Ok(VellumSession { engine: self, transaction: None })
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        self.database.checkpoint().map_err(EngineError::failed)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let statistics = self.database.statistics();
+        Statistics {
+            log_bytes: statistics.log_bytes_written,
+            pages_read: statistics.pages_read,
+            pages_written: statistics.pages_written,
+            more: vec![
+                ("log_rounds", statistics.log_rounds),
+                ("checkpoints", statistics.checkpoints),
+                ("double_write_bytes", statistics.double_write_bytes),
+                ("full_page_images", statistics.full_page_images),
+                ("pages_durable", statistics.pages_durable),
+                ("pages_of_versions", statistics.pages_of_versions),
+                ("pages_resident", statistics.pages_resident),
+            ],
+        }
+    }
+
+    fn describe(&self) -> Description {
+        self.description.clone()
+    }
+}
+
+/// A client: one transaction after another.
+#[derive(Debug)]
+pub struct VellumSession<'e> {
+    engine: &'e VellumEngine,
+    transaction: Option<vellum::Transaction>,
+}
+
+impl<'e> VellumSession<'e> {
+    #[inline]
+    fn parts(&self, table: Table) -> (&vellum::Transaction, &'e vellum::Table) {
+        let transaction = self.transaction.as_ref().expect("an operation inside a transaction");
+        (transaction, &self.engine.tables[table.position()])
+    }
+}
+
+/// The kinds of errors that a workload tells apart.
+#[cold]
+fn failed(table: Table) -> impl FnOnce(Error) -> EngineError {
+    move |error| match error {
+        Error::Conflict => EngineError::Conflict,
+        Error::KeyExists { .. } => EngineError::KeyExists(table),
+        error => EngineError::failed(error),
+    }
+}
+
+#[cold]
+fn failed_transaction(error: Error) -> EngineError {
+    if matches!(error, Error::Conflict) { EngineError::Conflict } else { EngineError::failed(error) }
+}
+
+impl Session for VellumSession<'_> {
+    #[inline]
+    fn begin(&mut self, options: TxOptions) -> Result<()> {
+        debug_assert!(self.transaction.is_none(), "one transaction at a time");
+        let options = TransactionOptions::default()
+            .durability(self.engine.durability)
+            .read_only(options.read_only);
+        let begun = self.engine.database.begin_with(options);
+        self.transaction = Some(begun.map_err(failed_transaction)?);
+        Ok(())
+    }
+
+    #[inline]
+    fn commit(&mut self) -> Result<()> {
+        let transaction = self.transaction.take().expect("a transaction to commit");
+        transaction.commit().map_err(failed_transaction)
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        match self.transaction.take() {
+            // A transaction that lost a conflict is rolled back already, or is so now.
+            Some(transaction) => match transaction.rollback() {
+                Ok(()) | Err(Error::TransactionOver { .. }) => Ok(()),
+                Err(error) => Err(EngineError::failed(error)),
+            },
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn get_with<R>(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        read: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let (transaction, handle) = self.parts(table);
+        transaction.get(handle, key, read).map_err(failed(table))
+    }
+
+    #[inline]
+    fn get(&mut self, table: Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        let (transaction, handle) = self.parts(table);
+        transaction.get_into(handle, key, out).map_err(failed(table))
+    }
+
+    #[inline]
+    fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        let (transaction, handle) = self.parts(table);
+        transaction.insert(handle, key, value).map_err(failed(table))
+    }
+
+    #[inline]
+    fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        let (transaction, handle) = self.parts(table);
+        transaction.upsert(handle, key, value).map(|_| ()).map_err(failed(table))
+    }
+
+    #[inline]
+    fn update(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        ranges: &[Range<usize>],
+        change: impl FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        let (transaction, handle) = self.parts(table);
+        transaction.update(handle, key, ranges, change).map_err(failed(table))
+    }
+
+    #[inline]
+    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        let (transaction, handle) = self.parts(table);
+        transaction.delete(handle, key).map_err(failed(table))
+    }
+
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        mut each: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        let (transaction, handle) = self.parts(table);
+        match direction {
+            Direction::Forward => {
+                let mut cursor = transaction.cursor(handle, from..).map_err(failed(table))?;
+                while let Some((key, value)) = cursor.next().map_err(failed(table))? {
+                    if !each(key, value) {
+                        break;
+                    }
+                }
+            }
+            Direction::Backward => {
+                let mut cursor = transaction.cursor(handle, ..=from).map_err(failed(table))?;
+                while let Some((key, value)) = cursor.prev().map_err(failed(table))? {
+                    if !each(key, value) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
