@@ -129,6 +129,19 @@ fn atomic(directory: &dyn Directory) {
         matches!(directory.try_lock(), Err(StorageError::Locked { pid })
         if pid == std::process::id())
     );
+    assert!(matches!(
+        directory.try_lock_shared(),
+        Err(StorageError::Locked { pid }) if pid == std::process::id()
+    ));
     drop(guard);
+    let readers = [
+        directory.try_lock_shared().unwrap(),
+        directory.try_lock_shared().unwrap(),
+    ];
+    assert!(matches!(
+        directory.try_lock(),
+        Err(StorageError::Locked { .. })
+    ));
+    drop(readers);
     drop(directory.try_lock().unwrap());
 }

@@ -108,6 +108,14 @@ pub trait Directory: Send + Sync + Debug {
     /// directory cannot be written.
     fn try_lock(&self) -> Result<LockGuard>;
 
+    /// Keeps others from taking [`Directory::try_lock`] until the guard is dropped, and writes
+    /// nothing: for who only reads. Several may hold it. Where nobody ever locked the directory there
+    /// is nothing to hold, and the guard holds nothing.
+    ///
+    /// # Errors
+    /// `Locked` with the process id of who has the directory open; `Io`.
+    fn try_lock_shared(&self) -> Result<LockGuard>;
+
     /// True once a sync failed: nothing is written any more.
     fn poisoned(&self) -> bool;
 

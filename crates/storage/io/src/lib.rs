@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`RealDirectory`] | the file system, with direct I/O where it is possible |
 //! | [`MemoryDirectory`] | tests that want files and nothing else |
+//! | [`OverlayDirectory`] | working on another directory's files without changing them |
 //! | [`SimulatedDirectory`] | crash tests: power cuts, torn and reordered writes, faults, full disks |
 //!
 //! Invariants:
@@ -26,6 +27,7 @@ mod directory;
 mod exact;
 mod lock;
 mod memory;
+mod overlay;
 mod poison;
 mod real;
 mod simulated;
@@ -34,6 +36,7 @@ pub use aligned::{ALIGNMENT, AlignedBuf, is_aligned};
 pub use directory::{Directory, File, OpenOptions, check_name, parent_of};
 pub use lock::LockGuard;
 pub use memory::MemoryDirectory;
+pub use overlay::OverlayDirectory;
 pub use poison::Poison;
 pub use real::RealDirectory;
 pub use simulated::{

@@ -11,21 +11,24 @@ pub(crate) const LOCK_NAME: &str = "LOCK";
 /// The lock of a directory; dropping it gives the directory free.
 #[must_use = "the directory is unlocked when the guard is dropped"]
 pub struct LockGuard {
-    // Only what its destructor does counts.
+    // Only what their destructors do counts.
     _held: Held,
+    _below: Option<Box<LockGuard>>,
 }
 
 enum Held {
     /// The lock belongs to the open file description and ends with it.
     File { _file: std::fs::File },
-    /// A flag in memory.
-    Flag { flag: Arc<MemoryLock> },
+    /// A count in memory, and what this guard added to it.
+    Count { lock: Arc<MemoryLock>, share: u32 },
+    /// There was nothing to lock.
+    Nothing,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Self::Flag { flag } = self {
-            *flag.held.lock() = false;
+        if let Self::Count { lock, share } = self {
+            *lock.held.lock() -= *share;
         }
     }
 }
@@ -35,6 +38,23 @@ impl LockGuard {
     pub(crate) fn of_file(file: std::fs::File) -> Self {
         Self {
             _held: Held::File { _file: file },
+            _below: None,
+        }
+    }
+
+    /// A guard of a directory that nobody ever locked.
+    pub(crate) fn of_nothing() -> Self {
+        Self {
+            _held: Held::Nothing,
+            _below: None,
+        }
+    }
+
+    /// This guard and that of the directory below, as one.
+    pub(crate) fn with(self, below: Self) -> Self {
+        Self {
+            _below: Some(Box::new(below)),
+            ..self
         }
     }
 }
@@ -48,20 +68,37 @@ impl fmt::Debug for LockGuard {
 /// The lock of a directory that lives in this process.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryLock {
-    held: Mutex<bool>,
+    /// Guards of readers, or [`EXCLUSIVE`].
+    held: Mutex<u32>,
 }
+
+/// What the one guard of an opener counts as.
+const EXCLUSIVE: u32 = 1 << 31;
 
 impl MemoryLock {
     pub(crate) fn try_lock(self: &Arc<Self>) -> Result<LockGuard> {
+        self.add(EXCLUSIVE, 0)
+    }
+
+    pub(crate) fn try_lock_shared(self: &Arc<Self>) -> Result<LockGuard> {
+        self.add(1, EXCLUSIVE - 1)
+    }
+
+    /// Takes a share if at most `others` is held.
+    fn add(self: &Arc<Self>, share: u32, others: u32) -> Result<LockGuard> {
         let mut held = self.held.lock();
-        if *held {
+        if *held > others {
             return Err(StorageError::Locked {
                 pid: std::process::id(),
             });
         }
-        *held = true;
+        *held += share;
         Ok(LockGuard {
-            _held: Held::Flag { flag: self.clone() },
+            _held: Held::Count {
+                lock: self.clone(),
+                share,
+            },
+            _below: None,
         })
     }
 }

@@ -118,6 +118,10 @@ impl Directory for MemoryDirectory {
         self.lock.try_lock()
     }
 
+    fn try_lock_shared(&self) -> Result<LockGuard> {
+        self.lock.try_lock_shared()
+    }
+
     fn poisoned(&self) -> bool {
         false
     }

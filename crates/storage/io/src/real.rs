@@ -271,6 +271,10 @@ impl Directory for RealDirectory {
         lock::try_lock(&self.root)
     }
 
+    fn try_lock_shared(&self) -> Result<LockGuard> {
+        lock::try_lock_shared(&self.root)
+    }
+
     fn poisoned(&self) -> bool {
         self.poison.is_set()
     }

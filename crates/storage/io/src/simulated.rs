@@ -337,6 +337,15 @@ impl Directory for SimulatedDirectory {
         self.lock.try_lock()
     }
 
+    fn try_lock_shared(&self) -> Result<LockGuard> {
+        self.machine
+            .state
+            .lock()
+            .plan
+            .check_power("lock", crate::lock::LOCK_NAME)?;
+        self.lock.try_lock_shared()
+    }
+
     fn poisoned(&self) -> bool {
         self.machine.poison.is_set()
     }

@@ -44,6 +44,27 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     Ok(LockGuard::of_file(file))
 }
 
+/// For readers: needs no write access, makes no file. The number in the file stays that of the last
+/// opener, so who is kept out by a reader is told that one.
+pub(super) fn try_lock_shared(root: &Path) -> Result<LockGuard> {
+    let name = Arc::from(LOCK_NAME);
+    let locking = |source| StorageError::io("lock", &name, source);
+    let mut file = match fs::File::open(root.join(LOCK_NAME)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(LockGuard::of_nothing());
+        }
+        Err(error) => return Err(locking(error)),
+    };
+    match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockShared)) {
+        Ok(()) => Ok(LockGuard::of_file(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StorageError::Locked {
+            pid: read_pid(&mut file),
+        }),
+        Err(error) => Err(locking(error.into())),
+    }
+}
+
 /// Zero where the holder has not written it yet, or something else did.
 fn read_pid(file: &mut fs::File) -> u32 {
     let mut text = String::new();
