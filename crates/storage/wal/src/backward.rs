@@ -16,7 +16,7 @@ use crate::config::ChunkPosition;
 use crate::frame::{CHUNK_HEADER_BYTES, ChunkHeader, records_crc};
 use crate::record::{FLAG_UNDOABLE, Record, Records};
 use crate::segment::SegmentFiles;
-use crate::slot::SlotLog;
+use crate::slot::{CarryBounds, SlotLog};
 
 /// What a slot's ring gave: where it starts, and the chunk to go on with.
 #[derive(Clone, Copy, Debug)]
@@ -246,6 +246,9 @@ pub struct Carry {
     pub stamp: Timestamp,
     /// Pass this to [`crate::SlotGuard::set_carried`] once the copies are durable.
     pub to: Lsn,
+    /// Copies of the transaction's records that were made before are void at or above this GSN:
+    /// to be deleted before the new ones are made. `Gsn::MAX` for none.
+    pub void_copies: Gsn,
     /// The undoable records to copy, newest first.
     pub records: Uncompensated,
 }
@@ -255,13 +258,11 @@ impl SlotLog {
     /// compensated and not carried yet. `None` if nothing is.
     ///
     /// What is compensated afterwards voids its copy: before copying a record, compare its GSN
-    /// under the slot's latch with [`crate::SlotGuard::lowest_compensated`].
+    /// under the slot's latch with [`crate::SlotGuard::lowest_compensated`], which starts anew here.
     pub fn carry(&self, segment: u64) -> Option<Carry> {
-        let (stamp, carried, from, to) = {
-            let guard = self.lock();
-            guard.carry_bounds(segment)?
-        };
+        let bounds = self.lock().carry_bounds(segment)?;
+        let CarryBounds { stamp, carried, from, to, void_copies } = bounds;
         let records = Uncompensated::new(self.backward(from, carried), stamp).below(to);
-        Some(Carry { stamp, to, records })
+        Some(Carry { stamp, to, void_copies, records })
     }
 }

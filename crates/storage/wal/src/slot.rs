@@ -50,10 +50,31 @@ pub(crate) struct Live {
     pub first: Lsn,
     /// Records below are carried forward: undo finds them elsewhere.
     pub carried: Lsn,
-    /// The lowest GSN that a compensation record names, `Gsn::MAX` for none.
+    /// A compensation record was appended.
+    pub compensated: bool,
+    /// The lowest GSN that a compensation record named since the last [`SlotLog::carry`], `Gsn::MAX`
+    /// for none. Not since ever: what is written after a rollback to a savepoint lies above what was
+    /// compensated, and is not void.
     pub lowest_compensated: Gsn,
+    /// What that was at the last [`SlotLog::carry`], until [`SlotGuard::set_carried`] says that the copies
+    /// that it voided are gone.
+    pub void_copies: Gsn,
     /// Ascending by segment; at most one a segment of the log.
     pub extents: VecDeque<Extent>,
+}
+
+/// What is to be read to carry a live transaction's records forward.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CarryBounds {
+    pub stamp: Timestamp,
+    /// End of what was carried before.
+    pub carried: Lsn,
+    /// Where to start reading, backward.
+    pub from: Lsn,
+    /// End of what is to be carried.
+    pub to: Lsn,
+    /// Copies at or above it are void.
+    pub void_copies: Gsn,
 }
 
 /// What the slot's latch protects.
@@ -322,6 +343,7 @@ impl SlotGuard<'_> {
             if header.flags & FLAG_COMPENSATION != 0 {
                 let gsn = compensated(undo);
                 if let (Some(live), Some(gsn)) = (&mut state.live, gsn) {
+                    live.compensated = true;
                     live.lowest_compensated = live.lowest_compensated.min(gsn);
                 }
             }
@@ -358,7 +380,9 @@ impl SlotGuard<'_> {
             stamp,
             first: end,
             carried: end,
+            compensated: false,
             lowest_compensated: Gsn::MAX,
+            void_copies: Gsn::MAX,
             extents: VecDeque::new(),
         });
     }
@@ -393,8 +417,9 @@ impl SlotGuard<'_> {
         }
     }
 
-    /// The lowest GSN that the live transaction has compensated, `Gsn::MAX` for none: a record at or
-    /// above it may be void, one below is not (R9).
+    /// The lowest GSN that the live transaction has compensated since the last [`SlotLog::carry`] that
+    /// returned something, `Gsn::MAX` for none. Of the records that were there then, and were not void,
+    /// those at or above it are void now, and those below are not (R9).
     pub fn lowest_compensated(&self) -> Gsn {
         self.state
             .live
@@ -410,19 +435,22 @@ impl SlotGuard<'_> {
             .map_or(Lsn::ZERO, |live| live.carried)
     }
 
-    /// Stamp, end of what was carried, where to start reading, and the bound of what lies before
-    /// `segment`.
-    pub(crate) fn carry_bounds(&self, segment: u64) -> Option<(Timestamp, Lsn, Lsn, Lsn)> {
-        let live = self.state.live.as_ref()?;
+    /// What is to be read to carry forward what lies before `segment`.
+    pub(crate) fn carry_bounds(&mut self, segment: u64) -> Option<CarryBounds> {
+        let (end, flushed) = (self.state.ring.end(), self.state.ring.flushed());
+        let live = self.state.live.as_mut()?;
         if live.extents.front()?.segment >= segment {
             return None;
         }
+        // Who reads from `from` on meets every compensation up to now.
+        live.void_copies = live.void_copies.min(live.lowest_compensated);
+        live.lowest_compensated = Gsn::MAX;
         let next = live.extents.iter().find(|extent| extent.segment >= segment);
-        let to = next.map_or(self.state.ring.flushed(), |extent| extent.first);
+        let to = next.map_or(flushed, |extent| extent.first);
         // Where nothing was compensated, nothing behind the bound can void what lies before it.
-        let untouched = live.lowest_compensated == Gsn::MAX;
-        let from = if untouched { to } else { self.state.ring.end() };
-        Some((live.stamp, live.carried, from, to))
+        let from = if live.compensated { end } else { to };
+        let (stamp, carried, void_copies) = (live.stamp, live.carried, live.void_copies);
+        Some(CarryBounds { stamp, carried, from, to, void_copies })
     }
 
     /// Notes that the records of transaction `stamp` below `to` are carried forward, durably: undo no
@@ -438,6 +466,7 @@ impl SlotGuard<'_> {
         }
         debug_assert!(to <= state.ring.end());
         live.carried = live.carried.max(to);
+        live.void_copies = Gsn::MAX;
         while let Some(extent) = live.extents.front() {
             if extent.last.end() > live.carried {
                 break;
@@ -491,7 +520,13 @@ impl Core {
                 what: "log bytes reserved at once",
             });
         }
+        // A rollback asks for a checkpoint once, while there is room for one, before it uses the last reserve.
+        let mut asked = purpose != Purpose::Undo;
         loop {
+            if !asked && self.segments.undo_runs_short(self.quantum) {
+                asked = true;
+                self.wait_for_space(self.quantum, purpose)?;
+            }
             let (missing, end) = {
                 let mut guard = slot.lock();
                 let state = &mut *guard.state;
