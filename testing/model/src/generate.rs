@@ -10,6 +10,7 @@ use crate::draw::{KeyStyle, ValueStyle};
 use crate::model::Model;
 use crate::step::{Begin, Key, Operation, Step, TxNumber};
 use std::collections::VecDeque;
+use std::ops::Bound;
 use vellum_base::random::Random;
 
 /// What a generator may do, and the limits that it must know.
@@ -439,8 +440,28 @@ impl Generator {
             }
             Kind::Tables => Operation::Tables,
             Kind::Odd => {
-                let key = Key(vec![b'x'; self.profile.key_limit + 1]);
-                Operation::Upsert { table, key, value }
+                // Longer than a row's key may be, and than an index entry, and than a page.
+                let times = [1, 2, 9][random.below(3) as usize];
+                let key = Key(vec![b'x'; self.profile.key_limit * times + 1]);
+                match random.below(6) {
+                    0 => Operation::Get {
+                        table,
+                        key,
+                        into: true,
+                    },
+                    1 => Operation::Delete { table, key },
+                    2 => Operation::Update {
+                        table,
+                        key,
+                        ranges: Vec::new(),
+                        with: 1,
+                    },
+                    3 => Operation::Count {
+                        table,
+                        range: (Bound::Included(key), Bound::Unbounded),
+                    },
+                    _ => Operation::Upsert { table, key, value },
+                }
             }
         })
     }

@@ -10,6 +10,7 @@
 //! | [`subject`] | what is compared with the model; the model as a subject of itself |
 //! | [`defect`] | the mistakes that a wrong subject can make, to show that the comparison sees them |
 //! | [`generate`] | random histories from a seed |
+//! | [`engine`] | Vellum's engine as a subject |
 //! | [`draw`] | keys and values that collide, share prefixes and reach the limits |
 //! | [`run`] | applying a history to both, comparing, reporting |
 //! | [`shrink`] | making a failing history small |
@@ -21,6 +22,7 @@
 pub mod cursor;
 pub mod defect;
 pub mod draw;
+pub mod engine;
 pub mod generate;
 pub mod model;
 pub mod rows;

@@ -400,10 +400,10 @@ impl Model {
     fn create_table(&mut self, view: View, name: &str) -> Result<Answer> {
         self.may_write(view.reader)?;
         let key = name_key(name);
-        self.tables[&CATALOG].check_writable(&key, view, self.defect)?;
         if self.table_number(name, view).is_ok() {
             return Err(Refusal::TableExists);
         }
+        self.tables[&CATALOG].check_writable(&key, view, self.defect)?;
         let mut number = self.tables.keys().next_back().map_or(1, |last| last + 1);
         if self.defect == Some(Defect::RecreatedTableKeepsRows) && number > 1 {
             number -= 1;
@@ -428,7 +428,12 @@ impl Model {
         };
         let table = self.table_number(name, view)?;
         self.may_write(view.reader)?;
-        if keys.iter().any(|key| key.0.len() > self.key_limit) {
+        // A longer key has no row: nothing to delete or to change in place.
+        let puts = !matches!(
+            operation,
+            Operation::Delete { .. } | Operation::Update { .. }
+        );
+        if puts && keys.iter().any(|key| key.0.len() > self.key_limit) {
             return Err(Refusal::KeyTooLong);
         }
         if !keys.is_sorted_by(|a, b| a < b) {
@@ -437,7 +442,24 @@ impl Model {
         let mut before = None;
         for key in keys {
             let rows = &self.tables[&table];
+            if let Operation::Update { ranges, .. } = operation {
+                // It begins by reading what the statement sees, before anybody else's write matters.
+                let seen = rows.get(key, view, self.defect);
+                let outside = |value: &Arc<[u8]>| {
+                    ranges
+                        .iter()
+                        .any(|(start, end)| value.get(*start..*end).is_none())
+                };
+                if seen.as_ref().is_some_and(outside) {
+                    return Err(Refusal::RangeOutsideValue);
+                }
+                if seen.is_none() && self.open[&view.reader].how.read_committed {
+                    return Ok(Answer::Found(false));
+                }
+            }
             rows.check_writable(key, view, self.defect)?;
+            // Who creates, drops or changes a table is a writer of it, too.
+            self.tables[&CATALOG].check_writable(&name_key(name), view, self.defect)?;
             before = rows.get(key, view, self.defect);
             let insert = matches!(
                 operation,
@@ -476,8 +498,7 @@ impl Model {
                 };
                 let mut after = before.to_vec();
                 for (start, end) in ranges {
-                    let range = after.get_mut(*start..*end);
-                    let range = range.ok_or(Refusal::RangeOutsideValue)?;
+                    let range = &mut after[*start..*end];
                     let short = usize::from(self.defect == Some(Defect::UpdateFallsShort));
                     let length = range.len().saturating_sub(short);
                     range[..length].iter_mut().for_each(|byte| *byte ^= with);

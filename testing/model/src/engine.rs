@@ -1,0 +1,455 @@
+//! Vellum's engine as a subject: the one place where this package meets the embedded API.
+//!
+//! Cursors borrow their transaction, and a history keeps many transactions with cursors open at once.
+//! So each open transaction lives on the stack of a thread of its own, which takes one
+//! operation at a time and answers before the next is sent: threads here change nothing about the order.
+//!
+//! Not here: real concurrency. Only one thread ever runs.
+
+use crate::step::{
+    Answer, Begin, Contents, CursorNumber, Key, KeyRange, Operation, Refusal, Step, TxNumber,
+};
+use crate::subject::Subject;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use vellum::{
+    Config, Cursor, Database, Durability, Error, Isolation, Savepoint, Transaction,
+    TransactionOptions,
+};
+use vellum_base::random::Random;
+use vellum_io::{PowerCut, SimulatedDirectory};
+
+/// The engine on a simulated disk.
+pub struct EngineSubject {
+    config: Config,
+    disk: SimulatedDirectory,
+    /// `None` after an open that failed.
+    database: Option<Database>,
+    open: BTreeMap<TxNumber, Worker>,
+}
+
+impl EngineSubject {
+    /// Opens (or creates) a database on a simulated disk.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn open(disk: &SimulatedDirectory, config: &Config) -> Result<Self, Error> {
+        let mut subject = Self {
+            config: config.clone(),
+            disk: disk.clone(),
+            database: None,
+            open: BTreeMap::new(),
+        };
+        subject.start()?;
+        Ok(subject)
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        let directory = Arc::new(self.disk.clone());
+        self.database = Some(Database::open_directory(directory, self.config.clone())?);
+        Ok(())
+    }
+
+    fn database(&self) -> Result<&Database, Error> {
+        self.database.as_ref().ok_or(Error::Poisoned)
+    }
+
+    fn begin(&mut self, tx: TxNumber, how: Begin) -> Result<Answer, Error> {
+        let isolation = if how.read_committed {
+            Isolation::ReadCommitted
+        } else {
+            Isolation::Snapshot
+        };
+        let durability = if how.no_wait {
+            Durability::Async
+        } else {
+            Durability::Sync
+        };
+        let options = TransactionOptions::default()
+            .isolation(isolation)
+            .durability(durability)
+            .read_only(how.read_only)
+            .slot_timeout(Duration::ZERO);
+        let transaction = self.database()?.begin_with(options)?;
+        self.open.insert(tx, Worker::start(transaction));
+        Ok(Answer::Done)
+    }
+
+    fn outside(&mut self, step: &Step) -> Result<Answer, Error> {
+        match step {
+            Step::Background { units } => {
+                let database = self.database()?;
+                for _ in 0..*units {
+                    if !database.step()? {
+                        break;
+                    }
+                }
+            }
+            Step::Checkpoint => self.database()?.checkpoint()?,
+            Step::Truncate => drop(self.database()?.truncate()?),
+            Step::Verify => {}
+            Step::Reopen => {
+                self.open.clear();
+                if let Some(database) = self.database.take() {
+                    database.close()?;
+                }
+                self.start()?;
+            }
+            Step::PowerCut { seed } => {
+                let kinds = PowerCut::KINDS;
+                let kind = kinds[Random::new(*seed).below(kinds.len() as u64) as usize];
+                // What the old process does from here on is not on the new disk.
+                self.disk = self.disk.power_cut(*seed, kind);
+                self.open.clear();
+                self.database = None;
+                self.start()?;
+                return self.all();
+            }
+            Step::Begin { .. } | Step::Do { .. } => unreachable!("the caller has sorted them out"),
+        }
+        Ok(Answer::Done)
+    }
+
+    fn all(&self) -> Result<Answer, Error> {
+        let options = TransactionOptions::default()
+            .read_only(true)
+            .durability(Durability::Async);
+        let transaction = self.database()?.begin_with(options)?;
+        let mut contents: Contents = Vec::new();
+        for name in transaction.tables()? {
+            let table = transaction.table(&name)?;
+            let mut cursor = transaction.cursor(&table, ..)?;
+            let mut rows = Vec::new();
+            while let Some((key, value)) = cursor.next()? {
+                rows.push((Key(key.to_vec()), value.to_vec()));
+            }
+            contents.push((name, rows));
+        }
+        transaction.commit()?;
+        Ok(Answer::Contents(contents))
+    }
+}
+
+impl Subject for EngineSubject {
+    fn apply(&mut self, step: &Step) -> Answer {
+        match step {
+            Step::Begin { tx, how } => answer(self.begin(*tx, *how)),
+            Step::Do { tx, operation } => {
+                let Some(worker) = self.open.get_mut(tx) else {
+                    return Answer::Skipped;
+                };
+                let result = worker.ask(operation);
+                if operation.ends() {
+                    self.open.remove(tx);
+                }
+                result
+            }
+            _ => answer(self.outside(step)),
+        }
+    }
+
+    fn contents(&mut self) -> Answer {
+        answer(self.all())
+    }
+}
+
+/// A thread that holds one open transaction.
+struct Worker {
+    requests: Option<Sender<Operation>>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    fn start(transaction: Transaction) -> Self {
+        let (requests, incoming) = channel();
+        let (outgoing, answers) = channel();
+        let thread = std::thread::spawn(move || serve(transaction, &incoming, &outgoing));
+        Self {
+            requests: Some(requests),
+            answers,
+            thread: Some(thread),
+        }
+    }
+
+    fn ask(&self, operation: &Operation) -> Answer {
+        let requests = self
+            .requests
+            .as_ref()
+            .expect("it is taken when this is dropped");
+        // A thread that has ended sends no answer either.
+        let _ = requests.send(operation.clone());
+        let gone = || Refusal::Other("the transaction's thread has ended".into()).into();
+        self.answers.recv().unwrap_or_else(|_| gone())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Without requests the thread drops its transaction and ends.
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Holds a transaction until it ends or nobody asks any more.
+fn serve(transaction: Transaction, requests: &Receiver<Operation>, answers: &Sender<Answer>) {
+    let mut open = Open {
+        transaction: &transaction,
+        cursors: BTreeMap::new(),
+        savepoints: BTreeMap::new(),
+    };
+    let end = loop {
+        let Ok(operation) = requests.recv() else {
+            return;
+        };
+        if operation.ends() {
+            break operation;
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| answer(open.apply(&operation))));
+        if answers.send(result.unwrap_or_else(panicked)).is_err() {
+            return;
+        }
+    };
+    drop(open);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        answer(
+            match end {
+                Operation::Commit { deferred: true } => transaction
+                    .commit_deferred()
+                    .and_then(|pending| pending.wait()),
+                Operation::Commit { deferred: false } => transaction.commit(),
+                Operation::Rollback => transaction.rollback(),
+                _ => {
+                    drop(transaction);
+                    Ok(())
+                }
+            }
+            .map(|()| Answer::Done),
+        )
+    }));
+    // Nobody waits for it only if the subject is gone.
+    let _ = answers.send(result.unwrap_or_else(panicked));
+}
+
+struct Open<'t> {
+    transaction: &'t Transaction,
+    cursors: BTreeMap<CursorNumber, Cursor<'t>>,
+    savepoints: BTreeMap<u32, Savepoint>,
+}
+
+impl Open<'_> {
+    fn apply(&mut self, operation: &Operation) -> Result<Answer, Error> {
+        let transaction = self.transaction;
+        Ok(match operation {
+            Operation::CreateTable { table } => {
+                transaction.create_table(table)?;
+                Answer::Done
+            }
+            Operation::DropTable { table } => {
+                transaction.drop_table(table)?;
+                Answer::Done
+            }
+            Operation::Tables => Answer::Names(transaction.tables()?),
+            Operation::Get { table, key, into } => {
+                let table = transaction.table(table)?;
+                if *into {
+                    let mut value = b"left over".to_vec();
+                    let found = transaction.get_into(&table, &key.0, &mut value)?;
+                    Answer::Row(found.then_some(value))
+                } else {
+                    Answer::Row(transaction.get(&table, &key.0, <[u8]>::to_vec)?)
+                }
+            }
+            Operation::MultiGet { table, keys } => {
+                let table = transaction.table(table)?;
+                let keys: Vec<&[u8]> = keys.iter().map(|key| key.0.as_slice()).collect();
+                let mut found = vec![None; keys.len()];
+                let mut calls = 0;
+                transaction.multi_get(&table, &keys, |index, value| {
+                    calls += 1;
+                    found[index] = value.map(<[u8]>::to_vec);
+                })?;
+                if calls != keys.len() {
+                    return Ok(Refusal::Other(format!("{calls} calls")).into());
+                }
+                Answer::ManyRows(found)
+            }
+            Operation::Insert { table, key, value } => {
+                let table = transaction.table(table)?;
+                transaction.insert(&table, &key.0, &value.bytes())?;
+                Answer::Done
+            }
+            Operation::Upsert { table, key, value } => {
+                let table = transaction.table(table)?;
+                Answer::Found(transaction.upsert(&table, &key.0, &value.bytes())?)
+            }
+            Operation::Replace { table, key, value } => {
+                let table = transaction.table(table)?;
+                Answer::Found(transaction.replace(&table, &key.0, &value.bytes())?)
+            }
+            Operation::Update {
+                table,
+                key,
+                ranges,
+                with,
+            } => {
+                let table = transaction.table(table)?;
+                let ranges: Vec<Range<usize>> = ranges.iter().map(|(a, b)| *a..*b).collect();
+                Answer::Found(transaction.update(&table, &key.0, &ranges, |bytes| {
+                    for range in &ranges {
+                        bytes[range.clone()]
+                            .iter_mut()
+                            .for_each(|byte| *byte ^= with);
+                    }
+                })?)
+            }
+            Operation::Delete { table, key } => {
+                let table = transaction.table(table)?;
+                Answer::Found(transaction.delete(&table, &key.0)?)
+            }
+            Operation::Count { table, range } => {
+                let table = transaction.table(table)?;
+                Answer::Count(transaction.count(&table, bounds(range))?)
+            }
+            Operation::Scan {
+                table,
+                range,
+                backward,
+                limit,
+            } => {
+                let table = transaction.table(table)?;
+                let mut cursor = transaction.cursor(&table, bounds(range))?;
+                Answer::Rows(take(&mut cursor, *limit, *backward)?)
+            }
+            Operation::BulkLoad { table, rows } => {
+                let table = transaction.table(table)?;
+                let rows = rows
+                    .iter()
+                    .map(|(key, value)| (key.0.clone(), value.bytes()));
+                let before = transaction.savepoint()?;
+                for (key, value) in rows {
+                    if let Err(error) = transaction.insert(&table, &key, &value) {
+                        if !error.is_retryable() {
+                            transaction.rollback_to(&before)?;
+                        }
+                        return Err(error);
+                    }
+                }
+                Answer::Done
+            }
+            Operation::OpenCursor {
+                cursor,
+                table,
+                range,
+            } => {
+                let table = transaction.table(table)?;
+                let opened = transaction.cursor(&table, bounds(range))?;
+                self.cursors.insert(*cursor, opened);
+                Answer::Done
+            }
+            Operation::Next { cursor, count } | Operation::Prev { cursor, count } => {
+                let Some(cursor) = self.cursors.get_mut(cursor) else {
+                    return Ok(Answer::Skipped);
+                };
+                let backward = matches!(operation, Operation::Prev { .. });
+                Answer::Rows(take(cursor, *count, backward)?)
+            }
+            Operation::Seek { cursor, key } => {
+                let Some(cursor) = self.cursors.get_mut(cursor) else {
+                    return Ok(Answer::Skipped);
+                };
+                cursor.seek(&key.0);
+                Answer::Done
+            }
+            Operation::Batch { cursor } => {
+                let Some(cursor) = self.cursors.get_mut(cursor) else {
+                    return Ok(Answer::Skipped);
+                };
+                let mut rows = Vec::new();
+                cursor.batch(|key, value| rows.push((Key(key.to_vec()), value.to_vec())))?;
+                Answer::Rows(rows)
+            }
+            Operation::CloseCursor { cursor } => self
+                .cursors
+                .remove(cursor)
+                .map_or(Answer::Skipped, |_| Answer::Done),
+            Operation::Savepoint { savepoint } => {
+                self.savepoints.insert(*savepoint, transaction.savepoint()?);
+                Answer::Done
+            }
+            Operation::RollbackTo { savepoint } => {
+                let Some(mark) = self.savepoints.get(savepoint) else {
+                    return Ok(Answer::Skipped);
+                };
+                transaction.rollback_to(mark)?;
+                // The later ones are gone: numbers ascend.
+                self.savepoints.retain(|number, _| number <= savepoint);
+                Answer::Done
+            }
+            Operation::Commit { .. } | Operation::Rollback | Operation::Abandon => {
+                unreachable!("the caller ends transactions")
+            }
+        })
+    }
+}
+
+fn take(cursor: &mut Cursor<'_>, count: usize, back: bool) -> Result<Vec<(Key, Vec<u8>)>, Error> {
+    let mut rows = Vec::new();
+    while rows.len() < count {
+        let row = if back { cursor.prev()? } else { cursor.next()? };
+        let Some((key, value)) = row else { break };
+        rows.push((Key(key.to_vec()), value.to_vec()));
+    }
+    Ok(rows)
+}
+
+fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    fn bound(bound: &Bound<Key>) -> Bound<&[u8]> {
+        bound.as_ref().map(|key| key.0.as_slice())
+    }
+    (bound(&range.0), bound(&range.1))
+}
+
+fn answer(result: Result<Answer, Error>) -> Answer {
+    result.unwrap_or_else(|error| refusal(&error).into())
+}
+
+/// The kind of an error.
+pub fn refusal(error: &Error) -> Refusal {
+    match error {
+        Error::Conflict => Refusal::Conflict,
+        Error::KeyExists { .. } => Refusal::KeyExists,
+        Error::KeyTooLong { .. } => Refusal::KeyTooLong,
+        Error::RangeOutsideValue { .. } => Refusal::RangeOutsideValue,
+        Error::ReadOnly => Refusal::ReadOnly,
+        Error::NoSuchTable { .. } => Refusal::NoSuchTable,
+        Error::TableExists { .. } => Refusal::TableExists,
+        Error::InvalidArgument { .. } => Refusal::InvalidArgument,
+        Error::TransactionOver { .. } => Refusal::TransactionOver,
+        Error::OutOfSpace { .. } | Error::MemoryLimit { .. } => Refusal::NoRoom(error.to_string()),
+        Error::Io { .. } => Refusal::Io(error.to_string()),
+        Error::Poisoned => Refusal::Poisoned,
+        Error::Corruption { .. } => Refusal::Corruption(error.to_string()),
+        Error::Timeout { .. } => Refusal::Timeout,
+        other => Refusal::Other(format!("{other:?}")),
+    }
+}
+
+fn panicked(payload: Box<dyn Any + Send>) -> Answer {
+    let text = payload.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| {
+        payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+    });
+    Refusal::Other(format!("panicked: {}", text.unwrap_or_default())).into()
+}

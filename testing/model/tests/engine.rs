@@ -1,0 +1,92 @@
+//! Random histories on the engine and on the model: equal answers, always.
+
+use vellum::Config;
+use vellum_io::SimulatedDirectory;
+use vellum_model::engine::EngineSubject;
+use vellum_model::run::{Outcome, first_seed, rounds};
+use vellum_model::{Profile, Subject, run_history};
+
+/// Settings that follow from a number: page sizes, pools of a few pages, tiny logs.
+fn config(seed: u64) -> Config {
+    let page_size = [4096, 8192, 16384][(seed % 3) as usize];
+    let frames = [16, 24, 32, 64][(seed / 3 % 4) as usize];
+    let mut config = Config::default()
+        .page_size(page_size)
+        .pool_bytes(frames * page_size as u64);
+    config.slots_max = [8, 12][(seed / 12 % 2) as usize];
+    config.slot_buffer_bytes = 16 * page_size;
+    config.log_segment_bytes = 4 * config.slot_buffer_bytes as u64;
+    config.log_bytes_max = [8, 16][(seed / 24 % 2) as usize] * config.log_segment_bytes;
+    config.checkpoint_log_bytes = [1, 2][(seed / 48 % 2) as usize] * config.log_segment_bytes;
+    config.data_bytes_max = 1 << 28;
+    config.background_threads = false;
+    config
+}
+
+fn profile(config: &Config) -> Profile {
+    Profile {
+        page_size: config.page_size as u32,
+        key_limit: config.page_size / 8,
+        open_max: usize::from(config.slots_max) - 2,
+        power_cuts: true,
+        reopens: true,
+        ddl: true,
+        burst_max: 150,
+    }
+}
+
+/// Runs histories of so many steps, with settings that follow from each one's seed.
+fn run(test: &str, default_rounds: u64, steps: usize, adapt: impl Fn(&mut Profile)) -> Outcome {
+    let (first, mut all) = (first_seed(), Outcome::default());
+    eprintln!("VELLUM_SEED={first}");
+    for seed in (0..rounds(default_rounds)).map(|round| first.wrapping_add(round)) {
+        let config = config(seed);
+        let mut profile = profile(&config);
+        adapt(&mut profile);
+        let make = || -> Box<dyn Subject> {
+            let disk = SimulatedDirectory::new();
+            Box::new(EngineSubject::open(&disk, &config).expect("an empty disk"))
+        };
+        match run_history(seed, steps, &profile, test, &make) {
+            Ok(outcome) => all.add(&outcome),
+            Err(failure) => panic!("{config:?}\n{failure:?}"),
+        }
+    }
+    eprintln!("{all:?}");
+    all
+}
+
+#[test]
+fn prop_engine_answers_like_the_model_in_one_life() {
+    run(
+        "prop_engine_answers_like_the_model_in_one_life",
+        40,
+        400,
+        |profile| {
+            profile.power_cuts = false;
+            profile.reopens = false;
+        },
+    );
+}
+
+#[test]
+fn prop_engine_answers_like_the_model_over_restarts_and_power_cuts() {
+    run(
+        "prop_engine_answers_like_the_model_over_restarts",
+        40,
+        400,
+        |_| {},
+    );
+}
+
+#[test]
+fn prop_engine_answers_like_the_model_in_long_histories() {
+    run(
+        "prop_engine_answers_like_the_model_in_long_histories",
+        2,
+        4000,
+        |profile| {
+            profile.burst_max = 600;
+        },
+    );
+}

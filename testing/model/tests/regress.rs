@@ -1,0 +1,179 @@
+//! Small histories on which the engine once differed from the model.
+
+use std::ops::Bound;
+use vellum::Config;
+use vellum_io::SimulatedDirectory;
+use vellum_model::engine::EngineSubject;
+use vellum_model::run::replay;
+use vellum_model::step::{Begin, Key, Operation, TxNumber, Value};
+use vellum_model::{Step, Subject};
+
+const PAGE_SIZE: usize = 4096;
+const T: &str = "t";
+
+fn check(history: &[Step]) {
+    let mut config = Config::default()
+        .page_size(PAGE_SIZE)
+        .pool_bytes(32 * PAGE_SIZE as u64);
+    config.slots_max = 8;
+    config.slot_buffer_bytes = 16 * PAGE_SIZE;
+    config.log_segment_bytes = 4 * config.slot_buffer_bytes as u64;
+    config.log_bytes_max = 8 * config.log_segment_bytes;
+    config.checkpoint_log_bytes = config.log_segment_bytes;
+    config.data_bytes_max = 1 << 28;
+    config.background_threads = false;
+    let make = || -> Box<dyn Subject> {
+        Box::new(EngineSubject::open(&SimulatedDirectory::new(), &config).expect("opens"))
+    };
+    if let Err(difference) = replay(history, PAGE_SIZE / 8, &make) {
+        let step = history.get(difference.index);
+        panic!(
+            "{step:?}\nexpected {:?}\nfound {:?}",
+            difference.expected, difference.found
+        );
+    }
+}
+
+fn begin(tx: TxNumber) -> Step {
+    Step::Begin {
+        tx,
+        how: Begin::default(),
+    }
+}
+
+fn begin_read_committed(tx: TxNumber) -> Step {
+    Step::Begin {
+        tx,
+        how: Begin {
+            read_committed: true,
+            ..Begin::default()
+        },
+    }
+}
+
+fn on(tx: TxNumber, operation: Operation) -> Step {
+    Step::Do { tx, operation }
+}
+
+fn commit(tx: TxNumber) -> Step {
+    on(tx, Operation::Commit { deferred: false })
+}
+
+fn table(tx: TxNumber) -> [Step; 3] {
+    [
+        begin(tx),
+        on(tx, Operation::CreateTable { table: T.into() }),
+        commit(tx),
+    ]
+}
+
+fn key(text: &str) -> Key {
+    Key(text.as_bytes().to_vec())
+}
+
+fn put(tx: TxNumber, name: &str, length: u32) -> Step {
+    let value = Value {
+        length,
+        seed: length,
+    };
+    on(
+        tx,
+        Operation::Upsert {
+            table: T.into(),
+            key: key(name),
+            value,
+        },
+    )
+}
+
+#[test]
+fn regress_savepoint_of_read_committed_survives_later_statements() {
+    let mut history = table(1).to_vec();
+    history.push(begin_read_committed(2));
+    history.push(put(2, "a", 31));
+    history.push(on(2, Operation::Savepoint { savepoint: 1 }));
+    history.push(put(2, "b", 3));
+    history.push(on(2, Operation::RollbackTo { savepoint: 1 }));
+    history.push(commit(2));
+    check(&history);
+}
+
+#[test]
+fn regress_keys_too_long_for_any_row_have_none() {
+    let mut history = table(1).to_vec();
+    history.push(begin(2));
+    for times in [1, 2, 9] {
+        let (table, key) = (T.to_owned(), Key(vec![b'x'; PAGE_SIZE / 8 * times + 1]));
+        let value = Value { length: 1, seed: 1 };
+        let range = (Bound::Included(key.clone()), Bound::Unbounded);
+        let (t, k) = (|| table.clone(), || key.clone());
+        history.push(on(
+            2,
+            Operation::Get {
+                table: t(),
+                key: k(),
+                into: false,
+            },
+        ));
+        history.push(on(
+            2,
+            Operation::Delete {
+                table: t(),
+                key: k(),
+            },
+        ));
+        let ranges = vec![(0, 1)];
+        history.push(on(
+            2,
+            Operation::Update {
+                table: t(),
+                key: k(),
+                ranges,
+                with: 1,
+            },
+        ));
+        history.push(on(
+            2,
+            Operation::Insert {
+                table: t(),
+                key: k(),
+                value,
+            },
+        ));
+        history.push(on(
+            2,
+            Operation::Replace {
+                table: t(),
+                key: k(),
+                value,
+            },
+        ));
+        history.push(on(2, Operation::Count { table: t(), range }));
+    }
+    history.push(commit(2));
+    check(&history);
+}
+
+#[test]
+fn regress_writes_after_a_rollback_to_a_savepoint_and_a_checkpoint_are_rolled_back() {
+    for checkpoint in [false, true] {
+        for reopens in [false, true] {
+            let mut history = table(1).to_vec();
+            history.push(begin(2));
+            history.push(on(2, Operation::Savepoint { savepoint: 1 }));
+            history.push(put(2, "a", 7));
+            history.push(on(2, Operation::RollbackTo { savepoint: 1 }));
+            history.push(put(2, "b", 13));
+            if checkpoint {
+                history.push(Step::Checkpoint);
+            }
+            history.push(if reopens { Step::Reopen } else { on(2, Operation::Rollback) });
+            history.push(begin(3));
+            let range = (Bound::Unbounded, Bound::Unbounded);
+            history.push(on(3, Operation::Count { table: T.into(), range }));
+            history.push(commit(3));
+            eprintln!("checkpoint {checkpoint}, reopens {reopens}");
+            check(&history);
+        }
+    }
+}
