@@ -319,6 +319,35 @@ impl<'r> Reader<'r> {
     }
 }
 
+/// Checks a chain whose length nobody tells. `reached` is told each page and returns false if it was
+/// reached before, which ends the walk. Returns pages and bytes of data up to there.
+///
+/// # Errors
+/// Corruption, which names the page; I/O.
+pub fn verify(
+    context: &TreeContext,
+    root: PageId,
+    reached: &mut dyn FnMut(PageId) -> bool,
+) -> Result<(u64, u64)> {
+    let (mut pages, mut bytes, mut id) = (0, 0, root);
+    while !id.is_zero() {
+        if !reached(id) {
+            return Err(context.corrupt(id, "page reached once", 1, 2));
+        }
+        let page = context.pool().shared(id)?;
+        let (next, length) = check(context, &page, id, root)?;
+        let capacity = page.size() - CHAIN_HEADER_BYTES;
+        if !next.is_zero() && length != capacity {
+            let what = "full pages before the last of a chain";
+            return Err(context.corrupt(id, what, capacity as u64, length as u64));
+        }
+        pages += 1;
+        bytes += length as u64;
+        id = next;
+    }
+    Ok((pages, bytes))
+}
+
 /// Next page and length of a chain page.
 fn check<P: PageRead + ?Sized>(
     context: &TreeContext,

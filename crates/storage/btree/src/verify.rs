@@ -2,7 +2,8 @@
 //!
 //! The tree should be quiet. Pages are copied one at a time; nothing is written.
 //!
-//! Does NOT check: payloads, chains that rows point to, pages that no tree reaches (the caller
+//! Does NOT check: payloads and chains that rows point to ([`Tree::verify_rows`] hands the rows to
+//! who knows them, [`crate::overflow::verify`] checks a chain), pages that no tree reaches (the caller
 //! compares `reached` with the allocation bitmaps), and whether the content is what was committed.
 
 use crate::node::build::{entry, lower_fence, upper_fence};
@@ -47,6 +48,8 @@ struct Verifier<'v> {
     tree: &'v Tree,
     reached: &'v mut dyn FnMut(PageId) -> bool,
     report: &'v mut dyn FnMut(Finding),
+    row: &'v mut dyn FnMut(PageId, &[u8], &[u8]) -> Result<()>,
+    key: Vec<u8>,
     statistics: TreeStatistics,
 }
 
@@ -61,11 +64,27 @@ impl Tree {
         reached: &mut dyn FnMut(PageId) -> bool,
         report: &mut dyn FnMut(Finding),
     ) -> Result<TreeStatistics> {
+        self.verify_rows(reached, report, &mut |_, _, _| Ok(()))
+    }
+
+    /// As [`Tree::verify`]; hands page, key and payload of every row of the well-formed leaves to `row`, in key
+    /// order. No latch is held during the calls.
+    ///
+    /// # Errors
+    /// As [`Tree::verify`], and what `row` returns, which ends the walk.
+    pub fn verify_rows(
+        &self,
+        reached: &mut dyn FnMut(PageId) -> bool,
+        report: &mut dyn FnMut(Finding),
+        row: &mut dyn FnMut(PageId, &[u8], &[u8]) -> Result<()>,
+    ) -> Result<TreeStatistics> {
         let statistics = TreeStatistics::default();
         let mut verifier = Verifier {
             tree: self,
             reached,
             report,
+            row,
+            key: Vec::new(),
             statistics,
         };
         verifier.page(self.root(), None, (None, None))?;
@@ -153,6 +172,10 @@ impl Verifier<'_> {
                 let row = entry(&page, index);
                 let bytes = row.prefix.len() + row.suffix.len() + row.payload.len();
                 statistics.row_bytes += bytes as u64;
+                self.key.clear();
+                self.key.extend_from_slice(row.prefix);
+                self.key.extend_from_slice(row.suffix);
+                (self.row)(id, &self.key, row.payload)?;
             }
             return Ok(());
         }

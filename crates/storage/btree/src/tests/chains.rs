@@ -1,6 +1,6 @@
 //! Overflow chains.
 
-use crate::overflow::{ChainRef, Reader, Writer, free};
+use crate::overflow::{ChainRef, Reader, Writer, free, verify};
 use crate::testing::{World, seed};
 use crate::{Entry, TreeKind};
 use vellum_base::random::Random;
@@ -46,6 +46,13 @@ fn prop_chain_gives_back_its_bytes_and_its_pages() {
             .pages(|_| pages += 1)
             .unwrap();
         assert_eq!(pages, length.div_ceil(page).max(1));
+        let mut seen = std::collections::HashSet::new();
+        let checked = verify(&world.context, chain.root, &mut |page| seen.insert(page));
+        assert_eq!(checked.unwrap(), (length.div_ceil(page).max(1), length));
+        assert!(
+            verify(&world.context, chain.root, &mut |page| seen.insert(page)).is_err(),
+            "pages of another chain"
+        );
         let wrong = ChainRef {
             length: length + 1,
             ..chain
