@@ -261,8 +261,19 @@ impl SlotLog {
     /// under the slot's latch with [`crate::SlotGuard::lowest_compensated`], which starts anew here.
     pub fn carry(&self, segment: u64) -> Option<Carry> {
         let bounds = self.lock().carry_bounds(segment)?;
-        let CarryBounds { stamp, carried, from, to, void_copies } = bounds;
+        let CarryBounds {
+            stamp,
+            carried,
+            from,
+            to,
+            void_copies,
+        } = bounds;
         let records = Uncompensated::new(self.backward(from, carried), stamp).below(to);
-        Some(Carry { stamp, to, void_copies, records })
+        Some(Carry {
+            stamp,
+            to,
+            void_copies,
+            records,
+        })
     }
 }

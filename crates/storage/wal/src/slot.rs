@@ -450,7 +450,13 @@ impl SlotGuard<'_> {
         // Where nothing was compensated, nothing behind the bound can void what lies before it.
         let from = if live.compensated { end } else { to };
         let (stamp, carried, void_copies) = (live.stamp, live.carried, live.void_copies);
-        Some(CarryBounds { stamp, carried, from, to, void_copies })
+        Some(CarryBounds {
+            stamp,
+            carried,
+            from,
+            to,
+            void_copies,
+        })
     }
 
     /// Notes that the records of transaction `stamp` below `to` are carried forward, durably: undo no
