@@ -249,12 +249,20 @@ pub(crate) fn contents_backward(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
 pub(crate) fn assert_sound(tree: &Tree) -> crate::TreeStatistics {
     let mut seen = HashSet::new();
     let mut findings = Vec::new();
+    let mut rows = Vec::new();
     let statistics = tree
-        .verify(&mut |page| seen.insert(page), &mut |finding| {
-            findings.push(finding)
-        })
+        .verify_rows(
+            &mut |page| seen.insert(page),
+            &mut |finding| findings.push(finding),
+            &mut |page, key, payload| {
+                assert!(!page.is_zero());
+                rows.push((key.to_vec(), payload.to_vec()));
+                Ok(())
+            },
+        )
         .unwrap();
     assert!(findings.is_empty(), "{findings:?}");
+    assert!(rows == contents(tree), "the walk hands over the rows");
     assert_eq!(statistics.pages_total(), seen.len() as u64);
     statistics
 }
