@@ -80,8 +80,10 @@ impl Engine {
             };
             let mut budget = Budget::new(IDLE_ITEMS, IDLE_BYTES);
             let log = self.log.slot(slot);
-            let collected =
-                self.store.collect(&horizon, lease.slot(), log, &mut budget).map_err(storage)?;
+            let collected = self
+                .store
+                .collect(&horizon, lease.slot(), log, &mut budget)
+                .map_err(storage)?;
             any |= collected.more || collected.work > 0;
         }
         Ok(any)
@@ -169,7 +171,11 @@ impl Background {
         let control = Arc::new(Control::default());
         let bell = control.clone();
         engine.pool.set_wake(Box::new(move || bell.evict.ring()));
-        let mut this = Self { engine: engine.clone(), control, threads: Vec::new() };
+        let mut this = Self {
+            engine: engine.clone(),
+            control,
+            threads: Vec::new(),
+        };
         let started = this
             .spawn("vellum-log", serve_log)
             .and_then(|()| this.spawn("vellum-evict", evict))
@@ -179,7 +185,11 @@ impl Background {
             Ok(()) => Ok(this),
             Err(error) => {
                 let _ = this.stop();
-                Err(StorageError::io("start of a thread", &"process".into(), error))
+                Err(StorageError::io(
+                    "start of a thread",
+                    &"process".into(),
+                    error,
+                ))
             }
         }
     }
@@ -187,7 +197,8 @@ impl Background {
     fn spawn(&mut self, name: &str, work: fn(&Engine, &Control)) -> io::Result<()> {
         let (engine, control) = (self.engine.clone(), self.control.clone());
         let builder = std::thread::Builder::new().name(name.to_owned());
-        self.threads.push(builder.spawn(move || work(&engine, &control))?);
+        self.threads
+            .push(builder.spawn(move || work(&engine, &control))?);
         Ok(())
     }
 

@@ -3,10 +3,14 @@
 //! Paper: "Rethinking Logging, Checkpoints, and Recovery" (SIGMOD 2020): pages are written round the pool in small
 //! steps, nobody is stopped. Differences: one scan of all frames a checkpoint, whose start is the new position.
 //!
-//! A checkpoint: (1) note the log's position P; (2) write every page that was dirty when the scan began; (3) carry
-//! forward the undo of live transactions that lies in segments before P, and delete what was carried for
-//! transactions that ended or were compensated meanwhile; (4) make both durable; (5) write the control
-//! file; (6) release the segments before P.
+//! A checkpoint: (1) note the log's position P; (2) write every page that was dirty when the scan began; (3) if the
+//! log runs full, carry forward the undo of live transactions in the oldest segments, a bounded amount; delete
+//! what was carried for transactions that ended or were compensated meanwhile; (4) make both durable;
+//! (5) write the control file: redo starts at P, analysis at the oldest segment A that undo still needs;
+//! (6) release the segments before both.
+//!
+//! Carrying writes about as many log bytes as the undo that it frees, but these need no carrying again and go
+//! with the next checkpoint; so a bounded step always gets on, however large the transaction.
 //!
 //! Invariants:
 //! - K1 The control file names P only after every change below P is in the data file.
@@ -20,7 +24,7 @@
 use crate::control::Control;
 use crate::engine::{Engine, SystemSlot};
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Weak;
 use vellum_base::{Gsn, Result, Timestamp};
 use vellum_btree::{Journal, LeafCopy, Seek};
@@ -29,6 +33,8 @@ use vellum_sync::{Mutex, MutexGuard};
 use vellum_version::undo::{carried_key, carried_piece_bytes};
 use vellum_wal::{LogPosition, LogSpace, Purpose, Record, SlotLog};
 
+/// How full the log is, in per cent of its limit, when undo is carried forward.
+const CARRY_PRESSURE: u64 = 50;
 /// Pages written in one step of a checkpoint.
 const STEP_PAGES: usize = 64;
 
@@ -110,88 +116,138 @@ impl Engine {
         let mut scan = self.pool.checkpoint_begin();
         while !self.pool.checkpoint_step(&mut scan, STEP_PAGES)? {}
         self.carry_forward(position)?;
+        let oldest = self
+            .log
+            .oldest_live_segment()
+            .unwrap_or(u64::MAX)
+            .min(position.segment);
         let next = Control {
             checkpoint: position,
             known,
             timestamp_floor,
+            analysis_segment: oldest,
             next_table: self.tables.next_id(),
             clean,
             ..*control
         };
         next.write(&*self.directory)?;
         *control = next;
-        self.log.release_before(position)?;
-        self.checkpointer.log_bytes_at_last.store(written, Ordering::Relaxed);
+        self.log.release_before(LogPosition {
+            segment: oldest,
+            ..position
+        })?;
+        self.checkpointer
+            .log_bytes_at_last
+            .store(written, Ordering::Relaxed);
         self.checkpointer.done.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// K2.
+    /// K2. Carries the oldest segments while the log is fuller than it should be.
     fn carry_forward(&self, position: LogPosition) -> Result<()> {
         let log = self.system_slot(SystemSlot::Checkpoint);
-        let mut carried = Vec::new();
-        // Also what lies in the position's own segment before it: recovery's analysis starts at the position.
-        let bound = LogPosition { segment: position.segment + 1, ..position };
-        for id in self.log.slots_before(bound) {
+        let mut bytes = 0;
+        while self.log.pressure() > CARRY_PRESSURE && bytes < self.config.log_segment_bytes / 2 {
+            let oldest = self.log.oldest_live_segment();
+            let Some(segment) = oldest.filter(|segment| *segment < position.segment) else {
+                break;
+            };
+            bytes += self.carry_segment(segment, log)?;
+            if self.log.oldest_live_segment() == oldest {
+                break;
+            }
+        }
+        let live: HashSet<Timestamp> = (0..self.manager.slots_in_use())
+            .filter_map(|id| {
+                self.log
+                    .slot(vellum_base::SlotId(id as u16))
+                    .lock()
+                    .live_transaction()
+            })
+            .map(|(stamp, _)| stamp)
+            .collect();
+        if self.drop_carried(log, |stamp, _| !live.contains(&stamp))? {
+            // Durable before the segments go.
+            self.log.flush_round()?;
+        }
+        Ok(())
+    }
+
+    /// Carries the undo that lies in `segment` and before; returns how many bytes were copied.
+    fn carry_segment(&self, segment: u64, log: &SlotLog) -> Result<u64> {
+        let next = LogPosition {
+            segment: segment + 1,
+            ..LogPosition::default()
+        };
+        let (mut carried, mut bytes) = (Vec::new(), 0);
+        for id in self.log.slots_before(next) {
             let slot = self.log.slot(id);
-            let Some(mut carry) = slot.carry(bound.segment) else {
+            let Some(mut carry) = slot.carry(next.segment) else {
                 continue;
             };
+            // Copies of what was compensated since they were made go before there are new ones: what is written
+            // after a rollback to a savepoint lies above what that compensated, and is not void.
+            if carry.void_copies < Gsn::MAX {
+                let void = |stamp, gsn| stamp == carry.stamp && gsn >= carry.void_copies;
+                self.drop_carried(log, void)?;
+            }
             while let Some(record) = carry.records.next_record()? {
                 // Compensated meanwhile: void.
                 if record.header.gsn < slot.lock().lowest_compensated() {
-                    self.carry_record(carry.stamp, &record, log)?;
+                    bytes += self.carry_record(carry.stamp, &record, log)?;
                 }
             }
             carried.push((slot, carry.stamp, carry.to));
         }
-        let dropped = self.drop_carried(log)?;
-        if !carried.is_empty() || dropped {
-            // Durable before the segments go.
-            self.log.flush_round()?;
-        }
+        // Durable before anybody relies on the copies.
+        self.log.flush_round()?;
         for (slot, stamp, to) in carried {
             slot.lock().set_carried(stamp, to);
         }
-        Ok(())
+        Ok(bytes)
     }
 
-    /// Copies one record into the `undo` tree, in pieces.
-    fn carry_record(&self, stamp: Timestamp, record: &Record<'_>, log: &SlotLog) -> Result<()> {
+    /// Copies what undo needs of one record (key and undo bytes) into the `undo` tree, in pieces. Returns its bytes.
+    fn carry_record(&self, stamp: Timestamp, record: &Record<'_>, log: &SlotLog) -> Result<u64> {
+        let record = vellum_version::undo::for_undo(record)?;
         let mut bytes = Vec::with_capacity(record.length());
         record.encode_to(&mut bytes);
-        let journal = Journal { slot: log, purpose: Purpose::Checkpoint };
-        for (piece, chunk) in bytes.chunks(carried_piece_bytes(self.pool.page_size())).enumerate() {
+        let journal = Journal {
+            slot: log,
+            purpose: Purpose::Checkpoint,
+        };
+        for (piece, chunk) in bytes
+            .chunks(carried_piece_bytes(self.pool.page_size()))
+            .enumerate()
+        {
             let piece = u8::try_from(piece).expect("a record is a few quarters of a page");
             let key = carried_key(stamp, record.header.gsn, piece);
             self.carried.put(&key, chunk, Some(journal))?;
         }
-        Ok(())
+        Ok(bytes.len() as u64)
     }
 
-    /// Deletes carried copies of transactions that ended, and of records that were compensated. True if there were
-    /// any.
-    fn drop_carried(&self, log: &SlotLog) -> Result<bool> {
+    /// Deletes the carried copies that are void by stamp and GSN. True if there were any.
+    fn drop_carried(
+        &self,
+        log: &SlotLog,
+        is_void: impl Fn(Timestamp, Gsn) -> bool,
+    ) -> Result<bool> {
         let mut leaf = LeafCopy::new(self.pool.page_size());
         self.carried.read_leaf(Seek::First, &mut leaf)?;
         if leaf.is_empty() && leaf.upper_fence().is_none() {
             return Ok(false);
         }
-        let live: HashMap<Timestamp, Gsn> = (0..self.manager.slots_in_use())
-            .filter_map(|id| {
-                let latch = self.log.slot(vellum_base::SlotId(id as u16)).lock();
-                latch.live_transaction().map(|(stamp, _)| (stamp, latch.lowest_compensated()))
-            })
-            .collect();
-        let journal = Journal { slot: log, purpose: Purpose::Checkpoint };
+        let journal = Journal {
+            slot: log,
+            purpose: Purpose::Checkpoint,
+        };
         let (mut key, mut any) = (Vec::new(), false);
         loop {
             for index in 0..leaf.len() {
                 leaf.key(index, &mut key);
                 let void = match (read_u64(&key, 0), read_u64(&key, 8)) {
-                    (Some(stamp), Some(gsn)) => {
-                        live.get(&Timestamp(stamp)).is_none_or(|lowest| Gsn(gsn) >= *lowest)
-                    }
+                    (Some(stamp), Some(gsn)) => is_void(Timestamp(stamp), Gsn(gsn)),
                     _ => true,
                 };
                 if void {
@@ -207,7 +263,9 @@ impl Engine {
 }
 
 fn read_u64(key: &[u8], at: usize) -> Option<u64> {
-    key.get(at..)?.first_chunk().map(|bytes| u64::from_be_bytes(*bytes))
+    key.get(at..)?
+        .first_chunk()
+        .map(|bytes| u64::from_be_bytes(*bytes))
 }
 
 /// Gives log space back when a writer finds none.
@@ -231,12 +289,19 @@ impl LogSpace for SpaceByCheckpoint {
             return Ok(false);
         }
         let before = engine.log.oldest_segment();
-        let control = engine.checkpointer.control.lock();
-        // Somebody else's checkpoint may have done it while this waited.
-        if engine.log.oldest_segment() == before {
-            engine.checkpoint_with(false, control)?;
+        loop {
+            let live = engine.log.oldest_live_segment();
+            let control = engine.checkpointer.control.lock();
+            // Somebody else's checkpoint may have done it while this waited.
+            if engine.log.oldest_segment() == before {
+                engine.checkpoint_with(false, control)?;
+            }
+            if engine.log.oldest_segment() != before {
+                return Ok(true);
+            }
+            if engine.log.oldest_live_segment() == live {
+                return Ok(false);
+            }
         }
-        Ok(engine.log.oldest_segment() != before)
     }
 }
-

@@ -80,11 +80,17 @@ impl Config {
     pub fn check(&self) -> Result<()> {
         let invalid = |what: String| Err(Error::InvalidArgument { what });
         if ![4096, 8192, 16384].contains(&self.page_size) {
-            return invalid(format!("page_size {} is not 4096, 8192 or 16384", self.page_size));
+            return invalid(format!(
+                "page_size {} is not 4096, 8192 or 16384",
+                self.page_size
+            ));
         }
         let pages = self.pool_bytes / self.page_size as u64;
         if pages < 16 {
-            return invalid(format!("pool_bytes {} holds only {pages} pages", self.pool_bytes));
+            return invalid(format!(
+                "pool_bytes {} holds only {pages} pages",
+                self.pool_bytes
+            ));
         }
         if self.slots_max < 4 {
             return invalid(format!("slots_max {} is below 4", self.slots_max));
@@ -102,11 +108,17 @@ impl Config {
                 self.log_segment_bytes
             ));
         }
-        if self.log_bytes_max < 4 * self.log_segment_bytes {
-            return invalid(format!("log_bytes_max {} is below 4 segments", self.log_bytes_max));
+        if self.log_bytes_max < 8 * self.log_segment_bytes {
+            return invalid(format!(
+                "log_bytes_max {} is below 8 segments",
+                self.log_bytes_max
+            ));
         }
         if self.data_bytes_max < 64 * self.page_size as u64 {
-            return invalid(format!("data_bytes_max {} is below 64 pages", self.data_bytes_max));
+            return invalid(format!(
+                "data_bytes_max {} is below 64 pages",
+                self.data_bytes_max
+            ));
         }
         Ok(())
     }

@@ -21,7 +21,8 @@
 //! | 93 | 3 | zero |
 //! | 96 | 8 | the hardened horizon (C) that was known at the checkpoint |
 //! | 104 | 8 | the durable GSN (M) that was known at the checkpoint |
-//! | 112 | 12 | zero |
+//! | 112 | 8 | log segment where analysis starts: the oldest that the undo of a live transaction needed |
+//! | 120 | 4 | zero |
 //! | 124 | 4 | CRC-32C of bytes 0..124 |
 //!
 //! Crash: the file is the old or the new one, whole (`io::Directory::write_atomic`). It names a
@@ -54,6 +55,8 @@ pub struct Control {
     pub timestamp_floor: Timestamp,
     /// What was durable at the checkpoint, at least.
     pub known: Verdict,
+    /// Where analysis starts: the oldest segment that the undo of a live transaction needed.
+    pub analysis_segment: u64,
     /// Root page of the catalog.
     pub catalog: PageId,
     /// Root page of `pending_free`.
@@ -87,6 +90,7 @@ impl Control {
         out.put(&[0; 3]);
         out.put_u64(self.known.c.get());
         out.put_u64(self.known.m.get());
+        out.put_u64(self.analysis_segment);
         out.resize(CHECKED, 0);
         out.put_u32(checksum(0, &out));
         debug_assert_eq!(out.len(), BYTES);
@@ -98,8 +102,10 @@ impl Control {
     /// # Errors
     /// `ForeignFormat` for another program's or a newer file, `Corruption` for a damaged one.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let foreign =
-            |what: String| StorageError::ForeignFormat { file: CONTROL_FILE.into(), what };
+        let foreign = |what: String| StorageError::ForeignFormat {
+            file: CONTROL_FILE.into(),
+            what,
+        };
         let short = || foreign(format!("{} bytes instead of {BYTES}", bytes.len()));
         let mut reader = Reader::new(bytes);
         let magic = reader.u64().ok_or_else(short)?;
@@ -113,7 +119,9 @@ impl Control {
             )));
         }
         let (body, sum) = bytes.split_at_checked(CHECKED).ok_or_else(short)?;
-        let found = <[u8; 4]>::try_from(sum).map(u32::from_le_bytes).map_err(|_| short())?;
+        let found = <[u8; 4]>::try_from(sum)
+            .map(u32::from_le_bytes)
+            .map_err(|_| short())?;
         let expected = checksum(0, body);
         if found != expected {
             return Err(StorageError::Corruption {
@@ -142,8 +150,14 @@ impl Control {
                 c: Timestamp(reader.u64()?),
                 m: Gsn(reader.u64()?),
             };
-            let checkpoint = LogPosition { segment, offset, round };
+            let checkpoint = LogPosition {
+                segment,
+                offset,
+                round,
+            };
+            let analysis_segment = reader.u64()?;
             Some(Self {
+                analysis_segment,
                 page_size,
                 incarnation,
                 checkpoint,
@@ -187,9 +201,19 @@ mod tests {
         Control {
             page_size: 8192,
             incarnation: 3,
-            checkpoint: LogPosition { segment: 4, offset: 5, round: 6 },
+            checkpoint: LogPosition {
+                segment: 4,
+                offset: 5,
+                round: 6,
+            },
             timestamp_floor: Timestamp(7),
-            known: Verdict { incarnation: 2, last_round: 5, c: Timestamp(13), m: Gsn(14) },
+            analysis_segment: 3,
+            known: Verdict {
+                incarnation: 2,
+                last_round: 5,
+                c: Timestamp(13),
+                m: Gsn(14),
+            },
             catalog: PageId(9),
             pending_free: PageId(10),
             undo: PageId(11),
@@ -212,7 +236,10 @@ mod tests {
             assert!(Control::decode(&damaged).is_err(), "bit {bit}");
         }
         for length in 0..bytes.len() {
-            assert!(Control::decode(&bytes[..length]).is_err(), "cut to {length}");
+            assert!(
+                Control::decode(&bytes[..length]).is_err(),
+                "cut to {length}"
+            );
         }
     }
 

@@ -7,11 +7,13 @@ use vellum_version::VersionError;
 impl From<TransactionError> for Error {
     fn from(error: TransactionError) -> Self {
         match error {
-            TransactionError::SlotsExhausted { .. } => Self::Timeout { what: error.to_string() },
+            TransactionError::SlotsExhausted { .. } => Self::Timeout {
+                what: error.to_string(),
+            },
             TransactionError::ReadOnly => Self::ReadOnly,
-            TransactionError::TooManyCommands => {
-                Self::TransactionOver { what: "it has used all its command ids" }
-            }
+            TransactionError::TooManyCommands => Self::TransactionOver {
+                what: "it has used all its command ids",
+            },
             TransactionError::Storage(error) => error.into(),
         }
     }
@@ -21,7 +23,9 @@ impl From<VersionError> for Error {
     fn from(error: VersionError) -> Self {
         match error {
             VersionError::Conflict => Self::Conflict,
-            VersionError::KeyExists => Self::KeyExists { table: "catalog".into() },
+            VersionError::KeyExists => Self::KeyExists {
+                table: "catalog".into(),
+            },
             VersionError::Transaction(error) => error.into(),
             VersionError::Storage(error) => error.into(),
         }

@@ -57,7 +57,9 @@ impl Transaction {
             let view = self.view();
             let shape = self.shape_of(&index.table)?;
             let found = shape.indexes.iter().find(|other| other.id == index.id);
-            let missing = || crate::Error::NoSuchTable { name: index.name.to_string() };
+            let missing = || crate::Error::NoSuchTable {
+                name: index.name.to_string(),
+            };
             let tree = found.ok_or_else(missing)?.tree.clone();
             Ok(self.open_cursor(tree, view.command, owned(&range)))
         })
@@ -76,12 +78,7 @@ impl Transaction {
         Ok(count)
     }
 
-    fn open_cursor(
-        &self,
-        tree: Tree,
-        command: u32,
-        range: vellum_version::KeyRange,
-    ) -> Cursor<'_> {
+    fn open_cursor(&self, tree: Tree, command: u32, range: vellum_version::KeyRange) -> Cursor<'_> {
         Cursor {
             transaction: self,
             scan: Scan::new(tree.context().page_size(), range),
@@ -119,7 +116,10 @@ impl Cursor<'_> {
     /// # Errors
     /// Storage errors; the cursor stands where it stood.
     #[inline]
-    #[allow(clippy::should_implement_trait, reason = "rows are lent, which an iterator cannot")]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "rows are lent, which an iterator cannot"
+    )]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.step(true)
     }

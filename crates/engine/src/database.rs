@@ -65,7 +65,9 @@ impl SlotToken {
         // One transaction of the slot at a time: relaxed suffices.
         let writers = self.state.writers.load(Ordering::Relaxed) + 1;
         let due = writers >= every || self.state.collect_soon.load(Ordering::Relaxed);
-        self.state.writers.store(if due { 0 } else { writers }, Ordering::Relaxed);
+        self.state
+            .writers
+            .store(if due { 0 } else { writers }, Ordering::Relaxed);
         if due {
             self.state.collect_soon.store(false, Ordering::Relaxed);
         }
@@ -104,14 +106,22 @@ impl Database {
     /// As [`Database::open`].
     pub fn open_directory(directory: Arc<dyn Directory>, config: Config) -> Result<Self> {
         let engine = open::open(directory, config)?;
-        let background =
-            engine.config.background_threads.then(|| Background::start(&engine)).transpose()?;
+        let background = engine
+            .config
+            .background_threads
+            .then(|| Background::start(&engine))
+            .transpose()?;
         let slots = usize::from(engine.config.slots_max);
         let tokens = (0..slots).map(|_| OnceLock::new()).collect();
         let background = Mutex::new(background);
-        Ok(Self { shared: Arc::new(Shared { engine, tokens, background }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                engine,
+                tokens,
+                background,
+            }),
+        })
     }
-
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.shared.engine
@@ -142,17 +152,29 @@ impl Database {
 
     /// Begins a transaction once a slot is free, for callers that must not block.
     pub fn begin_pending(&self, options: TransactionOptions) -> PendingBegin {
-        let inner = self.shared.engine.manager.begin_pending(inner_options(options));
-        PendingBegin { database: self.clone(), inner }
+        let inner = self
+            .shared
+            .engine
+            .manager
+            .begin_pending(inner_options(options));
+        PendingBegin {
+            database: self.clone(),
+            inner,
+        }
     }
 
     #[inline]
     fn token(&self, slot: SlotId) -> Arc<SlotToken> {
         let make = || {
             let state = CachePadded::new(TokenState::default());
-            Arc::new(SlotToken { engine: self.shared.engine.clone(), state })
+            Arc::new(SlotToken {
+                engine: self.shared.engine.clone(),
+                state,
+            })
         };
-        self.shared.tokens[usize::from(slot.get())].get_or_init(make).clone()
+        self.shared.tokens[usize::from(slot.get())]
+            .get_or_init(make)
+            .clone()
     }
 
     /// Runs `work` in a transaction and commits it; again, after a short random pause, as long as it or the
@@ -293,6 +315,8 @@ impl PendingBegin {
     /// The transaction, once a slot is free; until then `waker` is woken when it is worth asking again.
     pub fn poll(&mut self, waker: &Waker) -> Poll<Transaction> {
         let database = &self.database;
-        self.inner.poll(waker).map(|inner| Transaction::new(database.token(inner.slot()), inner))
+        self.inner
+            .poll(waker)
+            .map(|inner| Transaction::new(database.token(inner.slot()), inner))
     }
 }

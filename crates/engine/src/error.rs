@@ -185,13 +185,34 @@ impl Error {
 impl From<StorageError> for Error {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Io { action, file, source } => Self::Io { action, file, source },
+            StorageError::Io {
+                action,
+                file,
+                source,
+            } => Self::Io {
+                action,
+                file,
+                source,
+            },
             StorageError::OutOfSpace { file } => Self::OutOfSpace { file },
-            StorageError::Corruption { file, page, what, expected, found } => {
-                Self::Corruption { file, page, what, expected, found }
-            }
+            StorageError::Corruption {
+                file,
+                page,
+                what,
+                expected,
+                found,
+            } => Self::Corruption {
+                file,
+                page,
+                what,
+                expected,
+                found,
+            },
             StorageError::ForeignFormat { file, what } => Self::ForeignFormat { file, what },
-            StorageError::Locked { pid } => Self::Locked { path: PathBuf::new(), pid },
+            StorageError::Locked { pid } => Self::Locked {
+                path: PathBuf::new(),
+                pid,
+            },
             StorageError::Poisoned => Self::Poisoned,
             StorageError::MemoryLimit { what } => Self::MemoryLimit { what },
         }

@@ -50,7 +50,11 @@ pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<
 /// Refuses a directory with anything in it that is not ours.
 fn check_empty(directory: &dyn Directory) -> Result<()> {
     let ours = ["LOCK".to_owned(), format!("{CONTROL_FILE}.tmp")];
-    match directory.list("")?.into_iter().find(|name| !ours.contains(name)) {
+    match directory
+        .list("")?
+        .into_iter()
+        .find(|name| !ours.contains(name))
+    {
         None if directory.exists(LOG_FOLDER)? => foreign(LOG_FOLDER),
         None => Ok(()),
         Some(name) => foreign(&name),
@@ -79,7 +83,10 @@ fn pool_config(config: &Config) -> PoolConfig {
     pool.pages_max = config.data_bytes_max / config.page_size as u64;
     // A batch is never more than a quarter of the pool.
     let frames = config.pool_bytes / config.page_size as u64;
-    pool.batch_pages = pool.batch_pages.min(usize::try_from(frames / 4).unwrap_or(64)).max(1);
+    pool.batch_pages = pool
+        .batch_pages
+        .min(usize::try_from(frames / 4).unwrap_or(64))
+        .max(1);
     pool
 }
 
@@ -95,6 +102,7 @@ fn create(directory: Arc<dyn Directory>, config: Config, lock: LockGuard) -> Res
         incarnation: 0,
         checkpoint: LogPosition::default(),
         timestamp_floor: Timestamp::ZERO,
+        analysis_segment: 0,
         known: Verdict::default(),
         catalog: PageId::ZERO,
         pending_free: PageId::ZERO,
@@ -116,17 +124,40 @@ fn create(directory: Arc<dyn Directory>, config: Config, lock: LockGuard) -> Res
     let file = directory.open(DATA_FILE, OpenOptions::create_new().direct())?;
     let clock = Arc::new(Clock::above(Timestamp::ZERO));
     let log_of_pool = Arc::new(LogOfPool::default());
-    let pool = Arc::new(Pool::create_file(file, log_of_pool.clone(), &pool_config(&config))?);
+    let pool = Arc::new(Pool::create_file(
+        file,
+        log_of_pool.clone(),
+        &pool_config(&config),
+    )?);
     let start = LogStart::first();
-    let log = Log::create(directory.clone(), log_config(&config), read_clock(&clock), start)?;
+    let log = Log::create(
+        directory.clone(),
+        log_config(&config),
+        read_clock(&clock),
+        start,
+    )?;
     let log = Arc::new(log);
     log_of_pool.set(log.clone());
     directory.sync_dir("")?;
     let space = Arc::new(Space::load(pool.clone(), Gsn::ZERO)?);
-    let parts = Parts { directory, config, lock, clock, pool, space, log, control: making };
+    let parts = Parts {
+        directory,
+        config,
+        lock,
+        clock,
+        pool,
+        space,
+        log,
+        control: making,
+    };
     parts.assemble(Timestamp::ZERO, |context, parts| {
-        let log = parts.log.slot(system_slot(&parts.config, SystemSlot::Checkpoint));
-        let journal = Some(Journal { slot: log, purpose: Purpose::Checkpoint });
+        let log = parts
+            .log
+            .slot(system_slot(&parts.config, SystemSlot::Checkpoint));
+        let journal = Some(Journal {
+            slot: log,
+            purpose: Purpose::Checkpoint,
+        });
         parts.control.catalog = Tree::create(context, journal, TreeKind::Rows, None)?.root();
         parts.control.pending_free = Tree::create(context, journal, TreeKind::Plain, None)?.root();
         parts.control.undo = Tree::create(context, journal, TreeKind::Plain, None)?.root();
@@ -145,7 +176,11 @@ fn recover(
     config.check()?;
     let file: Arc<dyn File> = directory.open(DATA_FILE, OpenOptions::existing().direct())?;
     let log_of_pool = Arc::new(LogOfPool::default());
-    let pool = Arc::new(Pool::open(file, log_of_pool.clone(), &pool_config(&config))?);
+    let pool = Arc::new(Pool::open(
+        file,
+        log_of_pool.clone(),
+        &pool_config(&config),
+    )?);
     if pool.page_size() != config.page_size {
         return Err(StorageError::Corruption {
             file: DATA_FILE.into(),
@@ -158,14 +193,32 @@ fn recover(
     }
     let recovered = Recovered::redo(&directory, &control, &pool)?;
     let clock = Arc::new(Clock::above(recovered.highest()));
-    let start = recovered.log_start(control.checkpoint.segment);
+    let start = recovered.log_start(control.analysis_segment);
     let restart_floor = clock.now();
-    let log = Log::create(directory.clone(), log_config(&config), read_clock(&clock), start)?;
+    let log = Log::create(
+        directory.clone(),
+        log_config(&config),
+        read_clock(&clock),
+        start,
+    )?;
     let log = Arc::new(log);
     log_of_pool.set(log.clone());
     let space = Arc::new(Space::load(pool.clone(), Gsn(start.first_gsn.get()))?);
-    let control = Control { incarnation: start.incarnation, clean: false, ..control };
-    let parts = Parts { directory, config, lock, clock, pool, space, log, control };
+    let control = Control {
+        incarnation: start.incarnation,
+        clean: false,
+        ..control
+    };
+    let parts = Parts {
+        directory,
+        config,
+        lock,
+        clock,
+        pool,
+        space,
+        log,
+        control,
+    };
     let engine = parts.assemble(restart_floor, |_, _| Ok(()))?;
     recovered.undo(&engine)?;
     engine.checkpoint()?;
@@ -207,7 +260,16 @@ impl Parts {
         let context = Arc::new(context);
         let is_new = self.control.incarnation == 0;
         prepare(&context, &mut self)?;
-        let Self { directory, config, lock, clock, pool, space, log, control } = self;
+        let Self {
+            directory,
+            config,
+            lock,
+            clock,
+            pool,
+            space,
+            log,
+            control,
+        } = self;
         let pending_free = Tree::open(&context, control.pending_free, TreeKind::Plain);
         let engine = Arc::new(Engine {
             store: VersionStore::new(context.clone(), config.slots_max, pending_free),
@@ -238,7 +300,10 @@ impl Parts {
 /// Names the directory in an error about its lock.
 pub(crate) fn with_path(error: Error, path: &std::path::Path) -> Error {
     match error {
-        Error::Locked { pid, .. } => Error::Locked { path: PathBuf::from(path), pid },
+        Error::Locked { pid, .. } => Error::Locked {
+            path: PathBuf::from(path),
+            pid,
+        },
         other => other,
     }
 }

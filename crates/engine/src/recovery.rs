@@ -3,8 +3,8 @@
 //! Paper: LeanStore §3.4. Rules R8 and R9 of docs/design/0006-transactions.md.
 //!
 //! 1. Torn pages are restored from the double-write area.
-//! 2. The log is read from the checkpoint on: by `txn::Analysis` for losers (records of live transactions from
-//!    before the checkpoint were carried forward), then in windows for redo, page by page on two threads.
+//! 2. The log is read: from the oldest segment that undo may need, by `txn::Analysis`, for losers; then from the
+//!    checkpoint on, in windows, for redo, page by page on two threads.
 //! 3. The log begins a new incarnation in segments of its own; its first record names the verdict.
 //! 4. Losers are undone in descending GSN over all of them, each step logged.
 //! 5. What `pending_free` still lists is freed, carried undo is deleted, the catalog is read.
@@ -28,7 +28,7 @@ use vellum_txn::{Analysis, Outcome, log_verdict, undo_losers};
 use vellum_version::Reverter;
 use vellum_version::collect::Reducer;
 use vellum_version::pending::PendingKind;
-use vellum_wal::{LogReader, LogStart, Purpose, RedoWindows, SegmentFiles};
+use vellum_wal::{LogPosition, LogReader, LogStart, Purpose, RedoWindows, SegmentFiles, Verdict};
 
 /// Bytes of log records in one window of redo.
 const WINDOW_BYTES: usize = 16 << 20;
@@ -50,23 +50,32 @@ impl Recovered {
         pool: &Arc<Pool>,
     ) -> Result<Self> {
         pool.repair_torn_pages()?;
-        let open = || LogReader::open(&**directory, control.checkpoint, control.known);
-        // Who lost?
-        let mut reader = open()?;
+        // Who lost? Records of live transactions may lie before the checkpoint.
+        let segment = control.analysis_segment;
+        let from = LogPosition {
+            segment,
+            ..LogPosition::default()
+        };
+        let mut reader = LogReader::open(&**directory, from, Verdict::default())?;
         let mut analysis = Analysis::new(control.timestamp_floor);
         while let Some(round) = reader.next_round()? {
             analysis.round(&round)?;
         }
         // What did pages miss?
         let redo = Redo::new(pool.clone(), Some(Arc::new(Reducer)));
-        let mut windows = RedoWindows::new(open()?, WINDOW_BYTES);
+        let reader_of_redo = LogReader::open(&**directory, control.checkpoint, control.known)?;
+        let mut windows = RedoWindows::new(reader_of_redo, WINDOW_BYTES);
         while let Some(window) = windows.next_window()? {
             let pages: Vec<_> = window.pages().collect();
             apply(&redo, &pages)?;
         }
         redo.finish()?;
         let files = reader.files().clone();
-        Ok(Self { analysis, reader, files })
+        Ok(Self {
+            analysis,
+            reader,
+            files,
+        })
     }
 
     /// The highest timestamp that may be on disk.
@@ -97,7 +106,10 @@ impl Recovered {
         let mut reverter = Reverter::recovering(&engine.store, log, &engine.carried);
         undo_losers(&engine.log, slot, &self.files, &losers, &mut reverter)?;
         free_pending(engine)?;
-        let journal = Some(Journal { slot: log, purpose: Purpose::Checkpoint });
+        let journal = Some(Journal {
+            slot: log,
+            purpose: Purpose::Checkpoint,
+        });
         let mut keys = Vec::new();
         for_each_key(&engine.carried, |key| {
             keys.push(key.to_vec());
@@ -130,8 +142,9 @@ fn apply(
         return (0..REDO_THREADS).try_for_each(work);
     }
     thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..REDO_THREADS).map(|part| scope.spawn(move || work(part))).collect();
+        let others: Vec<_> = (1..REDO_THREADS)
+            .map(|part| scope.spawn(move || work(part)))
+            .collect();
         let mut result = work(0);
         for other in others {
             let ended = other.join().unwrap_or(Err(StorageError::MemoryLimit {

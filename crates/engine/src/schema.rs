@@ -64,7 +64,10 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub fn new(next: u32) -> Self {
-        Self { next: AtomicU32::new(next), by_id: Mutex::new(HashMap::new()) }
+        Self {
+            next: AtomicU32::new(next),
+            by_id: Mutex::new(HashMap::new()),
+        }
     }
 
     /// The next id that was never given out.
@@ -102,7 +105,12 @@ impl Tables {
                 let entry = IndexEntry::decode(body).ok_or_else(damaged)?;
                 highest = highest.max(entry.id.get());
                 let tree = Tree::open(&engine.context, entry.root, TreeKind::Rows);
-                let shape = IndexShape { id: entry.id, name, tree, key: entry.key };
+                let shape = IndexShape {
+                    id: entry.id,
+                    name,
+                    tree,
+                    key: entry.key,
+                };
                 indexes.entry(owner).or_default().push(shape);
             }
             Ok(())
@@ -172,7 +180,10 @@ impl Transaction {
                     return Err(Error::TableExists { name: name.into() });
                 }
                 let tree = engine.store.create_tree(self.inner())?;
-                let entry = TableEntry { id: engine.tables.draw_id(), root: tree.root() };
+                let entry = TableEntry {
+                    id: engine.tables.draw_id(),
+                    root: tree.root(),
+                };
                 let made_by = self.put_catalog(&key, &entry.encode(), name)?;
                 engine.store.adopt(self.inner(), tree.root())?;
                 let made = Some(made_by);
@@ -259,14 +270,27 @@ impl Transaction {
                 }
                 let tree = engine.store.create_tree(self.inner())?;
                 let id = engine.tables.draw_id();
-                let entry = IndexEntry { id, root: tree.root(), key: key.clone() };
+                let entry = IndexEntry {
+                    id,
+                    root: tree.root(),
+                    key: key.clone(),
+                };
                 self.put_catalog(&index_name, &entry.encode(), name)?;
                 engine.store.adopt(self.inner(), tree.root())?;
-                let index = IndexShape { id, name: name.into(), tree, key };
+                let index = IndexShape {
+                    id,
+                    name: name.into(),
+                    tree,
+                    key,
+                };
                 let change = ShapeChange::AddIndex(index.clone());
                 self.note_shape(&Shape::append(shape, change, changed_by));
                 self.fill_index(shape, &index)?;
-                Ok(Index { table: table.clone(), id, name: index.name })
+                Ok(Index {
+                    table: table.clone(),
+                    id,
+                    name: index.name,
+                })
             })
         })
     }
@@ -279,7 +303,11 @@ impl Transaction {
         let shape = self.shape_of(table)?;
         let found = shape.indexes.iter().find(|index| &*index.name == name);
         let index = found.ok_or_else(|| Error::NoSuchTable { name: name.into() })?;
-        Ok(Index { table: table.clone(), id: index.id, name: index.name.clone() })
+        Ok(Index {
+            table: table.clone(),
+            id: index.id,
+            name: index.name.clone(),
+        })
     }
 
     /// Drops an index.
@@ -309,24 +337,35 @@ impl Transaction {
     pub(crate) fn lock_shape(&self, shape: &Shape) -> Result<VersionStamp> {
         self.check_newest(shape)?;
         let key = table_key(&shape.name);
-        let missing = || Error::NoSuchTable { name: shape.name.to_string() };
+        let missing = || Error::NoSuchTable {
+            name: shape.name.to_string(),
+        };
         let row = self.read_catalog(&key)?.ok_or_else(missing)?;
         self.overwrite_catalog(&key, &row, &shape.name)
     }
 
     pub(crate) fn check_newest(&self, shape: &Shape) -> Result<()> {
-        if shape.is_newest() { Ok(()) } else { Err(Error::Conflict) }
+        if shape.is_newest() {
+            Ok(())
+        } else {
+            Err(Error::Conflict)
+        }
     }
 
     pub(crate) fn disown_tree(&self, root: PageId) -> Result<()> {
-        Ok(self.engine().store.disown(self.inner(), root, PendingKind::Tree, 0)?)
+        Ok(self
+            .engine()
+            .store
+            .disown(self.inner(), root, PendingKind::Tree, 0)?)
     }
 
     /// Reads a catalog row.
     pub(crate) fn read_catalog(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let (engine, view) = (self.engine(), self.view());
         let (mut row, mut delta) = (Vec::new(), Vec::new());
-        let found = engine.store.read(&view, &engine.catalog, key, &mut row, &mut delta)?;
+        let found = engine
+            .store
+            .read(&view, &engine.catalog, key, &mut row, &mut delta)?;
         Ok(found.map(|visible| row.split_off(visible.start)))
     }
 
@@ -375,7 +414,9 @@ impl Transaction {
     ) -> Result<VersionStamp> {
         let (engine, view) = (self.engine(), self.view());
         let mut scratch = vellum_version::Scratch::default();
-        let written = engine.store.write(&view, &engine.catalog, key, &mut scratch, decide)?;
+        let written = engine
+            .store
+            .write(&view, &engine.catalog, key, &mut scratch, decide)?;
         Ok(self.inner().version(written.command)?)
     }
 
@@ -438,9 +479,7 @@ impl Transaction {
         let inner = self.inner();
         match inner.options().isolation {
             _ if inner.is_own(version) => true,
-            Isolation::Snapshot => {
-                inner.visible(version, inner.snapshot(), inner.commands_drawn())
-            }
+            Isolation::Snapshot => inner.visible(version, inner.snapshot(), inner.commands_drawn()),
             Isolation::ReadCommitted => inner.domain().is_committed(version),
         }
     }

@@ -52,8 +52,11 @@ impl Database {
     /// Counters and sizes now. Costs some hundred nanoseconds; blocks nobody.
     pub fn statistics(&self) -> Statistics {
         let engine = self.engine();
-        let (log, pool, space) =
-            (engine.log.statistics(), engine.pool.statistics(), engine.space.counts());
+        let (log, pool, space) = (
+            engine.log.statistics(),
+            engine.pool.statistics(),
+            engine.space.counts(),
+        );
         let frames = engine.pool.frames() as u64;
         Statistics {
             log_bytes_written: log.bytes_written,

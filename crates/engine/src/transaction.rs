@@ -20,7 +20,9 @@ use std::task::{Poll, Waker};
 use vellum_btree::max_key;
 use vellum_gc::{Budget, Horizon};
 use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to, view_of};
-use vellum_txn::{CommitError, Durability, Lease, Savepoint as InnerSavepoint, Ticket, VersionStamp};
+use vellum_txn::{
+    CommitError, Durability, Lease, Savepoint as InnerSavepoint, Ticket, VersionStamp,
+};
 use vellum_version::View;
 
 /// Writers of a slot between two of its collections.
@@ -82,7 +84,9 @@ impl Transaction {
 
     #[inline]
     pub(crate) fn inner(&self) -> &vellum_txn::Transaction {
-        self.inner.as_ref().expect("a transaction that is not ending")
+        self.inner
+            .as_ref()
+            .expect("a transaction that is not ending")
     }
 
     /// What a statement that starts now sees.
@@ -104,7 +108,9 @@ impl Transaction {
         let sees = |version: &VersionStamp| inner.visible(version, snapshot, command);
         match table.base.resolve(sees) {
             Some(shape) if !shape.dropped => Ok(shape),
-            _ => Err(Error::NoSuchTable { name: table.name().to_owned() }),
+            _ => Err(Error::NoSuchTable {
+                name: table.name().to_owned(),
+            }),
         }
     }
 
@@ -117,7 +123,9 @@ impl Transaction {
     #[inline]
     fn check_usable(&self) -> Result<()> {
         if self.conflicted.get() {
-            return Err(Error::TransactionOver { what: "it met a conflict; roll it back" });
+            return Err(Error::TransactionOver {
+                what: "it met a conflict; roll it back",
+            });
         }
         Ok(())
     }
@@ -194,7 +202,10 @@ impl Transaction {
         // Internal keys may be twice that: an index entry is columns and key.
         let limit = max_key(self.engine().context.page_size()) / 2;
         if key.len() > limit {
-            return Err(Error::KeyTooLong { length: key.len(), limit });
+            return Err(Error::KeyTooLong {
+                length: key.len(),
+                limit,
+            });
         }
         Ok(())
     }
@@ -339,7 +350,11 @@ impl Transaction {
         let at = self.inner().savepoint();
         let mut savepoints = self.savepoints.borrow_mut();
         savepoints.push(at);
-        Ok(Savepoint { at, depth: savepoints.len(), stamp: self.identity })
+        Ok(Savepoint {
+            at,
+            depth: savepoints.len(),
+            stamp: self.identity,
+        })
     }
 
     /// Reverts everything that was done after `savepoint`, which stays; later savepoints are gone. Open
@@ -355,7 +370,9 @@ impl Transaction {
             let known = savepoint.stamp == self.identity
                 && savepoints.get(savepoint.depth - 1) == Some(&savepoint.at);
             if !known {
-                return Err(Error::TransactionOver { what: "the savepoint is gone" });
+                return Err(Error::TransactionOver {
+                    what: "the savepoint is gone",
+                });
             }
             savepoints.truncate(savepoint.depth);
         }
@@ -385,13 +402,17 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::commit`], but for what the flush would report.
     pub fn commit_deferred(mut self) -> Result<PendingCommit> {
-        Ok(PendingCommit { ticket: self.commit_inner()? })
+        Ok(PendingCommit {
+            ticket: self.commit_inner()?,
+        })
     }
 
     fn commit_inner(&mut self) -> Result<Option<Ticket>> {
         if self.conflicted.get() {
             // Dropping it rolls it back.
-            return Err(Error::TransactionOver { what: "it met a conflict and is rolled back" });
+            return Err(Error::TransactionOver {
+                what: "it met a conflict and is rolled back",
+            });
         }
         let Some(inner) = self.inner.take() else {
             return Ok(None);
@@ -425,7 +446,9 @@ impl Transaction {
         let log = engine.log.slot(lease.slot());
         // An error here is not the transaction's: what is left is collected later, or reported by the next
         // operation that meets the same disk.
-        if let Ok(collected) = engine.store.collect(&horizon, lease.slot(), log, &mut budget)
+        if let Ok(collected) = engine
+            .store
+            .collect(&horizon, lease.slot(), log, &mut budget)
             && collected.more
         {
             self.token.collect_soon();
@@ -497,7 +520,9 @@ impl PendingCommit {
     /// Ready once the commit is durable; until then `waker` is woken when it is worth asking again.
     pub fn poll(&self, waker: &Waker) -> Poll<Result<()>> {
         match &self.ticket {
-            Some(ticket) => ticket.poll(waker).map(|r| r.map(|_| ()).map_err(commit_error)),
+            Some(ticket) => ticket
+                .poll(waker)
+                .map(|r| r.map(|_| ()).map_err(commit_error)),
             None => Poll::Ready(Ok(())),
         }
     }

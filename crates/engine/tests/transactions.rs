@@ -5,7 +5,9 @@ use vellum::{Config, Database, Durability, Error, Isolation, TransactionOptions}
 use vellum_io::{Directory, MemoryDirectory};
 
 fn small() -> Config {
-    let mut config = Config::default().pool_bytes(64 * 8192).background_threads(false);
+    let mut config = Config::default()
+        .pool_bytes(64 * 8192)
+        .background_threads(false);
     config.slots_max = 16;
     config.log_segment_bytes = 1 << 20;
     config.log_bytes_max = 8 << 20;
@@ -41,7 +43,9 @@ fn committed_rows_are_there_after_reopening() {
     let tx = database.begin().unwrap();
     let table = tx.table("t").unwrap();
     assert_eq!(tx.count(&table, ..).unwrap(), 5000);
-    let value = tx.get(&table, &77u32.to_be_bytes(), <[u8]>::to_vec).unwrap();
+    let value = tx
+        .get(&table, &77u32.to_be_bytes(), <[u8]>::to_vec)
+        .unwrap();
     assert_eq!(value, Some(vec![7; 100]));
 }
 
@@ -80,7 +84,9 @@ fn old_snapshot_reads_old_versions_after_updates_and_deletes() {
     }
     assert_eq!(old.count(&table, ..).unwrap(), 500);
     for number in 0u32..500 {
-        let value = old.get(&table, &number.to_be_bytes(), <[u8]>::to_vec).unwrap();
+        let value = old
+            .get(&table, &number.to_be_bytes(), <[u8]>::to_vec)
+            .unwrap();
         assert_eq!(value, Some(number.to_le_bytes().to_vec()), "key {number}");
     }
     let new = database.begin().unwrap();
@@ -101,12 +107,17 @@ fn first_writer_wins_and_the_second_can_only_roll_back() {
     let first = database.begin().unwrap();
     let second = database.begin().unwrap();
     first.upsert(&table, b"k", b"1").unwrap();
-    assert!(matches!(second.upsert(&table, b"k", b"2"), Err(Error::Conflict)));
+    assert!(matches!(
+        second.upsert(&table, b"k", b"2"),
+        Err(Error::Conflict)
+    ));
     let over = second.get(&table, b"k", |_| ());
     assert!(matches!(over, Err(Error::TransactionOver { .. })));
     second.rollback().unwrap();
     first.commit().unwrap();
-    let value = database.retry(|tx| tx.get(&table, b"k", <[u8]>::to_vec)).unwrap();
+    let value = database
+        .retry(|tx| tx.get(&table, b"k", <[u8]>::to_vec))
+        .unwrap();
     assert_eq!(value, Some(b"1".to_vec()));
 }
 
@@ -121,7 +132,10 @@ fn rollback_to_savepoint_takes_back_what_came_after_it_only() {
     tx.insert(&table, b"b", b"2").unwrap();
     tx.delete(&table, b"a").unwrap();
     tx.rollback_to(&savepoint).unwrap();
-    assert_eq!(tx.get(&table, b"a", <[u8]>::to_vec).unwrap(), Some(b"1".to_vec()));
+    assert_eq!(
+        tx.get(&table, b"a", <[u8]>::to_vec).unwrap(),
+        Some(b"1".to_vec())
+    );
     assert_eq!(tx.get(&table, b"b", <[u8]>::to_vec).unwrap(), None);
     tx.insert(&table, b"c", b"3").unwrap();
     tx.commit().unwrap();
@@ -133,8 +147,12 @@ fn large_values_come_back_whole_and_their_pages_are_given_back() {
     let (_directory, database) = fresh();
     let table = database.retry(|tx| tx.create_table("t")).unwrap();
     let value: Vec<u8> = (0..300_000u32).map(|i| (i % 251) as u8).collect();
-    database.retry(|tx| tx.insert(&table, b"big", &value)).unwrap();
-    let read = database.retry(|tx| tx.get(&table, b"big", <[u8]>::to_vec)).unwrap();
+    database
+        .retry(|tx| tx.insert(&table, b"big", &value))
+        .unwrap();
+    let read = database
+        .retry(|tx| tx.get(&table, b"big", <[u8]>::to_vec))
+        .unwrap();
     assert_eq!(read.as_ref(), Some(&value));
     {
         let tx = database.begin().unwrap();
@@ -144,10 +162,18 @@ fn large_values_come_back_whole_and_their_pages_are_given_back() {
     database
         .retry(|tx| tx.update(&table, b"big", &[10..20], |bytes| bytes[10..20].fill(255)))
         .unwrap();
-    let read = database.retry(|tx| tx.get(&table, b"big", <[u8]>::to_vec)).unwrap().unwrap();
+    let read = database
+        .retry(|tx| tx.get(&table, b"big", <[u8]>::to_vec))
+        .unwrap()
+        .unwrap();
     assert_eq!(&read[10..20], &[255; 10]);
     assert_eq!(&read[20..], &value[20..]);
-    assert_eq!(database.retry(|tx| tx.get(&table, b"gone", |_| ())).unwrap(), None);
+    assert_eq!(
+        database
+            .retry(|tx| tx.get(&table, b"gone", |_| ()))
+            .unwrap(),
+        None
+    );
 }
 
 #[test]
@@ -159,12 +185,20 @@ fn read_committed_sees_each_commit_and_conflicts_only_with_the_uncommitted() {
         .isolation(Isolation::ReadCommitted)
         .durability(Durability::Async);
     let reader = database.begin_with(options).unwrap();
-    assert_eq!(reader.get(&table, b"k", <[u8]>::to_vec).unwrap(), Some(b"0".to_vec()));
+    assert_eq!(
+        reader.get(&table, b"k", <[u8]>::to_vec).unwrap(),
+        Some(b"0".to_vec())
+    );
     database.retry(|tx| tx.upsert(&table, b"k", b"1")).unwrap();
-    assert_eq!(reader.get(&table, b"k", <[u8]>::to_vec).unwrap(), Some(b"1".to_vec()));
+    assert_eq!(
+        reader.get(&table, b"k", <[u8]>::to_vec).unwrap(),
+        Some(b"1".to_vec())
+    );
     assert!(reader.upsert(&table, b"k", b"2").unwrap());
     reader.commit().unwrap();
-    let value = database.retry(|tx| tx.get(&table, b"k", <[u8]>::to_vec)).unwrap();
+    let value = database
+        .retry(|tx| tx.get(&table, b"k", <[u8]>::to_vec))
+        .unwrap();
     assert_eq!(value, Some(b"2".to_vec()));
 }
 

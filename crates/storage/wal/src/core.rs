@@ -145,9 +145,9 @@ impl Core {
         assert_may_wait_below(Rank::TableTree);
         self.statistics.space_waits.add(1);
         self.wait_for(Target::Turn)?;
-        if self.segments.would_grant(missing, purpose)
-            || self.segments.try_grow(missing, purpose)?
-        {
+        let polite = purpose == Purpose::Undo && self.segments.undo_runs_short(missing);
+        let grow_for = if polite { Purpose::Forward } else { purpose };
+        if self.segments.try_grow(missing, grow_for)? {
             return Ok(());
         }
         let full = || Err(StorageError::OutOfSpace { file: "log".into() });
@@ -155,6 +155,20 @@ impl Core {
         if purpose == Purpose::Checkpoint || *self.maker.lock() == me {
             // The hook is a checkpoint: it cannot wait for itself.
             return full();
+        }
+        if purpose == Purpose::Undo {
+            // A rollback has its own reserve; this only keeps it from eating the checkpoint's.
+            let _one = self.making_space.lock();
+            if let Some(hook) = self.hook.lock().clone() {
+                *self.maker.lock() = me;
+                let _ = hook.make_space();
+                *self.maker.lock() = None;
+            }
+            return if self.segments.would_grant(missing, purpose) {
+                Ok(())
+            } else {
+                full()
+            };
         }
         let _one = self.making_space.lock();
         while !self.segments.would_grant(missing, purpose) {

@@ -161,7 +161,8 @@ fn check_headless(file: &Arc<dyn File>, segment_max: u64) -> Result<()> {
 
 impl LogReader {
     /// A reader that starts at `from`, the position of a checkpoint, where `known` (horizon, durable
-    /// GSN, last round) held. Defaults of both read everything there is.
+    /// GSN, last round) held. Defaults of both read everything there is; a position with a segment but without a
+    /// round is the start of that segment.
     ///
     /// # Errors
     /// `Corruption` if the segment is missing, `ForeignFormat`, `Io`.
@@ -222,7 +223,10 @@ impl LogReader {
             incarnation_max,
         };
         match reader.segments.first() {
-            Some(first) if from.segment == 0 => {
+            Some(first)
+                if from.segment == 0
+                    || (from.round == 0 && first.header.segment == from.segment) =>
+            {
                 let header = first.header;
                 reader.begin(header);
             }

@@ -144,6 +144,9 @@ pub(crate) fn scan(dir: &dyn Directory, options: OpenOptions) -> Result<Vec<Foun
     Ok(found)
 }
 
+/// Segments that a log must have at least to set a segment and a half aside for checkpoints.
+const SEGMENTS_TO_CARRY: u64 = 8;
+
 impl Segments {
     /// Takes over the directory: segments from `start.keep_from_segment` on stay, others are free.
     pub fn open(dir: Arc<dyn Directory>, config: LogConfig, start: LogStart) -> Result<Self> {
@@ -304,14 +307,26 @@ impl Segments {
         (self.config.segment_bytes - table.offset) + table.free.len() as u64 * self.usable()
     }
 
-    /// What a grant for `purpose` must leave free (I1). A whole segment for others' rollbacks: that
-    /// much is lost in the current one when the database is opened again.
+    /// What a grant for `purpose` must leave free (I1). A segment for others' rollbacks: that much is lost in
+    /// the current one when the database is opened again. Another one and a half for checkpoints: carrying the
+    /// undo of a whole segment forward takes about as much. A log of a few segments has only half of one for them.
     fn headroom(&self, purpose: Purpose) -> u64 {
+        let small = self.config.segments_max() < SEGMENTS_TO_CARRY;
         match purpose {
-            Purpose::Forward => self.usable(),
-            Purpose::Checkpoint => self.usable() / 2,
+            Purpose::Forward if small => self.usable(),
+            Purpose::Forward => self.usable() * 5 / 2,
+            Purpose::Checkpoint if small => self.usable() / 2,
+            Purpose::Checkpoint => self.usable(),
             Purpose::Undo => 0,
         }
+    }
+
+    /// True if a rollback that takes that much would use what checkpoints need to recycle anything: it then asks
+    /// for a checkpoint first, while there is room for one.
+    pub fn undo_runs_short(&self, bytes: u64) -> bool {
+        let table = self.table.lock();
+        let needed = self.headroom(Purpose::Forward);
+        table.held + bytes + needed > self.free_bytes(&table)
     }
 
     fn grantable(&self, table: &Table, bytes: u64, purpose: Purpose) -> bool {
