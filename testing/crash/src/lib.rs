@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`fault`] | calls of the disk that fail, once or for good, and full disks |
 //! | [`kill`] | a child process that is killed at random instants |
+//! | [`load`] | the load that is killed |
 //! | [`ledger`] | what the child acknowledged, and what must be found |
 //! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
 //! | [`mod@reference`] | a small durable store, right or wrong on purpose: it tests the tools |
@@ -15,6 +16,7 @@
 pub mod fault;
 pub mod kill;
 pub mod ledger;
+pub mod load;
 pub mod power;
 pub mod reference;
 pub mod workload;

@@ -428,13 +428,17 @@ impl Model {
         };
         let table = self.table_number(name, view)?;
         self.may_write(view.reader)?;
-        // A longer key has no row: nothing to delete or to change in place.
-        let puts = !matches!(
-            operation,
-            Operation::Delete { .. } | Operation::Update { .. }
-        );
-        if puts && keys.iter().any(|key| key.0.len() > self.key_limit) {
-            return Err(Refusal::KeyTooLong);
+        if keys.iter().any(|key| key.0.len() > self.key_limit) {
+            // There is no such row: nothing to delete or to change in place, and nobody to conflict with.
+            let puts = !matches!(
+                operation,
+                Operation::Delete { .. } | Operation::Update { .. }
+            );
+            return if puts {
+                Err(Refusal::KeyTooLong)
+            } else {
+                Ok(Answer::Found(false))
+            };
         }
         if !keys.is_sorted_by(|a, b| a < b) {
             return Err(Refusal::InvalidArgument);

@@ -167,10 +167,20 @@ fn regress_writes_after_a_rollback_to_a_savepoint_and_a_checkpoint_are_rolled_ba
             if checkpoint {
                 history.push(Step::Checkpoint);
             }
-            history.push(if reopens { Step::Reopen } else { on(2, Operation::Rollback) });
+            history.push(if reopens {
+                Step::Reopen
+            } else {
+                on(2, Operation::Rollback)
+            });
             history.push(begin(3));
             let range = (Bound::Unbounded, Bound::Unbounded);
-            history.push(on(3, Operation::Count { table: T.into(), range }));
+            history.push(on(
+                3,
+                Operation::Count {
+                    table: T.into(),
+                    range,
+                },
+            ));
             history.push(commit(3));
             eprintln!("checkpoint {checkpoint}, reopens {reopens}");
             check(&history);

@@ -144,12 +144,23 @@ mod tests {
 
     #[test]
     fn entries_are_read_back_and_damage_is_refused() {
-        let table = TableEntry { id: TableId(3), root: PageId(9) };
+        let table = TableEntry {
+            id: TableId(3),
+            root: PageId(9),
+        };
         assert_eq!(TableEntry::decode(&table.encode()), Some(table.clone()));
         assert_eq!(TableEntry::decode(&table.encode()[1..]), None);
-        let part = KeyPart { source: Source::Value, start: 0, end: Some(4) };
+        let part = KeyPart {
+            source: Source::Value,
+            start: 0,
+            end: Some(4),
+        };
         let key = KeyDescription::new(vec![part], false).unwrap();
-        let index = IndexEntry { id: TableId(4), root: PageId(10), key };
+        let index = IndexEntry {
+            id: TableId(4),
+            root: PageId(10),
+            key,
+        };
         assert_eq!(IndexEntry::decode(&index.encode()), Some(index.clone()));
         assert_eq!(TableEntry::decode(&index.encode()), None, "trailing bytes");
     }
@@ -164,7 +175,10 @@ mod tests {
     #[test]
     fn names_come_back_from_keys() {
         assert_eq!(name_in_key(&table_key("orders")), Some("orders"));
-        assert_eq!(name_in_key(&index_key(TableId(7), "by_name")), Some("by_name"));
+        assert_eq!(
+            name_in_key(&index_key(TableId(7), "by_name")),
+            Some("by_name")
+        );
         assert_eq!(name_in_key(b"x"), None);
         assert!(!name_is_valid("") && !name_is_valid(&"n".repeat(256)) && name_is_valid("n"));
     }

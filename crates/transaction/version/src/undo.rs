@@ -21,7 +21,7 @@ use crate::undo_record::{self, Revert, UndoRecord};
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
 use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
-use vellum_btree::record::Operation;
+use vellum_btree::record::{Operation, REMOVE};
 use vellum_btree::{Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind};
 use vellum_txn::Undo;
 use vellum_wal::{FLAG_COMPENSATION, Purpose, Record, SlotLog};
@@ -291,6 +291,32 @@ fn edits_of(image: &[u8]) -> SmallVec<[(u16, &[u8]); 8]> {
     edits
 }
 
+/// What undo needs of a row's record: the key, without what redo would write, and the undo bytes. It names the
+/// same change, as a removal.
+///
+/// # Errors
+/// `Corruption` if the record is not about a row.
+pub fn for_undo<'r>(record: &Record<'r>) -> Result<Record<'r>> {
+    let key = key_of(record).ok_or_else(|| wrong_undo(record))?;
+    let mut small = *record;
+    small.header.kind = REMOVE;
+    small.redo = record
+        .redo
+        .get(..2 + key.len())
+        .ok_or_else(|| wrong_undo(record))?;
+    Ok(small)
+}
+
+fn wrong_undo(record: &Record<'_>) -> StorageError {
+    StorageError::Corruption {
+        file: "log".into(),
+        page: Some(record.header.page),
+        what: "undo bytes of a record",
+        expected: 0,
+        found: record.header.gsn.get(),
+    }
+}
+
 /// The key that a row's record is about.
 fn key_of<'r>(record: &Record<'r>) -> Option<&'r [u8]> {
     match Operation::decode(record.header.kind, record.redo)? {
@@ -304,13 +330,7 @@ fn key_of<'r>(record: &Record<'r>) -> Option<&'r [u8]> {
 
 impl Undo for Reverter<'_> {
     fn undo(&mut self, record: &Record<'_>) -> Result<()> {
-        let wrong = || StorageError::Corruption {
-            file: "log".into(),
-            page: Some(record.header.page),
-            what: "undo bytes of a record",
-            expected: 0,
-            found: record.header.gsn.get(),
-        };
+        let wrong = || wrong_undo(record);
         let undo = undo_record::decode(record.undo).ok_or_else(wrong)?;
         let key = key_of(record).ok_or_else(wrong)?;
         self.forget_work(&undo)?;

@@ -179,3 +179,43 @@ fn shuttle_splits_merges_and_cursors_with_eviction() {
     vellum_sync::model(1500, || churn(7, TreeKind::Temporary, 12, 60, 30, 2));
     vellum_sync::model(600, || churn(7, TreeKind::Plain, 12, 40, 20, 2));
 }
+
+#[cfg(not(shuttle))]
+#[test]
+fn get_never_returns_a_torn_or_foreign_payload() {
+    let world = Arc::new(World::new(4096, 32));
+    let tree = world.tree(TreeKind::Temporary);
+    for number in 0..8 {
+        tree.put(&[number], &[number; 300], None).unwrap();
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let (tree, stop) = (tree.clone(), stop.clone());
+        thread::spawn(move || {
+            let mut random = Random::new(1);
+            while !stop.load(Ordering::Relaxed) {
+                let number = random.below(8) as u8;
+                let payload = vec![number + 8 * random.below(30) as u8; random.below(301) as usize];
+                if random.chance(1, 3) {
+                    tree.delete(&[number], None).unwrap();
+                }
+                tree.put(&[number], &payload, None).unwrap();
+            }
+        })
+    };
+    let mut out = Vec::new();
+    let (mut found, mut turn) = (0, 0_u8);
+    while found < 200_000 {
+        turn = (turn + 1) % 8;
+        if tree.get(&[turn], &mut out).unwrap() {
+            found += 1;
+            let first = out.first().copied().unwrap_or(turn);
+            assert!(
+                first % 8 == turn && out.iter().all(|byte| *byte == first),
+                "torn: {out:?}"
+            );
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+}
