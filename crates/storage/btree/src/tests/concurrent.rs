@@ -205,7 +205,7 @@ fn get_never_returns_a_torn_or_foreign_payload() {
     };
     let mut out = Vec::new();
     let (mut found, mut turn) = (0, 0_u8);
-    while found < 200_000 {
+    while found < 1_000_000 {
         turn = (turn + 1) % 8;
         if tree.get(&[turn], &mut out).unwrap() {
             found += 1;
