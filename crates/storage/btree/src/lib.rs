@@ -52,7 +52,7 @@ pub use context::{
 pub use read::{LeafCopy, Seek};
 pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};
-pub use verify::{Finding, TreeStatistics};
+pub use verify::{Finding, RowVisitor, TreeStatistics};
 pub use write::{LeafWrite, Logged, Logging, RowRedo, log_note};
 
 #[cfg(test)]

@@ -44,11 +44,14 @@ impl TreeStatistics {
     }
 }
 
+/// Called with the page, key and payload of a row that verification meets.
+pub type RowVisitor<'v> = dyn FnMut(PageId, &[u8], &[u8]) -> Result<()> + 'v;
+
 struct Verifier<'v> {
     tree: &'v Tree,
     reached: &'v mut dyn FnMut(PageId) -> bool,
     report: &'v mut dyn FnMut(Finding),
-    row: &'v mut dyn FnMut(PageId, &[u8], &[u8]) -> Result<()>,
+    row: &'v mut RowVisitor<'v>,
     key: Vec<u8>,
     statistics: TreeStatistics,
 }
@@ -76,7 +79,7 @@ impl Tree {
         &self,
         reached: &mut dyn FnMut(PageId) -> bool,
         report: &mut dyn FnMut(Finding),
-        row: &mut dyn FnMut(PageId, &[u8], &[u8]) -> Result<()>,
+        row: &mut RowVisitor<'_>,
     ) -> Result<TreeStatistics> {
         let statistics = TreeStatistics::default();
         let mut verifier = Verifier {
