@@ -114,14 +114,14 @@ impl Cursor<'_> {
     /// Blocks only for pages that must be read from disk.
     ///
     /// # Errors
-    /// Storage errors; the cursor stands where it stood.
+    /// `TransactionOver` after a conflict; storage errors. The cursor stands where it stood.
     #[inline]
     #[allow(
         clippy::should_implement_trait,
         reason = "rows are lent, which an iterator cannot"
     )]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.step(true)
+        self.step(Step::Next)
     }
 
     /// The next row against key order. `None` at the start of the range.
@@ -130,11 +130,12 @@ impl Cursor<'_> {
     /// As [`Cursor::next`].
     #[inline]
     pub fn prev(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.step(false)
+        self.step(Step::Prev)
     }
 
     #[inline]
-    fn step(&mut self, forward: bool) -> Result<Option<(&[u8], &[u8])>> {
+    fn step(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
+        self.transaction.check_usable()?;
         self.forget_after_rollback();
         let view = View {
             transaction: self.transaction.inner(),
@@ -142,10 +143,10 @@ impl Cursor<'_> {
             command: self.command,
         };
         let store = &self.transaction.engine().store;
-        let row = if forward {
-            self.scan.next(store, &view, &self.tree)?
-        } else {
-            self.scan.prev(store, &view, &self.tree)?
+        let row = match step {
+            Step::Next => self.scan.next(store, &view, &self.tree)?,
+            Step::NextAtHand => self.scan.next_at_hand(store, &view, &self.tree)?,
+            Step::Prev => self.scan.prev(store, &view, &self.tree)?,
         };
         match row {
             None => Ok(None),
@@ -159,6 +160,7 @@ impl Cursor<'_> {
 
     /// Moves to the next row without reading a large value; false at the end.
     fn advance(&mut self) -> Result<bool> {
+        self.transaction.check_usable()?;
         self.forget_after_rollback();
         let view = View {
             transaction: self.transaction.inner(),
@@ -175,21 +177,28 @@ impl Cursor<'_> {
         self.scan.seek(key);
     }
 
-    /// Hands the next rows, as many as are at hand (about a leaf), to `each`. Returns how many; zero at the end.
+    /// Hands the next rows, as many as are at hand (about a leaf), to `each`, and stands on the last of them.
+    /// Returns how many; zero at the end.
     ///
     /// # Errors
     /// As [`Cursor::next`]; rows already handed over are behind the cursor.
     pub fn batch(&mut self, mut each: impl FnMut(&[u8], &[u8])) -> Result<usize> {
         let mut rows = 0;
-        loop {
-            let Some((key, value)) = self.next()? else {
-                return Ok(rows);
-            };
+        let mut step = Step::Next;
+        while let Some((key, value)) = self.step(step)? {
             each(key, value);
             rows += 1;
-            if self.scan.is_at_leaf_end() {
-                return Ok(rows);
-            }
+            step = Step::NextAtHand;
         }
+        Ok(rows)
     }
+}
+
+/// How a cursor moves.
+#[derive(Clone, Copy)]
+enum Step {
+    Next,
+    /// Not beyond the leaf that was read last.
+    NextAtHand,
+    Prev,
 }

@@ -121,7 +121,7 @@ impl Transaction {
     }
 
     #[inline]
-    fn check_usable(&self) -> Result<()> {
+    pub(crate) fn check_usable(&self) -> Result<()> {
         if self.conflicted.get() {
             return Err(Error::TransactionOver {
                 what: "it met a conflict; roll it back",
@@ -177,7 +177,7 @@ impl Transaction {
     }
 
     #[inline]
-    fn with_rows<R>(
+    pub(crate) fn with_rows<R>(
         &self,
         table: &Table,
         work: impl FnOnce(&mut Rows<'_>) -> vellum_table::Result<R>,
@@ -198,7 +198,7 @@ impl Transaction {
     }
 
     #[inline]
-    fn check_key(&self, key: &[u8]) -> Result<()> {
+    pub(crate) fn check_key(&self, key: &[u8]) -> Result<()> {
         // Internal keys may be twice that: an index entry is columns and key.
         let limit = max_key(self.engine().context.page_size()) / 2;
         if key.len() > limit {

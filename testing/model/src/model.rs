@@ -280,7 +280,19 @@ impl Model {
             let closed = open.cursors.remove(cursor);
             return Ok(closed.map_or(Answer::Skipped, |_| Answer::Done));
         }
-        if open.over {
+        let known = match operation {
+            Operation::Next { cursor, .. }
+            | Operation::Prev { cursor, .. }
+            | Operation::Batch { cursor }
+            | Operation::Seek { cursor, .. } => open.cursors.contains_key(cursor),
+            Operation::RollbackTo { savepoint } => open.savepoints().any(|one| one == *savepoint),
+            _ => true,
+        };
+        if !known {
+            return Ok(Answer::Skipped);
+        }
+        // Seeking reads nothing, so it has nothing to refuse.
+        if open.over && !matches!(operation, Operation::Seek { .. }) {
             return Err(Refusal::TransactionOver);
         }
         let fresh = match defect {

@@ -98,12 +98,28 @@ impl Scan {
         }
     }
 
-    /// True if the next row, if there is one, is in another leaf: as many rows as a copy gave were returned.
-    pub fn is_at_leaf_end(&self) -> bool {
-        match self.place {
-            Place::On(index) => index + 1 >= self.inside.end,
-            _ => true,
+    /// The next visible row of the copy at hand. `None`, and the scan stands where it stood, if that holds no
+    /// more: a batch ends on the row that it returned last, whatever follows it in the leaf.
+    ///
+    /// # Errors
+    /// As [`Scan::next`].
+    #[inline]
+    pub fn next_at_hand(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let Place::On(on) = self.place else {
+            return Ok(None);
+        };
+        for index in on + 1..self.inside.end {
+            if let Some((body, overflow)) = self.judge(index, store, view, tree)? {
+                self.place = Place::On(index);
+                return Ok(Some(self.scanned(index, body, overflow)));
+            }
         }
+        Ok(None)
     }
 
     /// The next visible row. `None` at the end of the range.
