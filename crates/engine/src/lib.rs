@@ -42,6 +42,7 @@ mod recovery;
 mod schema;
 mod statistics;
 mod transaction;
+mod verify;
 
 pub use config::Config;
 pub use cursor::Cursor;
@@ -51,4 +52,8 @@ pub use options::{Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
 pub use statistics::Statistics;
 pub use transaction::{PendingCommit, Savepoint, Transaction};
+pub use verify::{
+    Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport, TreeReport,
+    inspect_directory, verify_directory, verify_path,
+};
 pub use vellum_table::{KeyDescription, KeyPart, Source};

@@ -236,6 +236,26 @@ impl Space {
         })
     }
 
+    /// A mirror that read no bitmap and says of every page that it is free: for who only looks at pages, of
+    /// a file whose bitmaps may be damaged. Nothing may be taken from it or given to it.
+    pub fn unread(pool: Arc<Pool>) -> Self {
+        let shape = pool.geometry();
+        let mut mirror = Mirror {
+            groups: Vec::new(),
+            first: 0,
+            counts: SpaceCounts::default(),
+        };
+        mirror.counts.file = 1;
+        mirror.counts.reserved = 1;
+        mirror.extend(shape, pool.file_pages());
+        Self {
+            pool,
+            shape,
+            mirror: Mutex::new(mirror),
+            floor: AtomicU64::new(0),
+        }
+    }
+
     /// The bitmap page that covers a page, and the page's bit in it.
     #[inline]
     pub fn bitmap_of(&self, page: PageId) -> (PageId, u64) {

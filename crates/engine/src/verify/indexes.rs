@@ -1,0 +1,139 @@
+//! Does an index hold exactly the entries of its table's rows?
+//!
+//! Both are walked once in their own order, and sums of hashes of (entry, primary key) are compared: equal sums and
+//! counts of different sets have a chance of 2^-64 for sums of 64-bit hashes that nobody chose. Only if they
+//! differ, entries are looked up one by one to name those that are wrong.
+
+use super::walk::{is_damage, shown};
+use crate::error::Result;
+use std::hash::{DefaultHasher, Hasher};
+use vellum_base::{PageId, Result as StorageResult};
+use vellum_btree::Tree;
+use vellum_btree::overflow::{ChainRef, Reader};
+use vellum_table::KeyDescription;
+use vellum_version::row::Header;
+
+/// A set of entries, as far as sums tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub count: u64,
+    hashes: u64,
+}
+
+impl Sums {
+    pub fn add(&mut self, entry: &[u8], primary: &[u8]) {
+        let mut hasher = DefaultHasher::new();
+        // The length keeps the two parts apart.
+        hasher.write_u64(entry.len() as u64);
+        hasher.write(entry);
+        hasher.write(primary);
+        self.count += 1;
+        self.hashes = self.hashes.wrapping_add(hasher.finish());
+    }
+}
+
+/// Puts a row's key in an index into `out`; false if it has none there.
+pub(super) fn entry_key(
+    description: &KeyDescription,
+    key: &[u8],
+    value: &[u8],
+    out: &mut Vec<u8>,
+) -> bool {
+    out.clear();
+    if !description.columns(key, value, out) {
+        return false;
+    }
+    if !description.unique() {
+        out.extend_from_slice(key);
+    }
+    true
+}
+
+/// Names what an index lacks and what it has too much. The trees are well formed.
+pub(super) fn explain(
+    table: &Tree,
+    index: &Tree,
+    description: &KeyDescription,
+    find: &mut dyn FnMut(PageId, &str, (u64, u64)),
+) -> Result<()> {
+    let (mut columns, mut value, mut other) = (Vec::new(), Vec::new(), Vec::new());
+    each_live(table, &mut |page, key, header, body| {
+        if !read_value(table, header, body, &mut value)?
+            || !entry_key(description, key, &value, &mut columns)
+        {
+            return Ok(());
+        }
+        if !live_body(index, &columns, &mut other)?.is_some_and(|(_, body)| body == key) {
+            find(page, &format!("entry of row {}", shown(key)), (1, 0));
+        }
+        Ok(())
+    })?;
+    each_live(index, &mut |page, entry, _, primary| {
+        let agrees = match live_body(table, primary, &mut other)? {
+            None => false,
+            Some((header, body)) => {
+                read_value(table, &header, body, &mut value)?
+                    && entry_key(description, primary, &value, &mut columns)
+                    && columns == entry
+            }
+        };
+        if !agrees {
+            find(page, &format!("row of entry {}", shown(entry)), (1, 0));
+        }
+        Ok(())
+    })
+}
+
+/// Calls `each` for every live row of a well-formed tree.
+fn each_live(
+    tree: &Tree,
+    each: &mut dyn FnMut(PageId, &[u8], &Header, &[u8]) -> StorageResult<()>,
+) -> Result<()> {
+    tree.verify_rows(
+        &mut |_| true,
+        &mut |_| {},
+        &mut |page, key, payload| match Header::decode(payload) {
+            Some(header) if !header.shape.tombstone => {
+                each(page, key, &header, &payload[header.length()..])
+            }
+            _ => Ok(()),
+        },
+    )?;
+    Ok(())
+}
+
+/// Header and body of a live row.
+fn live_body<'r>(
+    tree: &Tree,
+    key: &[u8],
+    row: &'r mut Vec<u8>,
+) -> StorageResult<Option<(Header, &'r [u8])>> {
+    if !tree.get(key, row)? {
+        return Ok(None);
+    }
+    let header = Header::decode(row).filter(|header| !header.shape.tombstone);
+    Ok(header.map(|header| (header, &row[header.length()..])))
+}
+
+/// Puts the value of a row into `value`; false if it is damaged.
+fn read_value(
+    tree: &Tree,
+    header: &Header,
+    body: &[u8],
+    value: &mut Vec<u8>,
+) -> StorageResult<bool> {
+    value.clear();
+    if !header.shape.overflow {
+        value.extend_from_slice(body);
+        return Ok(true);
+    }
+    let Some(chain) = ChainRef::decode(body) else {
+        return Ok(false);
+    };
+    let read = Reader::new(tree.context(), chain).for_each(|chunk| value.extend_from_slice(chunk));
+    match read {
+        Ok(()) => Ok(true),
+        Err(error) if is_damage(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
