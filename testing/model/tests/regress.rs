@@ -99,6 +99,41 @@ fn regress_savepoint_of_read_committed_survives_later_statements() {
 }
 
 #[test]
+fn regress_pages_of_a_dropped_table_wait_for_read_committed_writers() {
+    for power_cut in [false, true] {
+        let mut history = table(1).to_vec();
+        history.extend([
+            begin(2),
+            put(2, "a", 22),
+            commit(2),
+            begin_read_committed(3),
+        ]);
+        history.push(put(3, "a", 23));
+        history.extend([
+            begin(4),
+            on(4, Operation::DropTable { table: T.into() }),
+            commit(4),
+        ]);
+        // A new statement sees that the table is gone.
+        history.push(put(3, "b", 61));
+        history.push(Step::Background { units: 20 });
+        // What may take the pages.
+        history.extend([
+            begin(5),
+            on(5, Operation::CreateTable { table: "u".into() }),
+            commit(5),
+        ]);
+        history.push(if power_cut {
+            Step::PowerCut { seed: 1 }
+        } else {
+            on(3, Operation::Rollback)
+        });
+        history.extend([Step::Background { units: 20 }, Step::Verify]);
+        check(&history);
+    }
+}
+
+#[test]
 fn regress_keys_too_long_for_any_row_have_none() {
     let mut history = table(1).to_vec();
     history.push(begin(2));

@@ -44,7 +44,7 @@ pub struct Transaction {
     next_command: Cell<u64>,
     /// The current statement's snapshot.
     current: Cell<Open>,
-    /// Earlier snapshots that cursors still hold.
+    /// Earlier snapshots that cursors still hold, and that of a read-committed writer's first write.
     earlier: RefCell<Vec<Open>>,
     cache: RefCell<Option<Box<SnapshotCache>>>,
     pub(crate) ended: bool,
@@ -221,6 +221,14 @@ impl Transaction {
         );
         drop(latch);
         self.stamp.set(stamp);
+        if self.options.isolation == Isolation::ReadCommitted {
+            // Held to the end: what a writer wrote into must not be given back while it may have to be
+            // reverted there (a table that is dropped after it), and later statements' snapshots would
+            // let that go.
+            let mut current = self.current.get();
+            current.holders += 1;
+            self.current.set(current);
+        }
         Ok(stamp)
     }
 
