@@ -144,6 +144,9 @@ impl Transaction {
         if self.inner().options().read_only {
             return Err(Error::ReadOnly);
         }
+        if !self.inner().has_written() && self.engine().directory.poisoned() {
+            return Err(Error::Poisoned);
+        }
         let result = work();
         if matches!(result, Err(Error::Conflict)) {
             self.conflicted.set(true);
@@ -413,6 +416,10 @@ impl Transaction {
             return Err(Error::TransactionOver {
                 what: "it met a conflict and is rolled back",
             });
+        }
+        if self.inner().has_written() && self.engine().directory.poisoned() {
+            // It could never become durable; nobody shall see it. Dropping it rolls it back.
+            return Err(Error::Poisoned);
         }
         let Some(inner) = self.inner.take() else {
             return Ok(None);
