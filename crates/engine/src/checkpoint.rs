@@ -17,15 +17,17 @@
 //! - K2 A segment is released only after what undo needs of it is durable elsewhere, and after carried copies
 //!   whose voiding (commit, abort, compensation) it holds are durably gone.
 //! - K3 One checkpoint at a time; who needs log space meanwhile waits for it.
+//! - K4 A segment that a backup under way needs is copied before it is released (backup.rs).
 //!
 //! Crash: before (5) recovery starts at the old position, whose segments are all there; after it at P. Carried copies
 //! are ordinary logged rows, so they are there or not with the log.
 
+use crate::backup::{Backups, LogCopy};
 use crate::control::Control;
 use crate::engine::{Engine, SystemSlot};
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use vellum_base::{Gsn, Result, Timestamp};
 use vellum_btree::{Journal, LeafCopy, Seek};
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +48,7 @@ pub(crate) struct Checkpointer {
     log_bytes_at_last: AtomicU64,
     /// Checkpoints since the database was opened.
     done: AtomicU64,
+    backups: Backups,
 }
 
 thread_local! {
@@ -74,7 +77,22 @@ impl Checkpointer {
             control: Mutex::new(control),
             log_bytes_at_last: AtomicU64::new(0),
             done: AtomicU64::new(0),
+            backups: Backups::default(),
         }
+    }
+
+    /// Backups under way.
+    pub fn backups(&self) -> &Backups {
+        &self.backups
+    }
+
+    /// The last checkpoint's control file. From it on, segments are released only after the copy that `make` makes
+    /// for it has them: no checkpoint can release any in between.
+    pub fn pin_log(&self, make: impl FnOnce(&Control) -> LogCopy) -> (Control, Arc<LogCopy>) {
+        let control = self.control.lock();
+        let copy = Arc::new(make(&control));
+        self.backups.pin(copy.clone());
+        (*control, copy)
     }
 
     /// Checkpoints since the database was opened.
@@ -132,6 +150,7 @@ impl Engine {
         };
         next.write(&*self.directory)?;
         *control = next;
+        self.checkpointer.backups.before_release(oldest);
         self.log.release_before(LogPosition {
             segment: oldest,
             ..position

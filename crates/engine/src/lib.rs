@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod backup;
 mod checkpoint;
 mod config;
 mod control;

@@ -48,7 +48,7 @@ pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<
 }
 
 /// Refuses a directory with anything in it that is not ours.
-fn check_empty(directory: &dyn Directory) -> Result<()> {
+pub(crate) fn check_empty(directory: &dyn Directory) -> Result<()> {
     let ours = ["LOCK".to_owned(), format!("{CONTROL_FILE}.tmp")];
     match directory
         .list("")?

@@ -22,7 +22,7 @@ use vellum_base::StorageError;
 use vellum_btree::TreeContext;
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_io::{Directory, OpenOptions, OverlayDirectory, RealDirectory};
-use vellum_wal::LogReader;
+use vellum_wal::{LogPosition, LogReader, Verdict};
 
 /// Bytes of the smallest page, whatever the control file says.
 const SMALLEST_PAGE: u64 = 4096;
@@ -177,6 +177,14 @@ fn read_log(
         }
     }
     let mut read = || -> vellum_base::Result<()> {
+        // As recovery does: from the oldest undo on, then from the checkpoint on.
+        let segment = control.analysis_segment;
+        let from = LogPosition {
+            segment,
+            ..LogPosition::default()
+        };
+        let mut analysis = LogReader::open(directory, from, Verdict::default())?;
+        while analysis.next_round()?.is_some() {}
         let mut reader = LogReader::open(directory, control.checkpoint, control.known)?;
         while let Some(round) = reader.next_round()? {
             let bytes: usize = round.chunks.iter().map(|chunk| chunk.bytes.len()).sum();

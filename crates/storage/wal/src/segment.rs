@@ -42,11 +42,17 @@ impl SegmentFiles {
         self.files.lock().remove(&number);
     }
 
+    /// Numbers of the segments, ascending. Those before the log's position are complete: their content does not
+    /// change until they are released.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.files.lock().keys().copied().collect()
+    }
+
     /// The file of a segment.
     ///
     /// # Errors
     /// `Corruption` if the segment is gone: something names a place that was recycled.
-    pub(crate) fn get(&self, number: u64) -> Result<Arc<dyn File>> {
+    pub fn get(&self, number: u64) -> Result<Arc<dyn File>> {
         self.files
             .lock()
             .get(&number)
