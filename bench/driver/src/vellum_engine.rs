@@ -240,4 +240,13 @@ impl Session for VellumSession<'_> {
         }
         Ok(())
     }
+
+    fn bulk_load(
+        &mut self,
+        table: Table,
+        next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
+    ) -> Result<u64> {
+        let (transaction, handle) = self.parts(table);
+        transaction.bulk_load(handle, next).map_err(failed(table))
+    }
 }

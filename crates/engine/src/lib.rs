@@ -29,6 +29,7 @@
 
 mod background;
 mod backup;
+mod bulk;
 mod checkpoint;
 mod config;
 mod control;

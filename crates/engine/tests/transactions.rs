@@ -224,3 +224,44 @@ fn transaction_larger_than_the_pool_commits_and_rolls_back() {
     let table = tx.table("t").unwrap();
     assert_eq!(tx.count(&table, ..).unwrap(), 20_000);
 }
+
+#[test]
+fn bulk_load_is_visible_as_a_whole_or_not_at_all() {
+    let (directory, database) = fresh();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    let load = |tx: &vellum::Transaction, rows: u32| {
+        let mut number = 0u32;
+        tx.bulk_load(&table, |key, value| {
+            if number == rows {
+                return false;
+            }
+            key.extend_from_slice(&number.to_be_bytes());
+            value.resize(if number % 1000 == 7 { 20_000 } else { 100 }, number as u8);
+            number += 1;
+            true
+        })
+    };
+    let tx = database.begin().unwrap();
+    assert_eq!(load(&tx, 3000).unwrap(), 3000);
+    assert_eq!(tx.count(&table, ..).unwrap(), 3000);
+    let other = database.begin().unwrap();
+    assert_eq!(other.count(&table, ..).unwrap(), 0);
+    assert!(matches!(other.insert(&table, b"k", b"v"), Err(Error::Conflict)));
+    tx.rollback().unwrap();
+    drop(other);
+    assert_eq!(database.retry(|tx| tx.count(&table, ..)).unwrap(), 0);
+    let old = database.begin().unwrap();
+    assert_eq!(database.retry(|tx| load(tx, 5000)).unwrap(), 5000);
+    assert_eq!(old.count(&table, ..).unwrap(), 0);
+    drop(old);
+    database.retry(|tx| tx.insert(&table, &9999u32.to_be_bytes(), b"more")).unwrap();
+    assert_eq!(database.retry(|tx| tx.count(&table, ..)).unwrap(), 5001);
+    drop(table);
+    drop(database);
+    let database = open(&directory);
+    let tx = database.begin().unwrap();
+    let table = tx.table("t").unwrap();
+    assert_eq!(tx.count(&table, ..).unwrap(), 5001);
+    let big = tx.get(&table, &1007u32.to_be_bytes(), <[u8]>::len).unwrap();
+    assert_eq!(big, Some(20_000));
+}
