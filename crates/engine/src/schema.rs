@@ -22,7 +22,7 @@ use vellum_catalog::{IndexEntry, TableEntry};
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU32, Ordering};
 use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
-use vellum_txn::{Isolation, VersionStamp};
+use vellum_txn::VersionStamp;
 use vellum_version::pending::PendingKind;
 use vellum_version::row::{Header, Shape as RowShape};
 use vellum_version::{Change, Current, Scan, VersionError};
@@ -438,6 +438,15 @@ impl Transaction {
     /// Enters every row of the table into a new index (T2: latch, then read, each leaf).
     fn fill_index(&self, shape: &Shape, index: &IndexShape) -> Result<()> {
         let engine = self.engine();
+        // One snapshot from before the first leaf is read, also under read committed. "Committed by now" would be
+        // asked too late: the writer of a row in the copy may have reverted it, and its slot committed since.
+        let inner = self.inner();
+        inner.statement();
+        let snapshot = inner.open_snapshot();
+        let builds_on = |version: &VersionStamp| {
+            inner.is_own(version)
+                || inner.visible(version, snapshot.snapshot(), inner.commands_drawn())
+        };
         let mut leaf = LeafCopy::new(engine.context.page_size());
         let (mut key, mut row, mut large) = (Vec::new(), Vec::new(), Vec::new());
         let mut filler = vellum_table::IndexFiller::new(&engine.store, self.inner(), index);
@@ -451,7 +460,7 @@ impl Transaction {
                 row.extend_from_slice(leaf.payload(at));
                 let header = Header::decode(&row).ok_or_else(|| damaged_catalog(&shape.tree))?;
                 if let Some(writer) = header.writer
-                    && !self.sees_newest(&writer.version)
+                    && !builds_on(&writer.version)
                 {
                     return Err(Error::Conflict);
                 }
@@ -471,16 +480,6 @@ impl Transaction {
             };
             from.clear();
             from.extend_from_slice(fence);
-        }
-    }
-
-    /// Whether a row's newest version is one that this transaction may build on.
-    pub(crate) fn sees_newest(&self, version: &VersionStamp) -> bool {
-        let inner = self.inner();
-        match inner.options().isolation {
-            _ if inner.is_own(version) => true,
-            Isolation::Snapshot => inner.visible(version, inner.snapshot(), inner.commands_drawn()),
-            Isolation::ReadCommitted => inner.domain().is_committed(version),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A1 User code runs with no latch held and with no buffer borrowed: callbacks may use the transaction again.
-//! - A2 After `Conflict` only rollback is possible; every other error leaves the transaction usable, with the failed
-//!   operation undone.
+//! - A2 After `Conflict` only rollback is possible, and after a storage error that kept a failed operation from being
+//!   undone; every other error leaves the transaction usable, with the failed operation undone.
 //! - A3 A transaction that is dropped unfinished is rolled back; if that fails for I/O, its slot stays parked and
 //!   maintenance tries again.
 //!
@@ -21,7 +21,7 @@ use vellum_btree::max_key;
 use vellum_gc::{Budget, Horizon};
 use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to, view_of};
 use vellum_txn::{
-    CommitError, Durability, Lease, Savepoint as InnerSavepoint, Ticket, VersionStamp,
+    CommitError, Durability, Isolation, Lease, Savepoint as InnerSavepoint, Ticket, VersionStamp,
 };
 use vellum_version::View;
 
@@ -37,7 +37,7 @@ pub struct Transaction {
     pub(crate) token: Arc<SlotToken>,
     /// `None` only while ending.
     inner: Option<vellum_txn::Transaction>,
-    /// It met a conflict (A2).
+    /// It met a conflict, or an operation that failed half-way and could not be undone (A2).
     conflicted: Cell<bool>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
     buffers: Cell<Option<Box<Buffers>>>,
@@ -124,7 +124,7 @@ impl Transaction {
     pub(crate) fn check_usable(&self) -> Result<()> {
         if self.conflicted.get() {
             return Err(Error::TransactionOver {
-                what: "it met a conflict; roll it back",
+                what: "it met a conflict or an error that could not be undone; roll it back",
             });
         }
         Ok(())
@@ -175,8 +175,12 @@ impl Transaction {
             stays
         });
         self.rollbacks.set(self.rollbacks.get() + 1);
-        revert_to(&engine.store, &engine.carried, self.inner(), savepoint)?;
-        Ok(())
+        let reverted = revert_to(&engine.store, &engine.carried, self.inner(), savepoint);
+        if reverted.is_err() {
+            // Half of it may be there: nobody shall commit that (A2).
+            self.conflicted.set(true);
+        }
+        Ok(reverted?)
     }
 
     #[inline]
@@ -185,6 +189,13 @@ impl Transaction {
         table: &Table,
         work: impl FnOnce(&mut Rows<'_>) -> vellum_table::Result<R>,
     ) -> Result<R> {
+        // Under read committed the statement's snapshot is drawn before the shape is judged by it, and held while
+        // the shape's trees are used: finer steps draw newer ones, and with a table's last snapshot go its pages.
+        let inner = self.inner();
+        let _held = (inner.options().isolation == Isolation::ReadCommitted).then(|| {
+            inner.statement();
+            inner.open_snapshot()
+        });
         let shape = self.shape_of(table)?;
         let engine = self.engine();
         let mut buffers = self.buffers.take().unwrap_or_default();
@@ -197,6 +208,9 @@ impl Transaction {
         };
         let result = work(&mut rows);
         self.buffers.set(Some(buffers));
+        if matches!(result, Err(TableError::NotUndone(_))) {
+            self.conflicted.set(true);
+        }
         Ok(result?)
     }
 
@@ -365,7 +379,7 @@ impl Transaction {
     ///
     /// # Errors
     /// `TransactionOver` if the savepoint is gone or belongs to another transaction, or after a conflict. Storage
-    /// errors: call again, or roll back.
+    /// errors: it can only be rolled back then.
     pub fn rollback_to(&self, savepoint: &Savepoint) -> Result<()> {
         self.check_usable()?;
         {
@@ -414,7 +428,7 @@ impl Transaction {
         if self.conflicted.get() {
             // Dropping it rolls it back.
             return Err(Error::TransactionOver {
-                what: "it met a conflict and is rolled back",
+                what: "it met a conflict or an error that could not be undone, and is rolled back",
             });
         }
         if self.inner().has_written() && self.engine().directory.poisoned() {
@@ -557,6 +571,7 @@ impl From<TableError> for Error {
             TableError::RangeOutsideValue { start, end, length } => {
                 Self::RangeOutsideValue { start, end, length }
             }
+            TableError::NotUndone(error) => error.into(),
             TableError::Version(error) => error.into(),
         }
     }

@@ -48,6 +48,10 @@ pub enum TableError {
         /// Length of the value.
         length: usize,
     },
+    /// An operation failed, and so did undoing what it had done until then. The transaction can only be rolled
+    /// back.
+    #[error("a failed operation could not be undone: {0}")]
+    NotUndone(StorageError),
     /// Everything else.
     #[error(transparent)]
     Version(VersionError),
@@ -69,7 +73,7 @@ impl TableError {
 
     /// True if the whole transaction is going to be rolled back anyway.
     pub fn ends_transaction(&self) -> bool {
-        matches!(self, Self::Conflict { .. })
+        matches!(self, Self::Conflict { .. } | Self::NotUndone(_))
     }
 }
 

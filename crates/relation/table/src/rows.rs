@@ -10,9 +10,12 @@
 use crate::error::{Result, TableError};
 use crate::key_description::KeyDescription;
 use crate::shape::{Index, Shape};
+use std::borrow::Cow;
 use std::ops::Range;
+use vellum_base::StorageError;
 use vellum_btree::{Tree, max_key};
 use vellum_txn::{Isolation, Savepoint, Transaction, Undo};
+use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
 use vellum_version::large::VALUE_BYTES_MAX;
 use vellum_version::row::Shape as RowShape;
 use vellum_version::write::inline_body_max;
@@ -42,6 +45,15 @@ pub enum Mode {
     Upsert,
     /// The key must exist.
     Replace,
+}
+
+/// Which newest version a row may replace.
+#[derive(Clone, Copy, Debug)]
+enum When<'w> {
+    /// As the mode says.
+    Mode(Mode),
+    /// Only a large value with this reference.
+    Chain(&'w [u8]),
 }
 
 /// Operations on the rows of one table, in one transaction.
@@ -78,9 +90,19 @@ impl Rows<'_> {
     pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let view = view_of(self.transaction);
         let Buffers {
-            row, delta, work, ..
+            row,
+            delta,
+            work,
+            scratch,
+            ..
         } = &mut *self.buffers;
-        match self.store.read(&view, &self.shape.tree, key, row, delta)? {
+        let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
+        // Remembers the leaf for the write that often follows, and looks where the last one was no more often
+        // than keys are close.
+        match self
+            .store
+            .read_near(&view, tree, key, row, delta, hints, false)?
+        {
             None => Ok(None),
             Some(visible) if !visible.overflow => Ok(Some(each(&row[visible.start..]))),
             Some(visible) => {
@@ -106,18 +128,25 @@ impl Rows<'_> {
         if inline && self.shape.indexes.is_empty() && mode == Mode::Insert {
             // What is inserted replaces nothing: one step.
             return self
-                .write_row(key, RowShape::INLINE, value, mode)
+                .write_row(key, RowShape::INLINE, value, When::Mode(mode))
                 .map(|w| w.existed);
         }
-        self.atomically(|rows| rows.put_all(key, value, inline, mode))
+        self.atomically(|rows| rows.put_all(key, value, inline, When::Mode(mode)))
+            .map(|w| w.existed)
     }
 
-    fn put_all(&mut self, key: &[u8], value: &[u8], inline: bool, mode: Mode) -> Result<bool> {
+    fn put_all(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        inline: bool,
+        when: When<'_>,
+    ) -> Result<Written> {
         let written = if inline {
-            self.write_row(key, RowShape::INLINE, value, mode)?
+            self.write_row(key, RowShape::INLINE, value, when)?
         } else {
             let chain = self.store.write_chain(self.transaction, value)?;
-            let written = self.write_row(key, RowShape::CHAINED, &chain.encode(), mode);
+            let written = self.write_row(key, RowShape::CHAINED, &chain.encode(), when);
             match &written {
                 Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root)?,
                 _ => {
@@ -135,7 +164,7 @@ impl Rows<'_> {
         if written.changed {
             self.after_write(key, &written, Some(value))?;
         }
-        Ok(written.existed)
+        Ok(written)
     }
 
     #[inline]
@@ -144,15 +173,18 @@ impl Rows<'_> {
         key: &[u8],
         row_shape: RowShape,
         body: &[u8],
-        mode: Mode,
+        when: When<'_>,
     ) -> Result<Written> {
         let view = view_of(self.transaction);
         let shape = self.shape;
         let decide = |current: Option<Current<'_>>| {
             check_newest(shape)?;
-            match (mode, current.is_some()) {
-                (Mode::Insert, true) => Err(VersionError::KeyExists),
-                (Mode::Replace, false) => Ok(Change::Nothing),
+            match (when, current) {
+                (When::Mode(Mode::Insert), Some(_)) => Err(VersionError::KeyExists),
+                (When::Mode(Mode::Replace) | When::Chain(_), None) => Ok(Change::Nothing),
+                (When::Chain(chain), Some(now)) if !now.overflow || now.body != chain => {
+                    Ok(Change::Nothing)
+                }
                 _ => Ok(Change::Put(row_shape, body)),
             }
         };
@@ -202,19 +234,32 @@ impl Rows<'_> {
     ) -> Result<bool> {
         loop {
             let view = view_of(self.transaction);
-            let Buffers { row, delta, .. } = &mut *self.buffers;
-            let Some(visible) = self.store.read(&view, &self.shape.tree, key, row, delta)? else {
+            let Buffers {
+                row,
+                delta,
+                scratch,
+                ..
+            } = &mut *self.buffers;
+            let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
+            let Some(visible) = self
+                .store
+                .read_near(&view, tree, key, row, delta, hints, true)?
+            else {
                 return self.update_invisible(key);
             };
-            if visible.overflow {
-                return self.update_large(key, ranges, change);
-            }
             row.drain(..visible.start);
+            if visible.overflow {
+                if self.update_large(key, ranges, change)? {
+                    return Ok(true);
+                }
+                continue;
+            }
             check_ranges(ranges, row.len())?;
             self.buffers.work.clear();
             self.buffers.work.extend_from_slice(&self.buffers.row);
             change(&mut self.buffers.work);
             keep_only(ranges, &self.buffers.row, &mut self.buffers.work);
+            let ranges = &*moved_apart(ranges);
             let touches = self
                 .shape
                 .indexes
@@ -283,21 +328,26 @@ impl Rows<'_> {
         Ok(false)
     }
 
-    /// A large value is replaced by a new chain.
+    /// Replaces the large value whose reference is in the row buffer by a new chain, if it is still the newest one;
+    /// false if it is not. A chain is immutable, and this one is not freed while the statement's snapshot sees it:
+    /// the same reference is the same value.
     fn update_large(
         &mut self,
         key: &[u8],
         ranges: &[Range<usize>],
         change: &mut dyn FnMut(&mut [u8]),
     ) -> Result<bool> {
-        let Some(old) = self.get(key, <[u8]>::to_vec)? else {
-            return Ok(false);
-        };
+        let chain = self.buffers.row.clone();
+        let mut old = Vec::new();
+        self.store.read_chain_into(&chain, &mut old)?;
         check_ranges(ranges, old.len())?;
         let mut new = old.clone();
         change(&mut new);
         keep_only(ranges, &old, &mut new);
-        self.put(key, &new, Mode::Replace)
+        let inline = new.len() <= inline_body_max(self.page_size(), key.len());
+        let written =
+            self.atomically(|rows| rows.put_all(key, &new, inline, When::Chain(&chain)))?;
+        Ok(written.changed)
     }
 
     /// Indexes and chains after a row was written. `value` is the new one, `None` for a delete.
@@ -316,9 +366,10 @@ impl Rows<'_> {
         if let Some((overflow, body)) = replaced {
             had = true;
             if overflow {
-                self.store.read_chain_into(body, &mut old)?;
-                let body = body.to_vec();
-                self.store.disown_chain(self.transaction, &body)?;
+                if !self.shape.indexes.is_empty() {
+                    self.store.read_chain_into(body, &mut old)?;
+                }
+                self.store.disown_chain(self.transaction, body)?;
             } else {
                 old.extend_from_slice(body);
             }
@@ -363,7 +414,8 @@ impl Rows<'_> {
         if let Err(error) = &result
             && !error.ends_transaction()
         {
-            revert_to(self.store, self.carried, self.transaction, &savepoint)?;
+            revert_to(self.store, self.carried, self.transaction, &savepoint)
+                .map_err(TableError::NotUndone)?;
         }
         result
     }
@@ -387,20 +439,21 @@ pub fn view_of(transaction: &Transaction) -> View<'_> {
 /// Reverts what a transaction did after a savepoint, and frees what that had made.
 ///
 /// # Errors
-/// Storage errors: call again, or roll the transaction back.
+/// Storage errors: some of it is reverted. Call again, or roll the transaction back.
 pub fn revert_to(
     store: &VersionStore,
     carried: &Tree,
     transaction: &Transaction,
     savepoint: &Savepoint,
-) -> Result<()> {
+) -> std::result::Result<(), StorageError> {
     if !transaction.has_written() {
         return Ok(());
     }
     let log = transaction.domain().log().slot(transaction.slot());
     let mut reverter = Reverter::running(store, log, carried);
     transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
-    reverter.free_relisted(log)?;
+    // Everything is reverted. What cannot be freed now stays listed, and recovery frees it.
+    let _ = reverter.free_relisted(log);
     Ok(())
 }
 
@@ -422,6 +475,29 @@ fn check_ranges(ranges: &[Range<usize>], length: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The same bytes, and maybe a few between them, as ranges that are apart: many small ones, or ones that
+/// overlap, would make before-images longer than the row.
+fn moved_apart(ranges: &[Range<usize>]) -> Cow<'_, [Range<usize>]> {
+    if are_apart(ranges) {
+        return Cow::Borrowed(ranges);
+    }
+    let mut sorted: Vec<_> = ranges
+        .iter()
+        .filter(|range| !range.is_empty())
+        .cloned()
+        .collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    sorted.dedup_by(|next, last| {
+        let joins = next.start <= last.end + RANGE_BYTES;
+        if joins {
+            last.end = last.end.max(next.end);
+        }
+        joins
+    });
+    debug_assert!(are_apart(&sorted));
+    Cow::Owned(sorted)
 }
 
 /// Takes back what user code wrote outside the ranges that it declared.
@@ -491,8 +567,16 @@ impl EntryWriter<'_> {
         Ok(())
     }
 
+    /// The longest key of an entry whose body is a primary key of `body` bytes: both share a row.
+    fn key_max(&self, body: usize) -> usize {
+        let page_size = self.store.context().page_size();
+        // What a short key leaves for the body, and that short key.
+        let room = inline_body_max(page_size, 0) + KEY_BYTES;
+        max_key(page_size).min(room.saturating_sub(body))
+    }
+
     pub(crate) fn insert(&self, entry: &[u8], key: &[u8], scratch: &mut Scratch) -> Result<()> {
-        let limit = max_key(self.store.context().page_size());
+        let limit = self.key_max(key.len());
         if entry.len() > limit {
             return Err(TableError::KeyTooLong {
                 length: entry.len(),

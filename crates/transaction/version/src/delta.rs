@@ -58,6 +58,23 @@ pub fn encode_full(before: &Header, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
+/// Bytes of a before-image beside the body's own bytes, for each range.
+pub const RANGE_BYTES: usize = 8;
+
+/// Length of the before-image of `ranges`.
+#[inline]
+pub fn image_bytes(ranges: &[Range<usize>]) -> usize {
+    ranges.iter().map(|range| RANGE_BYTES + range.len()).sum()
+}
+
+/// True if `ranges` ascend with more than [`RANGE_BYTES`] between them: then their before-image is at most
+/// [`RANGE_BYTES`] longer than the body, however many there are.
+pub fn are_apart(ranges: &[Range<usize>]) -> bool {
+    ranges
+        .windows(2)
+        .all(|pair| pair[0].end + RANGE_BYTES < pair[1].start)
+}
+
 /// Appends `ranges` of `body` in the form of a before-image.
 pub fn encode_image(body: &[u8], ranges: &[Range<usize>], out: &mut Vec<u8>) {
     for range in ranges {

@@ -19,7 +19,7 @@ use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, Work
 use crate::undo_record::{self, Revert};
 use smallvec::SmallVec;
 use std::ops::Range;
-use vellum_btree::{Journal, LeafWrite, Logging, RowRedo, Tree};
+use vellum_btree::{Journal, LeafHints, LeafWrite, Logging, RowRedo, Tree};
 use vellum_txn::{Isolation, Transaction, VersionStamp};
 use vellum_wal::FLAG_UNDOABLE;
 
@@ -30,7 +30,8 @@ pub enum Change<'c> {
     Nothing,
     /// Puts a version with this shape and body in the row's place (or makes the row).
     Put(Shape, &'c [u8]),
-    /// Writes these ranges of this body, whose length and other bytes are as they were.
+    /// Writes these ranges of this body, whose length and other bytes are as they were. The ranges are
+    /// [apart](delta::are_apart).
     Patch(&'c [Range<usize>], &'c [u8]),
     /// Leaves a tombstone.
     Delete,
@@ -63,6 +64,8 @@ pub struct Scratch {
     row: Vec<u8>,
     entry: Vec<u8>,
     undo: Vec<u8>,
+    /// The leaves that were used last.
+    pub hints: LeafHints,
 }
 
 impl Scratch {
@@ -98,7 +101,7 @@ impl VersionStore {
         loop {
             // V10: a record holds the key, a row and a before-image, none longer than 3/8 of a page.
             slot.reserve(row_budget(tree))?;
-            let mut leaf = tree.write(key)?;
+            let mut leaf = tree.write_near(key, &mut scratch.hints)?;
             let before = newest(&leaf, tree, view, &mut scratch.row)?;
             let existed = before.is_some_and(|header| !header.shape.tombstone);
             let body_start = before.map_or(0, |header| header.length());
@@ -226,7 +229,8 @@ impl Row<'_> {
         let old_body = &scratch.row[self.body_start..];
         scratch.entry.clear();
         match change {
-            Change::Patch(ranges, _) => {
+            // Never longer than the full copy, for which there is room (`inline_body_max`).
+            Change::Patch(ranges, _) if delta::image_bytes(ranges) <= old_body.len() => {
                 delta::encode_ranges(&before, old_body, ranges, &mut scratch.entry);
             }
             _ => delta::encode_full(&before, old_body, &mut scratch.entry),
@@ -260,6 +264,10 @@ impl Row<'_> {
         match change {
             Change::Nothing => {}
             Change::Patch(ranges, body) => {
+                debug_assert!(
+                    delta::are_apart(ranges),
+                    "the log record is bounded by that"
+                );
                 scratch.undo.clear();
                 delta::encode_image(old_body, ranges, &mut scratch.undo);
                 let prefix = undo_record::prefix(stamp, command, &Revert::Ranges(&scratch.undo));

@@ -1,0 +1,236 @@
+//! The longest keys and values, on every page size: what can be stored can be updated, deleted, rolled back,
+//! recovered; what cannot is refused with an error.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::ops::Range;
+use support::{by_value, open, rows, small, tiny, value_of, with_table};
+use vellum::Error;
+
+const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
+
+/// The lengths around each limit of a value beside a key of that length.
+fn lengths(page_size: usize, key: usize) -> Vec<usize> {
+    // The longest value in a row: found by the same formula that the tree has.
+    let inline = vellum_btree_limit(page_size, key);
+    vec![
+        0,
+        1,
+        7,
+        8,
+        9,
+        inline - 9,
+        inline - 1,
+        inline,
+        inline + 1,
+        page_size,
+        3 * page_size,
+    ]
+}
+
+fn vellum_btree_limit(page_size: usize, key: usize) -> usize {
+    vellum_version::write::inline_body_max(page_size, key)
+}
+
+#[test]
+fn every_change_of_rows_of_every_length_is_reverted_and_recovered() {
+    for page_size in PAGE_SIZES {
+        let config = tiny(page_size, 64);
+        for key_length in [1, 12, page_size / 8] {
+            let (directory, database, table) = with_table(&config);
+            let lengths = lengths(page_size, key_length);
+            let key = |number: usize| {
+                let mut key = vec![b'k'; key_length];
+                key[key_length - 1] = number as u8;
+                key
+            };
+            let value = |length: usize| (0..length).map(|i| (i % 251) as u8).collect::<Vec<_>>();
+            for (number, length) in lengths.iter().enumerate() {
+                database
+                    .retry(|tx| tx.insert(&table, &key(number), &value(*length)))
+                    .unwrap();
+            }
+            let expected = rows(&database.begin().unwrap(), &table);
+            assert_eq!(expected.len(), lengths.len());
+            let old = database.begin().unwrap();
+            let change = |tx: &vellum::Transaction, number: usize| {
+                let length = tx.get(&table, &key(number), <[u8]>::len).unwrap().unwrap();
+                tx.update(&table, &key(number), &[0..length], |bytes| bytes.fill(1))
+                    .unwrap();
+                tx.upsert(
+                    &table,
+                    &key(number),
+                    &value(lengths[lengths.len() - 1 - number]),
+                )
+                .unwrap();
+                tx.delete(&table, &key(number)).unwrap();
+                tx.insert(&table, &key(number), &value(length / 2)).unwrap();
+            };
+            // Rolled back while the process runs.
+            let tx = database.begin().unwrap();
+            (0..lengths.len()).for_each(|number| change(&tx, number));
+            tx.rollback().unwrap();
+            assert_eq!(rows(&database.begin().unwrap(), &table), expected);
+            // Committed: the old snapshot sees the old rows.
+            let tx = database.begin().unwrap();
+            (0..lengths.len()).for_each(|number| change(&tx, number));
+            tx.commit().unwrap();
+            assert_eq!(rows(&old, &table), expected);
+            old.commit().unwrap();
+            let changed = rows(&database.begin().unwrap(), &table);
+            // Rolled back by recovery: the writer is leaked, as a crash would leave it.
+            let tx = database.begin().unwrap();
+            (0..lengths.len()).for_each(|number| change(&tx, number));
+            database.sync().unwrap();
+            std::mem::forget(tx);
+            drop(database);
+            let copy = copied(&*directory);
+            let database = open(&copy, &config);
+            let tx = database.begin().unwrap();
+            let table = tx.table("t").unwrap();
+            assert_eq!(
+                rows(&tx, &table),
+                changed,
+                "page {page_size}, key {key_length}"
+            );
+        }
+    }
+}
+
+/// A directory with the same files and no lock.
+fn copied(from: &dyn vellum_io::Directory) -> std::sync::Arc<dyn vellum_io::Directory> {
+    use vellum_io::{Directory, MemoryDirectory, OpenOptions};
+    let to = MemoryDirectory::new();
+    to.create_dir("log").unwrap();
+    let mut names = vec!["control".to_owned(), "data".to_owned()];
+    names.extend(
+        from.list("log")
+            .unwrap()
+            .into_iter()
+            .map(|name| format!("log/{name}")),
+    );
+    for name in names {
+        let bytes = from.read_all(&name).unwrap();
+        let file = to.open(&name, OpenOptions::create_new()).unwrap();
+        file.write_at(&bytes, 0).unwrap();
+    }
+    std::sync::Arc::new(to)
+}
+
+#[test]
+fn an_update_may_name_any_ranges_in_any_order() {
+    let (_directory, database, table) = with_table(&small());
+    let length = 1000;
+    let ranges: Vec<Vec<Range<usize>>> = vec![
+        vec![],
+        vec![0..length],
+        (0..length).map(|at| at..at + 1).collect(),
+        (0..length).rev().step_by(2).map(|at| at..at + 1).collect(),
+        (0..length - 10).map(|at| at..at + 10).collect(),
+        vec![5..5, 900..1000, 0..0, 10..20, 15..30, 1000..1000],
+        vec![0..1000, 0..1000, 0..1000],
+    ];
+    for (number, ranges) in ranges.iter().enumerate() {
+        let key = [number as u8];
+        database
+            .retry(|tx| tx.insert(&table, &key, &vec![1; length]))
+            .unwrap();
+        let old = database.begin().unwrap();
+        let tx = database.begin().unwrap();
+        assert!(
+            tx.update(&table, &key, ranges, |value| value.fill(2))
+                .unwrap()
+        );
+        let new = value_of(&tx, &table, &key).unwrap();
+        for (at, byte) in new.iter().enumerate() {
+            let written = ranges.iter().any(|range| range.contains(&at));
+            assert_eq!(
+                *byte,
+                if written { 2 } else { 1 },
+                "case {number}, byte {at}"
+            );
+        }
+        assert_eq!(value_of(&old, &table, &key), Some(vec![1; length]));
+        tx.rollback().unwrap();
+        let tx = database.begin().unwrap();
+        assert_eq!(
+            value_of(&tx, &table, &key),
+            Some(vec![1; length]),
+            "case {number}"
+        );
+    }
+}
+
+#[test]
+fn too_long_keys_are_refused_by_writes_and_found_by_no_read() {
+    for page_size in PAGE_SIZES {
+        let (_directory, database, table) = with_table(&tiny(page_size, 64));
+        let tx = database.begin().unwrap();
+        tx.insert(&table, b"k", b"v").unwrap();
+        let limit = page_size / 8;
+        for length in [limit + 1, page_size / 4, page_size / 4 + 1, 10 * page_size] {
+            let long = vec![b'k'; length];
+            let refused = tx.insert(&table, &long, b"v");
+            assert!(matches!(refused, Err(Error::KeyTooLong { .. })));
+            assert!(matches!(
+                tx.upsert(&table, &long, b"v"),
+                Err(Error::KeyTooLong { .. })
+            ));
+            assert!(!tx.delete(&table, &long).unwrap());
+            assert!(!tx.update(&table, &long, &[], |_| ()).unwrap());
+            assert_eq!(value_of(&tx, &table, &long), None);
+            let mut cursor = tx.cursor(&table, ..).unwrap();
+            cursor.seek(&long);
+            assert_eq!(cursor.next().unwrap(), None);
+            assert!(cursor.prev().unwrap().is_some());
+            let bounds = (
+                std::ops::Bound::Excluded(&long[..]),
+                std::ops::Bound::Unbounded,
+            );
+            assert_eq!(tx.count(&table, bounds).unwrap(), 0);
+        }
+        tx.commit().unwrap();
+    }
+}
+
+#[test]
+fn index_entries_of_every_length_are_stored_or_refused() {
+    for page_size in PAGE_SIZES {
+        for unique in [true, false] {
+            let (_directory, database, table) = with_table(&tiny(page_size, 64));
+            database
+                .retry(|tx| tx.create_index(&table, "i", by_value(0, None, unique)))
+                .unwrap();
+            let mut refused = 0;
+            for key_length in [1, page_size / 16, page_size / 8] {
+                for columns in (0..=page_size * 5 / 16).step_by(page_size / 64) {
+                    let key = vec![1; key_length];
+                    let value = vec![2; columns];
+                    let tx = database.begin().unwrap();
+                    match tx.upsert(&table, &key, &value) {
+                        Ok(_) => {
+                            let index = tx.index(&table, "i").unwrap();
+                            let mut cursor = tx.index_cursor(&index, ..).unwrap();
+                            let (entry, found) = cursor.next().unwrap().unwrap();
+                            assert!(entry.starts_with(&value));
+                            assert_eq!(found, key);
+                            assert_eq!(cursor.next().unwrap(), None);
+                            drop(cursor);
+                            assert!(tx.delete(&table, &key).unwrap());
+                            tx.rollback().unwrap();
+                        }
+                        Err(Error::KeyTooLong { length, limit }) => {
+                            assert!(length > limit);
+                            refused += 1;
+                            assert_eq!(tx.count(&table, ..).unwrap(), 0, "undone (T4)");
+                            tx.commit().unwrap();
+                        }
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            }
+            assert!(refused > 0, "the limit was reached");
+        }
+    }
+}
