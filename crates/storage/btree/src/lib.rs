@@ -26,6 +26,7 @@ mod change;
 mod context;
 mod descend;
 mod merge;
+mod near;
 pub mod node;
 pub mod overflow;
 mod range;
@@ -49,6 +50,7 @@ pub use context::{
     Cleaner, Journal, RowFormat, TreeContext, Verdict, change_log_bytes, good_inline_payload,
     max_inline_payload, max_key, row_log_bytes,
 };
+pub use near::LeafHints;
 pub use read::{LeafCopy, Seek};
 pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};

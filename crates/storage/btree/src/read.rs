@@ -324,7 +324,7 @@ impl Tree {
 
 /// Copies the payload of `key`. `None` if the page changed meanwhile.
 #[inline]
-fn look_up(leaf: &Optimistic<'_>, key: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+pub(crate) fn look_up(leaf: &Optimistic<'_>, key: &[u8], out: &mut Vec<u8>) -> Option<bool> {
     let found = copy_payload(leaf, key, out);
     leaf.validate().then_some(found)
 }

@@ -18,7 +18,7 @@ use crate::error::{Result, damaged};
 use crate::row::{Header, Shape, Writer};
 use crate::store::VersionStore;
 use vellum_base::Timestamp;
-use vellum_btree::Tree;
+use vellum_btree::{LeafHints, Tree};
 use vellum_txn::{Transaction, VersionStamp};
 
 /// From where a statement looks at rows: a snapshot, and the command at which it began (it does
@@ -79,8 +79,24 @@ impl VersionStore {
         row: &mut Vec<u8>,
         delta: &mut Vec<u8>,
     ) -> Result<Option<Visible>> {
+        self.read_near(view, tree, key, row, delta, &mut LeafHints::default(), false)
+    }
+
+    /// As [`VersionStore::read`], remembering the leaf; tries the remembered one first if `near`.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "buffers of the caller, which it keeps apart")]
+    pub fn read_near(
+        &self,
+        view: &View<'_>,
+        tree: &Tree,
+        key: &[u8],
+        row: &mut Vec<u8>,
+        delta: &mut Vec<u8>,
+        hints: &mut LeafHints,
+        near: bool,
+    ) -> Result<Option<Visible>> {
         for _ in 0..RESTARTS_MAX {
-            if !tree.get(key, row)? {
+            if !tree.get_near(key, row, hints, near)? {
                 return Ok(None);
             }
             match self.resolve(view, tree, row, delta)? {
