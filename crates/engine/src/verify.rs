@@ -17,6 +17,8 @@
 
 mod closed;
 mod indexes;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use closed::{Inspection, inspect_directory, verify_directory, verify_path};

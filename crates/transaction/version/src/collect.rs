@@ -6,15 +6,20 @@
 //! Invariants:
 //! - V15 Only who holds the slot (its transaction's end, or maintenance with a lease) collects its garbage.
 //! - V16 A tombstone is removed only while it is still the row's newest version, by name.
-//! - V17 Work is done before its entry goes: a failure in between does it again, which finds nothing to do.
+//! - V17 An entry's work is done before the entry goes, and the store remembers in memory through which entry that
+//!   is so: chains and trees are freed once, whatever fails in between. (Twice would free who owns the pages by then.)
+//! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
+//!   the drop is below every snapshot, and a writer's snapshot is from before its first write; no writer is
+//!   parked; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
 //!
 //! Crash: the work list is gone after a crash; tombstones are then removed by any cleaner, chains and trees by
 //! recovery (`pending_free`).
 
 use crate::delta;
 use crate::error::{Result, damaged};
+use crate::pending::FREE_STEP;
 use crate::row::Header;
-use crate::store::{SlotVersions, VersionStore, Work, work_key};
+use crate::store::{Done, SlotVersions, VersionStore, Work, work_key};
 use crate::undo::REMOVE_STEP;
 use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{Cleaner, Journal, LeafCopy, Logging, RowFormat, RowRedo, Seek, Tree, TreeKind};
@@ -29,6 +34,31 @@ pub struct Collected {
     pub work: u64,
     /// There is more that could be collected now.
     pub more: bool,
+}
+
+/// Who collects, and how much.
+struct Step<'s> {
+    slot: SlotId,
+    log: &'s SlotLog,
+    budget: &'s mut Budget,
+}
+
+impl Step<'_> {
+    /// Calls `free` until it is through, or the budget is spent (false). Gets on in any case.
+    fn repeat(
+        &mut self,
+        page_size: usize,
+        collected: &mut Collected,
+        mut free: impl FnMut(&SlotLog) -> vellum_base::Result<bool>,
+    ) -> Result<bool> {
+        while !free(self.log)? {
+            if !self.budget.spend((FREE_STEP * page_size) as u64) {
+                collected.more = true;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl VersionStore {
@@ -56,7 +86,8 @@ impl VersionStore {
         }
         let due = horizon.tombstones_dead_below(slot);
         if !due.is_zero() {
-            self.work_off(versions, slot, due, log, budget, &mut collected)?;
+            let mut step = Step { slot, log, budget };
+            self.work_off(versions, horizon, due, &mut step, &mut collected)?;
         }
         Ok(collected)
     }
@@ -65,70 +96,118 @@ impl VersionStore {
     fn work_off(
         &self,
         versions: &SlotVersions,
-        slot: SlotId,
+        horizon: &Horizon<'_>,
         due: Timestamp,
-        log: &SlotLog,
-        budget: &mut Budget,
+        step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
         let bound = work_key(due, 0, 0);
         let mut leaf = LeafCopy::new(self.context().page_size());
         let mut key = Vec::new();
-        versions.work.read_leaf(Seek::First, &mut leaf)?;
+        // V15: nobody waits for it.
+        let mut done = versions.done.lock();
+        let mut from = done.through.clone();
+        if !done.is_removed {
+            self.forget_done(versions, &mut done)?;
+        }
         loop {
-            let mut done_below = None;
-            for index in 0..leaf.len() {
+            versions.work.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            let mut stopped = false;
+            for index in leaf.position()..leaf.len() {
                 leaf.key(index, &mut key);
                 if key.as_slice() >= bound.as_slice() {
+                    stopped = true;
                     break;
                 }
-                if !budget.spend(leaf.payload(index).len() as u64) {
-                    collected.more = true;
-                    break;
+                if key <= done.through {
+                    continue;
                 }
-                let name = key.get(..delta::KEY_BYTES).and_then(delta::decode_key);
-                let (stamp, command) =
-                    name.ok_or_else(|| damaged("work-list key", versions.work.root()))?;
                 let work = Work::decode(leaf.payload(index), &versions.work)?;
-                self.work_on(
-                    &work,
-                    VersionStamp {
-                        slot,
-                        stamp,
-                        command,
-                    },
-                    log,
-                )?;
+                let enough = step.budget.spend(leaf.payload(index).len() as u64);
+                if !enough || !self.work_on(&work, &key, horizon, step, collected)? {
+                    collected.more |= !enough;
+                    stopped = true;
+                    break;
+                }
                 collected.work += 1;
-                done_below = Some(index);
+                done.through.clone_from(&key);
+                done.is_removed = false;
             }
-            let Some(last) = done_below else {
-                return Ok(());
-            };
-            leaf.key(last, &mut key);
-            key.push(0);
-            // V17.
-            versions.work.remove_below(&key, REMOVE_STEP, None)?;
-            if last + 1 < leaf.len() || leaf.upper_fence().is_none() || budget.is_spent() {
-                return Ok(());
+            if !done.is_removed {
+                self.forget_done(versions, &mut done)?;
             }
-            versions.work.read_leaf(Seek::First, &mut leaf)?;
+            match leaf.upper_fence() {
+                Some(fence) if !stopped => {
+                    from.clear();
+                    from.extend_from_slice(fence);
+                }
+                _ => return Ok(()),
+            }
         }
     }
 
-    fn work_on(&self, work: &Work<'_>, version: VersionStamp, log: &SlotLog) -> Result<()> {
+    /// Removes the entries whose work is done.
+    fn forget_done(&self, versions: &SlotVersions, done: &mut Done) -> Result<()> {
+        let mut end = done.through.clone();
+        end.push(0);
+        versions.work.remove_below(&end, REMOVE_STEP, None)?;
+        // What a busy tree left is skipped, and goes with the next.
+        done.is_removed = true;
+        Ok(())
+    }
+
+    /// Does the work of the entry `key`. False if it, and what comes after it, must wait.
+    fn work_on(
+        &self,
+        work: &Work<'_>,
+        key: &[u8],
+        horizon: &Horizon<'_>,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<bool> {
         match *work {
-            Work::Tombstone { tree, key } => {
+            Work::Tombstone { tree, key: row } => {
+                let name = key.get(..delta::KEY_BYTES).and_then(delta::decode_key);
+                let (stamp, command) = name.ok_or_else(|| damaged("work-list key", tree))?;
+                let version = VersionStamp {
+                    slot: step.slot,
+                    stamp,
+                    command,
+                };
                 let dropped = self.dropped().read();
                 if dropped.contains(&tree) {
-                    return Ok(());
+                    return Ok(true);
                 }
                 let tree = Tree::open(self.context(), tree, TreeKind::Rows);
-                self.remove_tombstone(&tree, key, version, log)
+                self.remove_tombstone(&tree, row, version, step.log)?;
+                Ok(true)
             }
-            Work::Chain { root, .. } => Ok(self.free_chain(root, log, Purpose::Checkpoint)?),
-            Work::Tree { root } => Ok(self.free_tree(root, log, Purpose::Checkpoint)?),
+            Work::Chain { root, .. } => step.repeat(self.context().page_size(), collected, |log| {
+                self.free_chain_step(root, log, Purpose::Checkpoint)
+            }),
+            Work::Tree { root } => {
+                if !self.may_free_tree(root, horizon)? {
+                    return Ok(false);
+                }
+                step.repeat(self.context().page_size(), collected, |log| {
+                    self.free_tree_step(root, log, Purpose::Checkpoint)
+                })
+            }
         }
+    }
+
+    /// V22.
+    fn may_free_tree(&self, root: PageId, horizon: &Horizon<'_>) -> Result<bool> {
+        if self.dropped().read().contains(&root) {
+            // Begun before.
+            return Ok(true);
+        }
+        let domain = horizon.domain();
+        if domain.has_parked() {
+            return Ok(false);
+        }
+        domain.log().flush_round()?;
+        Ok(true)
     }
 
     /// V16.
@@ -190,8 +269,9 @@ impl RowFormat for Reducer {
     }
 }
 
-/// Judges the rows of a full leaf: rows that everyone sees are frozen, tombstones from before the last
-/// restart go. Tombstones of this run belong to their slot's work list.
+/// Judges the rows of a full leaf: rows that everyone sees are frozen, tombstones go that everyone sees and that
+/// no crash takes back. Most tombstones go by their slot's work list before; what is left is from before the last
+/// restart, or was covered by an insert when its entry came up, and came back with the insert's rollback.
 #[derive(Debug)]
 pub struct Freezer {
     domain: std::sync::Arc<Domain>,
@@ -213,10 +293,14 @@ impl Cleaner for Freezer {
         match header.writer {
             // No snapshot of this run is as old as the restart, and recovery left only winners.
             None if header.shape.tombstone => Verdict::Remove,
-            Some(writer)
-                if !header.shape.tombstone
-                    && Horizon::published(&self.domain).is_frozen(&writer.version) =>
-            {
+            Some(writer) if header.shape.tombstone => {
+                if Horizon::published(&self.domain).is_frozen_for_good(&writer.version) {
+                    Verdict::Remove
+                } else {
+                    Verdict::Keep
+                }
+            }
+            Some(writer) if Horizon::published(&self.domain).is_frozen(&writer.version) => {
                 let mut row = Header::frozen(header.shape).encode().to_vec();
                 row.extend_from_slice(&payload[header.length()..]);
                 Verdict::Shrink(row)
