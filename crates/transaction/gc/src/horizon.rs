@@ -52,6 +52,11 @@ impl<'d> Horizon<'d> {
         }
     }
 
+    /// Whose horizon it is.
+    pub fn domain(&self) -> &'d Domain {
+        self.domain
+    }
+
     /// The watermarks that it answers by.
     pub fn watermarks(&self) -> &Watermarks {
         &self.marks

@@ -17,6 +17,7 @@ use crate::watermarks::{PublishedWatermarks, Watermarks};
 use std::sync::Arc;
 use vellum_base::{SlotId, Timestamp};
 use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicUsize, Ordering};
 use vellum_wal::Log;
 
 /// The shared state of all transactions of one database.
@@ -28,6 +29,8 @@ pub struct Domain {
     pub(crate) slots: Slots,
     published: PublishedWatermarks,
     pass: Mutex<()>,
+    /// Writers that were dropped and are not rolled back.
+    parked: AtomicUsize,
 }
 
 impl std::fmt::Debug for Domain {
@@ -60,6 +63,7 @@ impl Domain {
             promote_after,
             slots: Slots::new(slots_max),
             pass: Mutex::new(()),
+            parked: AtomicUsize::new(0),
         }
     }
 
@@ -118,6 +122,22 @@ impl Domain {
     /// `Manager::take_parked`.
     pub fn parked_slots(&self) -> impl Iterator<Item = SlotId> + '_ {
         self.slots.quiet(true)
+    }
+
+    /// True while a writer that was dropped unfinished is not rolled back, by whoever does that included. Its snapshots
+    /// are gone, but its undo is still to come: what that needs must stay.
+    pub fn has_parked(&self) -> bool {
+        // Acquire pairs with the release in `park_one`.
+        self.parked.load(Ordering::Acquire) > 0
+    }
+
+    /// Counts a writer that is about to be parked, before its snapshots go: who finds them gone finds it counted.
+    pub(crate) fn park_one(&self) {
+        self.parked.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn unpark_one(&self) {
+        self.parked.fetch_sub(1, Ordering::Release);
     }
 
     /// The watermarks of the last pass. Reads a line that only passes write.

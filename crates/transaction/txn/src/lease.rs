@@ -94,6 +94,7 @@ impl Drop for ParkedWriter {
     fn drop(&mut self) {
         let (domain, slot) = (self.token.domain(), self.token.slot());
         if self.finished {
+            domain.unpark_one();
             domain.slots.release(slot);
         } else {
             let parts = domain.slot(slot);

@@ -391,6 +391,7 @@ impl Transaction {
 
     #[cold]
     fn park(&mut self) {
+        self.domain().park_one();
         self.retire();
         let parts = self.domain().slot(self.slot());
         let parked = Parked {

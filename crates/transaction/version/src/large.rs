@@ -4,7 +4,7 @@
 //! it (`pending`, `collect`).
 
 use crate::error::{Result, damaged};
-use crate::pending::PendingKind;
+use crate::pending::{FREE_STEP, PendingKind};
 use crate::store::VersionStore;
 use vellum_base::PageId;
 use vellum_btree::overflow::{self, ChainRef};
@@ -14,9 +14,6 @@ use vellum_wal::{Purpose, SlotLog};
 
 /// Longest value, in bytes.
 pub const VALUE_BYTES_MAX: usize = overflow::MAX_LENGTH as usize;
-
-/// Pages that one step of freeing gives back.
-const FREE_STEP: usize = 64;
 
 impl VersionStore {
     /// Writes a value to a chain, which is listed in `pending_free` until [`VersionStore::adopt`].
@@ -87,10 +84,25 @@ impl VersionStore {
         log: &SlotLog,
         purpose: Purpose,
     ) -> vellum_base::Result<()> {
-        let journal = Some(Journal { slot: log, purpose });
-        let entry = Some(self.pending_free());
-        while !overflow::free(self.context(), root, FREE_STEP, journal, entry)? {}
+        while !self.free_chain_step(root, log, purpose)? {}
         Ok(())
+    }
+
+    /// A bounded step of [`VersionStore::free_chain`]; true once nothing is left. Not to be called again then.
+    pub(crate) fn free_chain_step(
+        &self,
+        root: PageId,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<bool> {
+        let journal = Some(Journal { slot: log, purpose });
+        overflow::free(
+            self.context(),
+            root,
+            FREE_STEP,
+            journal,
+            Some(self.pending_free()),
+        )
     }
 }
 

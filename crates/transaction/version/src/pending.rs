@@ -47,7 +47,7 @@ impl PendingKind {
 }
 
 /// Pages that one step of freeing gives back.
-const FREE_STEP: usize = 64;
+pub(crate) const FREE_STEP: usize = 64;
 
 impl VersionStore {
     /// Makes a tree of rows that is listed until [`VersionStore::adopt`].
@@ -157,12 +157,22 @@ impl VersionStore {
         log: &SlotLog,
         purpose: Purpose,
     ) -> vellum_base::Result<()> {
+        while !self.free_tree_step(root, log, purpose)? {}
+        Ok(())
+    }
+
+    /// A bounded step of [`VersionStore::free_tree`]; true once nothing is left. Not to be called again then.
+    pub(crate) fn free_tree_step(
+        &self,
+        root: PageId,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<bool> {
         // Before the first page goes: collectors of tombstones in it look here.
         self.dropped().write().insert(root);
         let tree = Tree::open(self.context(), root, TreeKind::Rows);
         let journal = Some(Journal { slot: log, purpose });
-        while !tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))? {}
-        Ok(())
+        tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))
     }
 }
 

@@ -47,6 +47,17 @@ pub(crate) struct SlotVersions {
     /// The right edges, where the slot's transaction appends (V6: nobody waits for these).
     delta_edge: Mutex<Appender>,
     work_edge: Mutex<Appender>,
+    /// How far the work list was worked off.
+    pub done: Mutex<Done>,
+}
+
+/// How far a work list was worked off.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// The work of the entries up to this key is done.
+    pub through: Vec<u8>,
+    /// These entries are gone, too.
+    pub is_removed: bool,
 }
 
 impl SlotVersions {
@@ -59,6 +70,10 @@ impl SlotVersions {
             work,
             delta_edge,
             work_edge,
+            done: Mutex::new(Done {
+                through: Vec::new(),
+                is_removed: true,
+            }),
         })
     }
 
