@@ -32,6 +32,7 @@ mod record;
 mod ring;
 mod round;
 mod segment;
+mod segment_file;
 mod slot;
 mod window;
 

@@ -26,6 +26,7 @@ use vellum_sync::Mutex;
 
 use crate::config::{BLOCK_BYTES, LogConfig, LogPosition, LogStart, Purpose, segment_name};
 use crate::frame::{NoSegment, SegmentHeader};
+use crate::segment_file;
 
 /// Files of the segments that hold live content, by number.
 #[derive(Debug, Default)]
@@ -125,7 +126,7 @@ pub(crate) fn scan(dir: &dyn Directory, options: OpenOptions) -> Result<Vec<Foun
         let Some(index) = (name.len() == 8).then(|| name.parse().ok()).flatten() else {
             continue;
         };
-        let file = dir.open(&format!("log/{name}"), options)?;
+        let file = segment_file::open(dir, &format!("log/{name}"), options)?;
         let mut header = None;
         if file.len()? >= BLOCK_BYTES {
             let mut block = vec![0; BLOCK_BYTES as usize];
@@ -266,7 +267,7 @@ impl Segments {
     }
 
     fn fill(&self, name: &str) -> Result<Arc<dyn File>> {
-        let file = self.dir.open(name, OpenOptions::create())?;
+        let file = segment_file::open(&*self.dir, name, OpenOptions::create())?;
         file.allocate(0, self.config.segment_bytes)?;
         let bytes = self.config.segment_bytes;
         let zeros = AlignedBuf::zeroed(bytes.min(1 << 20) as usize)?;
