@@ -30,7 +30,7 @@ mod log_copy;
 
 pub(crate) use log_copy::{Backups, LogCopy};
 
-use crate::control::Control;
+use crate::control::{CONTROL_FILE, Control};
 use crate::database::Database;
 use crate::engine::{DATA_FILE, Engine, LOG_FOLDER, LogOfPool};
 use crate::error::Result;
@@ -72,7 +72,7 @@ impl Database {
     /// As [`Database::backup`].
     pub fn backup_to(&self, target: Arc<dyn Directory>) -> Result<()> {
         let _lock = target.try_lock()?;
-        open::check_empty(&*target)?;
+        check_target(&*target)?;
         let engine = self.engine();
         let result = engine.backup(&target);
         if result.is_err() {
@@ -81,6 +81,17 @@ impl Database {
         }
         Ok(result?)
     }
+}
+
+/// Refuses a target with anything in it. An empty folder is what a backup that failed leaves.
+fn check_target(target: &dyn Directory) -> Result<()> {
+    if target.exists(LOG_FOLDER)?
+        && target.list(LOG_FOLDER)?.is_empty()
+        && target.list("")?.iter().all(|name| name == "LOCK")
+    {
+        return Ok(());
+    }
+    open::check_empty(target)
 }
 
 /// Says of an error that it is about the target.
@@ -116,7 +127,7 @@ fn of_target(error: StorageError) -> StorageError {
 
 /// Removes the files of a copy that failed.
 fn remove_copy(target: &dyn Directory) -> StorageResult<()> {
-    let mut names = vec![DATA_FILE.to_owned()];
+    let mut names = vec![DATA_FILE.to_owned(), format!("{CONTROL_FILE}.tmp")];
     if target.exists(LOG_FOLDER)? {
         let inside = target.list(LOG_FOLDER)?;
         names.extend(
