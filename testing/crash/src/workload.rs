@@ -170,8 +170,9 @@ pub fn rollbacks() -> Vec<Step> {
     script.finish()
 }
 
-/// Tables come and go, with values that need pages of their own.
-pub fn tables() -> Vec<Step> {
+/// Tables come and go, with values of up to this length.
+pub fn tables(longest: u32) -> Vec<Step> {
+    let long = |length: u32| length.min(longest);
     let mut script = Script::new();
     script
         .begin(Begin::default())
@@ -180,8 +181,8 @@ pub fn tables() -> Vec<Step> {
         .commit();
     script
         .begin(Begin::default())
-        .put("a", 1, 9000)
-        .put("b", 1, 20_000)
+        .put("a", 1, long(9000))
+        .put("b", 1, long(20_000))
         .put("a", 2, 10)
         .commit();
     script.begin(Begin::default()).drop_table("a").commit();
@@ -189,7 +190,7 @@ pub fn tables() -> Vec<Step> {
     script
         .begin(Begin::default())
         .create("a")
-        .put("a", 3, 5000)
+        .put("a", 3, long(5000))
         .put("b", 1, 100)
         .commit();
     script.outside(Step::Checkpoint);

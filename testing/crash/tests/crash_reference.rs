@@ -28,12 +28,13 @@ fn workloads() -> Vec<(&'static str, Vec<Step>)> {
         power_cuts: false,
         reopens: true,
         ddl: true,
+        drops_large_values: true,
         burst_max: 10,
     };
     vec![
         ("commits", workload::commits()),
         ("rollbacks", workload::rollbacks()),
-        ("tables", workload::tables()),
+        ("tables", workload::tables(20_000)),
         ("bulk load", workload::bulk_load(60)),
         ("random", workload::random(5, 80, &profile)),
     ]

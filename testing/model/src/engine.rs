@@ -93,7 +93,12 @@ impl EngineSubject {
             }
             Step::Checkpoint => self.database()?.checkpoint()?,
             Step::Truncate => drop(self.database()?.truncate()?),
-            Step::Verify => {}
+            Step::Verify => {
+                let report = self.database()?.verify()?;
+                if !report.is_sound() {
+                    return Ok(Refusal::Other(format!("{:?}", report.findings)).into());
+                }
+            }
             Step::Reopen => {
                 self.open.clear();
                 if let Some(database) = self.database.take() {
@@ -332,18 +337,13 @@ impl Open<'_> {
             }
             Operation::BulkLoad { table, rows } => {
                 let table = transaction.table(table)?;
-                let rows = rows
-                    .iter()
-                    .map(|(key, value)| (key.0.clone(), value.bytes()));
-                let before = transaction.savepoint()?;
-                for (key, value) in rows {
-                    if let Err(error) = transaction.insert(&table, &key, &value) {
-                        if !error.is_retryable() {
-                            transaction.rollback_to(&before)?;
-                        }
-                        return Err(error);
-                    }
-                }
+                let mut rows = rows.iter();
+                transaction.bulk_load(&table, |key, value| {
+                    let Some(row) = rows.next() else { return false };
+                    key.extend_from_slice(&row.0.0);
+                    value.extend_from_slice(&row.1.bytes());
+                    true
+                })?;
                 Answer::Done
             }
             Operation::OpenCursor {

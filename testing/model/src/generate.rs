@@ -28,6 +28,8 @@ pub struct Profile {
     pub reopens: bool,
     /// Whether tables are created and dropped, and bulk loads done, beyond the first tables.
     pub ddl: bool,
+    /// Whether tables that are dropped may hold values with pages of their own.
+    pub drops_large_values: bool,
     /// Largest number of rows that a bulk load or a burst writes.
     pub burst_max: u64,
 }
@@ -128,6 +130,13 @@ impl Generator {
             .map(|_| KeyStyle::draw(&mut random, profile.key_limit))
             .to_vec();
         let values = ValueStyle::draw(&mut random, profile.page_size);
+        let ddl = KINDS.iter().position(|(kind, _)| matches!(kind, Kind::Ddl));
+        let drops = ddl.is_some_and(|ddl| weights[ddl] > 0);
+        let values = if drops && !profile.drops_large_values {
+            ValueStyle::UpTo(profile.page_size / 5)
+        } else {
+            values
+        };
         let quiet = [10, 30, 100][random.below(3) as usize];
         let mut generator = Self {
             random,

@@ -191,6 +191,27 @@ impl Model {
             .for_each(|rows| rows.retain(|version| !lost(version)));
     }
 
+    /// True if the answer depends on what was collected: a bulk load into a table with nothing but deleted
+    /// rows. It closes the table to concurrent writers if their remains are gone, and does not if they are not.
+    pub fn is_uncertain(&self, tx: TxNumber, operation: &Operation) -> bool {
+        let (Operation::BulkLoad { table, .. }, Some(open)) = (operation, self.open.get(&tx))
+        else {
+            return false;
+        };
+        let snapshot = if open.how.read_committed {
+            self.commits
+        } else {
+            open.snapshot
+        };
+        let view = View {
+            reader: tx,
+            snapshot,
+            command: open.command + 1,
+        };
+        let rows = self.rows(table, view);
+        rows.is_ok_and(|rows| !rows.is_untouched() && !rows.holds_something())
+    }
+
     /// Begins a transaction; its number must be new.
     pub fn begin(&mut self, tx: TxNumber, how: Begin) -> Answer {
         let open = Open {
@@ -484,6 +505,11 @@ impl Model {
             if insert && before.is_some() {
                 return Err(Refusal::KeyExists);
             }
+        }
+        if matches!(operation, Operation::BulkLoad { .. }) && self.tables[&table].is_untouched() {
+            // The rows go to a tree of their own, which changes the table: for concurrent writers it is as if
+            // it was created now.
+            self.write(view, CATALOG, name_key(name), Some(&table.to_le_bytes()))?;
         }
         let found = before.is_some();
         match operation {

@@ -131,6 +131,20 @@ impl Rows {
         }
     }
 
+    /// True if nobody ever wrote here, or everything was rolled back.
+    pub fn is_untouched(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    /// True if some row is in the table whatever was collected: one that is not deleted, or whose delete is
+    /// not committed.
+    pub fn holds_something(&self) -> bool {
+        let newest = self.chains.values().filter_map(|chain| chain.last());
+        newest
+            .into_iter()
+            .any(|version| version.value.is_some() || version.commit.is_none())
+    }
+
     /// Adds a version on top.
     pub fn push(&mut self, key: Key, version: Version) {
         self.chains.entry(key).or_default().push(version);

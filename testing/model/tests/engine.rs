@@ -31,6 +31,7 @@ fn profile(config: &Config) -> Profile {
         power_cuts: true,
         reopens: true,
         ddl: true,
+        drops_large_values: false,
         burst_max: 150,
     }
 }

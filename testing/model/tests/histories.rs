@@ -15,6 +15,7 @@ fn profile() -> Profile {
         power_cuts: true,
         reopens: true,
         ddl: true,
+        drops_large_values: true,
         burst_max: 40,
     }
 }

@@ -1,0 +1,75 @@
+//! Rows "power loss" and "process killed … also during recovery, checkpoint, DDL, bulk load".
+
+mod engine;
+
+use engine::{KEY_LIMIT, open, profile};
+use vellum_crash::power::{Effort, Tried, every_call, some_calls};
+use vellum_crash::workload;
+use vellum_model::Step;
+use vellum_model::run::{first_seed, rounds};
+
+/// All calls in a soak; in CI a sample that differs from run to run.
+fn cut(name: &str, history: &[Step]) -> Tried {
+    let seed = first_seed();
+    eprintln!("VELLUM_SEED={seed}");
+    let result = match rounds(0) {
+        0 => some_calls(
+            history,
+            KEY_LIMIT,
+            Effort {
+                seeds: 1,
+                second_cuts: 1,
+            },
+            12,
+            seed,
+            &open,
+        ),
+        _ => every_call(
+            history,
+            KEY_LIMIT,
+            Effort {
+                seeds: 2,
+                second_cuts: 2,
+            },
+            seed,
+            &open,
+        ),
+    };
+    let tried = result.unwrap_or_else(|failure| {
+        panic!("VELLUM_SEED={seed} cargo test -p vellum-crash {name}\n{failure:?}")
+    });
+    eprintln!("{tried:?}");
+    tried
+}
+
+#[test]
+fn crash_power_during_commits_keeps_what_was_acknowledged() {
+    cut("crash_power_during_commits", &workload::commits());
+}
+
+#[test]
+fn crash_power_during_rollbacks_and_checkpoints_keeps_what_was_acknowledged() {
+    cut("crash_power_during_rollbacks", &workload::rollbacks());
+}
+
+#[test]
+fn crash_power_during_ddl_keeps_what_was_acknowledged() {
+    cut(
+        "crash_power_during_ddl",
+        &workload::tables(engine::INLINE_VALUE),
+    );
+}
+
+#[test]
+fn crash_power_during_bulk_load_keeps_what_was_acknowledged() {
+    cut("crash_power_during_bulk_load", &workload::bulk_load(300));
+}
+
+#[test]
+fn crash_power_during_random_histories_keeps_what_was_acknowledged() {
+    let seed = first_seed();
+    cut(
+        "crash_power_during_random",
+        &workload::random(seed, 200, &profile()),
+    );
+}

@@ -1,0 +1,47 @@
+//! The engine with small settings on a simulated disk, as the tools of this crate want it.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use vellum::Config;
+use vellum_io::SimulatedDirectory;
+use vellum_model::engine::EngineSubject;
+use vellum_model::{Profile, Subject};
+
+pub const PAGE_SIZE: usize = 4096;
+pub const KEY_LIMIT: usize = PAGE_SIZE / 8;
+/// A value that surely needs no pages of its own.
+pub const INLINE_VALUE: u32 = PAGE_SIZE as u32 / 5;
+
+/// Few frames, a small log, checkpoints all the time, no threads.
+pub fn config() -> Config {
+    let mut config = Config::default()
+        .page_size(PAGE_SIZE)
+        .pool_bytes(24 * PAGE_SIZE as u64);
+    config.slots_max = 8;
+    config.slot_buffer_bytes = 16 * PAGE_SIZE;
+    config.log_segment_bytes = 4 * 16 * PAGE_SIZE as u64;
+    config.log_bytes_max = 8 * config.log_segment_bytes;
+    config.checkpoint_log_bytes = config.log_segment_bytes;
+    config.data_bytes_max = 1 << 28;
+    config.background_threads = false;
+    config
+}
+
+pub fn open(disk: &SimulatedDirectory) -> Result<Box<dyn Subject>, String> {
+    let subject = EngineSubject::open(disk, &config());
+    subject
+        .map(|subject| Box::new(subject) as Box<dyn Subject>)
+        .map_err(|error| format!("{error:?}"))
+}
+
+pub fn profile() -> Profile {
+    Profile {
+        page_size: PAGE_SIZE as u32,
+        key_limit: KEY_LIMIT,
+        open_max: 5,
+        power_cuts: false,
+        reopens: true,
+        ddl: true,
+        drops_large_values: false,
+        burst_max: 60,
+    }
+}

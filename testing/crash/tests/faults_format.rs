@@ -1,0 +1,265 @@
+//! Rows "second process opens the directory; read-only directory; foreign or newer format" and
+//! "bit flip in data or log".
+
+mod engine;
+
+use engine::config;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use vellum::{Config, Database, Error, Family, TransactionOptions};
+use vellum_base::random::Random;
+use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
+use vellum_model::run::{first_seed, rounds};
+
+fn real() -> Config {
+    let mut config = config();
+    config.background_threads = true;
+    config
+}
+
+#[test]
+fn faults_second_opener_gets_the_holders_process_id_and_touches_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Database::open(directory.path(), real()).unwrap();
+    first
+        .retry(|transaction| transaction.create_table("t").map(drop))
+        .unwrap();
+    let error = Database::open(directory.path(), real())
+        .map(drop)
+        .unwrap_err();
+    match error {
+        Error::Locked { pid, path } => {
+            assert_eq!(pid, std::process::id());
+            assert_eq!(path, directory.path());
+        }
+        other => panic!("{other:?}"),
+    }
+    // The first one does not notice.
+    first
+        .retry(|transaction| transaction.table("t").map(drop))
+        .unwrap();
+    first.close().unwrap();
+    Database::open(directory.path(), real())
+        .unwrap()
+        .close()
+        .unwrap();
+}
+
+#[test]
+fn faults_foreign_directory_is_refused_and_not_touched() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(
+        directory.path().join("control"),
+        b"not of this program, but a file",
+    )
+    .unwrap();
+    let error = Database::open(directory.path(), real())
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(error, Error::ForeignFormat { .. }), "{error:?}");
+    assert_eq!(error.family(), Family::Corrupt);
+    let left = std::fs::read(directory.path().join("control")).unwrap();
+    assert_eq!(left, b"not of this program, but a file");
+    let names = std::fs::read_dir(directory.path()).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        names.iter().all(|name| name == "control" || name == "LOCK"),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn faults_newer_format_of_any_file_is_refused_with_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    Database::open(directory.path(), real())
+        .unwrap()
+        .close()
+        .unwrap();
+    let path = directory.path().join("control");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] += 1;
+    std::fs::write(&path, &bytes).unwrap();
+    match Database::open(directory.path(), real())
+        .map(drop)
+        .unwrap_err()
+    {
+        Error::ForeignFormat { file, what } => {
+            assert_eq!(&*file, "control");
+            assert!(what.contains('2'), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn faults_missing_directory_without_create_is_an_error_and_makes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing");
+    let mut config = real();
+    config.create = false;
+    assert!(Database::open(&missing, config).is_err());
+    assert!(!missing.exists());
+}
+
+#[test]
+fn faults_read_only_directory_is_a_clear_error() {
+    let directory = tempfile::tempdir().unwrap();
+    Database::open(directory.path(), real())
+        .unwrap()
+        .close()
+        .unwrap();
+    let read_only = |on| {
+        let mode = if on { 0o555 } else { 0o755 };
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    read_only(true);
+    // Whoever may do everything is not stopped by permissions.
+    let stopped = std::fs::write(directory.path().join("probe"), b"").is_err();
+    let result = Database::open(directory.path(), real());
+    read_only(false);
+    if stopped {
+        let error = result.map(drop).unwrap_err();
+        assert_eq!(error.family(), Family::Io, "{error:?}");
+    }
+}
+
+fn filled(disk: &SimulatedDirectory) {
+    let database = Database::open_directory(Arc::new(disk.clone()), config()).unwrap();
+    database
+        .retry(|transaction| {
+            for name in ["first", "second"] {
+                let table = transaction.create_table(name)?;
+                for n in 0..400_u32 {
+                    transaction.insert(&table, &n.to_be_bytes(), &value(name, n))?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    database.checkpoint().unwrap();
+    database.close().unwrap();
+}
+
+fn value(table: &str, n: u32) -> Vec<u8> {
+    format!("{table} {n} ")
+        .into_bytes()
+        .repeat(if n % 50 == 0 { 800 } else { 12 })
+}
+
+/// Reads both tables; `None` for one that is damaged. Wrong data fails the test.
+fn read(database: &Database) -> [Option<u32>; 2] {
+    ["first", "second"].map(|name| {
+        let transaction = database
+            .begin_with(TransactionOptions::default().read_only(true))
+            .unwrap();
+        let mut count = 0;
+        let mut read = || -> vellum::Result<()> {
+            let table = transaction.table(name)?;
+            let mut cursor = transaction.cursor(&table, ..)?;
+            while let Some((key, bytes)) = cursor.next()? {
+                let n = u32::from_be_bytes(key.try_into().unwrap());
+                assert_eq!((n, bytes), (count, value(name, n).as_slice()), "wrong data");
+                count += 1;
+            }
+            assert_eq!(count, 400, "rows are missing");
+            Ok(())
+        };
+        match read() {
+            Ok(()) => Some(count),
+            Err(error) => {
+                assert!(matches!(error, Error::Corruption { .. }), "{error:?}");
+                None
+            }
+        }
+    })
+}
+
+#[test]
+fn faults_bit_flip_in_data_is_detected_and_other_tables_go_on() {
+    let seed = first_seed();
+    eprintln!("VELLUM_SEED={seed}");
+    let mut random = Random::new(seed);
+    let disk = SimulatedDirectory::new();
+    filled(&disk);
+    let length = disk
+        .open("data", OpenOptions::read_only())
+        .unwrap()
+        .len()
+        .unwrap();
+    let (mut damaged, mut one_goes_on) = (0, 0);
+    for _ in 0..rounds(150) {
+        let disk = disk.process_kill();
+        let (offset, bit) = (random.below(length), random.below(8) as u8);
+        disk.flip_bit("data", offset, bit).unwrap();
+        let database = match Database::open_directory(Arc::new(disk.clone()), config()) {
+            Ok(database) => database,
+            Err(error) => {
+                assert_eq!(error.family(), Family::Corrupt, "{error:?} at {offset}");
+                damaged += 1;
+                continue;
+            }
+        };
+        let found = read(&database);
+        let lost = found.iter().filter(|table| table.is_none()).count();
+        if lost > 0 {
+            damaged += 1;
+            one_goes_on += u32::from(lost == 1);
+            let report = database.verify();
+            assert!(
+                !report.is_ok_and(|report| report.is_sound()),
+                "verify saw nothing"
+            );
+        }
+    }
+    assert!(damaged > 0 && one_goes_on > 0, "{damaged} {one_goes_on}");
+}
+
+#[test]
+fn faults_bit_flip_in_the_log_is_detected_or_harmless() {
+    let seed = first_seed();
+    eprintln!("VELLUM_SEED={seed}");
+    let mut random = Random::new(seed);
+    let disk = SimulatedDirectory::new();
+    filled(&disk);
+    // A life after it that is killed, so that the log has to be read.
+    let database = Database::open_directory(Arc::new(disk.clone()), config()).unwrap();
+    for n in 0..30_u32 {
+        database
+            .retry(|transaction| {
+                let table = transaction.table("first")?;
+                transaction
+                    .upsert(&table, &n.to_be_bytes(), &value("first", n))
+                    .map(drop)
+            })
+            .unwrap();
+    }
+    let disk = disk.process_kill();
+    drop(database);
+    let mut refused = 0;
+    for _ in 0..rounds(100) {
+        let disk = disk.process_kill();
+        let files = disk.list("log").unwrap();
+        let file = format!("log/{}", files[random.below(files.len() as u64) as usize]);
+        let length = disk
+            .open(&file, OpenOptions::read_only())
+            .unwrap()
+            .len()
+            .unwrap();
+        disk.flip_bit(
+            &file,
+            random.below(length.min(200_000)),
+            random.below(8) as u8,
+        )
+        .unwrap();
+        match Database::open_directory(Arc::new(disk.clone()), config()) {
+            // All of these rewrite what was there: losing some from the end shows no difference.
+            Ok(database) => assert_eq!(read(&database), [Some(400), Some(400)]),
+            Err(error) => {
+                assert_eq!(error.family(), Family::Corrupt, "{error:?} in {file}");
+                refused += 1;
+            }
+        }
+    }
+    eprintln!("{refused} refused");
+}
