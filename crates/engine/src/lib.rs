@@ -54,8 +54,13 @@ pub use options::{Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
 pub use statistics::Statistics;
 pub use transaction::{PendingCommit, Savepoint, Transaction};
-pub use verify::{
-    Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport, TreeReport,
-    inspect_directory, verify_directory, verify_path,
-};
 pub use vellum_table::{KeyDescription, KeyPart, Source};
+pub use verify::{
+    Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport,
+    TreeReport, inspect_directory, verify_directory, verify_path,
+};
+
+/// The example of the README is compiled with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

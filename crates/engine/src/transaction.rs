@@ -267,7 +267,11 @@ impl Transaction {
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         for (position, key) in keys.iter().enumerate() {
-            let found = self.get(table, key, |value| each(position, Some(value)))?;
+            let found = self.read_operation(|| {
+                self.with_rows(table, |rows| {
+                    rows.get_near(key, |value| each(position, Some(value)))
+                })
+            })?;
             if found.is_none() {
                 each(position, None);
             }

@@ -88,6 +88,25 @@ impl Rows<'_> {
     /// Storage errors.
     #[inline]
     pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.look_up(key, false, each)
+    }
+
+    /// As [`Rows::get`], for a key that is likely in the leaf of the one before.
+    ///
+    /// # Errors
+    /// As [`Rows::get`].
+    #[inline]
+    pub fn get_near<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.look_up(key, true, each)
+    }
+
+    #[inline]
+    fn look_up<R>(
+        &mut self,
+        key: &[u8],
+        near: bool,
+        each: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         let view = view_of(self.transaction);
         let Buffers {
             row,
@@ -97,11 +116,10 @@ impl Rows<'_> {
             ..
         } = &mut *self.buffers;
         let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
-        // Remembers the leaf for the write that often follows, and looks where the last one was no more often
-        // than keys are close.
+        // Remembers the leaf for the write that often follows.
         match self
             .store
-            .read_near(&view, tree, key, row, delta, hints, false)?
+            .read_near(&view, tree, key, row, delta, hints, near)?
         {
             None => Ok(None),
             Some(visible) if !visible.overflow => Ok(Some(each(&row[visible.start..]))),
