@@ -111,6 +111,14 @@ impl Event {
     }
 }
 
+/// A transaction without an end, so far.
+#[derive(Debug)]
+struct Seen {
+    loser: Loser,
+    /// The segment of its begin record, if that was read.
+    begun_in: Option<u64>,
+}
+
 /// Reads the rounds of all incarnations that the log still holds, oldest first, and judges.
 ///
 /// Feed it every round that is kept, not only those behind the checkpoint (a transaction that was live
@@ -126,10 +134,11 @@ pub struct Analysis {
     /// below a later C.
     pending: Vec<Event>,
     ends: HashMap<u64, Verdict>,
-    open: HashMap<Timestamp, Loser>,
-    /// Ended transactions whose begin the log no longer has: the only ones that could still have
-    /// carried records.
-    ended_without_begin: HashSet<Timestamp>,
+    open: HashMap<Timestamp, Seen>,
+    /// Ended transactions that could still have carried records: those whose begin the log no longer has,
+    /// or has in an earlier segment than their end (what is carried lies in a segment that was
+    /// full while the transaction lived). A few a segment, however many transactions it holds.
+    ended_late: HashSet<Timestamp>,
     highest: Timestamp,
 }
 
@@ -214,23 +223,30 @@ impl Analysis {
     }
 
     fn end(&mut self, event: &Event) {
-        if self.open.remove(&event.stamp).is_none() {
-            self.ended_without_begin.insert(event.stamp);
+        let seen = self.open.remove(&event.stamp);
+        let begun_in = seen.and_then(|seen| seen.begun_in);
+        if begun_in != Some(event.chunk.segment) {
+            self.ended_late.insert(event.stamp);
         }
     }
 
     fn extend(&mut self, event: &Event) {
         // Events are settled before the verdict moves on to another incarnation.
         let incarnation = self.verdict.incarnation;
-        let loser = self.open.entry(event.stamp).or_insert(Loser {
-            stamp: event.stamp,
-            slot: Some(event.slot),
-            incarnation,
-            first: event.lsn,
-            end: event.end,
-            last_chunk: event.chunk,
-            void_from: Gsn::MAX,
+        let begun_in = matches!(event.what, What::Begin).then_some(event.chunk.segment);
+        let seen = self.open.entry(event.stamp).or_insert(Seen {
+            loser: Loser {
+                stamp: event.stamp,
+                slot: Some(event.slot),
+                incarnation,
+                first: event.lsn,
+                end: event.end,
+                last_chunk: event.chunk,
+                void_from: Gsn::MAX,
+            },
+            begun_in,
         });
+        let loser = &mut seen.loser;
         if loser.incarnation == incarnation {
             loser.end = event.end;
             loser.last_chunk = event.chunk;
@@ -245,17 +261,20 @@ impl Analysis {
     pub fn carried(&mut self, stamp: Timestamp) {
         self.settle();
         self.see(stamp);
-        if self.ended_without_begin.contains(&stamp) {
+        if self.ended_late.contains(&stamp) {
             return;
         }
-        self.open.entry(stamp).or_insert(Loser {
-            stamp,
-            slot: None,
-            incarnation: 0,
-            first: Lsn::ZERO,
-            end: Lsn::ZERO,
-            last_chunk: ChunkPosition::default(),
-            void_from: Gsn::MAX,
+        self.open.entry(stamp).or_insert(Seen {
+            loser: Loser {
+                stamp,
+                slot: None,
+                incarnation: 0,
+                first: Lsn::ZERO,
+                end: Lsn::ZERO,
+                last_chunk: ChunkPosition::default(),
+                void_from: Gsn::MAX,
+            },
+            begun_in: None,
         });
     }
 
@@ -267,7 +286,8 @@ impl Analysis {
     /// The verdict.
     pub fn finish(mut self) -> Outcome {
         self.settle();
-        let mut losers: Vec<Loser> = self.open.into_values().collect();
+        let open = self.open.into_values();
+        let mut losers: Vec<Loser> = open.map(|seen| seen.loser).collect();
         losers.sort_unstable_by_key(|loser| loser.stamp);
         Outcome {
             losers,

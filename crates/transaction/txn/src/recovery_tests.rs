@@ -246,6 +246,25 @@ fn r9_carried_records_of_an_ended_transaction_make_no_loser() {
 }
 
 #[test]
+fn regress_carried_records_of_a_transaction_that_ended_in_a_later_segment_make_no_loser() {
+    // The log has the end of the rollback only.
+    let mut analysis = Analysis::new(ts(1));
+    let records = [compensation(3, 10, 1), abort(4, 10)];
+    analysis.round(&round(1, 1, 30, 4, &records)).unwrap();
+    analysis.carried(ts(10));
+    assert_eq!(analysis.finish().losers.len(), 0);
+    // It has all of it, because the checkpoint that carried did not come to its end.
+    let mut analysis = Analysis::new(ts(1));
+    let records = [begin(1, 10), change(2, 10)];
+    analysis.round(&round(1, 1, 5, 2, &records)).unwrap();
+    analysis
+        .round(&round(1, 2, 30, 3, &[commit(3, 10, 20)]))
+        .unwrap();
+    analysis.carried(ts(10));
+    assert_eq!(analysis.finish().losers.len(), 0);
+}
+
+#[test]
 fn rounds_out_of_order_are_corruption() {
     for wrong in [
         round(1, 1, 20, 5, &[]),
