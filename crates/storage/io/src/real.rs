@@ -11,6 +11,7 @@
 
 mod file;
 mod lock;
+mod ring;
 #[cfg(test)]
 mod tests;
 
@@ -202,6 +203,7 @@ impl Directory for RealDirectory {
             options,
             is_direct,
             poison: self.poison.clone(),
+            ring: ring::Ring::default(),
         }))
     }
 

@@ -1,5 +1,6 @@
 //! One open file of the file system.
 
+use super::ring::Ring;
 use crate::{ALIGNMENT, AlignedBuf, File, OpenOptions, Poison, exact, is_aligned};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
@@ -21,6 +22,8 @@ pub(super) struct RealFile {
     pub(super) options: OpenOptions,
     pub(super) is_direct: bool,
     pub(super) poison: Arc<Poison>,
+    /// For batches of scattered direct writes.
+    pub(super) ring: Ring,
 }
 
 impl RealFile {
@@ -66,6 +69,18 @@ impl RealFile {
         })
     }
 
+    /// Writes runs that lie apart, all at once. False if that cannot be had: then nothing may be taken for written.
+    fn write_scattered(&self, runs: &[(u64, &[u8])]) -> io::Result<bool> {
+        let Some(left_over) = self.ring.write(&self.file, runs)? else {
+            return Ok(false);
+        };
+        for (run, done) in left_over {
+            let (offset, bytes) = runs[run];
+            self.write_exact(&bytes[done..], offset + done as u64)?;
+        }
+        Ok(true)
+    }
+
     /// Extends the file up to `end` by writing zeroes: existing bytes must stay, so holes inside
     /// the file are left as they are.
     fn write_zeroes(&self, end: u64) -> Result<()> {
@@ -109,6 +124,20 @@ impl File for RealFile {
 
     fn write_batch(&self, runs: &[(u64, &[u8])]) -> Result<()> {
         self.check_change("write")?;
+        for &(offset, bytes) in runs {
+            self.assert_aligned(bytes, offset);
+        }
+        let apart =
+            |pair: &[(u64, &[u8])]| pair[0].0.wrapping_add(pair[0].1.len() as u64) != pair[1].0;
+        // Buffered writes are copies, and what continues each other is one call: both gain nothing.
+        if self.is_direct && runs.windows(2).any(apart) {
+            let written = self
+                .write_scattered(runs)
+                .map_err(|source| self.error("write", source))?;
+            if written {
+                return Ok(());
+            }
+        }
         let mut rest = runs;
         while let Some(&(offset, _)) = rest.first() {
             let mut end = offset;
@@ -117,7 +146,6 @@ impl File for RealFile {
                 if offset != end {
                     break;
                 }
-                self.assert_aligned(bytes, offset);
                 end += bytes.len() as u64;
                 count += 1;
             }

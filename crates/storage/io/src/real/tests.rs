@@ -167,6 +167,7 @@ fn zeroes_written_in_place_of_an_allocation_keep_existing_bytes() {
             },
             is_direct: false,
             poison: Arc::default(),
+            ring: ring::Ring::default(),
         };
         file.file.write_at(b"head", 0).unwrap();
         file.extend_by_zeroes(3 << 20).unwrap();
@@ -200,4 +201,188 @@ fn batch_of_more_slices_than_one_call_takes_is_written_whole() {
     assert_eq!(&bytes[..7500], pieces.as_flattened());
     assert_eq!(&bytes[20_000..20_004], b"back");
     assert_eq!(&bytes[100_000..], b"far");
+}
+
+/// A file with direct I/O and what its ring is to be; `None` where the file system has no direct I/O.
+fn direct_file(directory: &RealDirectory, ring: ring::Ring) -> Option<RealFile> {
+    if !directory.direct_works("").unwrap() {
+        return None;
+    }
+    let options = OpenOptions::create().direct();
+    let file = directory.open_direct("data", options).unwrap()?;
+    Some(RealFile {
+        name: Arc::from("data"),
+        file,
+        options,
+        is_direct: true,
+        poison: Arc::default(),
+        ring,
+    })
+}
+
+/// Whether this kernel gives rings at all.
+fn rings_exist() -> bool {
+    io_uring::IoUring::new(1).is_ok()
+}
+
+const BLOCK: usize = ALIGNMENT;
+
+/// Blocks of random bytes.
+fn random_blocks(random: &mut vellum_base::random::Random, blocks: usize) -> AlignedBuf {
+    let mut bytes = AlignedBuf::zeroed(blocks * BLOCK).unwrap();
+    for word in bytes.as_chunks_mut::<8>().0 {
+        *word = random.next_u64().to_ne_bytes();
+    }
+    bytes
+}
+
+#[test]
+fn prop_scattered_direct_batches_write_what_single_writes_would_with_and_without_ring() {
+    use vellum_base::random::Random;
+    const PLACES: usize = 512;
+    let mut random = Random::new(crate::test_seed());
+    for refused in [false, true] {
+        let (_temporary, directory) = scratch();
+        let ring = if refused {
+            ring::Ring::refused()
+        } else {
+            ring::Ring::default()
+        };
+        let Some(file) = direct_file(&directory, ring) else {
+            return;
+        };
+        let mut model = vec![0; PLACES * BLOCK];
+        file.set_len((PLACES * BLOCK) as u64).unwrap();
+        for _ in 0..12 {
+            // Up to more runs than the ring has room for, in any order, some of them empty, some neighbours.
+            let bytes = random_blocks(&mut random, 250);
+            let mut places: Vec<usize> = (0..PLACES / 2).collect();
+            for at in (1..places.len()).rev() {
+                places.swap(at, random.below(at as u64 + 1) as usize);
+            }
+            let count = random.below(200) as usize;
+            let mut runs: Vec<(u64, &[u8])> = Vec::new();
+            for (index, &place) in places[..count].iter().enumerate() {
+                let length = random.below(3) as usize * BLOCK;
+                let run = &bytes[index * BLOCK..][..length];
+                let at = 2 * place * BLOCK;
+                model[at..at + length].copy_from_slice(run);
+                runs.push((at as u64, run));
+            }
+            file.write_batch(&runs).unwrap();
+            let mut back = AlignedBuf::zeroed(PLACES * BLOCK).unwrap();
+            file.read_at(&mut back, 0).unwrap();
+            assert!(back[..] == model[..], "refused: {refused}");
+        }
+        assert_eq!(file.ring.is_ready(), !refused && rings_exist());
+    }
+}
+
+#[test]
+fn failed_write_in_the_middle_of_a_batch_is_reported_and_the_next_batch_goes_through() {
+    for refused in [false, true] {
+        let (_temporary, directory) = scratch();
+        let ring = if refused {
+            ring::Ring::refused()
+        } else {
+            ring::Ring::default()
+        };
+        let Some(file) = direct_file(&directory, ring) else {
+            return;
+        };
+        let mut block = AlignedBuf::zeroed(BLOCK).unwrap();
+        block.fill(7);
+        let mut runs: Vec<(u64, &[u8])> = (0..150)
+            .map(|n| (2 * n * BLOCK as u64, &block[..]))
+            .collect();
+        // No file is that long.
+        runs[70].0 = i64::MAX as u64 - (2 * BLOCK as u64 - 1);
+        let error = file.write_batch(&runs).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                StorageError::Io {
+                    action: "write",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(!file.poison.is_set(), "a failed write poisons nothing");
+        runs.remove(70);
+        file.write_batch(&runs).unwrap();
+        let mut back = AlignedBuf::zeroed(BLOCK).unwrap();
+        for (offset, _) in runs {
+            file.read_at(&mut back, offset).unwrap();
+            assert!(back[..] == block[..]);
+        }
+        assert_eq!(file.ring.is_ready(), !refused && rings_exist());
+    }
+}
+
+#[test]
+fn batch_on_a_descriptor_that_cannot_write_fails_as_a_single_write_does() {
+    let (_temporary, directory) = scratch();
+    if direct_file(&directory, ring::Ring::default()).is_none() {
+        return;
+    }
+    let read_only = OpenOptions::read_only().direct();
+    let mut block = AlignedBuf::zeroed(BLOCK).unwrap();
+    block.fill(7);
+    directory
+        .open("data", OpenOptions::existing().direct())
+        .unwrap()
+        .write_at(&block, 0)
+        .unwrap();
+    let file = RealFile {
+        name: Arc::from("data"),
+        file: directory.open_direct("data", read_only).unwrap().unwrap(),
+        // Lets the write through to the kernel.
+        options: OpenOptions::existing().direct(),
+        is_direct: true,
+        poison: Arc::default(),
+        ring: ring::Ring::default(),
+    };
+    let runs: Vec<(u64, &[u8])> = (0..100)
+        .map(|n| (2 * n * BLOCK as u64, &block[..]))
+        .collect();
+    let code = |error: StorageError| match error {
+        StorageError::Io { source, .. } => source.raw_os_error(),
+        other => panic!("{other}"),
+    };
+    let single = code(file.write_at(&block, 0).unwrap_err());
+    assert!(single.is_some());
+    assert_eq!(code(file.write_batch(&runs).unwrap_err()), single);
+    assert_eq!(file.len().unwrap(), BLOCK as u64);
+}
+
+#[test]
+fn batches_of_many_threads_on_one_file_all_arrive() {
+    const THREADS: u64 = 4;
+    let (_temporary, directory) = scratch();
+    let Some(file) = direct_file(&directory, ring::Ring::default()) else {
+        return;
+    };
+    let place = |thread: u64, n: u64| (n * THREADS + thread) * BLOCK as u64;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let file = &file;
+            scope.spawn(move || {
+                let mut block = AlignedBuf::zeroed(BLOCK).unwrap();
+                for round in 1..=10 {
+                    block.fill(thread as u8 * 10 + round);
+                    let runs: Vec<(u64, &[u8])> =
+                        (0..100).map(|n| (place(thread, n), &block[..])).collect();
+                    file.write_batch(&runs).unwrap();
+                }
+            });
+        }
+    });
+    let mut back = AlignedBuf::zeroed(BLOCK).unwrap();
+    for thread in 0..THREADS {
+        for n in 0..100 {
+            file.read_at(&mut back, place(thread, n)).unwrap();
+            assert!(back.iter().all(|&byte| byte == thread as u8 * 10 + 10));
+        }
+    }
 }

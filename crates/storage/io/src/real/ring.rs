@@ -1,0 +1,235 @@
+//! Scattered direct writes, many at a time, through io_uring.
+//!
+//! One `pwrite` after the other keeps the device at a queue depth of one; here up to [`DEPTH`] are under way. Only
+//! for direct I/O: buffered writes are copies, which gain nothing.
+//!
+//! States: `Untried` -> `Ready` by the first batch, or -> `Refused` where the kernel or the container forbids
+//! rings. `Refused` is for good: the caller writes by `pwrite`. `Ready` -> `Untried` if the ring itself fails.
+//!
+//! Invariants:
+//! - U1 When [`Ring::write`] returns or unwinds, nothing refers to the caller's bytes: what the kernel took was
+//!   waited for, and a ring with requests that it did not take is dropped without being entered again.
+//! - U2 A completion belongs to the call that waits for it: the mutex is held from the first submission to the
+//!   last completion.
+//! - U3 What the ring left over (rests of short writes, requests that were not run) is the caller's to write; an error
+//!   of the medium is reported and not tried again.
+//!
+//! Concurrency: one mutex, only tried. Who finds it held does not queue up behind another's batch.
+#![allow(unsafe_code)]
+
+use io_uring::{IoUring, opcode, squeue, types};
+use rustix::io::Errno;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use vellum_sync::{Backoff, Mutex};
+
+/// Most writes under way at once.
+const DEPTH: u32 = 64;
+/// Most bytes of one request; the rest counts as left over. Linux transfers a little less than 2 GiB.
+const REQUEST_BYTES_MAX: usize = 1 << 30;
+
+enum State {
+    /// Also after a ring that failed was dropped.
+    Untried,
+    Ready(Box<IoUring>),
+    Refused,
+}
+
+/// The ring of an open file, made when it is first of use.
+pub(super) struct Ring(Mutex<State>);
+
+/// What [`Ring::write`] did not write: (number of the run, bytes of it that are done).
+pub(super) type LeftOver = Vec<(usize, usize)>;
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+impl Default for Ring {
+    fn default() -> Self {
+        Self(Mutex::new(State::Untried))
+    }
+}
+
+impl Ring {
+    /// A ring that the kernel is taken to have refused.
+    #[cfg(test)]
+    pub(super) fn refused() -> Self {
+        Self(Mutex::new(State::Refused))
+    }
+
+    /// True if there is a ring.
+    #[cfg(test)]
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(*self.0.lock(), State::Ready(_))
+    }
+
+    /// Writes the runs, in any order. `None` if there is no ring to be had now, or it failed: then nothing may
+    /// be taken for written.
+    ///
+    /// # Errors
+    /// That of the first run, by number, which failed; any part may have been written.
+    pub(super) fn write(&self, file: &File, runs: &[(u64, &[u8])]) -> io::Result<Option<LeftOver>> {
+        let Some(mut state) = self.0.try_lock() else {
+            return Ok(None);
+        };
+        // Out of the state while in use: should this unwind, the ring goes, with whatever stands in it (U1).
+        let mut ring = match std::mem::replace(&mut *state, State::Untried) {
+            State::Ready(ring) => ring,
+            State::Untried => match IoUring::new(DEPTH) {
+                Ok(ring) => Box::new(ring),
+                // Whatever the reason is (no such call, forbidden, no memory for it): `pwrite` needs none of it.
+                Err(_) => {
+                    *state = State::Refused;
+                    return Ok(None);
+                }
+            },
+            State::Refused => {
+                *state = State::Refused;
+                return Ok(None);
+            }
+        };
+        let mut batch = Batch {
+            ring: &mut ring,
+            runs,
+            under_way: 0,
+            left_over: Vec::new(),
+            failed: None,
+        };
+        let ran = batch.run(file);
+        batch.drain();
+        let failed = batch.failed;
+        let left_over = std::mem::take(&mut batch.left_over);
+        drop(batch);
+        if ran {
+            *state = State::Ready(ring);
+        }
+        match failed {
+            Some((_, error)) => Err(error.into()),
+            None => Ok(ran.then_some(left_over)),
+        }
+    }
+}
+
+/// Runs under way. Dropping it waits for them.
+struct Batch<'r> {
+    ring: &'r mut IoUring,
+    runs: &'r [(u64, &'r [u8])],
+    /// Requests in the queue or taken by the kernel, whose completions were not seen yet.
+    under_way: usize,
+    left_over: LeftOver,
+    /// The first run that failed.
+    failed: Option<(usize, Errno)>,
+}
+
+impl Batch<'_> {
+    /// Submits everything and waits for it, up to the first failure. False if the ring failed: requests may
+    /// be under way or in the queue then, and which runs were written is not known.
+    fn run(&mut self, file: &File) -> bool {
+        let fd = types::Fd(file.as_raw_fd());
+        let mut next = 0;
+        loop {
+            while next < self.runs.len() && self.under_way < DEPTH as usize && self.failed.is_none()
+            {
+                let (offset, bytes) = self.runs[next];
+                if !bytes.is_empty() {
+                    // Cut off by a constant that is an u32.
+                    let length = bytes.len().min(REQUEST_BYTES_MAX) as u32;
+                    let request = opcode::Write::new(fd, bytes.as_ptr(), length)
+                        .offset(offset)
+                        .build()
+                        .user_data(next as u64);
+                    if !self.push(&request) {
+                        return false;
+                    }
+                }
+                next += 1;
+            }
+            if self.under_way == 0 {
+                return true;
+            }
+            // All that is left, or half the queue at once: a wait is a call and a switch.
+            let last = next == self.runs.len() || self.failed.is_some();
+            let wanted = if last {
+                self.under_way
+            } else {
+                self.under_way.div_ceil(2)
+            };
+            match self.ring.submit_and_wait(wanted) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Short of memory: rare enough to go on without a ring.
+                Err(_) => return false,
+            }
+            self.reap();
+        }
+    }
+
+    /// Puts a request into the queue; false if it is full.
+    fn push(&mut self, request: &squeue::Entry) -> bool {
+        let mut queue = self.ring.submission();
+        // SAFETY: the request reads the bytes of a run and writes through its descriptor. Both are borrowed by whoever
+        // made this batch until it is drained, which its end sees to, after which neither the kernel nor the queue
+        // refers to them (U1). The bytes are shared, and only read.
+        let pushed = unsafe { queue.push(request) }.is_ok();
+        self.under_way += usize::from(pushed);
+        pushed
+    }
+
+    /// Takes what is complete.
+    fn reap(&mut self) {
+        for entry in self.ring.completion() {
+            self.under_way -= 1;
+            // The number of a run, which is an usize.
+            let run = entry.user_data() as usize;
+            let length = self.runs[run].1.len();
+            match usize::try_from(entry.result()) {
+                Ok(done) if done == length => {}
+                Ok(done) => {
+                    debug_assert!(done < length);
+                    self.left_over.push((run, done));
+                }
+                Err(_) => match Errno::from_raw_os_error(-entry.result()) {
+                    // These say that the request was not run, not that the write failed (U3). Kernels that do not know
+                    // the request say EINVAL; if it is the write that they mean, `pwrite` will say so too.
+                    Errno::INTR
+                    | Errno::AGAIN
+                    | Errno::INVAL
+                    | Errno::CANCELED
+                    | Errno::NOMEM
+                    | Errno::OPNOTSUPP => self.left_over.push((run, 0)),
+                    error => {
+                        if self.failed.is_none_or(|(first, _)| run < first) {
+                            self.failed = Some((run, error));
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Waits for what the kernel took, without entering the ring: what it did not take stays in the queue.
+    fn drain(&mut self) {
+        let mut backoff = Backoff::new();
+        loop {
+            self.reap();
+            let queued = self.ring.submission().len();
+            debug_assert!(queued <= self.under_way);
+            if self.under_way <= queued {
+                return;
+            }
+            // Completions are delivered as this thread comes back from any call to the kernel: it sleeps soon.
+            backoff.wait();
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.drain();
+    }
+}
