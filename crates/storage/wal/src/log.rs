@@ -147,6 +147,13 @@ impl Log {
         *self.core.hook.lock() = Some(hook);
     }
 
+    /// While this is on, the log grows beyond `log_bytes_max` where it would be full: for a recovery, which can
+    /// give nothing back before the losers are undone, and may find more log than this bound allows. What
+    /// is too much goes with the next [`Log::release_before`]. A full disk still bounds the log.
+    pub fn set_unbounded(&self, on: bool) {
+        self.core.segments.set_unbounded(on);
+    }
+
     /// Where the next round starts: a checkpoint that covers everything up to now lets recovery start
     /// there.
     pub fn position(&self) -> LogPosition {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use vellum_base::{Result, StorageError};
 use vellum_io::{AlignedBuf, Directory, File, OpenOptions};
 use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::{BLOCK_BYTES, LogConfig, LogPosition, LogStart, Purpose, segment_name};
 use crate::frame::{NoSegment, SegmentHeader};
@@ -101,6 +102,8 @@ pub(crate) struct Segments {
     table: Mutex<Table>,
     /// Held while a file is made.
     growing: Mutex<()>,
+    /// See [`Segments::set_unbounded`].
+    unbounded: AtomicBool,
 }
 
 /// Where a round may write.
@@ -221,6 +224,7 @@ impl Segments {
             files,
             table,
             growing: Mutex::new(()),
+            unbounded: AtomicBool::new(false),
         };
         // One to start with and one to go on in, whatever the bound says: an incarnation that cannot
         // start could never give anything back.
@@ -293,7 +297,7 @@ impl Segments {
             let table = self.table.lock();
             (table.live.len() + table.free.len()) as u64
         };
-        if owned >= self.config.segments_max() {
+        if owned >= self.config.segments_max() && !self.unbounded.load(Ordering::Relaxed) {
             return Ok(false);
         }
         match self.make_file() {
@@ -302,6 +306,12 @@ impl Segments {
             Err(StorageError::OutOfSpace { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether files are made beyond the bound of the settings.
+    pub fn set_unbounded(&self, on: bool) {
+        // Relaxed: who sees it late makes a file too few or too many.
+        self.unbounded.store(on, Ordering::Relaxed);
     }
 
     /// Bytes of rounds that one segment surely takes: without its header, and without a tail that no
@@ -471,6 +481,14 @@ impl Segments {
                 } else {
                     table.free.insert(0, Owned { number: 0, ..owned });
                 }
+            }
+            // What was made beyond the bound and is not promised to anybody.
+            while (table.live.len() + table.free.len()) as u64 > self.config.segments_max()
+                && table.held + self.usable() <= self.free_bytes(&table)
+                && !table.free.is_empty()
+            {
+                // From the front: the back may have to be written over first (see `switch`).
+                surplus.push(table.free.remove(0).index);
             }
         }
         for index in surplus {

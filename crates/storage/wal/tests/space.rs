@@ -92,6 +92,25 @@ fn full_log_refuses_the_writer_and_has_room_to_roll_everything_back() {
 }
 
 #[test]
+fn unbounded_log_goes_on_and_is_cut_back_by_the_next_release() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    let (stamp, _) = fill(&mut engine);
+    let bounded = dir.list("log").unwrap().len();
+    engine.log.set_unbounded(true);
+    for _ in 0..200 {
+        engine.change(A, stamp, 700).unwrap();
+    }
+    engine.commit(A).unwrap();
+    engine.log.flush_round().unwrap();
+    assert!(dir.list("log").unwrap().len() > bounded);
+    engine.log.set_unbounded(false);
+    let position = engine.log.position();
+    engine.log.release_before(position).unwrap();
+    assert!(dir.list("log").unwrap().len() <= bounded);
+}
+
+#[test]
 fn full_disk_bounds_the_log_and_rollback_still_fits() {
     let dir = SimulatedDirectory::new();
     dir.set_space_limit(Some(5 * (64 << 10)));
