@@ -39,20 +39,6 @@ impl Transaction {
         mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
     ) -> Result<u64> {
         self.write_operation(|| {
-            // A load of nothing asks nobody for anything.
-            let mut first = (Vec::new(), Vec::new());
-            self.shape_of(table)?;
-            if !next(&mut first.0, &mut first.1) {
-                return Ok(0);
-            }
-            let mut first = Some(first);
-            let mut next = |key: &mut Vec<u8>, value: &mut Vec<u8>| match first.take() {
-                Some(row) => {
-                    (*key, *value) = row;
-                    true
-                }
-                None => next(key, value),
-            };
             self.all_or_nothing(|| {
                 let shape = self.shape_of(table)?;
                 if shape.indexes.is_empty() && self.close_if_empty(shape)? {
