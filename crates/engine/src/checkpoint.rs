@@ -28,7 +28,7 @@ use crate::engine::{Engine, SystemSlot};
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
-use vellum_base::{Gsn, Result, Timestamp};
+use vellum_base::{Gsn, Result, StorageError, Timestamp};
 use vellum_btree::{Journal, LeafCopy, Seek};
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Mutex, MutexGuard};
@@ -165,13 +165,23 @@ impl Engine {
     /// K2. Carries the oldest segments while the log is fuller than it should be.
     fn carry_forward(&self, position: LogPosition) -> Result<()> {
         let log = self.system_slot(SystemSlot::Checkpoint);
-        let mut bytes = 0;
-        while self.log.pressure() > CARRY_PRESSURE && bytes < self.config.log_segment_bytes / 2 {
+        // What a checkpoint may take is bounded in bytes of log: copies of long records take thrice their own.
+        let written = self.log.statistics().bytes_written;
+        let budget = self.config.log_segment_bytes / 2;
+        let mut carried = false;
+        while self.log.pressure() > CARRY_PRESSURE
+            && self.log.statistics().bytes_written - written < budget
+        {
             let oldest = self.log.oldest_live_segment();
             let Some(segment) = oldest.filter(|segment| *segment < position.segment) else {
                 break;
             };
-            bytes += self.carry_segment(segment, log)?;
+            match self.carry_segment(segment, log) {
+                Ok(_) => carried = true,
+                // What was carried gives back its segments, and with them room for the rest.
+                Err(StorageError::OutOfSpace { .. }) if carried => break,
+                Err(error) => return Err(error),
+            }
             if self.log.oldest_live_segment() == oldest {
                 break;
             }
@@ -247,6 +257,9 @@ impl Engine {
     }
 
     /// Deletes the carried copies that are void by stamp and GSN. True if there were any.
+    ///
+    /// At both ends of the tree whole leaves at a time: the copies of one large transaction take as many log bytes
+    /// to delete one by one as its rollback takes, more than is set aside for a checkpoint.
     fn drop_carried(
         &self,
         log: &SlotLog,
@@ -257,27 +270,49 @@ impl Engine {
         if leaf.is_empty() && leaf.upper_fence().is_none() {
             return Ok(false);
         }
-        let journal = Journal {
-            slot: log,
-            purpose: Purpose::Checkpoint,
+        let is_void = |key: &[u8]| match (read_u64(key, 0), read_u64(key, 8)) {
+            (Some(stamp), Some(gsn)) => is_void(Timestamp(stamp), Gsn(gsn)),
+            _ => true,
         };
-        let (mut key, mut any) = (Vec::new(), false);
+        let mut key = Vec::new();
+        // The first and the last copy that stays, and the void ones between, which are few: those of a
+        // transaction that is neither the oldest nor the newest with copies.
+        let (mut first, mut last) = (None, Vec::new());
+        let (mut between, mut maybe_between, mut any) = (Vec::new(), Vec::new(), false);
         loop {
             for index in 0..leaf.len() {
                 leaf.key(index, &mut key);
-                let void = match (read_u64(&key, 0), read_u64(&key, 8)) {
-                    (Some(stamp), Some(gsn)) => is_void(Timestamp(stamp), Gsn(gsn)),
-                    _ => true,
-                };
-                if void {
-                    any |= self.carried.delete(&key, Some(journal))?;
+                if is_void(&key) {
+                    any = true;
+                    if first.is_some() {
+                        maybe_between.push(key.clone());
+                    }
+                } else {
+                    first.get_or_insert_with(|| key.clone());
+                    last.clone_from(&key);
+                    between.append(&mut maybe_between);
                 }
             }
             let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
-                return Ok(any);
+                break;
             };
             self.carried.read_leaf(Seek::AtOrAfter(&fence), &mut leaf)?;
         }
+        let journal = Some(Journal {
+            slot: log,
+            purpose: Purpose::Checkpoint,
+        });
+        if any {
+            let below = first.unwrap_or_else(|| vec![u8::MAX; 18]);
+            while !self.carried.remove_below(&below, STEP_PAGES, journal)? {}
+            // The first key above the last that stays.
+            last.push(0);
+            while !self.carried.remove_from(&last, STEP_PAGES, journal)? {}
+            for key in between {
+                self.carried.delete(&key, journal)?;
+            }
+        }
+        Ok(any)
     }
 }
 

@@ -202,6 +202,8 @@ fn recover(
         start,
     )?;
     let log = Arc::new(log);
+    // Until losers are undone nothing of the log can go.
+    log.set_unbounded(true);
     log_of_pool.set(log.clone());
     let space = Arc::new(Space::load(pool.clone(), Gsn(start.first_gsn.get()))?);
     let control = Control {
@@ -221,8 +223,18 @@ fn recover(
     };
     let engine = parts.assemble(restart_floor, |_, _| Ok(()))?;
     recovered.undo(&engine)?;
+    give_log_space(&engine);
     engine.checkpoint()?;
+    engine.log.set_unbounded(false);
     Ok(engine)
+}
+
+/// From now on who finds no log space makes a checkpoint. Not before losers are undone: a checkpoint knows
+/// running transactions only, so it would give back what undo still has to read, and the next open would not
+/// know that they lost.
+fn give_log_space(engine: &Arc<Engine>) {
+    let hook = SpaceByCheckpoint::new(Arc::downgrade(engine));
+    engine.log.set_log_space(Arc::new(hook));
 }
 
 /// What an engine is put together from.
@@ -288,9 +300,8 @@ impl Parts {
             manager,
             _lock: lock,
         });
-        let hook = SpaceByCheckpoint::new(Arc::downgrade(&engine));
-        engine.log.set_log_space(Arc::new(hook));
         if is_new {
+            give_log_space(&engine);
             engine.checkpoint()?;
         }
         Ok(engine)

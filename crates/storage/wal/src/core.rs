@@ -159,16 +159,22 @@ impl Core {
         if purpose == Purpose::Undo {
             // A rollback has its own reserve; this only keeps it from eating the checkpoint's.
             let _one = self.making_space.lock();
-            if let Some(hook) = self.hook.lock().clone() {
-                *self.maker.lock() = me;
-                let _ = hook.make_space();
-                *self.maker.lock() = None;
+            // One checkpoint may free less than is missing: it carries a bounded amount.
+            loop {
+                let hook = self.hook.lock().clone();
+                let made = hook.is_some_and(|hook| {
+                    *self.maker.lock() = me;
+                    let made = hook.make_space();
+                    *self.maker.lock() = None;
+                    matches!(made, Ok(true))
+                });
+                if self.segments.would_grant(missing, purpose) {
+                    return Ok(());
+                }
+                if !made {
+                    return full();
+                }
             }
-            return if self.segments.would_grant(missing, purpose) {
-                Ok(())
-            } else {
-                full()
-            };
         }
         let _one = self.making_space.lock();
         while !self.segments.would_grant(missing, purpose) {
