@@ -159,8 +159,7 @@ impl Engine {
         let (control, log) = self.checkpointer.pin_log(copy);
         let data = self.copy_pages(target, &log)?;
         self.log.flush_round()?;
-        let end = self.log.position();
-        log.finish(end)?;
+        let end = log.finish(&self.log)?;
         let synced = data
             .sync_data()
             .and_then(|()| target.sync_dir(LOG_FOLDER))

@@ -1,7 +1,8 @@
 //! The log's part of a backup: segments are copied before they may be used again.
 //!
 //! States of a segment, for the copy: needed --copied, in ascending order--> free to go. A copy that fails
-//! holds nothing back any more; the backup learns of it from [`LogCopy::check`].
+//! holds nothing back any more; the backup learns of it from [`LogCopy::check`]. A copy that is done is whole: what a
+//! checkpoint releases between its end and the backup's is not added to it.
 //!
 //! Concurrency: the backup's thread and checkpoints copy under one mutex, innermost but for reading files.
 //! Segments before the log's position are complete and do not change.
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use vellum_base::{Result, StorageError};
 use vellum_io::{AlignedBuf, Directory, File, OpenOptions};
 use vellum_sync::{Mutex, MutexGuard};
-use vellum_wal::{LogPosition, LogReader, SegmentFiles, Verdict};
+use vellum_wal::{Log, LogPosition, LogReader, SegmentFiles, Verdict};
 
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
@@ -72,7 +73,7 @@ pub(crate) struct LogCopy {
 
 #[derive(Debug)]
 struct State {
-    /// Segments below are copied or not needed.
+    /// Segments below are copied or not needed; `u64::MAX` once the copy is done.
     next: u64,
     /// Files in the target.
     made: u64,
@@ -112,18 +113,24 @@ impl LogCopy {
         self.state.lock().error.clone().map_or(Ok(()), Err)
     }
 
-    /// Copies the rest, up to `end`.
+    /// Copies the rest, up to where the log is durable now; returns where that is. Later calls of
+    /// [`LogCopy::copy_before`] copy nothing: behind the end nothing may come.
     ///
     /// # Errors
     /// That of an earlier step, or of this one.
-    pub fn finish(&self, end: LogPosition) -> Result<()> {
+    pub fn finish(&self, log: &Log) -> Result<LogPosition> {
         let mut state = self.state.lock();
         if let Some(error) = state.error.clone() {
             return Err(error);
         }
+        // Under the mutex, so that nobody has copied more than this. What lies behind it is not part of the copy,
+        // and may be being written.
+        let end = log.position();
+        debug_assert!(state.next <= end.segment);
         self.copy_complete(&mut state, end.segment)?;
-        // What lies behind the end is not part of the copy, and may be being written.
-        self.copy_segment(&mut state, end.segment, end.offset)
+        self.copy_segment(&mut state, end.segment, end.offset)?;
+        state.next = u64::MAX;
+        Ok(end)
     }
 
     fn copy_complete(&self, state: &mut State, before: u64) -> Result<()> {
