@@ -4,8 +4,9 @@ use crate::error::Result;
 use crate::schema::{Index, Table};
 use crate::transaction::Transaction;
 use std::ops::{Bound, RangeBounds};
+use vellum_base::TableId;
 use vellum_btree::Tree;
-use vellum_txn::SnapshotHandle;
+use vellum_txn::{SnapshotHandle, VersionStamp};
 use vellum_version::{Scan, View};
 
 /// A range of rows in key order, both ways. It stands on the row that it returned last; a new one stands before its
@@ -16,7 +17,11 @@ use vellum_version::{Scan, View};
 #[derive(Debug)]
 pub struct Cursor<'t> {
     transaction: &'t Transaction,
-    tree: Tree,
+    table: Table,
+    /// The index whose entries it returns; `None` for the table's rows.
+    index: Option<TableId>,
+    /// `None` once the table (or index) it stood in was rolled back.
+    tree: Option<Tree>,
     scan: Scan,
     /// Keeps what it sees from being collected (read committed: longer than its statement).
     snapshot: SnapshotHandle<'t>,
@@ -38,8 +43,8 @@ impl Transaction {
     ) -> Result<Cursor<'_>> {
         self.read_operation(|| {
             let view = self.view();
-            let shape = self.shape_of(table)?;
-            Ok(self.open_cursor(shape.tree.clone(), view.command, owned(&range)))
+            let tree = self.shape_of(table)?.tree.clone();
+            Ok(self.open_cursor(table, None, tree, view.command, owned(&range)))
         })
     }
 
@@ -61,7 +66,8 @@ impl Transaction {
                 name: index.name.to_string(),
             };
             let tree = found.ok_or_else(missing)?.tree.clone();
-            Ok(self.open_cursor(tree, view.command, owned(&range)))
+            let id = Some(index.id);
+            Ok(self.open_cursor(&index.table, id, tree, view.command, owned(&range)))
         })
     }
 
@@ -78,11 +84,20 @@ impl Transaction {
         Ok(count)
     }
 
-    fn open_cursor(&self, tree: Tree, command: u32, range: vellum_version::KeyRange) -> Cursor<'_> {
+    fn open_cursor(
+        &self,
+        table: &Table,
+        index: Option<TableId>,
+        tree: Tree,
+        command: u32,
+        range: vellum_version::KeyRange,
+    ) -> Cursor<'_> {
         Cursor {
             transaction: self,
+            table: table.clone(),
+            index,
             scan: Scan::new(tree.context().page_size(), range),
-            tree,
+            tree: Some(tree),
             snapshot: self.inner().open_snapshot(),
             command,
             rollbacks: self.rollback_count(),
@@ -106,6 +121,26 @@ impl Cursor<'_> {
         if self.rollbacks != rollbacks {
             self.rollbacks = rollbacks;
             self.scan.invalidate();
+            // What was rolled back may have made the tree (a load, an index, the table): its pages are gone.
+            self.tree = self.resolve_tree();
+        }
+    }
+
+    /// The tree that holds what the cursor sees; `None` if there is none any more.
+    fn resolve_tree(&self) -> Option<Tree> {
+        let (inner, snapshot) = (self.transaction.inner(), self.snapshot.snapshot());
+        let sees = |version: &VersionStamp| inner.visible(version, snapshot, self.command);
+        let shape = self
+            .table
+            .base
+            .resolve(sees)
+            .filter(|shape| !shape.dropped)?;
+        match self.index {
+            None => Some(shape.tree.clone()),
+            Some(id) => {
+                let index = shape.indexes.iter().find(|index| index.id == id)?;
+                Some(index.tree.clone())
+            }
         }
     }
 
@@ -143,10 +178,13 @@ impl Cursor<'_> {
             command: self.command,
         };
         let store = &self.transaction.engine().store;
+        let Some(tree) = &self.tree else {
+            return Ok(None);
+        };
         let row = match step {
-            Step::Next => self.scan.next(store, &view, &self.tree)?,
-            Step::NextAtHand => self.scan.next_at_hand(store, &view, &self.tree)?,
-            Step::Prev => self.scan.prev(store, &view, &self.tree)?,
+            Step::Next => self.scan.next(store, &view, tree)?,
+            Step::NextAtHand => self.scan.next_at_hand(store, &view, tree)?,
+            Step::Prev => self.scan.prev(store, &view, tree)?,
         };
         match row {
             None => Ok(None),
@@ -168,7 +206,10 @@ impl Cursor<'_> {
             command: self.command,
         };
         let store = &self.transaction.engine().store;
-        Ok(self.scan.next(store, &view, &self.tree)?.is_some())
+        match &self.tree {
+            None => Ok(false),
+            Some(tree) => Ok(self.scan.next(store, &view, tree)?.is_some()),
+        }
     }
 
     /// Stands right below `key` from now on: [`Cursor::next`] goes to the first row at or above it,
