@@ -246,7 +246,10 @@ fn bulk_load_is_visible_as_a_whole_or_not_at_all() {
     assert_eq!(tx.count(&table, ..).unwrap(), 3000);
     let other = database.begin().unwrap();
     assert_eq!(other.count(&table, ..).unwrap(), 0);
-    assert!(matches!(other.insert(&table, b"k", b"v"), Err(Error::Conflict)));
+    assert!(matches!(
+        other.insert(&table, b"k", b"v"),
+        Err(Error::Conflict)
+    ));
     tx.rollback().unwrap();
     drop(other);
     assert_eq!(database.retry(|tx| tx.count(&table, ..)).unwrap(), 0);
@@ -254,7 +257,9 @@ fn bulk_load_is_visible_as_a_whole_or_not_at_all() {
     assert_eq!(database.retry(|tx| load(tx, 5000)).unwrap(), 5000);
     assert_eq!(old.count(&table, ..).unwrap(), 0);
     drop(old);
-    database.retry(|tx| tx.insert(&table, &9999u32.to_be_bytes(), b"more")).unwrap();
+    database
+        .retry(|tx| tx.insert(&table, &9999u32.to_be_bytes(), b"more"))
+        .unwrap();
     assert_eq!(database.retry(|tx| tx.count(&table, ..)).unwrap(), 5001);
     drop(table);
     drop(database);
