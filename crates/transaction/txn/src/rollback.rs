@@ -131,6 +131,11 @@ pub(crate) fn revert(
             }
         }
     }
+    if savepoint.lsn >= bounds().1 {
+        // Nothing above it was carried forward. What lies below it may be copied at this moment: a look would find
+        // half a record.
+        return Ok(());
+    }
     revert_carried(stamp, void_from, savepoint.gsn, undo)
 }
 

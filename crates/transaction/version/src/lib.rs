@@ -25,6 +25,9 @@ pub mod undo;
 pub mod undo_record;
 pub mod write;
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 pub use error::{Result, VersionError};
 pub use read::{View, Visible};
 pub use scan::{KeyRange, Scan, ScannedRow};

@@ -143,6 +143,7 @@ impl VersionStore {
                 stamp,
                 command,
             } = writer.version;
+            vellum_sync::test_point!("read: between version and delta");
             let found = match self.deltas(slot) {
                 Some(deltas) => deltas.get(&delta::key(stamp, command), entry)?,
                 None => false,

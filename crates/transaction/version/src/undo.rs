@@ -342,6 +342,7 @@ impl Undo for Reverter<'_> {
         };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
         self.revert(&tree, key, &undo, record.header.gsn)?;
+        vellum_sync::test_point!("undo: between row and delta");
         self.forget_delta(&undo)
     }
 

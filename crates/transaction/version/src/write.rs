@@ -139,6 +139,7 @@ impl VersionStore {
                 slot,
             };
             row.keep_before_image(versions, tree, key, &change, scratch)?;
+            vellum_sync::test_point!("write: between delta and row");
             row.apply(&mut leaf, &change, scratch);
             return Ok(Written {
                 existed,

@@ -1,0 +1,17 @@
+//! Tests of the store on the whole stack below it: log, transactions, pool, trees, in memory.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![cfg_attr(
+    shuttle,
+    allow(dead_code, reason = "that build runs some of the tests")
+)]
+
+#[cfg(not(shuttle))]
+mod chains;
+#[cfg(not(shuttle))]
+mod rollback;
+#[cfg(shuttle)]
+mod schedules;
+#[cfg(not(shuttle))]
+mod work;
+mod world;

@@ -1,0 +1,377 @@
+//! What versions leave behind: when it goes, that it goes once, and what keeps it.
+
+use super::world::{SLOTS, World};
+use crate::Change;
+use crate::pending::PendingKind;
+use crate::row::Shape;
+use vellum_base::SlotId;
+use vellum_gc::Budget;
+use vellum_io::{Call, Fault};
+use vellum_txn::Transaction;
+
+/// Puts a chain of `value` under `key`; gives the reference's bytes.
+fn put_chain(
+    world: &World,
+    tx: &Transaction,
+    tree: &vellum_btree::Tree,
+    key: &[u8],
+    value: &[u8],
+) -> Vec<u8> {
+    let chain = world.store.write_chain(tx, value).unwrap();
+    let body = chain.encode();
+    world
+        .change(tx, tree, key, |_| Change::Put(Shape::CHAINED, &body))
+        .unwrap();
+    world.store.adopt(tx, chain.root).unwrap();
+    body.to_vec()
+}
+
+#[test]
+fn tombstone_goes_when_the_delete_is_hardened_and_below_every_snapshot() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", b"v").unwrap();
+    world.commit(tx);
+    let old = world.begin();
+    let tx = world.begin();
+    let slot = tx.slot();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.commit(tx);
+    world.collect();
+    assert_eq!(world.heads(&tree), 1, "the old snapshot sees the row");
+    assert_eq!(world.get(&old, &tree, b"k"), Some(b"v".to_vec()));
+    world.rollback(old);
+    // Below every snapshot now; a second delete is, too, but no round was since.
+    let tx = world.begin();
+    world.put(&tx, &tree, b"m", b"v").unwrap();
+    world.commit(tx);
+    let tx = world.begin();
+    world.delete(&tx, &tree, b"m").unwrap();
+    let second = tx.slot();
+    world.commit(tx);
+    let mut budget = Budget::UNBOUNDED;
+    world.collect_slot(second, &mut budget).unwrap();
+    if slot != second {
+        world.collect_slot(slot, &mut budget).unwrap();
+    }
+    assert_eq!(
+        world.heads(&tree),
+        1,
+        "a crash would bring the second row back"
+    );
+    world.collect();
+    assert_eq!(world.heads(&tree), 0);
+}
+
+#[test]
+fn trap_insert_over_a_tombstone_whose_work_came_up_and_its_abort_leave_nothing_for_ever() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", b"v").unwrap();
+    world.commit(tx);
+    let tx = world.begin();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    // In another slot, so that the deleter's can be collected.
+    let hold = world.begin();
+    let over = world.begin();
+    world.rollback(hold);
+    world.put(&over, &tree, b"k", b"again").unwrap();
+    // The entry finds another head, and is dropped.
+    world.collect();
+    world.rollback(over);
+    world.collect();
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), None);
+    assert_eq!(world.heads(&tree), 1, "the tombstone came back");
+    // It goes with the next page that runs full.
+    let tx = world.begin();
+    for number in 0u32..400 {
+        world
+            .put(&tx, &tree, &number.to_be_bytes(), &[1; 20])
+            .unwrap();
+    }
+    for number in 0u32..400 {
+        let key = [b"k".as_slice(), &number.to_be_bytes()].concat();
+        world.put(&tx, &tree, &key, &[1; 20]).unwrap();
+    }
+    world.commit(tx);
+    assert_eq!(world.heads(&tree), 800);
+}
+
+#[test]
+fn tombstone_that_a_crash_could_take_back_survives_a_full_page() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", b"v").unwrap();
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    let tx = world.begin();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.commit(tx);
+    // Everyone sees the delete, but it is not hardened.
+    world.manager.pass();
+    let tx = world.begin();
+    for number in 0u32..60 {
+        let key = [b"k".as_slice(), &number.to_be_bytes()].concat();
+        world.put(&tx, &tree, &key, &[1; 100]).unwrap();
+    }
+    assert_eq!(world.heads(&tree), 61);
+    world.commit(tx);
+}
+
+#[test]
+fn chains_are_freed_once_when_later_work_of_the_batch_fails() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let value = vec![7; 20_000];
+    let tx = world.begin();
+    let bodies: Vec<_> = (0..3u8)
+        .map(|key| put_chain(&world, &tx, &tree, &[key], &value))
+        .collect();
+    world.commit(tx);
+    let tx = world.begin();
+    let slot = tx.slot();
+    for (key, body) in (0..3u8).zip(&bodies) {
+        world.delete(&tx, &tree, &[key]).unwrap();
+        world.store.disown_chain(&tx, body).unwrap();
+    }
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    assert_eq!(world.pending(), 3);
+    // Something fails after the first chain is free: as if the log were full.
+    let mut budget = Budget::new(2, u64::MAX);
+    world.collect_slot(slot, &mut budget).unwrap();
+    assert_eq!(world.pending(), 2);
+    // Its entry is there again, as after a failed removal.
+    let done = world.store.slot(slot).unwrap().done.lock().through.clone();
+    assert!(!done.is_empty());
+    // Its pages belong to somebody else now: the same roots, all of them.
+    let tx = world.begin();
+    put_chain(&world, &tx, &tree, b"new", &value);
+    world.commit(tx);
+    world.collect();
+    let reader = world.begin();
+    let body = world.get(&reader, &tree, b"new").unwrap();
+    let mut read = Vec::new();
+    world.store.read_chain_into(&body, &mut read).unwrap();
+    assert_eq!(read, value);
+    assert_eq!(world.pending(), 0);
+}
+
+#[test]
+fn regress_work_that_was_done_is_not_done_again_when_its_entry_could_not_go() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let value = vec![7; 20_000];
+    let tx = world.begin();
+    let body = put_chain(&world, &tx, &tree, b"k", &value);
+    world.commit(tx);
+    let tx = world.begin();
+    let slot = tx.slot();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.store.disown_chain(&tx, &body).unwrap();
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    let versions = world.store.slot(slot).unwrap();
+    let mut entries = Vec::new();
+    let mut leaf = vellum_btree::LeafCopy::new(4096);
+    versions
+        .work
+        .read_leaf(vellum_btree::Seek::First, &mut leaf)
+        .unwrap();
+    for index in 0..leaf.len() {
+        let mut key = Vec::new();
+        leaf.key(index, &mut key);
+        entries.push((key, leaf.payload(index).to_vec()));
+    }
+    assert_eq!(entries.len(), 2, "a tombstone and a chain");
+    world.collect();
+    // The root is the root of another chain, and the old entries come back.
+    let tx = world.begin();
+    let new = put_chain(&world, &tx, &tree, b"new", &value);
+    assert_eq!(new, body, "the pages are used again");
+    world.commit(tx);
+    for (key, payload) in &entries {
+        versions.work.put(key, payload, None).unwrap();
+    }
+    versions.done.lock().is_removed = false;
+    world.collect();
+    let reader = world.begin();
+    let body = world.get(&reader, &tree, b"new").unwrap();
+    let mut read = Vec::new();
+    world.store.read_chain_into(&body, &mut read).unwrap();
+    assert_eq!(read, value);
+    assert_eq!(world.heads(&versions.work), 0, "the entries are gone");
+}
+
+#[test]
+fn freeing_of_a_long_chain_is_spread_over_steps() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let tx = world.begin();
+    let body = put_chain(&world, &tx, &tree, b"k", &vec![1; 4096 * 400]);
+    world.commit(tx);
+    let full = world.pages_in_use();
+    let tx = world.begin();
+    let slot = tx.slot();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.store.disown_chain(&tx, &body).unwrap();
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    let mut steps = 0;
+    loop {
+        let before = world.pages_in_use();
+        let mut budget = Budget::new(1000, 1000);
+        let collected = world.collect_slot(slot, &mut budget).unwrap();
+        assert!(before - world.pages_in_use() < 200, "a bounded step");
+        steps += 1;
+        if !collected.more {
+            break;
+        }
+    }
+    assert!(steps > 3, "{steps} steps");
+    assert!(world.pages_in_use() < full - 390);
+    assert_eq!(world.pending(), 0);
+}
+
+#[test]
+fn rollback_forgets_the_work_of_what_it_reverts() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    let value = vec![7; 20_000];
+    let tx = world.begin();
+    let body = put_chain(&world, &tx, &tree, b"k", &value);
+    world.commit(tx);
+    let tx = world.begin();
+    let slot = tx.slot();
+    let savepoint = tx.savepoint();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.store.disown_chain(&tx, &body).unwrap();
+    world.rollback_to(&tx, &savepoint);
+    world.put(&tx, &tree, b"other", b"v").unwrap();
+    world.commit(tx);
+    assert_eq!(world.heads(&world.store.slot(slot).unwrap().work), 0);
+    world.collect();
+    let reader = world.begin();
+    let mut read = Vec::new();
+    let body = world.get(&reader, &tree, b"k").unwrap();
+    world.store.read_chain_into(&body, &mut read).unwrap();
+    assert_eq!(read, value);
+    assert_eq!(world.pending(), 0);
+}
+
+#[test]
+fn dropped_tree_goes_after_a_flush_round_that_begins_when_its_writers_have_ended() {
+    let world = World::new(4096, 64);
+    let before = world.pages_in_use();
+    let tx = world.begin();
+    let tree = world.store.create_tree(&tx).unwrap();
+    for number in 0u32..500 {
+        world
+            .put(&tx, &tree, &number.to_be_bytes(), &[1; 50])
+            .unwrap();
+    }
+    world.store.adopt(&tx, tree.root()).unwrap();
+    world.commit(tx);
+    // A writer in the tree; its drop; the end of the writer.
+    let writer = world.begin();
+    world.put(&writer, &tree, b"late", b"v").unwrap();
+    let tx = world.begin();
+    let slot = tx.slot();
+    world
+        .store
+        .disown(&tx, tree.root(), PendingKind::Tree, 0)
+        .unwrap();
+    world.commit(tx);
+    world.collect();
+    assert_eq!(
+        world.pending(),
+        1,
+        "the writer may still have to revert rows there"
+    );
+    world.commit(writer);
+    // The writer's commit is not hardened: after a crash it would be undone, in this tree.
+    let end = world.manager.clock().now();
+    let mut budget = Budget::UNBOUNDED;
+    world.collect_slot(slot, &mut budget).unwrap();
+    assert_eq!(world.pending(), 0);
+    assert!(world.log.horizon() >= end, "a round came first");
+    world.collect();
+    assert!(world.pages_in_use() < before + 16);
+}
+
+#[test]
+fn dropped_tree_waits_for_parked_writers() {
+    let world = World::new(4096, 64);
+    let tx = world.begin();
+    let tree = world.store.create_tree(&tx).unwrap();
+    world.put(&tx, &tree, b"k", b"v").unwrap();
+    world.store.adopt(&tx, tree.root()).unwrap();
+    world.commit(tx);
+    let parked = world.begin();
+    let parked_slot = parked.slot();
+    world.put(&parked, &tree, b"k", b"w").unwrap();
+    let tx = world.begin();
+    world
+        .store
+        .disown(&tx, tree.root(), PendingKind::Tree, 0)
+        .unwrap();
+    world.commit(tx);
+    drop(parked);
+    world.collect();
+    assert_eq!(world.pending(), 1);
+    let writer = world.manager.take_parked(parked_slot).unwrap();
+    world.collect();
+    assert_eq!(world.pending(), 1, "who reverts it is at work");
+    let log = world.log.slot(parked_slot);
+    let mut reverter = crate::Reverter::running(&world.store, log, &world.carried);
+    writer.rollback(&mut reverter).unwrap();
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), Some(b"v".to_vec()));
+    world.collect();
+    assert_eq!(world.pending(), 0);
+}
+
+#[test]
+fn collection_that_meets_a_failing_disk_goes_on_where_it_stopped() {
+    let world = World::new(4096, 32);
+    let tree = world.table();
+    let tx = world.begin();
+    for number in 0u32..2000 {
+        world
+            .put(&tx, &tree, &number.to_be_bytes(), &[1; 50])
+            .unwrap();
+    }
+    world.commit(tx);
+    let tx = world.begin();
+    for number in 0u32..2000 {
+        world.delete(&tx, &tree, &number.to_be_bytes()).unwrap();
+    }
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    let mut failures = 0;
+    loop {
+        world.directory.fail(Fault::nth(Call::Read, 5));
+        let slots: Vec<_> = (0..SLOTS).map(SlotId).collect();
+        let mut more = false;
+        for slot in slots {
+            match world.collect_slot(slot, &mut Budget::new(100, u64::MAX)) {
+                Ok(collected) => more |= collected.more,
+                Err(_) => {
+                    failures += 1;
+                    more = true;
+                }
+            }
+        }
+        world.directory.clear_faults();
+        if !more {
+            break;
+        }
+    }
+    assert!(failures > 0, "the disk failed in between");
+    world.collect();
+    assert_eq!(world.heads(&tree), 0);
+}

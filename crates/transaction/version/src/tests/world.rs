@@ -1,0 +1,290 @@
+//! What the tests of this crate share: a store with everything that it stands on.
+
+use crate::collect::{Collected, Freezer, Reducer};
+use crate::row::Shape;
+use crate::store::VersionStore;
+use crate::undo::Reverter;
+use crate::{Change, Current, KeyRange, Result, Scan, Scratch, VersionError, View, Written};
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+use std::time::Duration;
+use vellum_base::random::Random;
+use vellum_base::{Gsn, SlotId, Timestamp};
+use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
+use vellum_buffer::{Pool, PoolConfig, Space};
+use vellum_gc::{Budget, Horizon};
+use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
+use vellum_txn::{Clock, Config, Durability, Isolation, Manager, Options, Savepoint, Transaction};
+use vellum_wal::{Log, LogConfig, LogSpace, LogStart, SlotLog};
+
+/// Slots of transactions; the one above is for the world itself.
+pub(crate) const SLOTS: u16 = 6;
+
+/// The seed of a random test, from `VELLUM_SEED` or fresh, printed with the way to replay it.
+pub(crate) fn seed(test: &str) -> u64 {
+    let seed = std::env::var("VELLUM_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(Random::fresh_seed);
+    println!("replay with: VELLUM_SEED={seed} cargo test -p vellum-version {test}");
+    seed
+}
+
+/// Recycles the log without any checkpoint: nothing here replays it.
+struct Forget(std::sync::Weak<Log>);
+
+impl LogSpace for Forget {
+    fn make_space(&self) -> vellum_base::Result<bool> {
+        let Some(log) = self.0.upgrade() else {
+            return Ok(false);
+        };
+        log.flush_round()?;
+        log.release_before(log.position())
+            .map(|segments| segments > 0)
+    }
+}
+
+pub(crate) struct World {
+    pub directory: Arc<SimulatedDirectory>,
+    pub log: Arc<Log>,
+    pub manager: Arc<Manager>,
+    pub space: Arc<Space>,
+    pub store: VersionStore,
+    pub carried: Tree,
+}
+
+impl World {
+    pub(crate) fn new(page_size: usize, frames: u64) -> Self {
+        let directory = Arc::new(SimulatedDirectory::new());
+        let config = LogConfig {
+            slots_max: SLOTS + 1,
+            slot_buffer_bytes: 128 << 10,
+            segment_bytes: 1 << 20,
+            log_bytes_max: 8 << 20,
+        };
+        let clock = Arc::new(Clock::above(Timestamp::ZERO));
+        let ticks = clock.clone();
+        let now = Arc::new(move || ticks.now());
+        let log = Log::create(directory.clone(), config, now, LogStart::first()).unwrap();
+        let log = Arc::new(log);
+        log.set_log_space(Arc::new(Forget(Arc::downgrade(&log))));
+        let file = directory.open("data", OpenOptions::create()).unwrap();
+        let pool = PoolConfig {
+            page_size,
+            pool_bytes: frames * page_size as u64,
+            pages_max: if cfg!(shuttle) { 4096 } else { 1 << 16 },
+            batch_pages: 4,
+        };
+        let pool = Arc::new(Pool::create_file(file, log.clone(), &pool).unwrap());
+        let space = Arc::new(Space::load(pool.clone(), Gsn(1)).unwrap());
+        let config = Config {
+            slots_max: SLOTS,
+            ..Config::default()
+        };
+        let manager = Arc::new(Manager::new(log.clone(), clock, config));
+        let context = TreeContext::new(pool, space.clone())
+            .with_rows(Arc::new(Reducer))
+            .with_cleaner(Arc::new(Freezer::new(manager.domain().clone())));
+        let context = Arc::new(context);
+        let journal = Some(Journal::forward(log.slot(SlotId(SLOTS))));
+        let plain = || Tree::create(&context, journal, TreeKind::Plain, None).unwrap();
+        let (pending, carried) = (plain(), plain());
+        let store = VersionStore::new(context, SLOTS, pending);
+        Self {
+            directory,
+            log,
+            manager,
+            space,
+            store,
+            carried,
+        }
+    }
+
+    /// An empty table.
+    pub(crate) fn table(&self) -> Tree {
+        let journal = Some(Journal::forward(self.log.slot(SlotId(SLOTS))));
+        Tree::create(self.store.context(), journal, TreeKind::Rows, None).unwrap()
+    }
+
+    pub(crate) fn begin(&self) -> Transaction {
+        self.begin_at(Isolation::Snapshot)
+    }
+
+    pub(crate) fn begin_at(&self, isolation: Isolation) -> Transaction {
+        let options = Options {
+            isolation,
+            durability: Durability::Async,
+            ..Options::default()
+        };
+        self.manager.begin(options, Duration::MAX).unwrap()
+    }
+
+    pub(crate) fn log_of(&self, transaction: &Transaction) -> &SlotLog {
+        self.log.slot(transaction.slot())
+    }
+
+    pub(crate) fn change<'c>(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        key: &[u8],
+        change: impl Fn(Option<Current<'_>>) -> Change<'c>,
+    ) -> Result<Written> {
+        let mut scratch = Scratch::default();
+        let view = view(transaction);
+        self.store
+            .write(&view, tree, key, &mut scratch, |now| Ok(change(now)))
+    }
+
+    pub(crate) fn put(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Written> {
+        self.change(transaction, tree, key, |_| {
+            Change::Put(Shape::INLINE, value)
+        })
+    }
+
+    pub(crate) fn delete(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        key: &[u8],
+    ) -> Result<Written> {
+        self.change(transaction, tree, key, |now| match now {
+            Some(_) => Change::Delete,
+            None => Change::Nothing,
+        })
+    }
+
+    /// Writes `byte` over a range of a value.
+    pub(crate) fn patch(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        key: &[u8],
+        range: Range<usize>,
+        byte: u8,
+    ) -> Result<Written> {
+        let mut body = self.get(transaction, tree, key).unwrap();
+        body[range.clone()].fill(byte);
+        let ranges = [range];
+        self.change(transaction, tree, key, |_| Change::Patch(&ranges, &body))
+    }
+
+    pub(crate) fn get(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        key: &[u8],
+    ) -> Option<Vec<u8>> {
+        let (mut row, mut delta) = (Vec::new(), Vec::new());
+        let found = self
+            .store
+            .read(&view(transaction), tree, key, &mut row, &mut delta)
+            .unwrap();
+        found.map(|visible| row.split_off(visible.start))
+    }
+
+    /// Every row that the transaction sees, forward and backward alike.
+    pub(crate) fn rows(&self, transaction: &Transaction, tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let range: KeyRange = (Bound::Unbounded, Bound::Unbounded);
+        let page_size = self.store.context().page_size();
+        let mut scan = Scan::new(page_size, range.clone());
+        let view = view(transaction);
+        let mut rows = Vec::new();
+        while let Some(row) = scan.next(&self.store, &view, tree).unwrap() {
+            rows.push((row.key.to_vec(), row.body.to_vec()));
+        }
+        let mut backward = Vec::new();
+        let mut scan = Scan::new(page_size, range);
+        while let Some(row) = scan.prev(&self.store, &view, tree).unwrap() {
+            backward.push((row.key.to_vec(), row.body.to_vec()));
+        }
+        backward.reverse();
+        assert_eq!(rows, backward, "both ways");
+        rows
+    }
+
+    /// Rows in the tree, tombstones included.
+    pub(crate) fn heads(&self, tree: &Tree) -> usize {
+        let mut leaf = vellum_btree::LeafCopy::new(self.store.context().page_size());
+        let (mut count, mut from) = (0, Vec::new());
+        loop {
+            tree.read_leaf(vellum_btree::Seek::AtOrAfter(&from), &mut leaf)
+                .unwrap();
+            count += leaf.len();
+            match leaf.upper_fence() {
+                Some(fence) => from = fence.to_vec(),
+                None => return count,
+            }
+        }
+    }
+
+    pub(crate) fn commit(&self, transaction: Transaction) {
+        transaction.commit_deferred().map(|_| ()).unwrap();
+    }
+
+    pub(crate) fn rollback(&self, transaction: Transaction) {
+        let log = self.log_of(&transaction);
+        let mut reverter = Reverter::running(&self.store, log, &self.carried);
+        let slot = transaction.slot();
+        transaction.rollback(&mut reverter).unwrap();
+        reverter.free_relisted(self.log.slot(slot)).unwrap();
+    }
+
+    pub(crate) fn rollback_to(&self, transaction: &Transaction, savepoint: &Savepoint) {
+        let log = self.log_of(transaction);
+        let mut reverter = Reverter::running(&self.store, log, &self.carried);
+        transaction.rollback_to(savepoint, &mut reverter).unwrap();
+        reverter.free_relisted(log).unwrap();
+    }
+
+    /// One step of collection of an idle slot.
+    pub(crate) fn collect_slot(&self, slot: SlotId, budget: &mut Budget) -> Result<Collected> {
+        let lease = self.manager.lease_idle(slot).expect("an idle slot");
+        let horizon = Horizon::refreshed(self.manager.domain());
+        self.store
+            .collect(&horizon, lease.slot(), self.log.slot(slot), budget)
+    }
+
+    /// Collects what can be collected of idle slots, after a flush round.
+    pub(crate) fn collect(&self) {
+        self.log.flush_round().unwrap();
+        loop {
+            let mut more = false;
+            let idle: Vec<_> = self.manager.idle_slots().collect();
+            for slot in idle {
+                let mut budget = Budget::UNBOUNDED;
+                more |= self.collect_slot(slot, &mut budget).unwrap().more;
+            }
+            if !more {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.heads(self.store.pending_free())
+    }
+
+    pub(crate) fn pages_in_use(&self) -> u64 {
+        let counts = self.space.counts();
+        counts.durable + counts.temporary
+    }
+}
+
+pub(crate) fn view(transaction: &Transaction) -> View<'_> {
+    View {
+        transaction,
+        snapshot: transaction.statement(),
+        command: transaction.commands_drawn(),
+    }
+}
+
+pub(crate) fn is_conflict(result: Result<Written>) -> bool {
+    matches!(result, Err(VersionError::Conflict))
+}
