@@ -15,12 +15,12 @@ mod failure;
 mod kv;
 mod load;
 pub mod machine;
-pub mod vellum_engine;
 mod measure;
 mod progress;
 mod report;
 mod scan;
 mod tpcc;
+pub mod vellum_engine;
 
 use clap::Parser;
 use cli::{Cli, Settings, Workload};

@@ -42,7 +42,10 @@ impl VellumEngine {
             ("page_size".to_owned(), config.page_size.to_string()),
             ("pool_bytes".to_owned(), config.pool_bytes.to_string()),
             ("log_bytes_max".to_owned(), config.log_bytes_max.to_string()),
-            ("checkpoint_log_bytes".to_owned(), config.checkpoint_log_bytes.to_string()),
+            (
+                "checkpoint_log_bytes".to_owned(),
+                config.checkpoint_log_bytes.to_string(),
+            ),
         ];
         Ok(Self {
             database,
@@ -76,7 +79,10 @@ impl Engine for VellumEngine {
     }
 
     fn open_session(&self) -> Result<VellumSession<'_>> {
-        Ok(VellumSession { engine: self, transaction: None })
+        Ok(VellumSession {
+            engine: self,
+            transaction: None,
+        })
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -116,7 +122,10 @@ pub struct VellumSession<'e> {
 impl<'e> VellumSession<'e> {
     #[inline]
     fn parts(&self, table: Table) -> (&vellum::Transaction, &'e vellum::Table) {
-        let transaction = self.transaction.as_ref().expect("an operation inside a transaction");
+        let transaction = self
+            .transaction
+            .as_ref()
+            .expect("an operation inside a transaction");
         (transaction, &self.engine.tables[table.position()])
     }
 }
@@ -133,7 +142,11 @@ fn failed(table: Table) -> impl FnOnce(Error) -> EngineError {
 
 #[cold]
 fn failed_transaction(error: Error) -> EngineError {
-    if matches!(error, Error::Conflict) { EngineError::Conflict } else { EngineError::failed(error) }
+    if matches!(error, Error::Conflict) {
+        EngineError::Conflict
+    } else {
+        EngineError::failed(error)
+    }
 }
 
 impl Session for VellumSession<'_> {
@@ -179,19 +192,26 @@ impl Session for VellumSession<'_> {
     #[inline]
     fn get(&mut self, table: Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let (transaction, handle) = self.parts(table);
-        transaction.get_into(handle, key, out).map_err(failed(table))
+        transaction
+            .get_into(handle, key, out)
+            .map_err(failed(table))
     }
 
     #[inline]
     fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         let (transaction, handle) = self.parts(table);
-        transaction.insert(handle, key, value).map_err(failed(table))
+        transaction
+            .insert(handle, key, value)
+            .map_err(failed(table))
     }
 
     #[inline]
     fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         let (transaction, handle) = self.parts(table);
-        transaction.upsert(handle, key, value).map(|_| ()).map_err(failed(table))
+        transaction
+            .upsert(handle, key, value)
+            .map(|_| ())
+            .map_err(failed(table))
     }
 
     #[inline]
@@ -203,7 +223,9 @@ impl Session for VellumSession<'_> {
         change: impl FnMut(&mut [u8]),
     ) -> Result<bool> {
         let (transaction, handle) = self.parts(table);
-        transaction.update(handle, key, ranges, change).map_err(failed(table))
+        transaction
+            .update(handle, key, ranges, change)
+            .map_err(failed(table))
     }
 
     #[inline]

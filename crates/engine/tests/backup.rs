@@ -1,4 +1,5 @@
 //! Backups: consistent while everything goes on, no database before they are whole, harmless where they fail.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

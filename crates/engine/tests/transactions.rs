@@ -1,4 +1,5 @@
 //! The embedded API, one claim a test.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use vellum::{Config, Database, Durability, Error, Isolation, TransactionOptions};

@@ -1,4 +1,5 @@
 //! Verification: of an open database, of closed directories sound and damaged, and that it writes nothing.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use vellum::{

@@ -48,7 +48,7 @@ pub fn prepare(database: &Database) -> Result<()> {
 /// The value of a history row: its length and bytes follow from what it is of.
 fn history_value(thread: u8, number: u64) -> Vec<u8> {
     let mut random = Random::new(number << 8 | u64::from(thread));
-    let length = if number % 37 == 0 {
+    let length = if number.is_multiple_of(37) {
         30_000
     } else {
         random.below(600)

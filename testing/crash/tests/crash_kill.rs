@@ -29,7 +29,10 @@ fn crash_kill_at_any_instant_loses_nothing_that_was_acknowledged() {
     let seed = first_seed();
     eprintln!("VELLUM_SEED={seed}");
     let mut random = Random::new(seed);
-    let directory = tempfile::tempdir().expect("a directory");
+    // Kept where it says, if the test fails.
+    let mut directory = tempfile::tempdir().expect("a directory");
+    directory.disable_cleanup(true);
+    eprintln!("directory {}", directory.path().display());
     let mut ledger = Ledger::default();
     let rounds = rounds(10);
     for round in 0..rounds {

@@ -1,5 +1,6 @@
 //! Rows "second process opens the directory; read-only directory; foreign or newer format" and
 //! "bit flip in data or log".
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod engine;
 
@@ -144,7 +145,7 @@ fn filled(disk: &SimulatedDirectory) {
 fn value(table: &str, n: u32) -> Vec<u8> {
     format!("{table} {n} ")
         .into_bytes()
-        .repeat(if n % 50 == 0 { 800 } else { 12 })
+        .repeat(if n.is_multiple_of(50) { 800 } else { 12 })
 }
 
 /// Reads both tables; `None` for one that is damaged. Wrong data fails the test.

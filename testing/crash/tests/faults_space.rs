@@ -1,4 +1,5 @@
 //! Rows "disk full at any write", "transaction larger than memory; rollback of it", "slot exhaustion".
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod engine;
 

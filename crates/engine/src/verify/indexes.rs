@@ -63,7 +63,7 @@ pub(super) fn explain(
         {
             return Ok(());
         }
-        if !live_body(index, &columns, &mut other)?.is_some_and(|(_, body)| body == key) {
+        if live_body(index, &columns, &mut other)?.is_none_or(|(_, body)| body != key) {
             find(page, &format!("entry of row {}", shown(key)), (1, 0));
         }
         Ok(())

@@ -79,12 +79,23 @@ impl VersionStore {
         row: &mut Vec<u8>,
         delta: &mut Vec<u8>,
     ) -> Result<Option<Visible>> {
-        self.read_near(view, tree, key, row, delta, &mut LeafHints::default(), false)
+        self.read_near(
+            view,
+            tree,
+            key,
+            row,
+            delta,
+            &mut LeafHints::default(),
+            false,
+        )
     }
 
     /// As [`VersionStore::read`], remembering the leaf; tries the remembered one first if `near`.
     #[inline]
-    #[allow(clippy::too_many_arguments, reason = "buffers of the caller, which it keeps apart")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "buffers of the caller, which it keeps apart"
+    )]
     pub fn read_near(
         &self,
         view: &View<'_>,
