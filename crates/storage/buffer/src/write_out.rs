@@ -97,8 +97,8 @@ impl Writer {
         &mut self.buffer[start..start + self.shape.page_size]
     }
 
-    /// Writes images, which start with number `first`, to their places; neighbours in one run.
-    fn write_in_place(&self, file: &dyn File, first: usize, pages: &[PageId]) -> Result<()> {
+    /// Writes the first images of the buffer to their places; neighbours in one run.
+    fn write_in_place(&self, file: &dyn File, pages: &[PageId]) -> Result<()> {
         let size = self.shape.page_size;
         let mut runs: Vec<(u64, &[u8])> = Vec::with_capacity(pages.len());
         let mut start = 0;
@@ -107,7 +107,7 @@ impl Writer {
             while end < pages.len() && pages[end].get() == pages[end - 1].get() + 1 {
                 end += 1;
             }
-            let bytes = &self.buffer[(1 + first + start) * size..(1 + first + end) * size];
+            let bytes = &self.buffer[(1 + start) * size..(1 + end) * size];
             runs.push((self.shape.offset(pages[start]), bytes));
             start = end;
         }
@@ -117,7 +117,7 @@ impl Writer {
     /// Repeats writes in place that failed.
     pub(crate) fn finish_pending(&mut self, file: &dyn File) -> Result<()> {
         if !self.pending.is_empty() {
-            self.write_in_place(file, 0, &self.pending)?;
+            self.write_in_place(file, &self.pending)?;
             self.pending.clear();
         }
         Ok(())
@@ -213,11 +213,11 @@ impl Pool {
         }
         let places: Vec<PageId> = copies.iter().map(|copied| copied.page).collect();
         let (durable_places, temporary_places) = places.split_at(durable);
-        if let Err(error) = writer.write_in_place(&*self.file, 0, durable_places) {
+        // Both in one batch: version data need no order, and every batch waits for its slowest write.
+        if let Err(error) = writer.write_in_place(&*self.file, &places) {
             writer.pending = durable_places.to_vec();
             return Err(error);
         }
-        writer.write_in_place(&*self.file, durable, temporary_places)?;
         count(&self.counters.in_place_bytes, places.len() as u64 * size);
         count(&self.counters.written, places.len() as u64);
         count(
