@@ -33,7 +33,7 @@ use vellum_btree::{Journal, LeafCopy, Seek};
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Mutex, MutexGuard};
 use vellum_version::undo::{carried_key, carried_piece_bytes};
-use vellum_wal::{LogPosition, LogSpace, Purpose, Record, SlotLog};
+use vellum_wal::{LogPosition, LogSpace, Purpose, SlotLog};
 
 /// How full the log is, in per cent of its limit, when undo is carried forward.
 const CARRY_PRESSURE: u64 = 50;
@@ -220,10 +220,20 @@ impl Engine {
                 let void = |stamp, gsn| stamp == carry.stamp && gsn >= carry.void_copies;
                 self.drop_carried(log, void)?;
             }
+            // They come newest first and are kept by GSN: turned round, they are appends, which log a fraction of
+            // what splits in the middle would. A segment of them fits into what memory may hold beside the pool.
+            let mut records = Vec::new();
             while let Some(record) = carry.records.next_record()? {
+                let small = vellum_version::undo::for_undo(&record)?;
+                let mut bytes = Vec::with_capacity(small.length());
+                small.encode_to(&mut bytes);
+                records.push((record.header.gsn, bytes));
+            }
+            for (gsn, record) in records.iter().rev() {
                 // Compensated meanwhile: void.
-                if record.header.gsn < slot.lock().lowest_compensated() {
-                    bytes += self.carry_record(carry.stamp, &record, log)?;
+                if *gsn < slot.lock().lowest_compensated() {
+                    self.carry_record(carry.stamp, *gsn, record, log)?;
+                    bytes += record.len() as u64;
                 }
             }
             carried.push((slot, carry.stamp, carry.to));
@@ -236,24 +246,19 @@ impl Engine {
         Ok(bytes)
     }
 
-    /// Copies what undo needs of one record (key and undo bytes) into the `undo` tree, in pieces. Returns its bytes.
-    fn carry_record(&self, stamp: Timestamp, record: &Record<'_>, log: &SlotLog) -> Result<u64> {
-        let record = vellum_version::undo::for_undo(record)?;
-        let mut bytes = Vec::with_capacity(record.length());
-        record.encode_to(&mut bytes);
+    /// Puts what undo needs of one record (key and undo bytes) into the `undo` tree, in pieces.
+    fn carry_record(&self, stamp: Timestamp, gsn: Gsn, record: &[u8], log: &SlotLog) -> Result<()> {
         let journal = Journal {
             slot: log,
             purpose: Purpose::Checkpoint,
         };
-        for (piece, chunk) in bytes
-            .chunks(carried_piece_bytes(self.pool.page_size()))
-            .enumerate()
-        {
+        let piece_bytes = carried_piece_bytes(self.pool.page_size());
+        for (piece, chunk) in record.chunks(piece_bytes).enumerate() {
             let piece = u8::try_from(piece).expect("a record is a few quarters of a page");
-            let key = carried_key(stamp, record.header.gsn, piece);
+            let key = carried_key(stamp, gsn, piece);
             self.carried.put(&key, chunk, Some(journal))?;
         }
-        Ok(bytes.len() as u64)
+        Ok(())
     }
 
     /// Deletes the carried copies that are void by stamp and GSN. True if there were any.
