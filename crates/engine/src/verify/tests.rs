@@ -1,5 +1,8 @@
 //! Damage that no interface makes: indexes that disagree, pages that leak or have two owners.
 
+// Helpers of tests are not marked as tests.
+#![allow(clippy::unwrap_used)]
+
 use super::Report;
 use crate::{Config, Database, KeyDescription, KeyPart, Source};
 use std::sync::Arc;

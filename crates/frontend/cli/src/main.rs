@@ -1,0 +1,127 @@
+//! `vellum`: looks at closed databases. What it does is documented in docs/operating/command-line.md.
+//!
+//! | question | where |
+//! | --- | --- |
+//! | commands and their options | args.rs |
+//! | what `verify` and `stat` print | report.rs |
+//! | rows as text | dump.rs, escape.rs |
+//! | exit codes | exit.rs |
+//!
+//! Nothing here writes to the database that is looked at, but for `--recover`.
+#![forbid(unsafe_code)]
+
+mod args;
+mod dump;
+mod escape;
+mod exit;
+mod report;
+
+use args::{Arguments, Command, Memory, Open};
+use clap::Parser;
+use exit::Failure;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use vellum::{Config, Database, Inspection, Report, verify_path};
+
+fn main() -> ExitCode {
+    // Usage errors end the process here, with code 2.
+    let arguments = Arguments::parse();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = run(&arguments.command, &mut out)
+        .and_then(|sound| out.flush().map(|()| sound).map_err(Failure::from));
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => exit::FAILED.into(),
+        // Whoever read the output has seen enough.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("vellum: {failure}");
+            failure.code().into()
+        }
+    }
+}
+
+/// Runs a command; false if it found something wrong.
+fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
+    match command {
+        Command::Verify {
+            directory,
+            json,
+            memory,
+        } => {
+            let report = inspect(directory, memory, true)?;
+            if *json {
+                writeln!(out, "{:#}", report::json(directory, &report))?;
+            } else {
+                report::write_verified(out, directory, &report)?;
+            }
+            Ok(report.is_sound() && report.is_complete())
+        }
+        Command::Stat {
+            directory,
+            json,
+            memory,
+        } => {
+            let report = inspect(directory, memory, false)?;
+            if *json {
+                writeln!(out, "{:#}", report::json(directory, &report))?;
+            } else {
+                report::write_figures(out, directory, &report)?;
+            }
+            Ok(report.is_sound() && report.is_complete())
+        }
+        Command::Dump {
+            directory,
+            what,
+            open,
+        } => {
+            let range = what.range()?;
+            let database = open_database(directory, open)?;
+            dump::write(out, &database, what, &range)?;
+            close(database)
+        }
+        Command::Backup {
+            directory,
+            target,
+            open,
+        } => {
+            let database = open_database(directory, open)?;
+            database.backup(target).map_err(Failure::backup)?;
+            writeln!(
+                out,
+                "{} is a copy of {}",
+                target.display(),
+                directory.display()
+            )?;
+            close(database)
+        }
+    }
+}
+
+fn inspect(directory: &Path, memory: &Memory, compare: bool) -> Result<Report, Failure> {
+    let inspection = Inspection::default()
+        .pool_bytes(memory.pool_bytes())
+        .memory_bytes(memory.memory_bytes())
+        .compare_indexes(compare);
+    verify_path(directory, inspection).map_err(|error| Failure::database(directory, error))
+}
+
+/// Opens a database that must exist: without writing to it, or in place.
+fn open_database(directory: &Path, open: &Open) -> Result<Database, Failure> {
+    let mut config = Config::default().pool_bytes(open.memory.pool_bytes());
+    config.create = false;
+    let opened = if open.recover {
+        Database::open(directory, config)
+    } else {
+        Database::open_detached(directory, config, open.memory.memory_bytes())
+    };
+    opened.map_err(|error| Failure::opening(directory, error, open.recover))
+}
+
+/// Closes a database; an error of a last checkpoint is the command's.
+fn close(database: Database) -> Result<bool, Failure> {
+    database.close().map(|()| true).map_err(Failure::from)
+}

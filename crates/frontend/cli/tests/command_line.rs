@@ -1,0 +1,470 @@
+//! The program itself: what it prints, how it ends, and that it leaves the directory alone.
+
+// Helpers of tests are not marked as tests.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use vellum::{Config, Database, KeyDescription, KeyPart, Source};
+
+struct World {
+    folder: tempfile::TempDir,
+}
+
+/// Everything in a directory, byte for byte.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else {
+            all.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+fn vellum(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vellum"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn config() -> Config {
+    let mut config = Config::default()
+        .page_size(4096)
+        .pool_bytes(1 << 20)
+        .background_threads(false);
+    config.slot_buffer_bytes = 64 << 10;
+    config.log_segment_bytes = 256 << 10;
+    config.log_bytes_max = 8 << 20;
+    config
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A database with two tables, an index, and a large value.
+    fn open(&self) -> Database {
+        let database = Database::open(self.path("db"), config()).unwrap();
+        database
+            .retry(|tx| {
+                let fruit = tx.create_table("fruit")?;
+                let part = KeyPart {
+                    source: Source::Value,
+                    start: 0,
+                    end: Some(2),
+                };
+                tx.create_index(
+                    &fruit,
+                    "by_price",
+                    KeyDescription::new(vec![part], false).unwrap(),
+                )?;
+                tx.insert(&fruit, b"apple", b"20 a\tfew")?;
+                tx.insert(&fruit, b"apricot", b"45\xff")?;
+                tx.insert(&fruit, b"pear", b"30")?;
+                let many = tx.create_table("many rows")?;
+                for number in 0u32..500 {
+                    let length = if number == 7 { 20_000 } else { 50 };
+                    tx.insert(&many, &number.to_be_bytes(), &vec![1; length])?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        database
+    }
+
+    fn closed(&self) -> String {
+        self.open().close().unwrap();
+        self.path("db")
+    }
+
+    /// As it is after a crash.
+    fn crashed(&self) -> String {
+        let database = self.open();
+        database.sync().unwrap();
+        let (from, to) = (
+            PathBuf::from(self.path("db")),
+            PathBuf::from(self.path("crashed")),
+        );
+        for (path, bytes) in contents(&from) {
+            let path = to.join(path.strip_prefix(&from).unwrap());
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        self.path("crashed")
+    }
+}
+
+#[test]
+fn verify_of_a_sound_database_says_so_and_writes_nothing() {
+    let world = World::new();
+    let db = world.closed();
+    let before = contents(db.as_ref());
+    let output = vellum(&["verify", &db]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("sound; 2 tables, 503 rows"),
+        "{}",
+        stdout(&output)
+    );
+    let output = vellum(&["verify", "--json", &db]);
+    let report = json(&output);
+    assert_eq!(report["sound"], true);
+    assert_eq!(report["complete"], true);
+    assert_eq!(report["recovery"], "not due");
+    assert_eq!(report["findings"].as_array().unwrap().len(), 0);
+    assert!(contents(db.as_ref()) == before, "nothing was touched");
+}
+
+#[test]
+fn verify_and_stat_after_a_crash_rehearse_the_recovery_and_write_nothing() {
+    let world = World::new();
+    let db = world.crashed();
+    let before = contents(db.as_ref());
+    for command in ["verify", "stat"] {
+        let output = vellum(&[command, &db]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        assert!(
+            stdout(&output).contains("recovery is due: it was rehearsed"),
+            "{command}"
+        );
+        let report = json(&vellum(&[command, "--json", &db]));
+        assert_eq!(
+            (&report["recovery"], &report["log"]["closed_cleanly"]),
+            (&"rehearsed".into(), &false.into())
+        );
+        assert_eq!(report["tables"][1]["rows"], 500);
+        let small = vellum(&[command, &db, "--memory-mib", "0"]);
+        assert_eq!(code(&small), 1);
+        assert!(stdout(&small).contains("more memory than --memory-mib allows"));
+    }
+    let output = vellum(&["dump", &db, "--memory-mib", "0"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("--recover"), "{}", stderr(&output));
+    assert_eq!(code(&vellum(&["dump", &db, "--table", "fruit"])), 0);
+    assert!(contents(db.as_ref()) == before, "nothing was touched");
+    assert_eq!(
+        code(&vellum(&["dump", &db, "--table", "fruit", "--recover"])),
+        0
+    );
+    assert_eq!(
+        json(&vellum(&["stat", "--json", &db]))["recovery"],
+        "not due"
+    );
+}
+
+#[test]
+fn stat_shows_rows_pages_indexes_and_the_log() {
+    let world = World::new();
+    let db = world.closed();
+    let output = vellum(&["stat", &db]);
+    assert_eq!(code(&output), 0);
+    let text = stdout(&output);
+    for part in [
+        "pages of 4.0 KiB",
+        "data file",
+        "log",
+        "fruit",
+        "  index by_price",
+        "many rows",
+        "  large values",
+        "(catalog)",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let report = json(&vellum(&["stat", "--json", &db]));
+    let (fruit, many) = (&report["tables"][0], &report["tables"][1]);
+    assert_eq!(
+        (&fruit["name"], &fruit["rows"]),
+        (&"fruit".into(), &3.into())
+    );
+    assert_eq!(
+        (&fruit["indexes"][0]["name"], &fruit["indexes"][0]["rows"]),
+        (&"by_price".into(), &3.into())
+    );
+    assert_eq!(
+        (&many["chains"], &many["chain_bytes"]),
+        (&1.into(), &20_000.into())
+    );
+    let pages = &report["pages"];
+    let sum: u64 = ["in_use", "free", "reserved"]
+        .iter()
+        .map(|key| pages[key].as_u64().unwrap())
+        .sum();
+    assert_eq!(pages["file"], sum);
+    assert!(report["log"]["bytes"].as_u64().unwrap() >= 512 << 10);
+}
+
+#[test]
+fn dump_prints_rows_escaped_or_in_hexadecimal_and_ranges_of_them() {
+    let world = World::new();
+    let db = world.closed();
+    let rows = |more: &[&str]| {
+        let output = vellum(&[&["dump", &db, "--table", "fruit"], more].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        stdout(&output)
+    };
+    assert_eq!(rows(&[]), "apple\t20 a\\tfew\napricot\t45\\xff\npear\t30\n");
+    assert_eq!(rows(&["--limit", "1"]), "apple\t20 a\\tfew\n");
+    assert_eq!(
+        rows(&["--hex", "--limit", "1"]),
+        "6170706c65\t32302061096665770a\n".replace("770a", "77")
+    );
+}
+
+#[test]
+fn dump_takes_prefixes_bounds_and_all_tables() {
+    let world = World::new();
+    let db = world.closed();
+    let rows = |more: &[&str]| stdout(&vellum(&[&["dump", &db], more].concat()));
+    let fruit = |more: &[&str]| rows(&[&["--table", "fruit"], more].concat());
+    assert_eq!(
+        fruit(&["--prefix", "ap"]),
+        "apple\t20 a\\tfew\napricot\t45\\xff\n"
+    );
+    assert_eq!(
+        fruit(&["--from", "apricot", "--to", "pear"]),
+        "apricot\t45\\xff\n"
+    );
+    assert_eq!(fruit(&["--hex", "--prefix", "7065"]), "70656172\t3330\n");
+    assert_eq!(
+        rows(&["--limit", "1"])
+            .lines()
+            .filter(|line| line.starts_with("# table"))
+            .count(),
+        2
+    );
+    let large = rows(&[
+        "--table",
+        "many rows",
+        "--hex",
+        "--from",
+        "00000007",
+        "--limit",
+        "1",
+    ]);
+    assert_eq!(large.trim_end().len(), 8 + 1 + 2 * 20_000);
+    let output = vellum(&["dump", &db, "--table", "none"]);
+    assert_eq!(
+        (code(&output), &*stderr(&output)),
+        (1, "vellum: no table \"none\"\n")
+    );
+}
+
+#[test]
+fn backup_makes_a_database_and_leaves_the_source_as_it_was() {
+    for make in [World::closed, World::crashed] {
+        let world = World::new();
+        let (db, copy) = (make(&world), world.path("copy"));
+        let before = contents(db.as_ref());
+        let output = vellum(&["backup", &db, &copy]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        assert!(contents(db.as_ref()) == before, "nothing was touched");
+        assert_eq!(code(&vellum(&["verify", &copy])), 0);
+        assert_eq!(
+            stdout(&vellum(&["dump", &copy])),
+            stdout(&vellum(&["dump", &db]))
+        );
+        let again = vellum(&["backup", &db, &copy]);
+        assert_eq!(code(&again), 1);
+        assert!(
+            stderr(&again).contains("must be empty"),
+            "{}",
+            stderr(&again)
+        );
+    }
+}
+
+#[test]
+fn damaged_page_is_named_with_what_was_expected_and_found() {
+    let world = World::new();
+    let db = world.closed();
+    let root = json(&vellum(&["stat", "--json", &db]))["tables"][1]["root"]
+        .as_u64()
+        .unwrap();
+    let data = Path::new(&db).join("data");
+    let mut bytes = std::fs::read(&data).unwrap();
+    bytes[root as usize * 4096 + 100] ^= 4;
+    // Opening would restore the page if the double-write area still had it.
+    let reserved = json(&vellum(&["stat", "--json", &db]))["pages"]["reserved"]
+        .as_u64()
+        .unwrap();
+    bytes[2 * 4096..reserved as usize * 4096].fill(0);
+    std::fs::write(&data, bytes).unwrap();
+    let output = vellum(&["verify", &db]);
+    assert_eq!(code(&output), 1);
+    let line = format!("table \"many rows\": data, page {root}: checksum (expected ");
+    assert!(stdout(&output).contains(&line), "{}", stdout(&output));
+    let report = json(&vellum(&["verify", "--json", &db]));
+    assert_eq!(report["sound"], false);
+    let finding = &report["findings"][0];
+    assert_eq!(
+        (&finding["page"], &finding["what"]),
+        (&root.into(), &"checksum".into())
+    );
+    assert_ne!(finding["expected"], finding["found"]);
+    assert_eq!(code(&vellum(&["stat", &db])), 1);
+    let dump = vellum(&["dump", &db, "--table", "many rows"]);
+    assert_eq!(code(&dump), 1);
+    assert!(
+        stderr(&dump).contains(&format!("page {root}")),
+        "{}",
+        stderr(&dump)
+    );
+    assert_eq!(
+        code(&vellum(&["dump", &db, "--table", "fruit"])),
+        0,
+        "other tables go on"
+    );
+    let copy = world.path("copy");
+    assert_eq!(
+        code(&vellum(&["backup", &db, &copy])),
+        1,
+        "damage is not copied"
+    );
+    assert_eq!(code(&vellum(&["verify", &copy])), 4);
+}
+
+#[test]
+fn open_database_is_refused_with_the_process_that_holds_it() {
+    let world = World::new();
+    let database = world.open();
+    let (db, copy) = (world.path("db"), world.path("copy"));
+    let before = contents(db.as_ref());
+    for arguments in [
+        &["verify", &*db][..],
+        &["stat", &db],
+        &["dump", &db],
+        &["dump", &db, "--recover"],
+        &["backup", &db, &copy],
+    ] {
+        let output = vellum(arguments);
+        assert_eq!(code(&output), 3, "{arguments:?}");
+        let pid = format!("is open in process {};", std::process::id());
+        assert!(stderr(&output).contains(&pid), "{}", stderr(&output));
+    }
+    assert!(contents(db.as_ref()) == before, "nothing was touched");
+    assert!(!Path::new(&copy).exists());
+    drop(database);
+    assert_eq!(code(&vellum(&["verify", &db])), 0);
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_alone() {
+    let world = World::new();
+    let (empty, garbage, newer) = (
+        world.path("empty"),
+        world.path("garbage"),
+        world.path("newer"),
+    );
+    std::fs::create_dir(&empty).unwrap();
+    std::fs::create_dir(&garbage).unwrap();
+    std::fs::write(
+        Path::new(&garbage).join("control"),
+        b"#!/bin/sh\necho no database here\n",
+    )
+    .unwrap();
+    std::fs::write(Path::new(&garbage).join("data"), vec![0xa5; 100_000]).unwrap();
+    std::fs::rename(world.closed(), &newer).unwrap();
+    let control = Path::new(&newer).join("control");
+    let mut bytes = std::fs::read(&control).unwrap();
+    bytes[8] = 99;
+    std::fs::write(&control, bytes).unwrap();
+    let missing = world.path("missing");
+    let file = world.path("garbage/data");
+    let before = contents(world.folder.path());
+    for db in [&empty, &garbage, &newer, &missing, &file] {
+        for command in [
+            &["verify", db][..],
+            &["stat", db],
+            &["dump", db],
+            &["backup", db, &world.path("copy")],
+        ] {
+            let output = vellum(command);
+            assert_eq!(code(&output), 4, "{command:?}: {}", stderr(&output));
+            assert!(stderr(&output).contains(&**db) && stdout(&output).is_empty());
+        }
+        // Recovering in place makes nothing either.
+        assert_eq!(code(&vellum(&["dump", db, "--recover"])), 4, "{db}");
+    }
+    let mut after = contents(world.folder.path());
+    // An opener locks before it looks.
+    after.retain(|path, _| path.file_name().is_none_or(|name| name != "LOCK"));
+    let mut before = before;
+    before.retain(|path, _| path.file_name().is_none_or(|name| name != "LOCK"));
+    assert!(after == before, "nothing was touched");
+    assert!(!Path::new(&missing).exists() && !Path::new(&world.path("copy")).exists());
+}
+
+#[test]
+fn usage_errors_have_a_code_of_their_own_and_help_explains() {
+    for arguments in [
+        &[][..],
+        &["frobnicate"],
+        &["verify"],
+        &["dump", "db", "--limit", "many"],
+        &["dump", "db", "--prefix", "a", "--from", "b"],
+        &["dump", "db", "--hex", "--from", "xyz"],
+        &["stat", "db", "--pool-mib", "0"],
+    ] {
+        assert_eq!(code(&vellum(arguments)), 2, "{arguments:?}");
+    }
+    let help = vellum(&["--help"]);
+    assert_eq!(code(&help), 0);
+    assert!(
+        stdout(&help).contains("Exit codes:") && stdout(&help).contains("3  the database is open")
+    );
+    for command in ["verify", "stat", "dump", "backup"] {
+        let help = vellum(&[command, "--help"]);
+        assert_eq!(code(&help), 0);
+        let text = stdout(&help);
+        assert!(
+            text.contains("Example") && text.contains("Never writes"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_any_more_is_no_error() {
+    let world = World::new();
+    let db = world.closed();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vellum"))
+        .args(["dump", &db])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((code(&output), &*stderr(&output)), (0, ""));
+}
