@@ -130,8 +130,7 @@ struct Seen {
 pub struct Analysis {
     /// The newest round: the verdict of its incarnation, unless another round comes.
     verdict: Verdict,
-    /// Records of the newest round. Those of earlier ones are at or below a later M, and their commits
-    /// below a later C.
+    /// Records of the newest round, and those of earlier ones that are above every cut so far.
     pending: Vec<Event>,
     ends: HashMap<u64, Verdict>,
     open: HashMap<Timestamp, Seen>,
@@ -178,10 +177,10 @@ impl Analysis {
                 ));
             }
             self.verdict = verdict;
-            self.settle();
+            self.settle(false);
         } else {
             // The last round's own cut judges it: the incarnation ended there.
-            self.settle();
+            self.settle(true);
             self.ends.insert(last.incarnation, last);
             self.verdict = verdict;
         }
@@ -206,20 +205,25 @@ impl Analysis {
         Ok(())
     }
 
-    /// Judges what is pending by the cut (C, M) of `self.verdict` (I1).
-    fn settle(&mut self) {
-        let mut pending = std::mem::take(&mut self.pending);
-        for event in pending.drain(..) {
+    /// Judges what is pending by the cut (C, M) of `self.verdict` (I1): all of it if that is the `last` cut of its
+    /// incarnation. Otherwise what is above the cut waits for a later one: a round that is a part of a
+    /// larger flush repeats the cut before it.
+    fn settle(&mut self, last: bool) {
+        let pending = std::mem::take(&mut self.pending);
+        for event in pending {
             if event.gsn > self.verdict.m {
+                if !last {
+                    self.pending.push(event);
+                }
                 continue;
             }
             match event.what {
                 What::Commit(commit_ts) if commit_ts < self.verdict.c => self.end(&event),
+                What::Commit(_) if !last => self.pending.push(event),
                 What::Abort => self.end(&event),
                 _ => self.extend(&event),
             }
         }
-        self.pending = pending;
     }
 
     fn end(&mut self, event: &Event) {
@@ -259,7 +263,7 @@ impl Analysis {
     /// Takes in a carried-forward record, after all rounds: a transaction that nothing says has
     /// ended is a loser.
     pub fn carried(&mut self, stamp: Timestamp) {
-        self.settle();
+        self.settle(true);
         self.see(stamp);
         if self.ended_late.contains(&stamp) {
             return;
@@ -285,7 +289,7 @@ impl Analysis {
 
     /// The verdict.
     pub fn finish(mut self) -> Outcome {
-        self.settle();
+        self.settle(true);
         let open = self.open.into_values();
         let mut losers: Vec<Loser> = open.map(|seen| seen.loser).collect();
         losers.sort_unstable_by_key(|loser| loser.stamp);

@@ -246,6 +246,31 @@ fn r9_carried_records_of_an_ended_transaction_make_no_loser() {
 }
 
 #[test]
+fn regress_parts_of_a_flush_that_repeat_the_cut_before_them_do_not_judge() {
+    let parts = |last: bool| {
+        let mut rounds = vec![
+            round(1, 1, 20, 3, &[begin(3, 10)]),
+            // Two parts of one flush, and its last part.
+            round(
+                1,
+                2,
+                20,
+                3,
+                &[change(4, 10), commit(5, 10, 25), begin(6, 27)],
+            ),
+            round(1, 3, 20, 3, &[change(7, 27)]),
+        ];
+        if last {
+            rounds.push(round(1, 4, 30, 8, &[abort(8, 27)]));
+        }
+        rounds
+    };
+    assert_eq!(losers(&parts(true)), [] as [u64; 0]);
+    // Without the last part nothing of the others counts.
+    assert_eq!(losers(&parts(false)), [10]);
+}
+
+#[test]
 fn regress_carried_records_of_a_transaction_that_ended_in_a_later_segment_make_no_loser() {
     // The log has the end of the rollback only.
     let mut analysis = Analysis::new(ts(1));
