@@ -83,7 +83,12 @@ impl Engine {
             let collected = self
                 .store
                 .collect(&horizon, lease.slot(), log, &mut budget)
-                .map_err(storage)?;
+                .map_err(storage);
+            let collected = match collected {
+                // Garbage can wait until a checkpoint has made room.
+                Err(StorageError::OutOfSpace { .. }) => continue,
+                other => other?,
+            };
             any |= collected.more || collected.work > 0;
         }
         Ok(any)

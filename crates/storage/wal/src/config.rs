@@ -220,6 +220,9 @@ pub enum Purpose {
     /// Rolling a transaction back: first what the transaction's own records set aside, then all
     /// there is.
     Undo,
+    /// What can wait: merging of pages, collection of garbage. Leaves as much as [`Purpose::Forward`] does, and is
+    /// refused where that would have to wait for recycling.
+    Optional,
 }
 
 pub(crate) fn segment_name(index: u64) -> Arc<str> {

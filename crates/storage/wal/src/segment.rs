@@ -330,8 +330,8 @@ impl Segments {
     fn headroom(&self, purpose: Purpose) -> u64 {
         let small = self.config.segments_max() < SEGMENTS_TO_CARRY;
         match purpose {
-            Purpose::Forward if small => self.usable(),
-            Purpose::Forward => self.usable() * 5 / 2,
+            Purpose::Forward | Purpose::Optional if small => self.usable(),
+            Purpose::Forward | Purpose::Optional => self.usable() * 5 / 2,
             Purpose::Checkpoint if small => self.usable() / 2,
             Purpose::Checkpoint => self.usable(),
             Purpose::Undo => 0,

@@ -264,12 +264,16 @@ impl SlotState {
     }
 }
 
+/// How much longer a compensation may be than the record that it voids: it repeats the before-image and names the
+/// record, which takes a few bytes more than what the record says besides. (Redo of the empty row is one byte.)
+const COMPENSATION_EXCESS: u64 = 4;
+
 /// Log bytes that a reservation needs: for a forward change also those of its undo.
 #[inline]
 pub(crate) const fn needed(bytes: usize, purpose: Purpose) -> u64 {
     match purpose {
-        Purpose::Forward => 2 * bytes as u64,
-        Purpose::Checkpoint | Purpose::Undo => bytes as u64,
+        Purpose::Forward => 2 * bytes as u64 + COMPENSATION_EXCESS,
+        Purpose::Checkpoint | Purpose::Undo | Purpose::Optional => bytes as u64,
     }
 }
 
@@ -336,9 +340,10 @@ impl SlotGuard<'_> {
                     state.live.is_some(),
                     "an undoable record outside a transaction"
                 );
-                state.aside += cost;
-                state.aside_unflushed += cost;
-                cost *= 2;
+                let undo = cost + COMPENSATION_EXCESS;
+                state.aside += undo;
+                state.aside_unflushed += undo;
+                cost += undo;
             }
             if header.flags & FLAG_COMPENSATION != 0 {
                 let gsn = compensated(undo);
@@ -575,6 +580,11 @@ impl Core {
             };
             match missing {
                 None => self.wait_for_ring(slot, end)?,
+                Some(missing) if purpose == Purpose::Optional => {
+                    if !self.segments.try_grow(missing, purpose)? {
+                        return Err(StorageError::OutOfSpace { file: "log".into() });
+                    }
+                }
                 Some(missing) => self.wait_for_space(missing, purpose)?,
             }
         }

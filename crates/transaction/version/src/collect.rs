@@ -183,14 +183,14 @@ impl VersionStore {
                 Ok(true)
             }
             Work::Chain { root, .. } => step.repeat(self.context().page_size(), collected, |log| {
-                self.free_chain_step(root, log, Purpose::Checkpoint)
+                self.free_chain_step(root, log, Purpose::Optional)
             }),
             Work::Tree { root } => {
                 if !self.may_free_tree(root, horizon)? {
                     return Ok(false);
                 }
                 step.repeat(self.context().page_size(), collected, |log| {
-                    self.free_tree_step(root, log, Purpose::Checkpoint)
+                    self.free_tree_step(root, log, Purpose::Optional)
                 })
             }
         }
@@ -220,7 +220,7 @@ impl VersionStore {
     ) -> Result<()> {
         log.reserve_for(
             vellum_btree::row_log_bytes(key.len(), 0),
-            Purpose::Checkpoint,
+            Purpose::Optional,
         )?;
         let mut leaf = tree.write(key)?;
         if !leaf.found() {
@@ -249,7 +249,7 @@ impl VersionStore {
                 key,
                 Some(Journal {
                     slot: log,
-                    purpose: Purpose::Checkpoint,
+                    purpose: Purpose::Optional,
                 }),
             )?;
         }

@@ -15,14 +15,16 @@
 use crate::delta;
 use crate::error::damaged;
 use crate::pending::PendingKind;
-use crate::row::{Header, STAMPED_HEADER, Shape};
+use crate::row::{FROZEN_HEADER, Header, STAMPED_HEADER, Shape};
 use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, work_key};
 use crate::undo_record::{self, Revert, UndoRecord};
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
 use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
 use vellum_btree::record::{Operation, REMOVE};
-use vellum_btree::{Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind};
+use vellum_btree::{
+    Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
+};
 use vellum_txn::Undo;
 use vellum_wal::{FLAG_COMPENSATION, Purpose, Record, SlotLog};
 
@@ -100,6 +102,19 @@ impl<'s> Reverter<'s> {
         Ok(())
     }
 
+    /// Log space for the compensation of one record. What the record set aside covers it, also in a full log (R9), so
+    /// it is not asked for more than is needed.
+    fn reserve(&self, key: &[u8], undo: &UndoRecord<'_>) -> Result<()> {
+        let redo = match undo.revert {
+            Revert::Remove => 0,
+            // Eight bytes a range here, four in the record.
+            Revert::Ranges(image) => image.len(),
+            Revert::Whole(_, body) => FROZEN_HEADER + body.len(),
+        };
+        let bytes = row_log_bytes(key.len(), redo) + undo_record::COMPENSATION_BYTES;
+        self.log.reserve_for(bytes, Purpose::Undo)
+    }
+
     /// V20: first of all, so that no list says to free what the reverted row refers to again.
     fn forget_work(&self, undo: &UndoRecord<'_>) -> Result<()> {
         let Some(versions) = self.own_versions() else {
@@ -144,8 +159,7 @@ impl<'s> Reverter<'s> {
         }
         let names: [&[u8]; 1] = [&compensation];
         loop {
-            self.log
-                .reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
+            self.reserve(key, undo)?;
             let mut leaf = tree.write(key)?;
             let underfull = match undo.revert {
                 Revert::Remove => {
@@ -192,7 +206,15 @@ impl<'s> Reverter<'s> {
             };
             drop(leaf);
             if underfull {
-                tree.rebalance(key, Some(journal))?;
+                // Merging saves pages and takes log. It can wait; rollback cannot.
+                let journal = Journal {
+                    slot: self.log,
+                    purpose: Purpose::Optional,
+                };
+                match tree.rebalance(key, Some(journal)) {
+                    Err(StorageError::OutOfSpace { .. }) => {}
+                    other => other?,
+                }
             }
             return Ok(());
         }
@@ -208,8 +230,7 @@ impl<'s> Reverter<'s> {
     ) -> Result<()> {
         let journal = Journal::undo(self.log);
         loop {
-            self.log
-                .reserve_for(tree.context().page_size() * 2, Purpose::Undo)?;
+            self.reserve(key, undo)?;
             let mut leaf = tree.write(key)?;
             match undo.revert {
                 Revert::Remove => {

@@ -57,9 +57,12 @@ pub fn prefix(stamp: Timestamp, command: u32, revert: &Revert<'_>) -> [u8; PREFI
     out
 }
 
+/// Bytes of [`compensation`].
+pub const COMPENSATION_BYTES: usize = 16;
+
 /// The undo bytes of the compensation of the record with `gsn`.
-pub fn compensation(stamp: Timestamp, gsn: Gsn) -> [u8; 16] {
-    let mut out = [0; 16];
+pub fn compensation(stamp: Timestamp, gsn: Gsn) -> [u8; COMPENSATION_BYTES] {
+    let mut out = [0; COMPENSATION_BYTES];
     out[..8].copy_from_slice(&stamp.get().to_le_bytes());
     out[8..].copy_from_slice(&gsn.get().to_le_bytes());
     out
