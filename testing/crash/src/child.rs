@@ -2,7 +2,9 @@
 //! with several threads for ever, and says so on its standard output. It is killed by its parent.
 #![forbid(unsafe_code)]
 
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 use vellum::{Database, Result};
@@ -14,9 +16,16 @@ fn main() -> ExitCode {
         eprintln!("usage: vellum-crash-child DIRECTORY");
         return ExitCode::from(2);
     };
+    let pipe = match std::io::stdout().as_fd().try_clone_to_owned() {
+        Ok(pipe) => &File::from(pipe),
+        Err(error) => {
+            eprintln!("standard output: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let run = || -> Result<()> {
         let database = Database::open(&directory, config())?;
-        say(Notice::Opened);
+        say(pipe, Notice::Opened);
         prepare(&database)?;
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
@@ -24,7 +33,8 @@ fn main() -> ExitCode {
                     scope.spawn({
                         let database = &database;
                         move || {
-                            let result = commit_for_ever(database, thread, &say);
+                            let result =
+                                commit_for_ever(database, thread, &|notice| say(pipe, notice));
                             // The parent must hear of it although the other threads go on.
                             if let Err(error) = &result {
                                 eprintln!("thread {thread}: {error}");
@@ -57,9 +67,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// One write to a pipe is whole or not at all.
-fn say(notice: Notice) {
-    let mut pipe = std::io::stdout().lock();
+/// One write to a pipe is whole or not at all, if nothing buffers: the standard output splits at line ends.
+fn say(mut pipe: &File, notice: Notice) {
     // Fails only if the parent is gone, which kills this process, too.
-    let _ = pipe.write_all(&notice.encode()).and_then(|()| pipe.flush());
+    let _ = pipe.write_all(&notice.encode());
 }

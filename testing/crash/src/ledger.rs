@@ -13,7 +13,8 @@
 //! - I2 `r(t)` is at least the last commit of `t` that waited and was acknowledged, and at least every commit
 //!   of `t` that was acknowledged before a transaction began that waited and was acknowledged: what is lost
 //!   is a suffix of the commit order.
-//! - I3 `r(t)` is at most one above the last commit that was acknowledged in whatever way.
+//! - I3 `r(t)` is above the last commit that was acknowledged in whatever way by at most one for each life
+//!   since the last look: a life can end between a commit and its notice.
 //! - I4 The history of `t` holds exactly the last `KEPT` numbers up to `r(t)`, each whole.
 //! - I5 `orders` holds exactly the numbers up to that of the shared row; each names a transaction that
 //!   is there: across threads, what is there is a prefix of the commit order too.
@@ -90,6 +91,8 @@ pub struct Ledger {
     /// What was acknowledged when a thread's waiting transaction began.
     before: BTreeMap<u8, Numbers>,
     opened: u64,
+    /// Lives since the last look.
+    lives: u64,
 }
 
 /// What is found in the database.
@@ -120,6 +123,7 @@ impl Ledger {
         match notice {
             Notice::Opened => {
                 self.opened += 1;
+                self.lives += 1;
                 // The new life goes on from what it found; its numbers may come again.
                 self.acknowledged = self.must.clone();
                 self.before.clear();
@@ -171,7 +175,7 @@ impl Ledger {
                     "I2: thread {thread} is at {at}, {must} was acknowledged"
                 ));
             }
-            let most = self.most.get(&thread).copied().unwrap_or_default() + 1;
+            let most = self.most.get(&thread).copied().unwrap_or_default() + self.lives.max(1);
             if at > most {
                 return wrong(format!("I3: thread {thread} is at {at}, above {most}"));
             }
@@ -207,6 +211,7 @@ impl Ledger {
         self.must = found.first.clone();
         self.most = found.first.clone();
         self.before.clear();
+        self.lives = 0;
         Ok(())
     }
 }
@@ -301,6 +306,16 @@ mod tests {
         ledger.note(Notice::Begins(2, 3));
         ledger.note(Notice::Durable(2, 3));
         assert_eq!(ledger.check(&found([5, 2, 3])), Ok(()));
+    }
+
+    #[test]
+    fn each_life_may_end_between_a_commit_and_its_notice() {
+        let mut ledger = ledger();
+        for _ in 0..2 {
+            ledger.note(Notice::Opened);
+        }
+        assert_eq!(ledger.clone().check(&found([7, 2, 0])), Ok(()));
+        assert!(ledger.check(&found([8, 2, 0])).is_err());
     }
 
     #[test]

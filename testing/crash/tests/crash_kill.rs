@@ -11,6 +11,20 @@ use vellum_model::run::{first_seed, rounds};
 
 const CHILD: &str = env!("CARGO_BIN_EXE_vellum-crash-child");
 
+/// Copies what a crash left, so that a failure can be looked into: recovery changes it.
+fn keep(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory for the copy");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            keep(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
 fn look(directory: &Path, ledger: &mut Ledger) {
     let mut config = config();
     config.background_threads = false;
@@ -33,6 +47,10 @@ fn crash_kill_at_any_instant_loses_nothing_that_was_acknowledged() {
     let mut directory = tempfile::tempdir().expect("a directory");
     directory.disable_cleanup(true);
     eprintln!("directory {}", directory.path().display());
+    let (database, left) = (
+        directory.path().join("database"),
+        directory.path().join("left"),
+    );
     let mut ledger = Ledger::default();
     let rounds = rounds(10);
     for round in 0..rounds {
@@ -44,14 +62,8 @@ fn crash_kill_at_any_instant_loses_nothing_that_was_acknowledged() {
             random.between(10_000, 700_000)
         };
         let after = Duration::from_micros(micros);
-        let life = run_and_kill(
-            Path::new(CHILD),
-            directory.path(),
-            after,
-            !early,
-            &mut ledger,
-        )
-        .expect("the child runs");
+        let life = run_and_kill(Path::new(CHILD), &database, after, !early, &mut ledger)
+            .expect("the child runs");
         assert!(life.complaints.is_empty(), "round {round}: {life:?}");
         assert!(early || life.opened, "round {round}: {life:?}");
         eprintln!(
@@ -60,7 +72,8 @@ fn crash_kill_at_any_instant_loses_nothing_that_was_acknowledged() {
         );
         // Sometimes the next child recovers, not this process.
         if random.chance(2, 3) || round + 1 == rounds {
-            look(directory.path(), &mut ledger);
+            keep(&database, &left);
+            look(&database, &mut ledger);
         }
     }
     assert!(ledger.durable() > 0, "nothing was committed: {ledger:?}");
