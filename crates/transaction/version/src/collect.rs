@@ -218,10 +218,7 @@ impl VersionStore {
         version: VersionStamp,
         log: &SlotLog,
     ) -> Result<()> {
-        log.reserve_for(
-            vellum_btree::row_log_bytes(key.len(), 0),
-            Purpose::Optional,
-        )?;
+        log.reserve_for(vellum_btree::row_log_bytes(key.len(), 0), Purpose::Optional)?;
         let mut leaf = tree.write(key)?;
         if !leaf.found() {
             return Ok(());
