@@ -181,19 +181,24 @@ impl Cursor<'_> {
         let Some(tree) = &self.tree else {
             return Ok(None);
         };
-        let row = match step {
-            Step::Next => self.scan.next(store, &view, tree)?,
-            Step::NextAtHand => self.scan.next_at_hand(store, &view, tree)?,
-            Step::Prev => self.scan.prev(store, &view, tree)?,
+        let found = match step {
+            Step::Next => self.scan.next(store, &view, tree)?.is_some(),
+            Step::NextAtHand => self.scan.next_at_hand(store, &view, tree)?.is_some(),
+            Step::Prev => self.scan.prev(store, &view, tree)?.is_some(),
         };
-        match row {
-            None => Ok(None),
-            Some(row) if !row.overflow => Ok(Some((row.key, row.body))),
-            Some(row) => {
-                store.read_chain_into(row.body, &mut self.large)?;
-                Ok(Some((row.key, &self.large)))
-            }
+        if !found {
+            return Ok(None);
         }
+        let row = self.scan.current();
+        if row.overflow
+            && let Err(error) = store.read_chain_into(row.body, &mut self.large)
+        {
+            self.scan.unread(!matches!(step, Step::Prev));
+            return Err(error.into());
+        }
+        let row = self.scan.current();
+        let value = if row.overflow { &self.large } else { row.body };
+        Ok(Some((row.key, value)))
     }
 
     /// Moves to the next row without reading a large value; false at the end.

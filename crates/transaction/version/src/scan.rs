@@ -34,6 +34,8 @@ enum Place {
     OnKey,
     /// Right below the key in `Scan::key`; the copy is to be read again.
     BeforeKey,
+    /// Right above the key in `Scan::key`; the copy is to be read again.
+    BehindKey,
 }
 
 /// A scan of one tree's rows.
@@ -45,8 +47,13 @@ pub struct Scan {
     /// The records of the copy that lie in the range.
     inside: std::ops::Range<usize>,
     key: Vec<u8>,
+    /// Where the next leaf begins or ends.
+    fence: Vec<u8>,
     row: Vec<u8>,
     entry: Vec<u8>,
+    /// Where the body of the row that the last step returned stands.
+    body: Body,
+    overflow: bool,
 }
 
 /// A row that a scan returned: where its body stands.
@@ -78,8 +85,11 @@ impl Scan {
             place: Place::Fresh,
             inside: 0..0,
             key: Vec::new(),
+            fence: Vec::new(),
             row: Vec::new(),
             entry: Vec::new(),
+            body: Body::Buffer(0),
+            overflow: false,
         }
     }
 
@@ -95,6 +105,37 @@ impl Scan {
         if let Place::On(index) = self.place {
             self.leaf.key(index, &mut self.key);
             self.place = Place::OnKey;
+        }
+    }
+
+    /// Stands right before the row that the last step returned, in the step's direction: the next step that way returns
+    /// it again.
+    pub fn unread(&mut self, forward: bool) {
+        if let Place::On(_) = self.place {
+            // The key is that of the row.
+            self.place = if forward {
+                Place::BeforeKey
+            } else {
+                Place::BehindKey
+            };
+        }
+    }
+
+    /// The row that the last step returned.
+    ///
+    /// # Panics
+    /// In a build with debug assertions, if the last call was not a step that returned one.
+    #[inline]
+    pub fn current(&self) -> ScannedRow<'_> {
+        debug_assert!(matches!(self.place, Place::On(_)), "a row was returned");
+        let body = match self.body {
+            Body::Leaf(index, start) => &self.leaf.payload(index)[start..],
+            Body::Buffer(start) => &self.row[start..],
+        };
+        ScannedRow {
+            key: &self.key,
+            body,
+            overflow: self.overflow,
         }
     }
 
@@ -161,10 +202,10 @@ impl Scan {
                 self.place = Place::End;
                 return Ok(None);
             }
-            self.key.clear();
-            self.key.extend_from_slice(fence);
-            self.place = Place::BeforeKey;
-            tree.read_leaf(Seek::AtOrAfter(&self.key), &mut self.leaf)?;
+            self.fence.clear();
+            self.fence.extend_from_slice(fence);
+            self.invalidate();
+            tree.read_leaf(Seek::AtOrAfter(&self.fence), &mut self.leaf)?;
             self.bound_copy();
             index = self.leaf.position().max(self.inside.start);
         }
@@ -207,10 +248,10 @@ impl Scan {
                 self.place = Place::Start;
                 return Ok(None);
             }
-            self.key.clear();
-            self.key.extend_from_slice(fence);
-            self.place = Place::BeforeKey;
-            tree.read_leaf(Seek::Before(&self.key), &mut self.leaf)?;
+            self.fence.clear();
+            self.fence.extend_from_slice(fence);
+            self.invalidate();
+            tree.read_leaf(Seek::Before(&self.fence), &mut self.leaf)?;
             self.bound_copy();
             above = self.leaf.position().min(self.inside.end);
         }
@@ -224,7 +265,9 @@ impl Scan {
             Bound::Excluded(key) => Seek::After(key),
         };
         let seek = match self.place {
-            Place::OnKey if !below_start(&self.range.0, &self.key) => Seek::After(&self.key),
+            Place::OnKey | Place::BehindKey if !below_start(&self.range.0, &self.key) => {
+                Seek::After(&self.key)
+            }
             Place::BeforeKey if !below_start(&self.range.0, &self.key) => {
                 Seek::AtOrAfter(&self.key)
             }
@@ -246,6 +289,7 @@ impl Scan {
             Place::OnKey | Place::BeforeKey if !above_end(&self.range.1, &self.key) => {
                 Seek::Before(&self.key)
             }
+            Place::BehindKey if !above_end(&self.range.1, &self.key) => Seek::AtOrBefore(&self.key),
             _ => end,
         };
         tree.read_leaf(seek, &mut self.leaf)?;
@@ -339,15 +383,8 @@ impl Scan {
     #[inline]
     fn scanned(&mut self, index: usize, body: Body, overflow: bool) -> ScannedRow<'_> {
         self.leaf.key(index, &mut self.key);
-        let body = match body {
-            Body::Leaf(index, start) => &self.leaf.payload(index)[start..],
-            Body::Buffer(start) => &self.row[start..],
-        };
-        ScannedRow {
-            key: &self.key,
-            body,
-            overflow,
-        }
+        (self.body, self.overflow) = (body, overflow);
+        self.current()
     }
 }
 

@@ -1,0 +1,202 @@
+//! A disk that fails now and then: operations are done or undone, cursors go on, transactions end.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::sync::Arc;
+use support::{by_value, key, rows, seed, settle, tiny, value_of};
+use vellum::{Database, Error, Table, Transaction};
+use vellum_base::random::Random;
+use vellum_io::{Call, Fault, SimulatedDirectory};
+
+/// A table with two indexes, larger than the pool.
+fn filled() -> (Arc<SimulatedDirectory>, Database, Table) {
+    let directory = Arc::new(SimulatedDirectory::new());
+    let database = Database::open_directory(directory.clone(), tiny(4096, 24)).unwrap();
+    let table = database
+        .retry(|tx| {
+            let table = tx.create_table("t")?;
+            tx.create_index(&table, "i", by_value(0, Some(4), false))?;
+            tx.create_index(&table, "u", by_value(4, Some(8), true))?;
+            for n in 0..400 {
+                tx.insert(&table, &key(n), &value(n, n, 60))?;
+            }
+            Ok(table)
+        })
+        .unwrap();
+    (directory, database, table)
+}
+
+fn value(i: u32, u: u32, length: usize) -> Vec<u8> {
+    let mut value = [key(i), key(u)].concat();
+    value.resize(8 + length, 5);
+    value
+}
+
+fn change(tx: &Transaction, table: &Table, random: &mut Random) -> vellum::Result<()> {
+    let n = random.below(400) as u32;
+    let length = [10, 60, 300, 5000][random.below(4) as usize];
+    match random.below(4) {
+        0 => tx.delete(table, &key(n)).map(drop),
+        1 => {
+            let i = key(random.below(1000) as u32);
+            tx.update(table, &key(n), &[0..4], |value| {
+                value[..4].copy_from_slice(&i)
+            })
+            .map(drop)
+        }
+        // Sometimes a value that another row has.
+        2 => tx
+            .upsert(table, &key(n), &value(n, random.below(400) as u32, length))
+            .map(drop),
+        _ => tx
+            .upsert(table, &key(n), &value(n + 7, n, length))
+            .map(drop),
+    }
+}
+
+#[test]
+fn an_operation_that_meets_a_failing_disk_is_undone_or_ends_its_transaction() {
+    let seed = seed("an_operation_that_meets_a_failing_disk");
+    let mut random = Random::new(seed);
+    let (directory, database, table) = filled();
+    let (mut undone, mut over, mut before) = (0, 0, rows(&database.begin().unwrap(), &table));
+    for _ in 0..400 {
+        let tx = database.begin().unwrap();
+        let mut kept = before.clone();
+        let mut usable = true;
+        for _ in 0..3 {
+            let fault = Fault::nth(Call::Read, random.below(12)).on("data");
+            directory.fail(if random.chance(1, 3) {
+                fault.forever()
+            } else {
+                fault
+            });
+            let result = change(&tx, &table, &mut random);
+            directory.clear_faults();
+            match result {
+                Ok(()) => kept = rows(&tx, &table),
+                Err(Error::KeyExists { .. }) => assert!(rows(&tx, &table) == kept, "seed {seed}"),
+                Err(Error::Io { .. }) => match tx.savepoint() {
+                    Ok(_) => {
+                        undone += 1;
+                        assert!(rows(&tx, &table) == kept, "undone, seed {seed}");
+                    }
+                    Err(Error::TransactionOver { .. }) => {
+                        over += 1;
+                        usable = false;
+                        break;
+                    }
+                    Err(other) => panic!("seed {seed}: {other}"),
+                },
+                Err(other) => panic!("seed {seed}: {other}"),
+            }
+        }
+        if usable && random.chance(2, 3) {
+            tx.commit().unwrap();
+            before = kept;
+        } else if usable || random.chance(1, 2) {
+            tx.rollback().unwrap();
+        } else {
+            assert!(matches!(tx.commit(), Err(Error::TransactionOver { .. })));
+        }
+        assert!(
+            rows(&database.begin().unwrap(), &table) == before,
+            "seed {seed}"
+        );
+    }
+    assert!(
+        undone > 0 && over > 0,
+        "{undone} undone, {over} over, seed {seed}"
+    );
+    settle(&database);
+    let report = database.verify().unwrap();
+    assert!(
+        report
+            .findings
+            .iter()
+            .all(|f| format!("{f:?}").contains("pending")),
+        "seed {seed}: {:?}",
+        report.findings
+    );
+}
+
+#[test]
+fn a_writer_whose_rollback_fails_is_rolled_back_by_maintenance_and_seen_by_nobody() {
+    let (directory, database, table) = filled();
+    let before = rows(&database.begin().unwrap(), &table);
+    let tx = database.begin().unwrap();
+    for n in 0..400 {
+        tx.upsert(&table, &key(n), &value(n + 1, n + 1000, 100))
+            .unwrap();
+    }
+    directory.fail(Fault::nth(Call::Read, 30).on("data").forever());
+    assert!(matches!(tx.rollback(), Err(Error::Io { .. })));
+    directory.clear_faults();
+    assert!(rows(&database.begin().unwrap(), &table) == before);
+    let other = database.begin().unwrap();
+    let conflict = other.upsert(&table, &key(0), b"other").is_err();
+    assert!(conflict, "its rows are still its own");
+    drop(other);
+    settle(&database);
+    assert!(rows(&database.begin().unwrap(), &table) == before);
+    database
+        .retry(|tx| tx.upsert(&table, &key(0), &value(1, 5000, 0)))
+        .unwrap();
+}
+
+#[test]
+fn a_cursor_that_meets_a_failing_disk_goes_on_where_it_stood() {
+    let (directory, database, table) = filled();
+    database
+        .retry(|tx| {
+            (0..400)
+                .step_by(9)
+                .try_for_each(|n| tx.upsert(&table, &key(n), &value(n, n, 6000)).map(drop))
+        })
+        .unwrap();
+    let tx = database.begin().unwrap();
+    let expected = rows(&tx, &table);
+    database
+        .retry(|tx| {
+            (0..400)
+                .step_by(2)
+                .try_for_each(|n| tx.delete(&table, &key(n)).map(drop))
+        })
+        .unwrap();
+    for forward in [true, false] {
+        let mut cursor = tx.cursor(&table, ..).unwrap();
+        let (mut seen, mut failures, mut failed) = (Vec::new(), 0, 0);
+        loop {
+            // A step that reads several pages fails at each of them.
+            directory.fail(Fault::nth(Call::Read, failed).on("data"));
+            let row = if forward {
+                cursor.next()
+            } else {
+                cursor.prev()
+            };
+            let row = row.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())));
+            directory.clear_faults();
+            match row {
+                Ok(Some(row)) => {
+                    seen.push(row);
+                    failed = 0;
+                }
+                Ok(None) => break,
+                Err(Error::Io { .. }) => {
+                    failures += 1;
+                    failed += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            assert!(failures < 10_000, "it gets on");
+        }
+        if !forward {
+            seen.reverse();
+        }
+        assert!(failures > 10, "{failures} failures");
+        assert_eq!(seen.len(), expected.len(), "forward: {forward}");
+        assert!(seen == expected, "forward: {forward}");
+    }
+    assert_eq!(value_of(&tx, &table, &key(9)).unwrap().len(), 6008);
+}
