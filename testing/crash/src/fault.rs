@@ -86,7 +86,10 @@ pub fn run_with(
                 }
                 model = next;
             }
-            Err((_, Answer::Refused(why))) if why.is_of_the_disk() => {
+            // A rollback that failed is tried again later; until then its rows are in the way.
+            Err((_, Answer::Refused(why)))
+                if why.is_of_the_disk() || (why == Refusal::Conflict && felt.refused > 0) =>
+            {
                 felt.refused += 1;
                 let commits = matches!(
                     step,
@@ -98,7 +101,15 @@ pub fn run_with(
                 if commits && next.commits() > model.commits() {
                     next.unacknowledge(model.acknowledged());
                     disk.clear_faults();
-                    let visible = contents_of(&mut *subject)?;
+                    let visible = match subject.contents() {
+                        Answer::Contents(visible) => visible,
+                        // The pool is full of pages that cannot be written any more.
+                        Answer::Refused(Refusal::Poisoned) => {
+                            unknown.push(next);
+                            break;
+                        }
+                        other => return Err(format!("cannot be read: {other:?}")),
+                    };
                     if visible == next.contents_at(next.commits()) {
                         model = next;
                     } else if visible == model.contents_at(model.commits()) {

@@ -356,7 +356,7 @@ impl Generator {
                 }
             }
             Kind::BulkLoad => {
-                let count = random.below(self.profile.burst_max + 1);
+                let count = random.between(1, self.profile.burst_max);
                 let (first, step) = (random.next_u64() >> 40, random.between(1, 3));
                 let row = |i: u64| Key((first + i * step).to_be_bytes().to_vec());
                 let rows = (0..count)
