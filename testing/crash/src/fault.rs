@@ -8,7 +8,7 @@
 //!
 //! Not checked: which of several errors is reported, and to how many.
 
-use crate::power::{Allowed, Open, check, contents_of, verify};
+use crate::power::{Allowed, Open, check, verify};
 use vellum_io::{Call, Directory, Fault, SimulatedDirectory};
 use vellum_model::model::Model;
 use vellum_model::run;
@@ -152,7 +152,12 @@ pub fn run_with(
             model.apply(tx, &Operation::Abandon);
         }
         let expected = model.contents_at(model.commits());
-        let found = contents_of(&mut *subject)?;
+        let found = match subject.contents() {
+            Answer::Contents(found) => found,
+            // The pool is full of pages that cannot be written any more.
+            Answer::Refused(Refusal::Poisoned) if felt.poisoned => expected.clone(),
+            other => return Err(format!("cannot be read: {other:?}")),
+        };
         if expected != found {
             let (expected, found) = (Answer::Contents(expected), Answer::Contents(found));
             return Err(format!(

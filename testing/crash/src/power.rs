@@ -334,7 +334,7 @@ pub(crate) fn check(
     })
 }
 
-pub(crate) fn contents_of(subject: &mut dyn Subject) -> Result<Contents, String> {
+fn contents_of(subject: &mut dyn Subject) -> Result<Contents, String> {
     match subject.contents() {
         Answer::Contents(contents) => Ok(contents),
         other => Err(format!("cannot be read: {other:?}")),
