@@ -5,6 +5,8 @@ mod error;
 mod key_description;
 mod rows;
 mod shape;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 
 pub use error::{Result, TableError};
 pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source};

@@ -497,7 +497,7 @@ fn check_ranges(ranges: &[Range<usize>], length: usize) -> Result<()> {
 
 /// The same bytes, and maybe a few between them, as ranges that are apart: many small ones, or ones that
 /// overlap, would make before-images longer than the row.
-fn moved_apart(ranges: &[Range<usize>]) -> Cow<'_, [Range<usize>]> {
+pub(crate) fn moved_apart(ranges: &[Range<usize>]) -> Cow<'_, [Range<usize>]> {
     if are_apart(ranges) {
         return Cow::Borrowed(ranges);
     }

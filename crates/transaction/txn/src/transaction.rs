@@ -236,11 +236,13 @@ impl Transaction {
     /// reads its own versions from earlier commands only.
     ///
     /// # Errors
-    /// `TooManyCommands` after 2^32 of them: ids are never used again (R1).
+    /// `TooManyCommands` after 2^32 - 1 of them: ids are never used again (R1).
     #[inline]
     pub fn next_command(&self) -> Result<u32, TransactionError> {
         let command = self.next_command.get();
-        let id = u32::try_from(command).map_err(|_| TransactionError::TooManyCommands)?;
+        // The last number stays free: `commands_drawn` must be able to say "all of them".
+        let id = u32::try_from(command).ok().filter(|id| *id < u32::MAX);
+        let id = id.ok_or(TransactionError::TooManyCommands)?;
         self.next_command.set(command + 1);
         Ok(id)
     }
@@ -422,3 +424,34 @@ const _: () = {
     const fn sendable<T: Send>() {}
     sendable::<Transaction>();
 };
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use crate::{Clock, Config, Manager, Options, TransactionError};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use vellum_base::Timestamp;
+    use vellum_io::MemoryDirectory;
+    use vellum_wal::{Log, LogConfig, LogStart};
+
+    #[test]
+    fn r1_the_last_command_is_seen_by_the_next_statement_and_then_there_is_none() {
+        let clock = Arc::new(Clock::above(Timestamp::ZERO));
+        let ticks = clock.clone();
+        let now = Arc::new(move || ticks.now());
+        let (directory, config) = (Arc::new(MemoryDirectory::new()), LogConfig::default());
+        let log = Log::create(directory, config, now, LogStart::first()).unwrap();
+        let manager = Manager::new(Arc::new(log), clock, Config::default());
+        let transaction = manager.begin(Options::default(), Duration::MAX).unwrap();
+        transaction.next_command.set(u64::from(u32::MAX) - 1);
+        let last = transaction.next_command().unwrap();
+        let version = transaction.version(last).unwrap();
+        let reading = transaction.commands_drawn();
+        assert!(transaction.visible(&version, transaction.snapshot(), reading));
+        for _ in 0..3 {
+            let none = transaction.next_command();
+            assert!(matches!(none, Err(TransactionError::TooManyCommands)));
+        }
+    }
+}

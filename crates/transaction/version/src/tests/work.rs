@@ -198,14 +198,17 @@ fn regress_work_that_was_done_is_not_done_again_when_its_entry_could_not_go() {
     for (key, payload) in &entries {
         versions.work.put(key, payload, None).unwrap();
     }
-    versions.done.lock().is_removed = false;
-    world.collect();
-    let reader = world.begin();
-    let body = world.get(&reader, &tree, b"new").unwrap();
-    let mut read = Vec::new();
-    world.store.read_chain_into(&body, &mut read).unwrap();
-    assert_eq!(read, value);
-    assert_eq!(world.heads(&versions.work), 0, "the entries are gone");
+    // Not removed (a busy tree), and not even tried (a failure): the work is not done again.
+    for is_removed in [true, false] {
+        versions.done.lock().is_removed = is_removed;
+        world.collect();
+        let reader = world.begin();
+        let body = world.get(&reader, &tree, b"new").unwrap();
+        let mut read = Vec::new();
+        world.store.read_chain_into(&body, &mut read).unwrap();
+        assert_eq!(read, value);
+        assert_eq!(world.heads(&versions.work) == 0, !is_removed);
+    }
 }
 
 #[test]
