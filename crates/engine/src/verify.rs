@@ -57,8 +57,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Findings beyond those.
     pub findings_left_out: u64,
-    /// Something wrote while this report was made, so findings may be of the moment only. Never true for a closed
-    /// directory.
+    /// Something wrote while this report was made, or transactions were open that may have been in the middle of
+    /// a write: findings may be of the moment only. Never true for a closed directory.
     pub changed_meanwhile: bool,
 }
 
@@ -278,12 +278,12 @@ impl Engine {
                 steps += 1;
             }
             let before = self.records_written()?;
+            let busy = self.manager.slots_taken() > 0;
             let mut report = walk::report(&self.context, &self.roots(), compare_indexes)?;
             let counts = self.space.counts();
             report.pages.temporary = counts.temporary;
             report.pages.free = counts.free;
-            report.changed_meanwhile = self.records_written()? != before;
-            if !report.changed_meanwhile && counts.durable != report.pages.in_use {
+            if counts.durable != report.pages.in_use {
                 let values = (report.pages.in_use, counts.durable);
                 report.find(Finding::new(
                     "database",
@@ -292,6 +292,9 @@ impl Engine {
                     values,
                 ));
             }
+            let busy = busy || self.manager.slots_taken() > 0;
+            let changed = self.records_written()? != before;
+            report.changed_meanwhile = changed || (busy && !report.is_sound());
             if report.is_sound() || !report.changed_meanwhile || attempt == ATTEMPTS {
                 return Ok(report);
             }

@@ -169,6 +169,14 @@ fn backup_has_what_was_committed_before_and_nothing_of_open_transactions() {
     assert_eq!(tx.count(&bank, ..).unwrap(), u64::from(ACCOUNTS) + 1);
 }
 
+struct StopAtEnd<'s>(&'s AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Backups while `threads` writers go on and one transaction stays open all the time.
 fn back_up_under_load(test: &str, config: &Config, source: Arc<dyn Directory>, threads: u64) {
     let seed = seed(test);
@@ -196,6 +204,8 @@ fn back_up_under_load(test: &str, config: &Config, source: Arc<dyn Directory>, t
                 }
             });
         }
+        // Also where something fails: else the writers would go on.
+        let _stop = StopAtEnd(&stop);
         for copy in &copies {
             // Each copy comes after more writing than the log holds.
             let before = database.statistics().log_bytes_written;
@@ -204,7 +214,6 @@ fn back_up_under_load(test: &str, config: &Config, source: Arc<dyn Directory>, t
             }
             database.backup_to(copy.clone()).unwrap();
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(done.load(Ordering::Relaxed) > 0);
     sleeper.rollback().unwrap();

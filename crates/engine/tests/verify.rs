@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vellum::{
     Config, Database, Error, Inspection, KeyDescription, KeyPart, Recovery, Report, Source,
     TransactionOptions, inspect_directory, verify_directory,
@@ -385,4 +386,60 @@ fn regress_work_of_many_leaves_is_collected_to_its_end() {
         (report.tables[0].tree.rows, report.tables[0].tree.tombstones),
         (0, 0)
     );
+}
+
+struct StopAtEnd<'s>(&'s AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn findings_while_others_write_come_with_a_warning() {
+    let directory = SimulatedDirectory::new();
+    let database = open(&directory);
+    fill(&database);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2u64 {
+            let (database, stop) = (&database, &stop);
+            scope.spawn(move || {
+                let mut random = Random::new(thread);
+                while !stop.load(Ordering::Relaxed) {
+                    let number = 20_000 + thread as u32 * 1000 + random.below(300) as u32;
+                    let mut value = vec![1; 8 + random.below(3000) as usize];
+                    value[..4].copy_from_slice(&number.to_be_bytes());
+                    database
+                        .retry(|tx| {
+                            let people = tx.table("people")?;
+                            match random.chance(1, 3) {
+                                true => tx.delete(&people, &number.to_be_bytes()).map(|_| ()),
+                                false => tx
+                                    .upsert(&people, &number.to_be_bytes(), &value)
+                                    .map(|_| ()),
+                            }
+                        })
+                        .unwrap();
+                }
+            });
+        }
+        // Also where an assertion fails: else the writers would go on.
+        let _stop = StopAtEnd(&stop);
+        let (mut tries, mut changed) = (0, 0);
+        while tries < 12 || changed == 0 {
+            tries += 1;
+            let report = database.verify().unwrap();
+            assert!(
+                report.is_sound() || report.changed_meanwhile,
+                "{:#?}",
+                report.findings
+            );
+            changed += u32::from(report.changed_meanwhile);
+        }
+    });
+    let report = database.verify().unwrap();
+    assert_sound(&report);
+    assert!(!report.changed_meanwhile);
 }
