@@ -70,8 +70,17 @@ impl Engine {
         Ok(any)
     }
 
-    /// Collects garbage of slots that nobody uses. True if there was any.
+    /// Collects garbage of slots that nobody uses. True if there was any. Does nothing while `maintenance` is taken:
+    /// who looks at the whole database wants it to rest.
     pub fn collect_idle(&self) -> Result<bool> {
+        match self.maintenance.try_lock() {
+            Some(_one) => self.collect_idle_alone(),
+            None => Ok(false),
+        }
+    }
+
+    /// As [`Engine::collect_idle`], for who holds `maintenance`.
+    pub fn collect_idle_alone(&self) -> Result<bool> {
         let horizon = Horizon::refreshed(self.manager.domain());
         let mut any = false;
         for slot in self.manager.idle_slots() {

@@ -274,7 +274,7 @@ impl Engine {
         let mut attempt = 1;
         loop {
             let mut steps = 0;
-            while steps < COLLECT_STEPS && self.collect_idle()? {
+            while steps < COLLECT_STEPS && self.collect_idle_alone()? {
                 steps += 1;
             }
             let before = self.records_written()?;
