@@ -168,24 +168,21 @@ fn free_pending(engine: &Engine) -> Result<()> {
     })?;
     let log = engine.system_slot(SystemSlot::Checkpoint);
     let mut payload = Vec::new();
-    for root in roots {
-        tree.get(&root.get().to_be_bytes(), &mut payload)?;
-        match PendingKind::decode(&payload) {
-            Some(PendingKind::Tree) => {
-                engine.store.free_tree(root, log, Purpose::Undo)?;
+    // Dropped trees first: a chain that a row there still refers to may be listed by now, and goes with the row.
+    for trees in [true, false] {
+        for root in &roots {
+            if !tree.get(&root.get().to_be_bytes(), &mut payload)? {
+                continue;
             }
-            Some(PendingKind::Chain) => {
-                engine.store.free_chain(root, log, Purpose::Undo)?;
-            }
-            None => {
-                return Err(StorageError::Corruption {
-                    file: "data".into(),
-                    page: Some(root),
-                    what: "pending_free row",
-                    expected: 1,
-                    found: payload.first().copied().unwrap_or(0).into(),
-                }
-                .into());
+            let kind = PendingKind::decode(&payload).ok_or_else(|| StorageError::Corruption {
+                file: "data".into(),
+                page: Some(*root),
+                what: "pending_free row",
+                expected: 1,
+                found: payload.first().copied().unwrap_or(0).into(),
+            })?;
+            if (kind == PendingKind::Dropped) == trees {
+                engine.store.free_listed(*root, kind, log, Purpose::Undo)?;
             }
         }
     }

@@ -356,7 +356,7 @@ impl Transaction {
         Ok(self
             .engine()
             .store
-            .disown(self.inner(), root, PendingKind::Tree, 0)?)
+            .disown(self.inner(), root, PendingKind::Dropped, 0)?)
     }
 
     /// Reads a catalog row.

@@ -452,3 +452,51 @@ fn trap_cursors_survive_rollbacks_to_savepoints_and_deletes_under_them() {
         99
     );
 }
+
+#[test]
+fn trap_a_writer_that_does_not_see_an_index_writes_no_row_past_it() {
+    let (_directory, database, table) = with_table(&small());
+    database
+        .retry(|tx| tx.insert(&table, b"k", b"value"))
+        .unwrap();
+    let late = database.begin().unwrap();
+    let options = TransactionOptions::default().isolation(Isolation::ReadCommitted);
+    let unfinished = database.begin_with(options).unwrap();
+    unfinished.upsert(&table, b"u", b"unfinished").unwrap();
+    let create = |tx: &Transaction| tx.create_index(&table, "i", by_value(0, Some(3), false));
+    let tx = database.begin().unwrap();
+    assert!(
+        matches!(create(&tx), Err(Error::Conflict)),
+        "a row that it cannot judge"
+    );
+    drop(tx);
+    unfinished.rollback().unwrap();
+    let tx = database.begin().unwrap();
+    create(&tx).unwrap();
+    assert!(
+        matches!(late.upsert(&table, b"k", b"other"), Err(Error::Conflict)),
+        "uncommitted"
+    );
+    drop(late);
+    let late = database.begin().unwrap();
+    tx.commit().unwrap();
+    for write in [
+        late.upsert(&table, b"k", b"other").map(drop),
+        late.insert(&table, b"new", b"row"),
+    ] {
+        assert!(matches!(
+            write,
+            Err(Error::Conflict | Error::TransactionOver { .. })
+        ));
+    }
+    drop(late);
+    // A definition that was rolled back keeps nobody out.
+    let tx = database.begin().unwrap();
+    tx.drop_index(&table, "i").unwrap();
+    tx.rollback().unwrap();
+    database
+        .retry(|tx| tx.upsert(&table, b"k", b"other"))
+        .unwrap();
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+}

@@ -287,7 +287,7 @@ impl Walk<'_> {
         for (root, kind) in listed {
             let object = format!("pending {root}");
             match kind {
-                PendingKind::Tree => {
+                PendingKind::Tree | PendingKind::Dropped => {
                     let tree = Tree::open(self.context, *root, TreeKind::Rows);
                     self.rows(&object, &tree, &mut |_, _, _, _| Ok(()))?;
                 }

@@ -190,7 +190,7 @@ impl VersionStore {
                     return Ok(false);
                 }
                 step.repeat(self.context().page_size(), collected, |log| {
-                    self.free_tree_step(root, log, Purpose::Optional)
+                    self.free_dropped_step(root, log, Purpose::Optional)
                 })
             }
         }

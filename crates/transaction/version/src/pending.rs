@@ -1,7 +1,7 @@
 //! `pending_free`: the system tree that lists every chain and tree that no committed row refers to, so that nothing
 //! leaks over an abort or a crash. How it is used: docs/design/0007-versions.md.
 //!
-//! Layout: key `root page id u64 big-endian`; payload `u8 kind: 1 tree, 2 overflow chain`.
+//! Layout: key `root page id u64 big-endian`; payload `u8 kind: 1 tree, 2 overflow chain, 3 dropped tree`.
 //!
 //! Invariants:
 //! - V18 A chain or tree is listed from before its first page is durable until the transaction that refers to
@@ -10,21 +10,26 @@
 //!   frees it: no two at a time, so the rows need no versions.
 
 use crate::error::{Result, damaged};
-use crate::row::Shape;
+use crate::row::{Header, Shape};
 use crate::store::{VersionStore, Work};
 use crate::undo_record::{self, Revert};
 use vellum_base::PageId;
-use vellum_btree::{Entry, Journal, Logging, RowRedo, Tree, TreeKind};
+use vellum_btree::overflow::ChainRef;
+use vellum_btree::{
+    Entry, Journal, LeafCopy, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
+};
 use vellum_txn::Transaction;
 use vellum_wal::{FLAG_UNDOABLE, Purpose, SlotLog};
 
 /// What a row of `pending_free` is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PendingKind {
-    /// A tree.
+    /// A tree that is being made. Chains that its rows refer to are listed themselves.
     Tree,
     /// An overflow chain.
     Chain,
+    /// A tree that was dropped, with the chains that its rows refer to.
+    Dropped,
 }
 
 impl PendingKind {
@@ -33,6 +38,7 @@ impl PendingKind {
         match self {
             Self::Tree => &[1],
             Self::Chain => &[2],
+            Self::Dropped => &[3],
         }
     }
 
@@ -41,6 +47,7 @@ impl PendingKind {
         match payload {
             [1] => Some(Self::Tree),
             [2] => Some(Self::Chain),
+            [3] => Some(Self::Dropped),
             _ => None,
         }
     }
@@ -141,10 +148,98 @@ impl VersionStore {
             break;
         }
         let work = match kind {
-            PendingKind::Tree => Work::Tree { root },
+            PendingKind::Tree | PendingKind::Dropped => Work::Tree { root },
             PendingKind::Chain => Work::Chain { root, length },
         };
         self.add_work(transaction, command, &work)
+    }
+
+    /// Frees what is listed, and takes it off the list. Nobody uses it any more.
+    ///
+    /// # Errors
+    /// I/O, log space: it is still listed; call again.
+    pub fn free_listed(
+        &self,
+        root: PageId,
+        kind: PendingKind,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<()> {
+        match kind {
+            PendingKind::Tree => self.free_tree(root, log, purpose),
+            PendingKind::Chain => self.free_chain(root, log, purpose),
+            PendingKind::Dropped => {
+                while !self.free_dropped_step(root, log, purpose)? {}
+                Ok(())
+            }
+        }
+    }
+
+    /// A bounded step of freeing a dropped tree with its chains, leaves from the left; true once nothing is left. Not
+    /// to be called again then.
+    ///
+    /// Each chain is listed itself, then its row goes, then the chain: whatever a crash leaves of that, no chain is
+    /// freed twice (who frees the list takes dropped trees first), and none is forgotten.
+    pub(crate) fn free_dropped_step(
+        &self,
+        root: PageId,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<bool> {
+        // Before the first page goes: collectors of tombstones in it look here.
+        self.dropped().write().insert(root);
+        let tree = Tree::open(self.context(), root, TreeKind::Rows);
+        let journal = Some(Journal { slot: log, purpose });
+        self.free_ownerless(log, purpose)?;
+        let mut leaf = LeafCopy::new(self.context().page_size());
+        let (mut from, mut key) = (Vec::new(), Vec::new());
+        for _ in 0..FREE_STEP {
+            tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            for index in leaf.position()..leaf.len() {
+                let row = leaf.payload(index);
+                let header = Header::decode(row).ok_or_else(|| damaged("row header", root))?;
+                if header.shape.overflow {
+                    let chain = ChainRef::decode(&row[header.length()..]);
+                    let chain = chain.ok_or_else(|| damaged("chain reference", root))?.root;
+                    let listed = PendingKind::Chain.payload();
+                    let name = chain.get().to_be_bytes();
+                    self.pending_free().put(&name, listed, journal)?;
+                    leaf.key(index, &mut key);
+                    log.reserve_for(row_log_bytes(key.len(), 0), purpose)?;
+                    let mut row = tree.write(&key)?;
+                    if row.found() {
+                        row.remove(Logging::Record {
+                            slot: log,
+                            flags: 0,
+                            redo: RowRedo::Remove,
+                            undo: &[],
+                        });
+                    }
+                    drop(row);
+                    self.ownerless().lock().push(chain);
+                    self.free_ownerless(log, purpose)?;
+                }
+            }
+            match leaf.upper_fence() {
+                Some(fence) => {
+                    from.clear();
+                    from.extend_from_slice(fence);
+                }
+                None => return self.free_tree_step(root, log, purpose),
+            }
+        }
+        tree.remove_below(&from, FREE_STEP, journal)?;
+        Ok(false)
+    }
+
+    /// Frees chains whose rows are gone; what fails is tried again by the next step.
+    fn free_ownerless(&self, log: &SlotLog, purpose: Purpose) -> vellum_base::Result<()> {
+        let mut chains = self.ownerless().lock();
+        while let Some(chain) = chains.last() {
+            self.free_chain(*chain, log, purpose)?;
+            chains.pop();
+        }
+        Ok(())
     }
 
     /// Frees a tree that is listed, and takes it off the list. Nobody uses it any more.

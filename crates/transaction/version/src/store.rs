@@ -35,6 +35,8 @@ pub struct VersionStore {
     /// Trees whose pages are being given back; collectors leave their tombstones alone. Held shared while
     /// a tombstone is looked at, so that no page goes away under it.
     dropped: RwLock<BTreeSet<PageId>>,
+    /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
+    ownerless: Mutex<Vec<PageId>>,
 }
 
 /// The two trees of a slot.
@@ -119,6 +121,7 @@ impl VersionStore {
             creating: Mutex::new(()),
             pending_free,
             dropped: RwLock::new(BTreeSet::new()),
+            ownerless: Mutex::new(Vec::new()),
         }
     }
 
@@ -135,6 +138,11 @@ impl VersionStore {
     /// Trees whose pages are being given back.
     pub(crate) fn dropped(&self) -> &RwLock<BTreeSet<PageId>> {
         &self.dropped
+    }
+
+    /// Chains of dropped trees whose rows are gone.
+    pub(crate) fn ownerless(&self) -> &Mutex<Vec<PageId>> {
+        &self.ownerless
     }
 
     /// The delta index of a slot, if the slot has made versions (V7).

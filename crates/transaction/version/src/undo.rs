@@ -94,10 +94,7 @@ impl<'s> Reverter<'s> {
     /// I/O, log space: they stay listed, and recovery frees them.
     pub fn free_relisted(&mut self, log: &SlotLog) -> Result<()> {
         while let Some((root, kind)) = self.relisted.pop() {
-            match kind {
-                PendingKind::Tree => self.store.free_tree(root, log, Purpose::Undo)?,
-                PendingKind::Chain => self.store.free_chain(root, log, Purpose::Undo)?,
-            }
+            self.store.free_listed(root, kind, log, Purpose::Undo)?;
         }
         Ok(())
     }

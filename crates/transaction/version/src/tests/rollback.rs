@@ -58,7 +58,7 @@ fn chains_and_trees_of_a_reverted_part_are_given_back_at_once() {
     world.store.adopt(&tx, made.root()).unwrap();
     world
         .store
-        .disown(&tx, made.root(), PendingKind::Tree, 0)
+        .disown(&tx, made.root(), PendingKind::Dropped, 0)
         .unwrap();
     assert!(world.space.counts().durable > before + 20);
     world.rollback_to(&tx, &savepoint);

@@ -287,7 +287,7 @@ fn dropped_tree_goes_after_a_flush_round_that_begins_when_its_writers_have_ended
     let slot = tx.slot();
     world
         .store
-        .disown(&tx, tree.root(), PendingKind::Tree, 0)
+        .disown(&tx, tree.root(), PendingKind::Dropped, 0)
         .unwrap();
     world.commit(tx);
     world.collect();
@@ -321,7 +321,7 @@ fn dropped_tree_waits_for_parked_writers() {
     let tx = world.begin();
     world
         .store
-        .disown(&tx, tree.root(), PendingKind::Tree, 0)
+        .disown(&tx, tree.root(), PendingKind::Dropped, 0)
         .unwrap();
     world.commit(tx);
     drop(parked);
@@ -377,4 +377,46 @@ fn collection_that_meets_a_failing_disk_goes_on_where_it_stopped() {
     assert!(failures > 0, "the disk failed in between");
     world.collect();
     assert_eq!(world.heads(&tree), 0);
+}
+
+#[test]
+fn chains_of_a_dropped_table_go_with_it_whatever_fails_in_between() {
+    let world = World::new(4096, 32);
+    let before = world.space.counts().durable;
+    let tx = world.begin();
+    let tree = world.store.create_tree(&tx).unwrap();
+    for number in 0u32..300 {
+        let key = number.to_be_bytes();
+        if number % 9 == 0 {
+            put_chain(&world, &tx, &tree, &key, &[7; 9000]);
+        } else {
+            world.put(&tx, &tree, &key, &[1; 200]).unwrap();
+        }
+    }
+    world.store.adopt(&tx, tree.root()).unwrap();
+    world.commit(tx);
+    assert!(world.space.counts().durable > before + 100);
+    let tx = world.begin();
+    let slot = tx.slot();
+    world
+        .store
+        .disown(&tx, tree.root(), PendingKind::Dropped, 0)
+        .unwrap();
+    world.commit(tx);
+    world.log.flush_round().unwrap();
+    let mut failures = 0;
+    loop {
+        world.directory.fail(Fault::nth(Call::Read, 12).on("data"));
+        let collected = world.collect_slot(slot, &mut Budget::new(100, 1 << 16));
+        world.directory.clear_faults();
+        match collected {
+            Ok(collected) if !collected.more => break,
+            Ok(_) => {}
+            Err(_) => failures += 1,
+        }
+        assert!(failures < 1000, "it gets on");
+    }
+    assert!(failures > 0, "the disk failed in between");
+    assert_eq!(world.pending(), 0);
+    assert_eq!(world.space.counts().durable, before);
 }
