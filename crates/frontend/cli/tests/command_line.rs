@@ -7,10 +7,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use vellum::{Config, Database, KeyDescription, KeyPart, Source};
+
+/// One test at a time: a process that is being started by another test holds, for an instant, every lock of this
+/// one.
+static ALONE: Mutex<()> = Mutex::new(());
 
 struct World {
     folder: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// Everything in a directory, byte for byte.
@@ -65,6 +71,7 @@ impl World {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
@@ -427,6 +434,7 @@ fn what_is_no_database_is_refused_and_left_alone() {
 
 #[test]
 fn usage_errors_have_a_code_of_their_own_and_help_explains() {
+    let _world = World::new();
     for arguments in [
         &[][..],
         &["frobnicate"],
