@@ -54,7 +54,7 @@ pub(crate) struct Engine {
     pub carried: Tree,
     pub tables: Tables,
     pub checkpointer: Checkpointer,
-    /// One `verify`, `backup`, `truncate` or freeing by maintenance at a time.
+    /// One `verify`, `truncate` or freeing by maintenance at a time.
     pub maintenance: Mutex<()>,
     /// The directory is ours until the engine ends.
     pub _lock: LockGuard,
