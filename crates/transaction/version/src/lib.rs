@@ -16,6 +16,7 @@ pub mod collect;
 pub mod delta;
 mod error;
 pub mod large;
+mod options;
 pub mod pending;
 pub mod read;
 pub mod row;
@@ -29,6 +30,7 @@ pub mod write;
 mod tests;
 
 pub use error::{Result, VersionError};
+pub use options::VersionOptions;
 pub use read::{View, Visible};
 pub use scan::{KeyRange, Scan, ScannedRow};
 pub use store::VersionStore;

@@ -18,6 +18,7 @@
 
 use crate::delta;
 use crate::error::damaged;
+use crate::options::VersionOptions;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use vellum_base::codec::{Put, Reader};
@@ -29,6 +30,7 @@ use vellum_sync::{Mutex, RwLock};
 #[derive(Debug)]
 pub struct VersionStore {
     context: Arc<TreeContext>,
+    options: VersionOptions,
     slots: Box<[OnceLock<SlotVersions>]>,
     creating: Mutex<()>,
     pending_free: Tree,
@@ -115,14 +117,31 @@ pub(crate) fn work_key(stamp: Timestamp, command: u32, part: u8) -> [u8; delta::
 impl VersionStore {
     /// A store without versions for `slots_max` slots.
     pub fn new(context: Arc<TreeContext>, slots_max: u16, pending_free: Tree) -> Self {
+        Self::with_options(context, slots_max, pending_free, VersionOptions::default())
+    }
+
+    /// As [`VersionStore::new`], with parts switched off.
+    pub fn with_options(
+        context: Arc<TreeContext>,
+        slots_max: u16,
+        pending_free: Tree,
+        options: VersionOptions,
+    ) -> Self {
         Self {
             context,
+            options,
             slots: (0..slots_max).map(|_| OnceLock::new()).collect(),
             creating: Mutex::new(()),
             pending_free,
             dropped: RwLock::new(BTreeSet::new()),
             ownerless: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Which parts are on.
+    #[inline]
+    pub fn options(&self) -> VersionOptions {
+        self.options
     }
 
     /// The environment of the trees.
