@@ -42,9 +42,11 @@ impl Transaction {
         range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Cursor<'_>> {
         self.read_operation(|| {
-            let view = self.view();
+            let _operation = self.operation();
+            self.inner().statement();
+            let command = self.inner().commands_drawn();
             let tree = self.shape_of(table)?.tree.clone();
-            Ok(self.open_cursor(table, None, tree, view.command, owned(&range)))
+            Ok(self.open_cursor(table, None, tree, command, owned(&range)))
         })
     }
 
@@ -59,7 +61,9 @@ impl Transaction {
         range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Cursor<'_>> {
         self.read_operation(|| {
-            let view = self.view();
+            let _operation = self.operation();
+            self.inner().statement();
+            let command = self.inner().commands_drawn();
             let shape = self.shape_of(&index.table)?;
             let found = shape.indexes.iter().find(|other| other.id == index.id);
             let missing = || crate::Error::NoSuchTable {
@@ -67,7 +71,7 @@ impl Transaction {
             };
             let tree = found.ok_or_else(missing)?.tree.clone();
             let id = Some(index.id);
-            Ok(self.open_cursor(&index.table, id, tree, view.command, owned(&range)))
+            Ok(self.open_cursor(&index.table, id, tree, command, owned(&range)))
         })
     }
 
@@ -172,11 +176,9 @@ impl Cursor<'_> {
     fn step(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
         self.transaction.check_usable()?;
         self.forget_after_rollback();
-        let view = View {
-            transaction: self.transaction.inner(),
-            snapshot: self.snapshot.snapshot(),
-            command: self.command,
-        };
+        // Counted for one step: not between two, when user code runs.
+        let operation = self.transaction.operation();
+        let view = View::new(&operation, self.snapshot.snapshot(), self.command);
         let store = &self.transaction.engine().store;
         let Some(tree) = &self.tree else {
             return Ok(None);
@@ -205,11 +207,9 @@ impl Cursor<'_> {
     fn advance(&mut self) -> Result<bool> {
         self.transaction.check_usable()?;
         self.forget_after_rollback();
-        let view = View {
-            transaction: self.transaction.inner(),
-            snapshot: self.snapshot.snapshot(),
-            command: self.command,
-        };
+        // Counted for one step: not between two, when user code runs.
+        let operation = self.transaction.operation();
+        let view = View::new(&operation, self.snapshot.snapshot(), self.command);
         let store = &self.transaction.engine().store;
         match &self.tree {
             None => Ok(false),

@@ -25,7 +25,7 @@ use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
 use vellum_txn::VersionStamp;
 use vellum_version::pending::PendingKind;
 use vellum_version::row::{Header, Shape as RowShape};
-use vellum_version::{Change, Current, Scan, VersionError};
+use vellum_version::{Change, Current, Scan, VersionError, View};
 
 /// A handle of a table. Cheap to clone; usable in every transaction that sees the table.
 #[derive(Clone, Debug)]
@@ -361,7 +361,8 @@ impl Transaction {
 
     /// Reads a catalog row.
     pub(crate) fn read_catalog(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let (engine, view) = (self.engine(), self.view());
+        let (engine, operation) = (self.engine(), self.operation());
+        let view = View::of_statement(&operation);
         let (mut row, mut delta) = (Vec::new(), Vec::new());
         let found = engine
             .store
@@ -412,7 +413,8 @@ impl Transaction {
         key: &[u8],
         decide: impl FnMut(Option<Current<'_>>) -> vellum_version::Result<Change<'c>>,
     ) -> Result<VersionStamp> {
-        let (engine, view) = (self.engine(), self.view());
+        let (engine, operation) = (self.engine(), self.operation());
+        let view = View::of_statement(&operation);
         let mut scratch = vellum_version::Scratch::default();
         let written = engine
             .store
@@ -422,7 +424,8 @@ impl Transaction {
 
     fn names_under(&self, prefix: &[u8]) -> Result<Vec<String>> {
         self.read_operation(|| {
-            let (engine, view) = (self.engine(), self.view());
+            let (engine, operation) = (self.engine(), self.operation());
+            let view = View::of_statement(&operation);
             let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
             let range = (Bound::Included(prefix.to_vec()), end);
             let mut scan = Scan::new(engine.context.page_size(), range);

@@ -1,7 +1,8 @@
 //! Transactions of the embedded API.
 //!
 //! Invariants:
-//! - A1 User code runs with no latch held and with no buffer borrowed: callbacks may use the transaction again.
+//! - A1 User code runs with no latch held, with no buffer borrowed and outside any counted operation (R10): callbacks may
+//!   use the transaction again, and may take their time.
 //! - A2 After `Conflict` only rollback is possible, and after a storage error that kept a failed operation from being
 //!   undone; every other error leaves the transaction usable, with the failed operation undone.
 //! - A3 A transaction that is dropped unfinished is rolled back; if that fails for I/O, its slot stays parked and
@@ -19,11 +20,11 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use vellum_btree::max_key;
 use vellum_gc::{Budget, Horizon};
-use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to, view_of};
+use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to};
 use vellum_txn::{
-    CommitError, Durability, Isolation, Lease, Savepoint as InnerSavepoint, Ticket, VersionStamp,
+    CommitError, Durability, Isolation, Lease, Operation, Savepoint as InnerSavepoint, Ticket,
+    VersionStamp,
 };
-use vellum_version::View;
 
 /// Writers of a slot between two of its collections.
 const WRITERS_PER_COLLECTION: u32 = 8;
@@ -89,10 +90,10 @@ impl Transaction {
             .expect("a transaction that is not ending")
     }
 
-    /// What a statement that starts now sees.
+    /// Starts an operation (R10). Held while rows are looked at or written, never while user code runs.
     #[inline]
-    pub(crate) fn view(&self) -> View<'_> {
-        view_of(self.inner())
+    pub(crate) fn operation(&self) -> Operation<'_> {
+        self.inner().operation()
     }
 
     pub(crate) fn rollback_count(&self) -> u64 {
@@ -192,6 +193,7 @@ impl Transaction {
         // Under read committed the statement's snapshot is drawn before the shape is judged by it, and held while
         // the shape's trees are used: finer steps draw newer ones, and with a table's last snapshot go its pages.
         let inner = self.inner();
+        let operation = self.operation();
         let _held = (inner.options().isolation == Isolation::ReadCommitted).then(|| {
             inner.statement();
             inner.open_snapshot()
@@ -202,11 +204,14 @@ impl Transaction {
         let mut rows = Rows {
             store: &engine.store,
             carried: &engine.carried,
-            transaction: self.inner(),
+            transaction: inner,
+            operation,
             shape,
             buffers: &mut buffers,
         };
         let result = work(&mut rows);
+        // Its operation ends here.
+        drop(rows);
         self.buffers.set(Some(buffers));
         if matches!(result, Err(TableError::NotUndone(_))) {
             self.conflicted.set(true);

@@ -10,5 +10,5 @@ mod tests;
 
 pub use error::{Result, TableError};
 pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source};
-pub use rows::{Buffers, IndexFiller, Mode, Rows, revert_to, view_of};
+pub use rows::{Buffers, IndexFiller, Mode, Rows, revert_to};
 pub use shape::{Index, Shape, ShapeChange};

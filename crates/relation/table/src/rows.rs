@@ -5,7 +5,8 @@
 //!   was done since the call began.
 //! - T5 An index entry is a versioned row of its own, written by the same transaction as the row: who sees
 //!   one sees the other.
-//! - T6 User code runs on private copies, never under a latch; it may run again.
+//! - T6 User code runs on private copies, never under a latch and never inside a counted operation (R10); it may run
+//!   again.
 
 use crate::error::{Result, TableError};
 use crate::key_description::KeyDescription;
@@ -14,7 +15,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use vellum_base::StorageError;
 use vellum_btree::{Tree, max_key};
-use vellum_txn::{Isolation, Savepoint, Transaction, Undo};
+use vellum_txn::{Isolation, Operation, Savepoint, Transaction, Undo};
 use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
 use vellum_version::large::VALUE_BYTES_MAX;
 use vellum_version::row::Shape as RowShape;
@@ -65,6 +66,8 @@ pub struct Rows<'a> {
     pub carried: &'a Tree,
     /// Who does it.
     pub transaction: &'a Transaction,
+    /// The operation of that transaction; not counted while user code runs (T6).
+    pub operation: Operation<'a>,
     /// The table.
     pub shape: &'a Shape,
     /// Buffers.
@@ -72,12 +75,6 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// What a statement that starts now sees.
-    #[inline]
-    fn view(&self) -> View<'_> {
-        view_of(self.transaction)
-    }
-
     fn page_size(&self) -> usize {
         self.store.context().page_size()
     }
@@ -107,7 +104,7 @@ impl Rows<'_> {
         near: bool,
         each: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let view = view_of(self.transaction);
+        let view = View::of_statement(&self.operation);
         let Buffers {
             row,
             delta,
@@ -122,9 +119,13 @@ impl Rows<'_> {
             .read_near(&view, tree, key, row, delta, hints, near)?
         {
             None => Ok(None),
-            Some(visible) if !visible.overflow => Ok(Some(each(&row[visible.start..]))),
+            Some(visible) if !visible.overflow => {
+                self.operation.pause();
+                Ok(Some(each(&row[visible.start..])))
+            }
             Some(visible) => {
                 self.store.read_chain_into(&row[visible.start..], work)?;
+                self.operation.pause();
                 Ok(Some(each(work)))
             }
         }
@@ -193,7 +194,7 @@ impl Rows<'_> {
         body: &[u8],
         when: When<'_>,
     ) -> Result<Written> {
-        let view = view_of(self.transaction);
+        let view = View::of_statement(&self.operation);
         let shape = self.shape;
         let decide = |current: Option<Current<'_>>| {
             check_newest(shape)?;
@@ -217,7 +218,7 @@ impl Rows<'_> {
     /// `Conflict`, storage errors. Nothing is changed then.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
         self.atomically(|rows| {
-            let view = view_of(rows.transaction);
+            let view = View::of_statement(&rows.operation);
             let shape = rows.shape;
             let decide = |current: Option<Current<'_>>| {
                 check_newest(shape)?;
@@ -251,7 +252,7 @@ impl Rows<'_> {
         change: &mut dyn FnMut(&mut [u8]),
     ) -> Result<bool> {
         loop {
-            let view = view_of(self.transaction);
+            let view = View::of_statement(&self.operation);
             let Buffers {
                 row,
                 delta,
@@ -275,7 +276,9 @@ impl Rows<'_> {
             check_ranges(ranges, row.len())?;
             self.buffers.work.clear();
             self.buffers.work.extend_from_slice(&self.buffers.row);
+            self.operation.pause();
             change(&mut self.buffers.work);
+            self.operation.resume();
             keep_only(ranges, &self.buffers.row, &mut self.buffers.work);
             let ranges = &*moved_apart(ranges);
             let touches = self
@@ -296,7 +299,7 @@ impl Rows<'_> {
 
     /// Writes what `update` prepared, if the row is still what it was; false if it is not.
     fn patch(&mut self, key: &[u8], ranges: &[Range<usize>]) -> Result<bool> {
-        let view = view_of(self.transaction);
+        let view = View::of_statement(&self.operation);
         let shape = self.shape;
         let Buffers {
             scratch, row, work, ..
@@ -334,7 +337,7 @@ impl Rows<'_> {
         if self.transaction.options().isolation == Isolation::ReadCommitted {
             return Ok(false);
         }
-        let view = view_of(self.transaction);
+        let view = View::of_statement(&self.operation);
         let shape = self.shape;
         let decide = |_: Option<Current<'_>>| {
             check_newest(shape)?;
@@ -360,7 +363,9 @@ impl Rows<'_> {
         self.store.read_chain_into(&chain, &mut old)?;
         check_ranges(ranges, old.len())?;
         let mut new = old.clone();
+        self.operation.pause();
         change(&mut new);
+        self.operation.resume();
         keep_only(ranges, &old, &mut new);
         let inline = new.len() <= inline_body_max(self.page_size(), key.len());
         let written =
@@ -409,7 +414,7 @@ impl Rows<'_> {
             if had && has && old_columns == new_columns {
                 continue;
             }
-            let view = view_of(self.transaction);
+            let view = View::of_statement(&self.operation);
             let writer = EntryWriter {
                 store: self.store,
                 view: &view,
@@ -436,21 +441,6 @@ impl Rows<'_> {
                 .map_err(TableError::NotUndone)?;
         }
         result
-    }
-
-    /// The view for reads of the table's cursor.
-    pub fn cursor_view(&self) -> View<'_> {
-        self.view()
-    }
-}
-
-/// What a statement of `transaction` that starts now sees.
-#[inline]
-pub fn view_of(transaction: &Transaction) -> View<'_> {
-    View {
-        transaction,
-        snapshot: transaction.statement(),
-        command: transaction.commands_drawn(),
     }
 }
 
@@ -659,7 +649,8 @@ impl<'f> IndexFiller<'f> {
     /// # Errors
     /// `KeyExists` where a unique index would hold two rows, `KeyTooLong`, storage errors.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let view = view_of(self.transaction);
+        let operation = self.transaction.operation();
+        let view = View::of_statement(&operation);
         let writer = EntryWriter {
             store: self.store,
             view: &view,

@@ -5,7 +5,6 @@
 use crate::rows::moved_apart;
 use crate::{
     Buffers, Index, KeyDescription, KeyPart, Mode, Rows, Shape, ShapeChange, Source, TableError,
-    view_of,
 };
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use vellum_txn::{
 };
 use vellum_version::collect::{Freezer, Reducer};
 use vellum_version::delta::{RANGE_BYTES, are_apart};
-use vellum_version::{Reverter, Scan, VersionStore};
+use vellum_version::{Reverter, Scan, VersionStore, View};
 use vellum_wal::{Log, LogConfig, LogStart};
 
 const SLOTS: u16 = 4;
@@ -112,6 +111,7 @@ impl World {
             store: &self.store,
             carried: &self.carried,
             transaction,
+            operation: transaction.operation(),
             shape,
             buffers: &mut Buffers::default(),
         })
@@ -120,7 +120,8 @@ impl World {
     fn entries(&self, transaction: &Transaction, tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut scan = Scan::new(4096, (Bound::Unbounded, Bound::Unbounded));
         let mut entries = Vec::new();
-        let view = view_of(transaction);
+        let operation = transaction.operation();
+        let view = View::of_statement(&operation);
         while let Some(row) = scan.next(&self.store, &view, tree).unwrap() {
             entries.push((row.key.to_vec(), row.body.to_vec()));
         }

@@ -1,6 +1,7 @@
 //! What a transaction hands out: an open snapshot, a running operation. Both borrow it, so none
 //! outlives it.
 
+use crate::slot::Class;
 use crate::transaction::Transaction;
 use vellum_base::Timestamp;
 
@@ -34,17 +35,32 @@ impl Drop for SnapshotHandle<'_> {
     }
 }
 
-/// A running operation; see [`Transaction::operation`].
+/// A running operation (R10); see [`Transaction::operation`]. While it is counted, the class of its transaction does not
+/// change. What looks at rows borrows it, so nothing looks at rows outside one.
 #[derive(Debug)]
 pub struct Operation<'t> {
     transaction: &'t Transaction,
     olap: bool,
+    /// It is counted in the slot's word.
+    raised: bool,
 }
 
 impl<'t> Operation<'t> {
     #[inline]
-    pub(crate) fn new(transaction: &'t Transaction, olap: bool) -> Self {
-        Self { transaction, olap }
+    pub(crate) fn start(transaction: &'t Transaction) -> Self {
+        let mut operation = Self {
+            transaction,
+            olap: false,
+            raised: false,
+        };
+        operation.resume();
+        operation
+    }
+
+    /// Whose operation it is.
+    #[inline]
+    pub fn transaction(&self) -> &'t Transaction {
+        self.transaction
     }
 
     /// True if the transaction is analytical: the operation looks into graveyards.
@@ -52,12 +68,37 @@ impl<'t> Operation<'t> {
     pub fn is_olap(&self) -> bool {
         self.olap
     }
+
+    /// Stops being counted: before user code runs, before anything is waited for that is not the engine's own.
+    #[inline]
+    pub fn pause(&mut self) {
+        if self.raised {
+            self.raised = false;
+            let transaction = self.transaction;
+            transaction.domain().slot(transaction.slot()).words.lower();
+        }
+    }
+
+    /// Is counted again after [`Operation::pause`], with the class read anew.
+    #[inline]
+    pub fn resume(&mut self) {
+        debug_assert!(!self.raised, "an operation is counted once");
+        let transaction = self.transaction;
+        match transaction.options().class {
+            // One read-modify-write; those that declared their class never change it, and need none.
+            Class::Auto => {
+                self.olap = transaction.domain().slot(transaction.slot()).words.raise();
+                self.raised = true;
+            }
+            Class::Oltp => self.olap = false,
+            Class::Olap => self.olap = true,
+        }
+    }
 }
 
 impl Drop for Operation<'_> {
     #[inline]
     fn drop(&mut self) {
-        let transaction = self.transaction;
-        transaction.domain().slot(transaction.slot()).words.lower();
+        self.pause();
     }
 }

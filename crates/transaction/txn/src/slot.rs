@@ -274,9 +274,11 @@ impl SlotWords {
     /// Notes that an operation ended.
     #[inline]
     pub(crate) fn lower(&self) {
+        // Not a read-modify-write: while the count is above zero only the owner's thread changes the word (I1).
+        let word = self.hot.state.load(Ordering::Relaxed);
+        debug_assert!(word >= OPERATION);
         // Release pairs with the acquire of a promotion.
-        let before = self.hot.state.fetch_sub(OPERATION, Ordering::Release);
-        debug_assert!(before >= OPERATION);
+        self.hot.state.store(word - OPERATION, Ordering::Release);
     }
 
     /// Makes an OLTP transaction that declared nothing analytical, unless an operation runs.

@@ -19,10 +19,10 @@ use crate::row::{Header, Shape, Writer};
 use crate::store::VersionStore;
 use vellum_base::Timestamp;
 use vellum_btree::{LeafHints, Tree};
-use vellum_txn::{Transaction, VersionStamp};
+use vellum_txn::{Operation, Transaction, VersionStamp};
 
-/// From where a statement looks at rows: a snapshot, and the command at which it began (it does
-/// not see what its own transaction writes later).
+/// From where an operation looks at rows: a snapshot, and the command at which its statement began (it does not see what
+/// its own transaction writes later). Borrows the operation (R10), so that its class holds.
 #[derive(Clone, Copy)]
 pub struct View<'t> {
     /// Whose view it is.
@@ -31,9 +31,33 @@ pub struct View<'t> {
     pub snapshot: Timestamp,
     /// Own versions of commands below this one are seen.
     pub command: u32,
+    /// Its transaction is analytical: what it needs may be in a graveyard. Read when the operation was counted.
+    pub olap: bool,
 }
 
-impl View<'_> {
+impl<'t> View<'t> {
+    /// What `operation` sees of `snapshot`, an open one of its transaction, from before `command`.
+    #[inline]
+    pub fn new(operation: &'t Operation<'_>, snapshot: Timestamp, command: u32) -> Self {
+        Self {
+            transaction: operation.transaction(),
+            snapshot,
+            command,
+            olap: operation.is_olap(),
+        }
+    }
+
+    /// What a statement that starts now sees.
+    #[inline]
+    pub fn of_statement(operation: &'t Operation<'_>) -> Self {
+        let transaction = operation.transaction();
+        Self::new(
+            operation,
+            transaction.statement(),
+            transaction.commands_drawn(),
+        )
+    }
+
     /// Whether the view sees a version.
     #[inline]
     pub fn sees(&self, version: &VersionStamp) -> bool {

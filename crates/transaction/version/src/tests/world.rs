@@ -282,6 +282,7 @@ pub(crate) fn view(transaction: &Transaction) -> View<'_> {
         transaction,
         snapshot: transaction.statement(),
         command: transaction.commands_drawn(),
+        olap: transaction.is_olap(),
     }
 }
 
