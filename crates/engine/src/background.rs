@@ -33,6 +33,8 @@ const IDLE_BYTES: u64 = 16 << 20;
 impl Engine {
     /// One unit of every kind of background work. True if there was something to do.
     pub fn background_step(&self) -> Result<bool> {
+        // Whatever else rests: who has fallen behind is found here where nobody commits often enough.
+        self.manager.pass();
         let mut busy = self.roll_back_parked()?;
         busy |= self.collect_idle()?;
         if self.log.flush_round()?.bytes > 0 {
@@ -287,6 +289,7 @@ fn maintain(engine: &Engine, control: &Control) {
         if control.stopped() || engine.directory.poisoned() {
             continue;
         }
+        engine.manager.pass();
         control.note(engine.roll_back_parked().map(|_| ()));
         control.note(engine.collect_idle().map(|_| ()));
         control.note(engine.log.flush_round().map(|_| ()));

@@ -24,6 +24,10 @@ pub struct Config {
     pub slots_max: u16,
     /// How long `begin` waits for a slot.
     pub slot_timeout: Duration,
+    /// Ticks of the logical clock (two for each transaction that writes) after which a transaction that declared no class
+    /// counts as analytical: it looks where the versions are kept that only old snapshots need, and is in nobody's
+    /// way. Where such versions pile up, a sixteenth of it is enough. `u64::MAX`: never.
+    pub promote_after_ticks: u64,
     /// Log bytes between two checkpoints: what a recovery has to redo at most, about twice.
     pub checkpoint_log_bytes: u64,
     /// Whether the database runs its own background threads. Without them whoever embeds it calls
@@ -44,6 +48,7 @@ impl Default for Config {
             slot_buffer_bytes: 256 << 10,
             slots_max: 1024,
             slot_timeout: Duration::from_secs(10),
+            promote_after_ticks: 100_000,
             checkpoint_log_bytes: 256 << 20,
             background_threads: true,
             create: true,

@@ -17,7 +17,7 @@ use vellum_io::{Directory, RealDirectory};
 use vellum_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use vellum_sync::{CachePadded, Mutex, thread};
 use vellum_table::Buffers;
-use vellum_txn::{Class, Options};
+use vellum_txn::Options;
 
 /// An open database. Cheap to clone; the directory is closed in good order when the last clone and the last
 /// transaction are gone.
@@ -300,7 +300,7 @@ fn inner_options(options: TransactionOptions) -> Options {
         isolation: options.isolation,
         durability: options.durability,
         read_only: options.read_only,
-        class: Class::Auto,
+        class: options.class,
     }
 }
 

@@ -50,7 +50,7 @@ pub use config::Config;
 pub use cursor::Cursor;
 pub use database::{Database, PendingBegin};
 pub use error::{Error, Family, Result};
-pub use options::{Durability, Isolation, TransactionOptions};
+pub use options::{Class, Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
 pub use statistics::Statistics;
 pub use transaction::{PendingCommit, Savepoint, Transaction};

@@ -263,7 +263,7 @@ impl Parts {
             ManagerConfig {
                 slots_max: self.config.slots_max,
                 restart_floor,
-                ..ManagerConfig::default()
+                promote_after: self.config.promote_after_ticks,
             },
         ));
         let context = TreeContext::new(self.pool.clone(), self.space.clone())

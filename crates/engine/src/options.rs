@@ -1,7 +1,7 @@
 //! What a transaction is begun with.
 
 use std::time::Duration;
-pub use vellum_txn::{Durability, Isolation};
+pub use vellum_txn::{Class, Durability, Isolation};
 
 /// How [`Database::begin_with`](crate::Database::begin_with) begins a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,10 @@ pub struct TransactionOptions {
     pub durability: Durability,
     /// Refuse writes; such a transaction writes no log and never conflicts.
     pub read_only: bool,
+    /// Whether it is analytical. Default: [`Class::Auto`], found out while it lives (see
+    /// [`Config::promote_after_ticks`](crate::Config::promote_after_ticks)). A declared class never changes: an old
+    /// [`Class::Oltp`] transaction keeps what it does not see in the way of all others.
+    pub class: Class,
     /// How long to wait for a worker slot; `None`: [`Config::slot_timeout`](crate::Config::slot_timeout).
     pub slot_timeout: Option<Duration>,
 }
@@ -23,6 +27,7 @@ impl Default for TransactionOptions {
             isolation: Isolation::Snapshot,
             durability: Durability::Sync,
             read_only: false,
+            class: Class::Auto,
             slot_timeout: None,
         }
     }
@@ -47,6 +52,13 @@ impl TransactionOptions {
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Declares whether it is analytical.
+    #[must_use]
+    pub fn class(mut self, class: Class) -> Self {
+        self.class = class;
         self
     }
 

@@ -46,6 +46,10 @@ pub struct Statistics {
     pub clock: u64,
     /// The oldest snapshot that is open, as of the last pass; versions that it needs are kept.
     pub oldest_snapshot: u64,
+    /// The same for OLTP transactions: what is deleted or replaced below it is in no OLTP transaction's way.
+    pub oldest_oltp_snapshot: u64,
+    /// The newest snapshot of an analytical transaction, as of the last pass; zero without one.
+    pub newest_olap_snapshot: u64,
 }
 
 impl Database {
@@ -57,6 +61,7 @@ impl Database {
             engine.pool.statistics(),
             engine.space.counts(),
         );
+        let marks = engine.manager.watermarks();
         let frames = engine.pool.frames() as u64;
         Statistics {
             log_bytes_written: log.bytes_written,
@@ -78,7 +83,9 @@ impl Database {
             checkpoints: engine.checkpointer.done(),
             transactions_open: engine.manager.slots_taken() as u64,
             clock: engine.clock.now().get(),
-            oldest_snapshot: engine.manager.watermarks().oldest_tx.get(),
+            oldest_snapshot: marks.oldest_tx.get(),
+            oldest_oltp_snapshot: marks.oldest_oltp.get(),
+            newest_olap_snapshot: marks.newest_olap.get(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! | question | module |
 //! | --- | --- |
 //! | is it dead, may it be buried, may it be frozen | `horizon` |
+//! | does anybody need a deleted row | `snapshots` |
 //! | how much work now | `budget` |
 //!
 //! Not here: what garbage looks like and how it is removed (`version`), which snapshots are open
@@ -11,6 +12,8 @@
 
 mod budget;
 mod horizon;
+mod snapshots;
 
 pub use budget::Budget;
 pub use horizon::{Horizon, is_dead_between};
+pub use snapshots::OpenSnapshots;

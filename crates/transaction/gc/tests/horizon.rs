@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vellum_base::random::Random;
 use vellum_base::{Gsn, Result, Timestamp};
-use vellum_gc::{Horizon, is_dead_between};
+use vellum_gc::{Horizon, OpenSnapshots, is_dead_between};
 use vellum_io::MemoryDirectory;
 use vellum_txn::{
     ActiveSnapshots, Class, Clock, Config, Durability, Manager, Options, Transaction, Undo,
@@ -188,6 +188,90 @@ fn r2_list_of_snapshots_prunes_nothing_whose_life_reaches_its_clock() {
 }
 
 #[test]
+fn row_that_only_a_middle_snapshot_needed_is_dead_once_that_has_ended() {
+    let manager = manager(8);
+    let oldest = begin(&manager, OLAP);
+    let (insert, _) = committed(&manager);
+    let middle = begin(&manager, OLAP);
+    let (delete, _) = committed(&manager);
+    let newest = begin(&manager, OLAP);
+    let mut snapshots = OpenSnapshots::new();
+    let horizon = Horizon::refreshed(&manager);
+    assert!(!snapshots.is_row_dead(&horizon, Some(&insert), &delete));
+    assert!(!snapshots.has_lost_one(&manager));
+    drop(middle);
+    assert!(
+        !snapshots.is_row_dead(&horizon, Some(&insert), &delete),
+        "a list may be old"
+    );
+    assert!(snapshots.has_lost_one(&manager) && !snapshots.has_lost_one(&manager));
+    let horizon = Horizon::refreshed(&manager);
+    assert!(snapshots.is_row_dead(&horizon, Some(&insert), &delete));
+    assert!(
+        !snapshots.is_row_dead(&horizon, None, &delete),
+        "{oldest:?} sees what was there before"
+    );
+    drop((oldest, newest));
+}
+
+#[test]
+fn every_way_in_which_an_analytical_snapshot_ends_is_told_and_no_other_end_is() {
+    let manager = manager(8);
+    let told = |end: &dyn Fn()| {
+        let before = manager.olap_ended();
+        end();
+        manager.olap_ended() - before
+    };
+    assert_eq!(told(&|| drop(begin(&manager, OLAP))), 1);
+    assert_eq!(told(&|| drop(begin(&manager, OPTIONS))), 0);
+    assert_eq!(
+        told(&|| assert!(committed(&manager).0.stamp < manager.clock().now())),
+        0
+    );
+    let commit = |keep: bool| {
+        let writer = begin(&manager, OLAP);
+        write(&writer);
+        if keep {
+            drop(writer.commit_leased().unwrap());
+        } else {
+            writer.commit().unwrap();
+        }
+    };
+    assert_eq!(told(&|| commit(false)), 1);
+    assert_eq!(told(&|| commit(true)), 1, "once, not again with the lease");
+    let parked = || {
+        let writer = begin(&manager, OLAP);
+        write(&writer);
+        let slot = writer.slot();
+        drop(writer);
+        slot
+    };
+    let slot = std::cell::Cell::new(None);
+    assert_eq!(told(&|| slot.set(Some(parked()))), 1);
+    let slot = slot.get().unwrap();
+    let rollback = || {
+        let writer = manager.take_parked(slot).unwrap();
+        writer.rollback(&mut Nothing).unwrap();
+    };
+    assert_eq!(told(&rollback), 0);
+    let reader = begin(
+        &manager,
+        Options {
+            isolation: vellum_txn::Isolation::ReadCommitted,
+            ..OLAP
+        },
+    );
+    let next = || assert!(reader.statement() > Timestamp::ZERO);
+    let cursor = reader.open_snapshot();
+    committed(&manager);
+    assert_eq!(told(&next), 0, "the cursor holds the first");
+    let cursor = std::cell::Cell::new(Some(cursor));
+    assert_eq!(told(&|| drop(cursor.take())), 1);
+    committed(&manager);
+    assert_eq!(told(&next), 1, "nobody holds the second");
+}
+
+#[test]
 fn prop_pruning_between_snapshots_equals_brute_force() {
     let seed = std::env::var("VELLUM_SEED")
         .ok()
@@ -195,7 +279,7 @@ fn prop_pruning_between_snapshots_equals_brute_force() {
         .unwrap_or_else(Random::fresh_seed);
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-gc prop_pruning");
     let mut random = Random::new(seed);
-    let mut pruned = 0;
+    let (mut pruned, mut dropped) = (0, 0);
     for _ in 0..20 {
         let manager = manager(16);
         let mut chain: Vec<(VersionStamp, Timestamp)> = Vec::new();
@@ -249,12 +333,28 @@ fn prop_pruning_between_snapshots_equals_brute_force() {
             assert_eq!(horizon.is_frozen(version), frozen);
             pruned += usize::from(!needed);
         }
+        // Rows from any version to any later delete that every OLTP transaction sees.
+        let mut snapshots = OpenSnapshots::new();
+        for (first, (oldest, from)) in chain.iter().enumerate() {
+            for (delete, to) in &chain[first + 1..] {
+                if *to >= horizon.watermarks().oldest_oltp {
+                    continue;
+                }
+                let needed = |from: Timestamp| open.iter().any(|s| from < *s && s <= to);
+                let dead = snapshots.is_row_dead(&horizon, Some(oldest), delete);
+                assert_eq!(dead, !needed(*from));
+                let frozen = snapshots.is_row_dead(&horizon, None, delete);
+                assert_eq!(frozen, !needed(Timestamp::ZERO));
+                dropped += usize::from(dead);
+            }
+        }
         readers.drain(..).for_each(drop);
         writers
             .drain(..)
             .for_each(|writer| writer.rollback(&mut Nothing).unwrap());
     }
     assert!(pruned > 100, "the histories leave nothing to prune");
+    assert!(dropped > 100, "the histories leave no row to drop");
 }
 
 #[test]

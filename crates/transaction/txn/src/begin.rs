@@ -64,7 +64,7 @@ pub struct Config {
     /// Stamps below it are from before the restart and visible to everyone. At most the clock's
     /// value now.
     pub restart_floor: Timestamp,
-    /// Clock ticks after which an undeclared transaction counts as analytical.
+    /// Clock ticks after which an undeclared transaction counts as analytical; `u64::MAX` for never.
     pub promote_after: u64,
 }
 

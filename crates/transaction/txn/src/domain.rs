@@ -17,8 +17,11 @@ use crate::watermarks::{PublishedWatermarks, Watermarks};
 use std::sync::Arc;
 use vellum_base::{SlotId, Timestamp};
 use vellum_sync::Mutex;
-use vellum_sync::atomic::{AtomicUsize, Ordering};
+use vellum_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_wal::Log;
+
+/// How many times earlier than usual a pass promotes that was asked to.
+const EARLY: u64 = 16;
 
 /// The shared state of all transactions of one database.
 pub struct Domain {
@@ -31,6 +34,8 @@ pub struct Domain {
     pass: Mutex<()>,
     /// Writers that were dropped and are not rolled back.
     parked: AtomicUsize,
+    /// Somebody asked the next pass to promote early.
+    early: AtomicBool,
 }
 
 impl std::fmt::Debug for Domain {
@@ -64,6 +69,7 @@ impl Domain {
             slots: Slots::new(slots_max),
             pass: Mutex::new(()),
             parked: AtomicUsize::new(0),
+            early: AtomicBool::new(false),
         }
     }
 
@@ -155,7 +161,14 @@ impl Domain {
         let Some(_one_at_a_time) = self.pass.try_lock() else {
             return self.watermarks();
         };
-        let Some(marks) = self.slots.watermarks(&self.clock, self.promote_after) else {
+        // Relaxed: it says nothing about anything else. One request is good for one pass.
+        let early = self.early.load(Ordering::Relaxed) && self.early.swap(false, Ordering::Relaxed);
+        let promote_after = match self.promote_after {
+            u64::MAX => u64::MAX,
+            usual if early => usual / EARLY,
+            usual => usual,
+        };
+        let Some(marks) = self.slots.watermarks(&self.clock, promote_after) else {
             return self.watermarks();
         };
         debug_assert!(marks.clock >= self.watermarks().clock);
@@ -166,6 +179,20 @@ impl Domain {
         self.published.publish(&marks);
         self.slots.settle(marks.oldest_tx);
         marks
+    }
+
+    /// Asks the next pass to promote transactions from a sixteenth of the usual age on: for collectors that are held
+    /// up by the oldest OLTP snapshot. Ask again where that goes on: an operation may have been running.
+    pub fn request_promotion(&self) {
+        if !self.early.load(Ordering::Relaxed) {
+            self.early.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Changes whenever analytical snapshots have ended: versions that were kept for one of them alone may go. Read it
+    /// before the list of snapshots by which that is decided.
+    pub fn olap_ended(&self) -> u64 {
+        self.slots.olap_ended()
     }
 
     /// Collects every open snapshot into `out`, with the clock C that was read before (R2). Waits for slots

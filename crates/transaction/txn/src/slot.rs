@@ -186,14 +186,16 @@ impl SlotWords {
         dekker_fence();
     }
 
-    /// Puts `snapshot`, read from the clock after `announce`, into word `index`.
+    /// Puts `snapshot`, read from the clock after `announce`, into word `index`. True if the transaction is
+    /// analytical.
     #[inline]
-    pub(crate) fn publish(&self, index: usize, snapshot: Timestamp) {
+    pub(crate) fn publish(&self, index: usize, snapshot: Timestamp) -> bool {
         debug_assert!(!snapshot.is_zero());
         self.word(index).store(snapshot.get(), Ordering::Relaxed);
         // Release pairs with the acquire in `look`.
         let before = self.hot.state.fetch_and(!BUSY, Ordering::Release);
         debug_assert_eq!(before & (BUSY | RUNNING), BUSY | RUNNING);
+        before & OLAP != 0
     }
 
     /// Takes back the snapshot in word `index`.
@@ -217,9 +219,10 @@ impl SlotWords {
         &block.words[rest]
     }
 
-    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now.
+    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now. True if
+    /// analytical snapshots ended with it.
     #[inline]
-    pub(crate) fn release(&self) {
+    pub(crate) fn release(&self) -> bool {
         debug_assert_ne!(self.state(), FREE);
         debug_assert_eq!(self.state() & BUSY, 0);
         debug_assert_eq!(
@@ -230,20 +233,21 @@ impl SlotWords {
         // Release pairs with the acquire of the next lease and of `look`. SeqCst is half of the
         // pair with `Waiters::register` (lease): a waiter that does not see the slot free is seen
         // by who looks for waiters after this.
-        self.hot.state.swap(FREE, Ordering::SeqCst);
+        let before = self.hot.state.swap(FREE, Ordering::SeqCst);
         dekker_fence();
+        before & OLAP != 0
     }
 
-    /// Ends the transaction but not the lease.
-    pub(crate) fn keep(&self) {
+    /// Ends the transaction but not the lease. True if analytical snapshots ended with it.
+    pub(crate) fn keep(&self) -> bool {
         debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
-        self.hot.state.swap(KEPT, Ordering::Release);
+        self.hot.state.swap(KEPT, Ordering::Release) & OLAP != 0
     }
 
-    /// Leaves a writer that nobody finished to whoever rolls it back.
-    pub(crate) fn park(&self) {
+    /// Leaves a writer that nobody finished to whoever rolls it back. True if analytical snapshots ended with it.
+    pub(crate) fn park(&self) -> bool {
         debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
-        self.hot.state.swap(PARKED, Ordering::Release);
+        self.hot.state.swap(PARKED, Ordering::Release) & OLAP != 0
     }
 
     /// Leaves a writer that was taken over and not rolled back to the next who tries.

@@ -16,7 +16,7 @@ use crate::visibility::SnapshotCache;
 use crate::waiters::Waiters;
 use crate::watermarks::Watermarks;
 use vellum_base::{SlotId, Timestamp};
-use vellum_sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use vellum_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use vellum_sync::{Backoff, CachePadded, Mutex};
 
 /// One slot: its published words, its commit log, and what it keeps from one transaction to the next.
@@ -50,6 +50,8 @@ pub(crate) struct Parked {
 pub(crate) struct Slots {
     slots: Box<[Slot]>,
     high: CachePadded<AtomicUsize>,
+    /// Analytical snapshots that ended. Seldom written, and after they are gone from the words.
+    olap_ended: CachePadded<AtomicU64>,
     pub(crate) waiters: Waiters,
 }
 
@@ -64,6 +66,7 @@ impl Slots {
         Self {
             slots: (0..slots_max).map(|_| slot()).collect(),
             high: CachePadded::new(AtomicUsize::new(0)),
+            olap_ended: CachePadded::new(AtomicU64::new(0)),
             waiters: Waiters::new(),
         }
     }
@@ -137,8 +140,22 @@ impl Slots {
     /// Gives a slot back and wakes who waits for one.
     #[inline]
     pub(crate) fn release(&self, slot: SlotId) {
-        self.slots[usize::from(slot.get())].words.release();
+        if self.slots[usize::from(slot.get())].words.release() {
+            self.olap_has_ended();
+        }
         self.waiters.wake_next();
+    }
+
+    /// Counts an analytical snapshot that is gone from its words by now.
+    #[cold]
+    pub(crate) fn olap_has_ended(&self) {
+        // Release pairs with the acquire in `olap_ended`.
+        self.olap_ended.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many analytical snapshots (or transactions with several) have ended.
+    pub(crate) fn olap_ended(&self) -> u64 {
+        self.olap_ended.load(Ordering::Acquire)
     }
 
     /// Collects every open snapshot. Waits (briefly, for owners between two instructions) for slots that are

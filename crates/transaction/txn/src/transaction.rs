@@ -121,13 +121,17 @@ impl Transaction {
                 .find(|index| earlier.iter().all(|open| open.index != *index))
                 .expect("there are more words than open snapshots")
         };
+        let slots = &self.domain().slots;
         let words = &self.domain().slot(self.slot()).words;
         words.announce();
         vellum_sync::test_point!("refresh: announced");
         // R2: read after the announcement; `now` from above may be too old by now.
         let snapshot = self.domain().clock().now();
         vellum_sync::test_point!("refresh: clock read");
-        words.publish(index, snapshot);
+        if words.publish(index, snapshot) && index == current.index {
+            // The last statement's snapshot was in that word.
+            slots.olap_has_ended();
+        }
         debug_assert!(snapshot > current.snapshot, "I3");
         self.current.set(Open {
             snapshot,
@@ -163,7 +167,11 @@ impl Transaction {
         earlier[position].holders -= 1;
         if earlier[position].holders == 0 {
             earlier.swap_remove(position);
-            self.domain().slot(self.slot()).words.unpublish(index);
+            let words = &self.domain().slot(self.slot()).words;
+            words.unpublish(index);
+            if words.is_olap() {
+                self.domain().slots.olap_has_ended();
+            }
         }
     }
 
@@ -389,7 +397,9 @@ impl Transaction {
         debug_assert!(!self.ended);
         self.ended = true;
         self.retire();
-        self.domain().slot(self.slot()).words.keep();
+        if self.domain().slot(self.slot()).words.keep() {
+            self.domain().slots.olap_has_ended();
+        }
     }
 
     #[cold]
@@ -402,7 +412,9 @@ impl Transaction {
             next_command: self.next_command.get(),
         };
         parts.parts.lock().parked = Some(parked);
-        parts.words.park();
+        if parts.words.park() {
+            self.domain().slots.olap_has_ended();
+        }
     }
 }
 

@@ -266,6 +266,63 @@ fn r10_transaction_that_falls_behind_becomes_analytical_between_operations() {
 }
 
 #[test]
+fn request_makes_one_pass_promote_from_a_sixteenth_of_the_age_on() {
+    let world = world(4);
+    let old = world.begin(ASYNC);
+    for _ in 0..6_000 {
+        world.manager.clock().draw();
+    }
+    let young = world.begin(ASYNC);
+    for _ in 0..300 {
+        world.manager.clock().draw();
+    }
+    assert_eq!(world.manager.pass().oldest_oltp, old.snapshot());
+    world.manager.request_promotion();
+    assert_eq!(world.manager.pass().oldest_oltp, young.snapshot());
+    assert!(old.is_olap() && !young.is_olap());
+    for _ in 0..6_000 {
+        world.manager.clock().draw();
+    }
+    assert_eq!(
+        world.manager.pass().oldest_oltp,
+        young.snapshot(),
+        "one request, one pass"
+    );
+}
+
+#[test]
+fn r10_declared_classes_are_not_counted_and_never_change() {
+    let world = world(4);
+    let begin = |class| world.begin(Options { class, ..ASYNC });
+    let (clerk, analyst) = (begin(Class::Oltp), begin(Class::Olap));
+    let (working, looking) = (clerk.operation(), analyst.operation());
+    for _ in 0..100_100 {
+        world.manager.clock().draw();
+    }
+    let marks = world.manager.pass();
+    assert_eq!(
+        (marks.oldest_oltp, marks.newest_olap),
+        (clerk.snapshot(), analyst.snapshot())
+    );
+    assert!(!working.is_olap() && looking.is_olap());
+}
+
+#[test]
+fn r10_operation_that_was_paused_reads_its_class_anew() {
+    let world = world(4);
+    let lagging = world.begin(ASYNC);
+    let mut operation = lagging.operation();
+    operation.pause();
+    for _ in 0..100_100 {
+        world.manager.clock().draw();
+    }
+    let marks = world.manager.pass();
+    assert_eq!(marks.newest_olap, lagging.snapshot());
+    operation.resume();
+    assert!(operation.is_olap());
+}
+
+#[test]
 fn dropped_reader_frees_its_slot_and_dropped_writer_is_parked_until_it_is_rolled_back() {
     let world = world(2);
     put(&world, 1, 1);

@@ -1,0 +1,82 @@
+//! The open snapshots, as a collector knows them from one step to the next: who of them needs a deleted row?
+//!
+//! Paper: Scalable and Robust Snapshot Isolation, §3.3 (dead zones). Difference: whole rows, from their insert to their
+//! delete; they are dropped instead of buried.
+//!
+//! Invariants:
+//! - I1 A "dead" holds for every snapshot that is open and every one that can still be drawn. A "no" may be too careful: the
+//!   list may name snapshots that are gone. [`OpenSnapshots::has_lost_one`] says when to ask again.
+//!
+//! Concurrency: belongs to one collector. Collecting the list waits for slots that are just beginning, so the caller
+//! holds no latch.
+
+use crate::horizon::{Horizon, is_dead_between};
+use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
+
+/// A list of the open snapshots that is collected again when it is too old. Keep one a collector.
+#[derive(Debug, Default)]
+pub struct OpenSnapshots {
+    list: ActiveSnapshots,
+    /// What [`Domain::olap_ended`] was when somebody last asked.
+    ended: u64,
+}
+
+impl OpenSnapshots {
+    /// Knows nothing yet.
+    pub const fn new() -> Self {
+        Self {
+            list: ActiveSnapshots::new(),
+            ended: 0,
+        }
+    }
+
+    /// The open snapshots, no older than the pass of `horizon`.
+    pub fn since(&mut self, horizon: &Horizon<'_>) -> &ActiveSnapshots {
+        if self.list.clock() < horizon.watermarks().clock {
+            horizon.domain().active_snapshots(&mut self.list);
+        }
+        &self.list
+    }
+
+    /// True if no snapshot sees any version of a row: `oldest` is its oldest version (`None` if that is frozen), `delete` its
+    /// end, committed below `oldest_oltp`. Costs a comparison where every analytical snapshot is older than
+    /// the row.
+    pub fn is_row_dead(
+        &mut self,
+        horizon: &Horizon<'_>,
+        oldest: Option<&VersionStamp>,
+        delete: &VersionStamp,
+    ) -> bool {
+        let marks = horizon.watermarks();
+        debug_assert!(
+            delete.stamp < marks.oldest_oltp,
+            "every OLTP snapshot sees the delete"
+        );
+        // A version is committed above its stamp: no analytical snapshot up to the newest sees it.
+        if oldest.map_or(marks.newest_olap.is_zero(), |version| {
+            version.stamp >= marks.newest_olap
+        }) {
+            return true;
+        }
+        let domain = horizon.domain();
+        let list = self.since(horizon);
+        match oldest {
+            Some(version) => is_dead_between(domain, list, version, delete),
+            // Who does not see the delete sees the row.
+            None => domain.is_committed_before(delete, list.oldest()),
+        }
+    }
+
+    /// True once after analytical snapshots have ended: rows that were kept for one of them are to be asked about
+    /// again. The list is forgotten then.
+    pub fn has_lost_one(&mut self, domain: &Domain) -> bool {
+        // Before the list is collected again: who ends later is found by the next call.
+        let ended = domain.olap_ended();
+        let lost = ended != self.ended;
+        if lost {
+            self.ended = ended;
+            self.list = ActiveSnapshots::new();
+        }
+        lost
+    }
+}
