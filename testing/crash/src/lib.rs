@@ -7,6 +7,7 @@
 //! | [`load`] | the load that is killed |
 //! | [`ledger`] | what the child acknowledged, and what must be found |
 //! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
+//! | [`syncs`] | which syncs a store makes, and whether the power cuts miss any of them |
 //! | [`mod@reference`] | a small durable store, right or wrong on purpose: it tests the tools |
 //! | [`workload`] | the workloads that are cut |
 //!
@@ -19,4 +20,5 @@ pub mod ledger;
 pub mod load;
 pub mod power;
 pub mod reference;
+pub mod syncs;
 pub mod workload;

@@ -241,7 +241,7 @@ fn try_call(
 }
 
 /// Applies the workload until the disk stops.
-fn run_until_cut(
+pub(crate) fn run_until_cut(
     history: &[Step],
     key_limit: usize,
     disk: &SimulatedDirectory,

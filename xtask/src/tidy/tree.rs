@@ -49,7 +49,7 @@ impl Tree {
         for entry in std::fs::read_dir(root)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.file_type()?.is_file() && name != "Cargo.lock" {
+            if entry.file_type()?.is_file() && name != "Cargo.lock" && name != ".git" {
                 read_text(&entry.path(), name, &mut texts)?;
             } else if FOLDERS.contains(&name.as_str()) {
                 walk(&entry.path(), &name, &mut texts, &mut folders)?;

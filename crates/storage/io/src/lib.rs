@@ -40,7 +40,8 @@ pub use overlay::OverlayDirectory;
 pub use poison::Poison;
 pub use real::RealDirectory;
 pub use simulated::{
-    Call, Counts, Fault, FaultError, Keep, PowerCut, SimulatedDirectory, Torn, TraceEntry,
+    Call, Counts, Fault, FaultError, Keep, Lie, PowerCut, SimulatedDirectory, SyncObserver, Torn,
+    TraceEntry,
 };
 
 /// The seed of a random test: `VELLUM_SEED`, or a fresh one; printed with how to use it again.

@@ -30,11 +30,13 @@ mod disk;
 mod fault;
 mod file;
 mod image;
+mod lie;
 #[cfg(test)]
 mod tests;
 
 pub use cut::{Keep, PowerCut, Torn};
 pub use fault::{Call, Counts, Fault, FaultError, TraceEntry};
+pub use lie::{Lie, SyncObserver};
 
 use crate::directory::{check_name, check_subdir};
 use crate::lock::MemoryLock;
@@ -43,6 +45,8 @@ use crate::{Directory, File, LockGuard, OpenOptions, Poison, exact, parent_of};
 use disk::{Disk, NameChange};
 use fault::{Plan, Verdict};
 use file::SimulatedFile;
+use lie::{Lies, Synced};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use vellum_base::Result;
@@ -66,6 +70,22 @@ struct Machine {
 struct State {
     disk: Disk,
     plan: Plan,
+    lies: Lies,
+}
+
+impl State {
+    /// Before each change of the disk that `plan` let pass.
+    fn before_change(&mut self, is_sync: bool) {
+        self.lies.before_change(&mut self.disk, is_sync);
+    }
+
+    /// A sync that `plan` let pass.
+    fn sync(&mut self, name: &str, synced: Synced) {
+        self.before_change(true);
+        // The call itself is counted by now.
+        let call = self.plan.mutating_calls - 1;
+        self.lies.sync(&mut self.disk, call, name, synced);
+    }
 }
 
 impl SimulatedDirectory {
@@ -77,7 +97,7 @@ impl SimulatedDirectory {
     fn on_disk(disk: Disk) -> Self {
         let state = Mutex::new(State {
             disk,
-            plan: Plan::default(),
+            ..State::default()
         });
         Self {
             machine: Arc::new(Machine {
@@ -91,14 +111,30 @@ impl SimulatedDirectory {
     /// What a machine finds after losing power now. This directory is not changed.
     /// Faults, counts, poison and the lock stay behind; the limit of space is kept.
     pub fn power_cut(&self, seed: u64, cut: PowerCut) -> Self {
-        let disk = cut::power_cut(&self.machine.state.lock().disk, seed, cut);
-        Self::on_disk(disk)
+        let state = self.machine.state.lock();
+        let mut disk = state.disk.clone();
+        state.lies.at_cut(&mut disk);
+        Self::on_disk(cut::power_cut(&disk, seed, cut))
     }
 
     /// What a new process finds after this one was killed now: the operating system still has
     /// everything that was written, synced or not, and a later cut can still lose it.
     pub fn process_kill(&self) -> Self {
         Self::on_disk(self.machine.state.lock().disk.without_handles())
+    }
+
+    /// Makes the syncs with these numbers (of changing calls before them, as [`SimulatedDirectory::observe_syncs`]
+    /// tells them) lie, once each, in every run that makes the same calls.
+    pub fn lie_at(&self, calls: BTreeSet<u64>, how: Lie) {
+        let mut state = self.machine.state.lock();
+        state.lies.calls = calls;
+        state.lies.how = Some(how);
+    }
+
+    /// Calls `observer` in each sync that succeeds, with the number of changing calls before it and the name. It
+    /// must not use this directory.
+    pub fn observe_syncs(&self, observer: SyncObserver) {
+        self.machine.state.lock().lies.observer = Some(observer);
     }
 
     /// Adds a fault to the plan.
@@ -190,6 +226,7 @@ impl SimulatedDirectory {
         let name = Arc::from(name);
         let verdict = state.plan.enter(call, true, &name, 0, 0)?;
         if matches!(verdict, Verdict::Go | Verdict::CutNow) {
+            state.before_change(false);
             let change = change(&mut state.disk);
             state.disk.change_names(change);
         }
@@ -201,7 +238,7 @@ impl Directory for SimulatedDirectory {
     fn open(&self, name: &str, options: OpenOptions) -> Result<Arc<dyn File>> {
         check_name(name)?;
         let mut state = self.machine.state.lock();
-        let State { disk, plan } = &mut *state;
+        let State { disk, plan, lies } = &mut *state;
         let found = disk.names.files.get(name).copied();
         let creates = found.is_none() && options.creates() && !options.read_only;
         if options.creates() {
@@ -218,6 +255,7 @@ impl Directory for SimulatedDirectory {
         if matches!(verdict, Verdict::Go | Verdict::CutNow) {
             possible.map_err(|kind| exact::error("open", name, kind))?;
             if mutates {
+                lies.before_change(disk, false);
                 let inode = disk.new_inode();
                 disk.change_names(NameChange::Create {
                     name: name.to_owned(),
@@ -323,7 +361,7 @@ impl Directory for SimulatedDirectory {
         let verdict = state.plan.enter(Call::SyncDir, true, &name, 0, 0)?;
         let result = verdict.into_io_result();
         if result.is_ok() {
-            state.disk.sync_names(subdir);
+            state.sync(subdir, Synced::Names(subdir.to_owned()));
         }
         self.machine.poison.after_sync(&name, result)
     }

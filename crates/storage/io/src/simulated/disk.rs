@@ -110,6 +110,8 @@ pub(super) struct Inode {
     pub(super) durable: Image,
     /// By sequence number, which orders the changes of all files and names.
     pub(super) pending: Vec<(u64, Change)>,
+    /// Some change became durable before earlier ones.
+    out_of_order: bool,
     handles: usize,
 }
 
@@ -120,6 +122,7 @@ impl Inode {
             current: image.clone(),
             durable: image,
             pending: Vec::new(),
+            out_of_order: false,
             handles: 0,
         }
     }
@@ -236,10 +239,38 @@ impl Disk {
         });
     }
 
+    /// Number of the last change of any file or name.
+    pub(super) fn last_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// Makes the last change durable before all that came earlier.
+    pub(super) fn force_last(&mut self) {
+        let last = self.next_sequence;
+        for inode in self.inodes.values_mut() {
+            if let Some((_, change)) = inode.pending.pop_if(|(sequence, _)| *sequence == last) {
+                change.apply(&mut inode.durable);
+                inode.out_of_order = true;
+                return;
+            }
+        }
+        let durable = &mut self.durable_names;
+        self.pending_names.retain(|pending| {
+            let forced = pending.sequence == last;
+            if forced {
+                pending.change.apply(durable);
+            }
+            !forced
+        });
+    }
+
     pub(super) fn sync(&mut self, id: InodeId) {
         let inode = self.inode_mut(id);
         for (_, change) in inode.pending.drain(..) {
             change.apply(&mut inode.durable);
+        }
+        if std::mem::take(&mut inode.out_of_order) {
+            inode.durable = inode.current.clone();
         }
         debug_assert_eq!(inode.durable.length(), inode.current.length());
     }

@@ -2,6 +2,7 @@
 
 use super::disk::{Change, InodeId};
 use super::fault::{Call, FaultError, Verdict};
+use super::lie::Synced;
 use super::{Machine, State};
 use crate::{File, OpenOptions, exact, is_aligned};
 use std::io::ErrorKind;
@@ -52,6 +53,7 @@ impl SimulatedFile {
     }
 
     fn change(&self, state: &mut State, change: Change) {
+        state.before_change(false);
         state.disk.change(self.inode, change);
     }
 
@@ -82,7 +84,7 @@ impl File for SimulatedFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> Result<()> {
         self.assert_aligned(out, offset);
         let mut state = self.machine.state.lock();
-        let State { disk, plan } = &mut *state;
+        let State { disk, plan, .. } = &mut *state;
         let verdict = plan.enter(Call::Read, false, &self.name, offset, out.len() as u64)?;
         let wanted = match verdict {
             Verdict::Fail(FaultError::Short) => out.len() / 2,
@@ -131,7 +133,7 @@ impl File for SimulatedFile {
         let verdict = state.plan.enter(Call::Sync, true, &self.name, 0, 0)?;
         let result = verdict.into_io_result();
         if result.is_ok() {
-            state.disk.sync(self.inode);
+            state.sync(&self.name, Synced::File(self.inode));
         }
         self.machine.poison.after_sync(&self.name, result)
     }

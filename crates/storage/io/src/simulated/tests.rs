@@ -2,6 +2,7 @@
 
 mod cuts;
 mod faults;
+mod lies;
 
 use super::*;
 use crate::AlignedBuf;

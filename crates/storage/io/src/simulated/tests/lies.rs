@@ -1,0 +1,66 @@
+//! Syncs that lie.
+
+use super::super::SimulatedDirectory;
+use crate::{Directory, Lie, OpenOptions, PowerCut};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// Calls: open 0, sync of the directory 1, write 2, sync 3, write 4, sync 5.
+fn run(disk: &SimulatedDirectory) {
+    let file = disk.open("a", OpenOptions::create_new()).unwrap();
+    disk.sync_dir("").unwrap();
+    file.write_at(b"1", 0).unwrap();
+    file.sync_data().unwrap();
+    file.write_at(b"2", 1).unwrap();
+    file.sync_data().unwrap();
+}
+
+fn found(calls: &[u64], how: Lie, cut_after: Option<u64>) -> Option<Vec<u8>> {
+    let disk = SimulatedDirectory::new();
+    disk.lie_at(calls.iter().copied().collect(), how);
+    if let Some(calls) = cut_after {
+        disk.cut_after(calls);
+        let run = std::panic::AssertUnwindSafe(|| run(&disk));
+        std::panic::catch_unwind(run).unwrap_err();
+    } else {
+        run(&disk);
+    }
+    disk.power_cut(1, PowerCut::CLEAN).read_all("a").ok()
+}
+
+#[test]
+fn omitted_sync_makes_nothing_durable() {
+    assert_eq!(found(&[], Lie::Omitted, None).unwrap(), b"12");
+    assert_eq!(found(&[5], Lie::Omitted, None).unwrap(), b"1");
+    assert_eq!(found(&[3, 5], Lie::Omitted, None).unwrap(), b"");
+    assert_eq!(found(&[1], Lie::Omitted, None), None, "the name is lost");
+}
+
+#[test]
+fn late_sync_lets_the_next_write_pass() {
+    assert_eq!(found(&[3], Lie::Late, Some(3)).unwrap(), b"");
+    assert_eq!(
+        found(&[3], Lie::Late, Some(5)).unwrap(),
+        b"\x002",
+        "the second write came first"
+    );
+    assert_eq!(found(&[3], Lie::Late, None).unwrap(), b"12");
+    assert_eq!(
+        found(&[5], Lie::Late, None).unwrap(),
+        b"1",
+        "nothing came after it"
+    );
+}
+
+#[test]
+fn observer_is_told_every_sync_with_its_number() {
+    let disk = SimulatedDirectory::new();
+    let calls = Arc::new(Mutex::new(BTreeSet::new()));
+    let noted = calls.clone();
+    disk.observe_syncs(Arc::new(move |call, name| {
+        noted.lock().unwrap().insert((call, name.to_owned()));
+    }));
+    run(&disk);
+    let expected = [(1, ""), (3, "a"), (5, "a")].map(|(call, name)| (call, name.to_owned()));
+    assert_eq!(*calls.lock().unwrap(), BTreeSet::from(expected));
+}
