@@ -22,6 +22,10 @@ pub enum Workload {
     Tpcc(Tpcc),
     /// Point reads, updates or read-modify-writes, one operation a transaction
     Kv(Kv),
+    /// A queue of fixed length: each transaction inserts at the tail and deletes the smallest row
+    Queue(Queue),
+    /// A few keys that are updated nonstop
+    Hot(Hot),
     /// Loads rows in one transaction into an empty directory
     Load(Load),
     /// Full scans, each in a snapshot
@@ -34,9 +38,29 @@ impl Workload {
         match self {
             Self::Tpcc(tpcc) => &tpcc.common,
             Self::Kv(kv) => &kv.common,
+            Self::Queue(queue) => &queue.common,
+            Self::Hot(hot) => &hot.common,
             Self::Load(load) => &load.common,
             Self::Scan(scan) => &scan.common,
         }
+    }
+
+    /// Its old snapshots, where the workload can have any.
+    pub fn hold(&self) -> Option<&Hold> {
+        match self {
+            Self::Tpcc(tpcc) => Some(&tpcc.hold),
+            Self::Queue(queue) => Some(&queue.hold),
+            Self::Hot(hot) => Some(&hot.hold),
+            Self::Kv(_) | Self::Load(_) | Self::Scan(_) => None,
+        }
+    }
+
+    /// What the engine is to be opened with.
+    pub fn settings(&self) -> Settings {
+        let mut settings = self.common().settings(self.name());
+        // Whoever scans at set ages has a second session, for fresh snapshots.
+        settings.sessions += self.hold().map_or(0, |hold| hold.holders as usize + 1);
+        settings
     }
 
     /// Name of the subcommand.
@@ -44,6 +68,8 @@ impl Workload {
         match self {
             Self::Tpcc(_) => "tpcc",
             Self::Kv(_) => "kv",
+            Self::Queue(_) => "queue",
+            Self::Hot(_) => "hot",
             Self::Load(_) => "load",
             Self::Scan(_) => "scan",
         }
@@ -129,7 +155,7 @@ pub struct Settings {
 
 impl Common {
     /// What the engine is to be opened with, for the workload `name`.
-    pub fn settings(&self, name: &str) -> Settings {
+    fn settings(&self, name: &str) -> Settings {
         Settings {
             data: self
                 .data
@@ -145,6 +171,123 @@ impl Common {
     }
 }
 
+/// Who holds an old snapshot.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Holder {
+    /// A session that declared nothing and read one row
+    Idle,
+    /// A session that declared nothing, read one row and wrote another
+    Writer,
+    /// A session that declared itself analytical and read one row
+    Olap,
+    /// A read-only scan that takes as long as the snapshot is held
+    Scan,
+}
+
+impl Holder {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Writer => "writer",
+            Self::Olap => "olap",
+            Self::Scan => "scan",
+        }
+    }
+}
+
+/// Old snapshots beside a run.
+#[derive(Args, Debug)]
+pub struct Hold {
+    /// A snapshot is taken after so many seconds, and held
+    #[arg(long, value_name = "S", conflicts_with = "check")]
+    pub hold_snapshot_at: Option<u64>,
+    /// Who holds it
+    #[arg(long, value_enum, default_value_t = Holder::Idle)]
+    pub holder: Holder,
+    /// How many snapshots are held; each is taken a second after the one before
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub holders: u32,
+    /// All of them end after so many seconds of the run, not with the run
+    #[arg(long, value_name = "S")]
+    pub release_snapshot_at: Option<u64>,
+    /// Scan the hot tables in the first of them at these ages in seconds, and in a fresh snapshot beside
+    #[arg(long, value_name = "S,S,...", value_delimiter = ',')]
+    pub scan_at: Vec<u64>,
+}
+
+impl Hold {
+    /// What is wrong with flags that do not fit together.
+    ///
+    /// # Errors
+    /// A text for the user.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(at) = self.hold_snapshot_at else {
+            let others = self.holder != Holder::Idle
+                || self.holders > 1
+                || self.release_snapshot_at.is_some()
+                || !self.scan_at.is_empty();
+            return match others {
+                true => Err("--holder, --holders, --release-snapshot-at and --scan-at need --hold-snapshot-at".into()),
+                false => Ok(()),
+            };
+        };
+        if self
+            .release_snapshot_at
+            .is_some_and(|release| release <= at)
+        {
+            return Err("--release-snapshot-at must be after --hold-snapshot-at".into());
+        }
+        if !self.scan_at.is_sorted_by(|a, b| a < b) {
+            return Err("--scan-at wants ages that ascend".into());
+        }
+        if !self.scan_at.is_empty() && self.holder == Holder::Scan {
+            return Err("--scan-at and --holder scan are two scans by one transaction".into());
+        }
+        Ok(())
+    }
+}
+
+/// Flags of the queue.
+#[derive(Args, Debug)]
+pub struct Queue {
+    /// Rows
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: u64,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
+    pub value_size: u32,
+    /// Old snapshots.
+    #[command(flatten)]
+    pub hold: Hold,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Flags of the hot keys.
+#[derive(Args, Debug)]
+pub struct Hot {
+    /// Keys
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub keys: u64,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    #[arg(value_parser = clap::value_parser!(u32).range(16..=1 << 20))]
+    pub value_size: u32,
+    /// Old snapshots.
+    #[command(flatten)]
+    pub hold: Hold,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
 /// Flags of TPC-C.
 #[derive(Args, Debug)]
 pub struct Tpcc {
@@ -157,6 +300,9 @@ pub struct Tpcc {
     /// A population of a few rows, to try the program
     #[arg(long, hide = true)]
     pub tiny: bool,
+    /// Old snapshots.
+    #[command(flatten)]
+    pub hold: Hold,
     /// Flags of every workload.
     #[command(flatten)]
     pub common: Common,

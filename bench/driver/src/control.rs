@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 /// What a thread has done so far. Written by it alone, read by the sampler.
 #[derive(Debug, Default)]
@@ -55,7 +56,7 @@ pub(crate) enum Stage {
     Waiting,
     /// All were ready: transactions run.
     Running,
-    /// Only the idle writer waits for this.
+    /// Only idle writers and holders of old snapshots wait for this.
     Over,
 }
 
@@ -105,6 +106,20 @@ impl Control {
                 .wait_while(stage, |stage| *stage < wanted)
                 .unwrap_or_else(PoisonError::into_inner),
         );
+    }
+
+    /// Waits until `deadline`, or until the run is over: false then.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        while *stage < Stage::Over {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            let waited = self.changed.wait_timeout(stage, left);
+            stage = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
     }
 
     /// Sums over all threads.

@@ -59,6 +59,8 @@ pub(crate) fn run<E: Engine>(
         limit: context.limit(),
         timed_every,
         idle_row: context.common.idle_writer.then_some((IDLE, IDLE_KEY)),
+        hold: None,
+        directory: &context.settings.data,
     };
     let keys = Keys::new(rows, arguments.zipf);
     let seed = context.common.seed;
@@ -174,7 +176,7 @@ pub(crate) fn violations(found: Scanned, rows: u64, updates: u64) -> Vec<String>
     violations
 }
 
-struct KvClient(kv::Client);
+pub(crate) struct KvClient(pub(crate) kv::Client);
 
 impl Client for KvClient {
     #[inline]

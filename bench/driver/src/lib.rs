@@ -11,12 +11,17 @@
 pub mod cli;
 mod control;
 pub mod device;
+mod disk;
 mod failure;
+mod hold;
+mod hot;
 mod kv;
 mod load;
 pub mod machine;
 mod measure;
 mod progress;
+mod queue;
+mod ratio;
 mod report;
 mod scan;
 mod tpcc;
@@ -73,7 +78,10 @@ fn execute<E: Engine>(
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
     let common = cli.workload.common();
-    let settings = common.settings(cli.workload.name());
+    let settings = cli.workload.settings();
+    if let Some(hold) = cli.workload.hold() {
+        hold.check().map_err(Failure::Usage)?;
+    }
     if common.check && !directory_has_entries(&settings.data) {
         return Err(Failure::Usage(format!(
             "--check needs a database, {} holds none",
@@ -105,6 +113,12 @@ fn execute<E: Engine>(
             tpcc::run(&mut engine, arguments, &context, &mut summary, lines)?;
         }
         Workload::Kv(arguments) => kv::run(&mut engine, arguments, &context, &mut summary, lines)?,
+        Workload::Queue(arguments) => {
+            queue::run(&mut engine, arguments, &context, &mut summary, lines)?;
+        }
+        Workload::Hot(arguments) => {
+            hot::run(&mut engine, arguments, &context, &mut summary, lines)?;
+        }
         Workload::Load(arguments) => {
             load::run(&mut engine, arguments, &context, &mut summary, lines)?;
         }

@@ -50,6 +50,8 @@ pub(crate) fn run<E: Engine>(
             limit: Limit::Operations(1),
             timed_every: 1,
             idle_row: context.common.idle_writer.then_some((IDLE, kv::IDLE_KEY)),
+            hold: None,
+            directory: &context.settings.data,
         };
         let control = Control::new(1);
         let (count, size) = (rows.rows, rows.value_size());

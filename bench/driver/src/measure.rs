@@ -4,12 +4,16 @@
 //! fails asks the others to stop: nobody waits for one that is gone.
 
 use crate::control::{Control, Stage, Totals};
-use crate::{Failure, machine};
+use crate::hold::{Held, HeldSummary, HoldPlan, hold};
+use crate::{Failure, disk, machine};
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use vellum_base::random::Random;
 use vellum_workload::engine::{Engine, Result as EngineResult, Session, Table, TxOptions};
 
 /// What one thread runs.
@@ -42,10 +46,21 @@ pub(crate) struct Plan<'p> {
     pub(crate) timed_every: u64,
     /// Where one more transaction writes a row and then stays idle.
     pub(crate) idle_row: Option<(Table, &'p [u8])>,
+    /// Old snapshots beside the run.
+    pub(crate) hold: Option<HoldPlan<'p>>,
+    /// Whose size is sampled.
+    pub(crate) directory: &'p Path,
+}
+
+impl Plan<'_> {
+    /// Threads that stay until the run is over.
+    fn bystanders(&self) -> u32 {
+        u32::from(self.idle_row.is_some()) + self.hold.map_or(0, |hold| hold.holders)
+    }
 }
 
 /// What happened in one second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Sample {
     /// Seconds since the start.
     pub(crate) s: u64,
@@ -59,8 +74,13 @@ pub(crate) struct Sample {
     pub(crate) log_bytes: u64,
     pub(crate) pages_read: u64,
     pub(crate) pages_written: u64,
-    /// At the end of the second.
+    /// At the end of the second, as all that follow.
     pub(crate) resident_mib: u64,
+    /// What the files of the database occupy.
+    pub(crate) disk_bytes: u64,
+    /// What else the engine counts.
+    #[serde(flatten)]
+    pub(crate) more: BTreeMap<&'static str, u64>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -91,6 +111,8 @@ pub(crate) struct Measured {
     pub(crate) more: Vec<(&'static str, u64)>,
     /// Processor seconds in user code and in the kernel.
     pub(crate) processor: (f64, f64),
+    /// What old snapshots saw.
+    pub(crate) held: HeldSummary,
 }
 
 /// What one thread hands back.
@@ -103,7 +125,14 @@ struct ThreadResult {
 
 enum Message {
     Ready(Result<(), Failure>),
-    Done(Result<Option<ThreadResult>, Failure>),
+    Done(Result<Ended, Failure>),
+}
+
+/// What a thread that ended did.
+enum Ended {
+    Client(ThreadResult),
+    Holder(Held),
+    IdleWriter,
 }
 
 /// Runs `plan` on `engine`: `make` makes the client of each thread, `on_sample` gets each second.
@@ -134,7 +163,16 @@ pub(crate) fn measure<'c, E: Engine, C: Client>(
         if let Some((table, key)) = plan.idle_row {
             let send = send.clone();
             scope.spawn(move || {
-                let work = || idle_writer(engine, control, table, key, &send).map(|()| None);
+                let work = || idle_writer(engine, control, table, key, &send);
+                report(&send, control, work);
+            });
+        }
+        for index in 0..plan.hold.map_or(0, |hold| hold.holders) {
+            let send = send.clone();
+            scope.spawn(move || {
+                let ready = || _ = send.send(Message::Ready(Ok(())));
+                let plan = plan.hold.as_ref().expect("who is held has a plan");
+                let work = || hold(engine, plan, control, index, ready).map(Ended::Holder);
                 report(&send, control, work);
             });
         }
@@ -151,7 +189,7 @@ pub(crate) fn measure<'c, E: Engine, C: Client>(
 fn report(
     send: &Sender<Message>,
     control: &Control,
-    work: impl FnOnce() -> Result<Option<ThreadResult>, Failure>,
+    work: impl FnOnce() -> Result<Ended, Failure>,
 ) {
     // Unwind safety: after a panic nothing is looked at but counters.
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
@@ -173,7 +211,7 @@ fn work<'c, 'e, E: Engine, C: Client>(
     thread: u32,
     make: &impl Fn(&mut E::Session<'e>, u32, &'c Control) -> EngineResult<C>,
     send: &Sender<Message>,
-) -> Result<Option<ThreadResult>, Failure> {
+) -> Result<Ended, Failure> {
     let mut session = engine
         .open_session()
         .map_err(Failure::engine("open a session"))?;
@@ -199,6 +237,8 @@ fn work<'c, 'e, E: Engine, C: Client>(
     let (mut transactions, mut aborts, mut rolled_back) = (0, 0, 0);
     let mut counts = vec![0; plan.classes.len()];
     let mut timed_in = 1;
+    // Only for pauses: what is written follows from the workload's own.
+    let mut random = Random::new(u64::from(thread) + 1);
     'transactions: while !control.stopped() && budget > 0 {
         let class = client.draw();
         timed_in -= 1;
@@ -220,7 +260,8 @@ fn work<'c, 'e, E: Engine, C: Client>(
                     if control.stopped() {
                         break 'transactions;
                     }
-                    back_off(&mut attempts);
+                    attempts += 1;
+                    back_off(attempts, &mut random);
                 }
                 Err(error) => {
                     let action = format!("run {}", plan.classes[class]);
@@ -243,23 +284,18 @@ fn work<'c, 'e, E: Engine, C: Client>(
         counters.set_transactions(transactions);
         budget -= 1;
     }
-    Ok(Some(ThreadResult {
+    Ok(Ended::Client(ThreadResult {
         counts,
         latencies,
         rolled_back,
     }))
 }
 
-/// The winner of a conflict may need this thread's core to finish.
-fn back_off(attempts: &mut u32) {
-    *attempts += 1;
-    if *attempts < 4 {
-        for _ in 0..1 << *attempts {
-            std::hint::spin_loop();
-        }
-    } else {
-        std::thread::yield_now();
-    }
+/// A short random pause before a transaction that lost a conflict is run again: the winner may need this thread's core
+/// to finish, and two losers shall not meet again. As long as an embedder who lets the engine run it again waits.
+fn back_off(attempts: u32, random: &mut Random) {
+    let most = 20_u64 << attempts.min(8);
+    std::thread::sleep(Duration::from_micros(random.below(most)));
 }
 
 fn idle_writer<E: Engine>(
@@ -268,7 +304,7 @@ fn idle_writer<E: Engine>(
     table: Table,
     key: &[u8],
     send: &Sender<Message>,
-) -> Result<(), Failure> {
+) -> Result<Ended, Failure> {
     let failed = |source| Failure::Engine {
         action: "keep an idle writer".to_owned(),
         source,
@@ -278,7 +314,8 @@ fn idle_writer<E: Engine>(
     session.upsert(table, key, b"idle").map_err(failed)?;
     let _ = send.send(Message::Ready(Ok(())));
     control.await_stage(Stage::Over);
-    session.rollback().map_err(failed)
+    session.rollback().map_err(failed)?;
+    Ok(Ended::IdleWriter)
 }
 
 /// Starts the run when all are ready, samples it, ends it, and adds up.
@@ -290,7 +327,7 @@ fn watch<E: Engine>(
     on_sample: &mut impl FnMut(&Sample) -> Result<(), Failure>,
 ) -> Result<Measured, Failure> {
     let gone = || Failure::Panicked("a thread ended without a word".to_owned());
-    for _ in 0..plan.threads + u32::from(plan.idle_row.is_some()) {
+    for _ in 0..plan.threads + plan.bystanders() {
         match receive.recv().map_err(|_| gone())? {
             Message::Ready(ready) => ready?,
             Message::Done(Err(failure)) => return Err(failure),
@@ -306,6 +343,7 @@ fn watch<E: Engine>(
     let mut latencies: Vec<_> = plan.classes.iter().map(|_| new_histogram()).collect();
     let mut counts = vec![0; plan.classes.len()];
     let (mut running, mut rolled_back) = (plan.threads, 0);
+    let (mut beside, mut held) = (plan.bystanders(), HeldSummary::default());
     let mut samples = Vec::new();
     let (mut last, mut last_statistics) = (Totals::default(), at_start.clone());
     let mut second = 1;
@@ -313,8 +351,15 @@ fn watch<E: Engine>(
         let tick = start + Duration::from_secs(second);
         match receive.recv_timeout(tick.saturating_duration_since(Instant::now())) {
             Ok(Message::Done(result)) => {
-                let Some(result) = result? else {
-                    return Err(gone());
+                let result = match result? {
+                    Ended::Client(result) => result,
+                    // Snapshots may be released before the end.
+                    Ended::Holder(one) => {
+                        held.add(one);
+                        beside -= 1;
+                        continue;
+                    }
+                    Ended::IdleWriter => return Err(gone()),
                 };
                 for (sum, more) in latencies.iter_mut().zip(&result.latencies) {
                     sum.add(more).expect("histograms of one shape");
@@ -343,6 +388,8 @@ fn watch<E: Engine>(
                         .pages_written
                         .saturating_sub(last_statistics.pages_written),
                     resident_mib: machine::resident_mib(),
+                    disk_bytes: disk::bytes(plan.directory),
+                    more: statistics.more.iter().copied().collect(),
                 };
                 (last, last_statistics) = (totals, statistics);
                 if matches!(plan.limit, Limit::Seconds(limit) if second >= limit) {
@@ -357,6 +404,17 @@ fn watch<E: Engine>(
     let seconds = start.elapsed().as_secs_f64();
     let (processor, totals) = (machine::processor_seconds(), control.totals());
     let at_end = engine.statistics();
+    control.stop();
+    control.enter(Stage::Over);
+    while beside > 0 {
+        match receive.recv().map_err(|_| gone())? {
+            Message::Done(Ok(Ended::Holder(one))) => held.add(one),
+            Message::Done(Ok(Ended::IdleWriter)) => {}
+            Message::Done(Err(failure)) => return Err(failure),
+            Message::Ready(_) | Message::Done(Ok(Ended::Client(_))) => return Err(gone()),
+        }
+        beside -= 1;
+    }
     Ok(Measured {
         seconds,
         transactions: totals.transactions,
@@ -383,6 +441,7 @@ fn watch<E: Engine>(
             processor.0 - processor_at_start.0,
             processor.1 - processor_at_start.1,
         ),
+        held,
     })
 }
 

@@ -1,9 +1,11 @@
 //! The summary: as JSON, and as a table for people.
 
 use crate::Failure;
-use crate::cli::{Cli, Durability, Settings};
+use crate::cli::{Cli, Durability, Hold, Settings};
+use crate::hold::{AgedScan, HeldSummary};
 use crate::machine::{Machine, load_average};
 use crate::measure::{Measured, Sample};
+use crate::ratio;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -28,6 +30,32 @@ pub(crate) enum Consistency {
 struct EngineSection {
     name: String,
     version: String,
+}
+
+/// The old snapshots of a run.
+#[derive(Debug, Serialize)]
+struct HoldSection {
+    holder: &'static str,
+    holders: u32,
+    at_s: u64,
+    release_s: Option<u64>,
+    warm_up_s: u64,
+    /// How often a scan that takes minutes has seen every row.
+    slow_scans: u64,
+}
+
+impl HoldSection {
+    fn new(hold: &Hold) -> Option<Self> {
+        let at_s = hold.hold_snapshot_at?;
+        Some(Self {
+            holder: hold.holder.name(),
+            holders: hold.holders,
+            at_s,
+            release_s: hold.release_snapshot_at,
+            warm_up_s: ratio::warm_up_s(at_s),
+            slow_scans: 0,
+        })
+    }
 }
 
 /// Everything that a run found out. The names of the fields are the keys of the JSON document.
@@ -57,6 +85,23 @@ pub(crate) struct Summary {
     p99_us: BTreeMap<&'static str, f64>,
     max_us: BTreeMap<&'static str, f64>,
     samples: Vec<Sample>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<HoldSection>,
+    /// Mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held_ratio: Option<f64>,
+    /// The slowest second after the release over the median second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    release_min_ratio: Option<f64>,
+    /// Since the snapshot; without one, since the first second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) disk_growth_bytes: Option<i64>,
+    /// The same of the pages of tables and indexes: versions and graveyards are elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    durable_pages_growth: Option<i64>,
+    /// In the held snapshot and in fresh ones, by age.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scans: Vec<AgedScan>,
     pub(crate) consistency: Consistency,
     pub(crate) violations: Vec<String>,
     log_bytes: u64,
@@ -114,6 +159,12 @@ impl Summary {
             p99_us: BTreeMap::new(),
             max_us: BTreeMap::new(),
             samples: Vec::new(),
+            hold: cli.workload.hold().and_then(HoldSection::new),
+            held_ratio: None,
+            release_min_ratio: None,
+            disk_growth_bytes: None,
+            durable_pages_growth: None,
+            scans: Vec::new(),
             consistency: Consistency::Unchecked,
             violations: Vec::new(),
             log_bytes: 0,
@@ -154,12 +205,33 @@ impl Summary {
             }
         }
         self.samples = measured.samples;
+        self.held(measured.held);
         self.log_bytes = measured.log_bytes;
         self.pages_read = measured.pages_read;
         self.pages_written = measured.pages_written;
         self.processor_user_s = rounded(measured.processor.0);
         self.processor_system_s = rounded(measured.processor.1);
         self.engine_counters = measured.more.into_iter().collect();
+    }
+
+    /// Adds what old snapshots cost and saw.
+    fn held(&mut self, held: HeldSummary) {
+        let samples = &self.samples;
+        let since = self.hold.as_ref().map_or(0, |hold| hold.at_s);
+        self.disk_growth_bytes = ratio::growth(samples, since, |sample| Some(sample.disk_bytes));
+        self.durable_pages_growth = ratio::growth(samples, since, |sample| {
+            sample.more.get("pages_durable").copied()
+        });
+        if let Some(hold) = &mut self.hold {
+            self.held_ratio = ratio::held(samples, hold.at_s, hold.release_s).map(rounded);
+            let release = hold.release_s;
+            self.release_min_ratio = release
+                .and_then(|release| ratio::after_release(samples, release))
+                .map(rounded);
+            hold.slow_scans = held.slow_scans;
+        }
+        self.scans = held.scans;
+        self.add_violations(held.violations);
     }
 
     /// Notes that the workload has one thread, whatever was asked.
@@ -175,12 +247,18 @@ impl Summary {
 
     /// Adds what a check found.
     pub(crate) fn checked(&mut self, violations: Vec<String>) {
-        self.consistency = if violations.is_empty() {
-            Consistency::Ok
-        } else {
-            Consistency::Failed
-        };
-        self.violations = violations;
+        if self.consistency == Consistency::Unchecked {
+            self.consistency = Consistency::Ok;
+        }
+        self.add_violations(violations);
+    }
+
+    /// Adds what was found while the run went on.
+    fn add_violations(&mut self, violations: Vec<String>) {
+        if !violations.is_empty() {
+            self.consistency = Consistency::Failed;
+        }
+        self.violations.extend(violations);
     }
 
     /// Adds what is known at the very end.
@@ -359,6 +437,33 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         "device reads per s",
         summary.device_reads_per_s.map(|rate| format!("{rate:.0}")),
     )?;
+    line(
+        "held ratio",
+        summary.held_ratio.map(|ratio| format!("{ratio:.3}")),
+    )?;
+    line(
+        "after the release",
+        summary
+            .release_min_ratio
+            .map(|ratio| format!("{ratio:.3} of the median in the slowest second")),
+    )?;
+    if summary.hold.is_some() {
+        let bytes = summary.disk_growth_bytes.unwrap_or(0);
+        let pages = summary.durable_pages_growth.unwrap_or(0);
+        let text = format!("{:.1} MiB on disk", bytes as f64 / f64::from(1 << 20));
+        line("growth", Some(format!("{text}, {pages} pages of tables")))?;
+    }
+    for scan in &summary.scans {
+        let AgedScan {
+            age_s,
+            rows,
+            held_us,
+            fresh_us,
+            ..
+        } = scan;
+        let text = format!("{rows} rows in {held_us:.1} µs, {fresh_us:.1} µs in a fresh one");
+        line(&format!("scan after {age_s:.1} s"), Some(text))?;
+    }
     let consistency = match summary.consistency {
         Consistency::Ok => "ok",
         Consistency::Failed => "FAILED",

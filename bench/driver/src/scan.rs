@@ -29,6 +29,8 @@ pub(crate) fn run<E: Engine>(
             limit: context.limit(),
             timed_every: 1,
             idle_row: context.common.idle_writer.then_some((IDLE, kv::IDLE_KEY)),
+            hold: None,
+            directory: &context.settings.data,
         };
         let control = Control::new(plan.threads);
         let measured = measure(

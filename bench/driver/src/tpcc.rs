@@ -2,6 +2,7 @@
 
 use crate::cli::Tpcc;
 use crate::control::Control;
+use crate::hold::HoldPlan;
 use crate::measure::{Client, Plan, epoch_micros, measure};
 use crate::report::{Summary, rounded};
 use crate::{Context, Failure, progress};
@@ -11,7 +12,7 @@ use vellum_workload::engine::{Engine, Result as EngineResult, Session};
 use vellum_workload::tpcc::check::check;
 use vellum_workload::tpcc::input::Home;
 use vellum_workload::tpcc::population::{Population, load};
-use vellum_workload::tpcc::schema::{META, TABLES};
+use vellum_workload::tpcc::schema::{DISTRICT, META, STOCK, TABLES, WAREHOUSE};
 use vellum_workload::tpcc::terminal::{Outcome, Terminal};
 use vellum_workload::tpcc::{Kind, Scale};
 
@@ -46,6 +47,15 @@ pub(crate) fn run<E: Engine>(
             limit: context.limit(),
             timed_every: 1,
             idle_row: context.common.idle_writer.then_some((META, IDLE_KEY)),
+            hold: HoldPlan::new(
+                &arguments.hold,
+                context.common.seconds,
+                // The two that everybody updates.
+                &[WAREHOUSE, DISTRICT],
+                META,
+                (STOCK, population.scale.stock_rows()),
+            ),
+            directory: &context.settings.data,
         };
         let control = Control::new(plan.threads);
         let seed = context.common.seed;

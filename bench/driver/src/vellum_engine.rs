@@ -103,6 +103,16 @@ impl Engine for VellumEngine {
                 ("pages_durable", statistics.pages_durable),
                 ("pages_of_versions", statistics.pages_of_versions),
                 ("pages_resident", statistics.pages_resident),
+                ("pages_free", statistics.pages_free),
+                (
+                    "version_bytes",
+                    statistics.pages_of_versions * statistics.page_bytes,
+                ),
+                (
+                    "snapshot_lag",
+                    statistics.clock.saturating_sub(statistics.oldest_snapshot),
+                ),
+                ("log_bytes_in_use", statistics.log_bytes_in_use),
             ],
         }
     }

@@ -1,61 +1,17 @@
 //! The whole program on the reference engine: reports, checks, exit codes, failures of threads.
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 
+mod support;
+
 use serde_json::Value;
-use std::ffi::OsString;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use support::{bench, json, occupy};
 use vellum_bench::cli::Settings;
-use vellum_bench::{Output, run};
 use vellum_workload::engine::{
     Description, Engine, EngineError, Result, Session, Statistics, TableSpec, TxOptions,
 };
 use vellum_workload::reference::{Reference, ReferenceSession};
 use vellum_workload::tpcc;
-
-struct Ended {
-    code: u8,
-    lines: Vec<Value>,
-    table: String,
-}
-
-/// Runs the program with `arguments`, the data in `directory`.
-fn bench<E: Engine>(
-    arguments: &str,
-    directory: &Path,
-    open: impl FnOnce(&Settings) -> Result<E>,
-) -> Ended {
-    let mut words: Vec<OsString> = vec!["vellum-bench".into()];
-    words.extend(arguments.split_whitespace().map(OsString::from));
-    words.extend(["--data".into(), directory.join("data").into_os_string()]);
-    let (mut lines, mut table) = (Vec::new(), Vec::new());
-    let code = run(
-        words,
-        open,
-        Output {
-            lines: &mut lines,
-            table: &mut table,
-        },
-    );
-    let lines = String::from_utf8(lines).unwrap();
-    Ended {
-        code,
-        lines: lines
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect(),
-        table: String::from_utf8(table).unwrap(),
-    }
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-/// Makes the directory look used: the reference engine leaves no files.
-fn occupy(directory: &Path) {
-    std::fs::write(directory.join("data/file"), b"").unwrap();
-}
 
 #[test]
 fn tpcc_loads_runs_checks_and_reports_under_the_agreed_keys() {

@@ -96,13 +96,26 @@ impl EngineError {
 pub struct TxOptions {
     /// It writes nothing.
     pub read_only: bool,
+    /// It says itself that it is long or analytical. An engine that does not ask ignores this.
+    pub analytical: bool,
 }
 
 impl TxOptions {
     /// A transaction that may write.
-    pub const READ_WRITE: Self = Self { read_only: false };
+    pub const READ_WRITE: Self = Self {
+        read_only: false,
+        analytical: false,
+    };
     /// A transaction that only reads.
-    pub const READ_ONLY: Self = Self { read_only: true };
+    pub const READ_ONLY: Self = Self {
+        read_only: true,
+        analytical: false,
+    };
+    /// A transaction that declares itself analytical, and may write.
+    pub const ANALYTICAL: Self = Self {
+        read_only: false,
+        analytical: true,
+    };
 }
 
 /// Which way a scan goes.

@@ -1,5 +1,5 @@
 //! Workloads that measure a database and then prove that it did not cheat: TPC-C, key-value
-//! operations, bulk loads and scans.
+//! operations, a queue, bulk loads and scans.
 //!
 //! Everything here is generic over [`engine::Engine`] and monomorphised for each engine, allocates
 //! nothing an operation, and draws all it does from a seed. Threads, clocks and reports are the
@@ -8,9 +8,11 @@
 // Updates declare lists of ranges, often of one.
 #![allow(clippy::single_range_in_vec_init)]
 
+pub mod digest;
 pub mod engine;
 pub mod field;
 pub mod kv;
+pub mod queue;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 pub mod tpcc;

@@ -57,6 +57,11 @@ impl Scale {
         }
     }
 
+    /// Rows of stock; no transaction adds or deletes any.
+    pub const fn stock_rows(&self) -> u64 {
+        self.items as u64 * self.warehouses as u64
+    }
+
     /// Rows that a load writes in all tables together, for a progress bar.
     pub const fn rows(&self) -> u64 {
         let orders = self.customers as u64;

@@ -1,0 +1,317 @@
+//! Old snapshots beside a run: who holds them, and what they see.
+//!
+//! Each holder is a thread with a session of its own. It opens a transaction in its second of the run, does what its
+//! kind does, and rolls back when the snapshots are to be released, or with the run.
+//!
+//! The first holder can scan tables at set ages, each time twice: in the held snapshot, and in a fresh one at the
+//! same moment. What the held one sees must never change: every scan of it gives one digest, or the run is inconsistent.
+//!
+//! Concurrency: holders wait on the run's stage with a deadline, never by sleeping, so that the end of a run ends them.
+
+use crate::Failure;
+use crate::cli::{self, Holder};
+use crate::control::{Control, Stage};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use vellum_workload::digest::{Digest, digest};
+use vellum_workload::engine::{
+    Direction, Engine, Result as EngineResult, Session, Table, TxOptions,
+};
+
+/// Seconds between the begins of two holders.
+const APART_S: u64 = 1;
+/// Scans at one age, at most: the median counts.
+const SCANS: usize = 5;
+/// No more of them once they took this long.
+const SCANS_TIME: Duration = Duration::from_millis(200);
+/// A scan that takes minutes waits between rows, but never shorter than this.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// What the holders of a run do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HoldPlan<'p> {
+    pub(crate) kind: Holder,
+    pub(crate) holders: u32,
+    /// The second of the run in which the first one begins.
+    pub(crate) at: u64,
+    /// The second in which all of them end; else they end with the run.
+    pub(crate) release: Option<u64>,
+    /// Ages at which the first one scans, in seconds.
+    pub(crate) scan_at: &'p [u64],
+    /// What it scans.
+    pub(crate) scanned: &'p [Table],
+    /// Where a writer puts a row of its own.
+    pub(crate) idle: Table,
+    /// What a scan that takes minutes reads.
+    pub(crate) paced: Table,
+    /// The rows that every snapshot sees there.
+    pub(crate) paced_rows: u64,
+    /// How long that scan takes.
+    pub(crate) paced_time: Duration,
+}
+
+impl<'p> HoldPlan<'p> {
+    /// From flags that were checked by [`cli::Hold::check`]; none without an old snapshot.
+    pub(crate) fn new(
+        flags: &'p cli::Hold,
+        seconds: u64,
+        scanned: &'p [Table],
+        idle: Table,
+        (paced, paced_rows): (Table, u64),
+    ) -> Option<Self> {
+        let at = flags.hold_snapshot_at?;
+        let end = flags.release_snapshot_at.unwrap_or(seconds);
+        Some(Self {
+            kind: flags.holder,
+            holders: flags.holders,
+            at,
+            release: flags.release_snapshot_at,
+            scan_at: &flags.scan_at,
+            scanned,
+            idle,
+            paced,
+            paced_rows,
+            paced_time: Duration::from_secs(end.saturating_sub(at)),
+        })
+    }
+}
+
+/// Scans at one age of the held snapshot. Times in microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct AgedScan {
+    /// Age of the snapshot in seconds.
+    pub(crate) age_s: f64,
+    pub(crate) rows: u64,
+    /// In the held snapshot: the median of up to five scans, and the first of them.
+    pub(crate) held_us: f64,
+    pub(crate) held_first_us: f64,
+    /// In a fresh snapshot.
+    pub(crate) fresh_us: f64,
+    pub(crate) fresh_first_us: f64,
+}
+
+/// What a holder did.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) scans: Vec<AgedScan>,
+    /// Whole scans by one that takes minutes.
+    pub(crate) slow_scans: u64,
+    /// What its snapshot showed that it must not.
+    pub(crate) violations: Vec<String>,
+}
+
+/// What a run knows about all of its holders.
+#[derive(Debug, Default)]
+pub(crate) struct HeldSummary {
+    pub(crate) scans: Vec<AgedScan>,
+    pub(crate) slow_scans: u64,
+    pub(crate) violations: Vec<String>,
+}
+
+impl HeldSummary {
+    pub(crate) fn add(&mut self, held: Held) {
+        self.scans.extend(held.scans);
+        self.slow_scans += held.slow_scans;
+        self.violations.extend(held.violations);
+    }
+}
+
+/// Holds snapshot number `index` of the plan; `ready` is called when the session is open.
+pub(crate) fn hold<E: Engine>(
+    engine: &E,
+    plan: &HoldPlan<'_>,
+    control: &Control,
+    index: u32,
+    ready: impl FnOnce(),
+) -> Result<Held, Failure> {
+    let failed = |source| Failure::Engine {
+        action: "hold a snapshot".to_owned(),
+        source,
+    };
+    let scans = index == 0 && !plan.scan_at.is_empty();
+    let mut holder = Holding {
+        plan,
+        control,
+        held: Held::default(),
+        seen: None,
+    };
+    let mut session = engine.open_session().map_err(failed)?;
+    let mut fresh = match scans {
+        true => Some(engine.open_session().map_err(failed)?),
+        false => None,
+    };
+    ready();
+    control.await_stage(Stage::Running);
+    let start = Instant::now();
+    let second = |second: u64| start + Duration::from_secs(second);
+    if !control.wait_until(second(plan.at + u64::from(index) * APART_S)) {
+        return Ok(holder.held);
+    }
+    let opened = Instant::now();
+    holder.open(&mut session, index).map_err(failed)?;
+    if let Some(fresh) = &mut fresh {
+        holder
+            .scan_at_ages(&mut session, fresh, opened)
+            .map_err(failed)?;
+    }
+    if plan.kind == Holder::Scan {
+        holder.scan_slowly(&mut session, opened).map_err(failed)?;
+    }
+    match plan.release {
+        Some(release) => _ = control.wait_until(second(release)),
+        None => control.await_stage(Stage::Over),
+    }
+    session.rollback().map_err(failed)?;
+    Ok(holder.held)
+}
+
+struct Holding<'h> {
+    plan: &'h HoldPlan<'h>,
+    control: &'h Control,
+    held: Held,
+    /// What the held snapshot showed first.
+    seen: Option<Digest>,
+}
+
+impl Holding<'_> {
+    /// Begins the transaction and lets it do what makes its kind.
+    fn open<S: Session>(&self, session: &mut S, index: u32) -> EngineResult<()> {
+        let options = match self.plan.kind {
+            Holder::Idle | Holder::Writer => TxOptions::READ_WRITE,
+            Holder::Olap => TxOptions::ANALYTICAL,
+            Holder::Scan => TxOptions::READ_ONLY,
+        };
+        session.begin(options)?;
+        // One row, so that the snapshot is taken whatever an engine puts off.
+        session.scan(self.plan.scanned[0], &[], Direction::Forward, |_, _| false)?;
+        if self.plan.kind == Holder::Writer {
+            session.upsert(
+                self.plan.idle,
+                format!("holder {index}").as_bytes(),
+                b"held",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn scan_at_ages<S: Session>(
+        &mut self,
+        session: &mut S,
+        fresh: &mut S,
+        opened: Instant,
+    ) -> EngineResult<()> {
+        for &age in [0].iter().chain(self.plan.scan_at) {
+            if !self.control.wait_until(opened + Duration::from_secs(age)) {
+                break;
+            }
+            let age_s = opened.elapsed().as_secs_f64();
+            let held = self.timed_scans(session)?;
+            fresh.begin(TxOptions::READ_ONLY)?;
+            let now = self.timed_scans(fresh);
+            fresh.rollback()?;
+            let (Some(held), Some(now)) = (held, now?) else {
+                break;
+            };
+            let found = held.digest;
+            let first = *self.seen.get_or_insert(found);
+            if found != first {
+                self.held.violations.push(format!(
+                    "a held snapshot showed {} rows (digest {:016x}) at first and {} ({:016x}) after {age_s:.1} s",
+                    first.rows, first.sum, found.rows, found.sum
+                ));
+            }
+            self.held.scans.push(AgedScan {
+                age_s: (age_s * 1000.0).round() / 1000.0,
+                rows: found.rows,
+                held_us: held.median_us,
+                held_first_us: held.first_us,
+                fresh_us: now.median_us,
+                fresh_first_us: now.first_us,
+            });
+        }
+        Ok(())
+    }
+
+    /// Scans a few times in the open transaction; none if the run ended meanwhile.
+    fn timed_scans<S: Session>(&self, session: &mut S) -> EngineResult<Option<Timed>> {
+        let begin = Instant::now();
+        let mut times = Vec::with_capacity(SCANS);
+        let mut first: Option<Digest> = None;
+        while times.len() < SCANS && (times.is_empty() || begin.elapsed() < SCANS_TIME) {
+            let start = Instant::now();
+            let mut cut = false;
+            let found = digest(session, self.plan.scanned, || {
+                cut = self.control.stopped();
+                !cut
+            })?;
+            let time = start.elapsed();
+            if cut {
+                return Ok(None);
+            }
+            times.push(micros(time));
+            let digest = *first.get_or_insert(found);
+            if digest != found {
+                // The caller compares what is returned with what was seen at first.
+                return Ok(Some(Timed::of(&mut times, found)));
+            }
+        }
+        Ok(first.map(|found| Timed::of(&mut times, found)))
+    }
+
+    /// One scan that takes until the release, then another one: no row sooner than its share of the time.
+    fn scan_slowly<S: Session>(&mut self, session: &mut S, begin: Instant) -> EngineResult<()> {
+        let plan = self.plan;
+        let share = plan.paced_time.as_secs_f64() / plan.paced_rows.max(1) as f64;
+        let mut whole = true;
+        while whole {
+            let mut seen = Digest::default();
+            session.scan(plan.paced, &[], Direction::Forward, |key, value| {
+                seen.add(key, value);
+                let due = begin + Duration::from_secs_f64(share * seen.rows as f64);
+                let early = due.saturating_duration_since(Instant::now());
+                whole = if early < PAUSE_MIN {
+                    !self.control.stopped()
+                } else {
+                    self.control.wait_until(due)
+                };
+                whole
+            })?;
+            if !whole {
+                break;
+            }
+            self.held.slow_scans += 1;
+            let first = *self.seen.get_or_insert(seen);
+            if seen != first || seen.rows != plan.paced_rows {
+                self.held.violations.push(format!(
+                    "a slow scan saw {} rows (digest {:016x}), {} are there and the first saw {:016x}",
+                    seen.rows, seen.sum, plan.paced_rows, first.sum
+                ));
+            }
+            whole = begin.elapsed() < plan.paced_time;
+        }
+        Ok(())
+    }
+}
+
+struct Timed {
+    digest: Digest,
+    first_us: f64,
+    median_us: f64,
+}
+
+impl Timed {
+    fn of(times: &mut [f64], digest: Digest) -> Self {
+        let first_us = times[0];
+        times.sort_unstable_by(f64::total_cmp);
+        Self {
+            digest,
+            first_us,
+            median_us: times[times.len() / 2],
+        }
+    }
+}
+
+/// Microseconds, to thousandths.
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1000.0
+}

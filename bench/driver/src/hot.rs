@@ -1,0 +1,70 @@
+//! `hot`: a few rows that are updated nonstop, and what an old snapshot of them costs to read.
+
+use crate::cli::{Hot, Rows};
+use crate::control::Control;
+use crate::hold::HoldPlan;
+use crate::kv::{IDLE_KEY, KvClient, populate, verify, violations};
+use crate::measure::{Plan, measure};
+use crate::report::Summary;
+use crate::{Context, Failure};
+use std::io::Write;
+use vellum_workload::engine::Engine;
+use vellum_workload::kv::{self, IDLE, Mix, ROWS, TABLES};
+use vellum_workload::zipf::Keys;
+
+pub(crate) fn run<E: Engine>(
+    engine: &mut E,
+    arguments: &Hot,
+    context: &Context<'_>,
+    summary: &mut Summary,
+    lines: &mut dyn Write,
+) -> Result<(), Failure> {
+    engine
+        .ensure_tables(TABLES)
+        .map_err(Failure::engine("create the tables"))?;
+    let engine = &*engine;
+    let rows = Rows {
+        rows: arguments.keys,
+        value_size: arguments.value_size,
+    };
+    populate(engine, &rows, context, summary)?;
+    let mut updates = verify(engine, &rows)?.updates;
+    if !context.common.check {
+        let plan = Plan {
+            classes: &["update"],
+            threads: context.common.threads,
+            limit: context.limit(),
+            timed_every: 8,
+            idle_row: context.common.idle_writer.then_some((IDLE, IDLE_KEY)),
+            hold: HoldPlan::new(
+                &arguments.hold,
+                context.common.seconds,
+                &[ROWS],
+                IDLE,
+                (ROWS, rows.rows),
+            ),
+            directory: &context.settings.data,
+        };
+        let keys = Keys::new(rows.rows, 0.0);
+        let (seed, size) = (context.common.seed, rows.value_size());
+        let make = |_: &mut E::Session<'_>, thread: u32, _: &_| {
+            let keys = keys.clone();
+            Ok(KvClient(kv::Client::new(
+                keys,
+                size,
+                Mix::Update,
+                seed,
+                u64::from(thread),
+            )))
+        };
+        let control = Control::new(plan.threads);
+        let measured = measure(engine, &plan, &control, make, context.on_sample(lines))?;
+        updates = updates.wrapping_add(measured.transactions);
+        summary.measured(measured);
+    }
+    if !context.common.no_check {
+        let found = verify(engine, &rows)?;
+        summary.checked(violations(found, rows.rows, updates));
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! What the samples of a run say about an old snapshot.
+//!
+//! | figure | definition |
+//! | --- | --- |
+//! | `held_ratio` | mean rate of the last sixth of the run over the mean rate between warm-up and the snapshot |
+//! | `release_min_ratio` | slowest second after the release over the median second of the run |
+//! | growth | at the end of the last second, less at the end of the second in which the snapshot began |
+//!
+//! Warm-up is the first five seconds, or a quarter of the time before the snapshot if that is less. Where snapshots
+//! are released before the end, the run of `held_ratio` ends with the release: behind it nothing is held.
+
+use crate::measure::Sample;
+
+/// Seconds of warm-up, at most.
+const WARM_UP_S: u64 = 5;
+
+/// Seconds at the start of a run that count for nothing, if the first snapshot begins at `hold_at`.
+pub(crate) fn warm_up_s(hold_at: u64) -> u64 {
+    (hold_at / 4).min(WARM_UP_S)
+}
+
+/// `held_ratio`; none if the run has no second on one of the two sides.
+pub(crate) fn held(samples: &[Sample], hold_at: u64, release: Option<u64>) -> Option<f64> {
+    let end = release.unwrap_or(u64::MAX).min(samples.last()?.s);
+    let before = mean(samples, warm_up_s(hold_at), hold_at)?;
+    let sixth = (end / 6).max(1);
+    let after = mean(samples, (end - sixth).max(hold_at), end)?;
+    (before > 0.0).then(|| after / before)
+}
+
+/// `release_min_ratio`; none if nothing was released or no second follows.
+pub(crate) fn after_release(samples: &[Sample], release: u64) -> Option<f64> {
+    let slowest = between(samples, release, u64::MAX).min()?;
+    let mut all: Vec<u64> = samples.iter().map(|sample| sample.tx).collect();
+    all.sort_unstable();
+    let median = all[all.len() / 2];
+    (median > 0).then(|| slowest as f64 / median as f64)
+}
+
+/// How much `of` has grown since the end of second `since` (0: the first second).
+pub(crate) fn growth(
+    samples: &[Sample],
+    since: u64,
+    of: impl Fn(&Sample) -> Option<u64>,
+) -> Option<i64> {
+    let first = samples.iter().find(|sample| sample.s >= since)?;
+    let (from, to) = (of(first)?, of(samples.last()?)?);
+    Some(to.cast_signed().wrapping_sub(from.cast_signed()))
+}
+
+/// Transactions of the seconds that began at or after `from` and ended at or before `to`.
+fn between(samples: &[Sample], from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
+    samples
+        .iter()
+        .filter(move |sample| sample.s > from && sample.s <= to)
+        .map(|sample| sample.tx)
+}
+
+fn mean(samples: &[Sample], from: u64, to: u64) -> Option<f64> {
+    let (sum, count) =
+        between(samples, from, to).fold((0, 0_u64), |(sum, count), tx| (sum + tx, count + 1));
+    (count > 0).then(|| sum as f64 / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(rates: impl IntoIterator<Item = u64>) -> Vec<Sample> {
+        let second = |(index, tx)| Sample {
+            s: index as u64 + 1,
+            tx,
+            disk_bytes: tx * 2,
+            ..Sample::default()
+        };
+        rates.into_iter().enumerate().map(second).collect()
+    }
+
+    #[test]
+    fn held_ratio_is_the_last_sixth_over_the_time_between_warm_up_and_snapshot() {
+        // 120 seconds, the snapshot begins with second 20: 5 s of warm-up, 15 s before it, 20 s at the end.
+        let mut rates = [1_000_000; 120];
+        rates[5..20].fill(100);
+        rates[100..120].fill(95);
+        assert_eq!(held(&run(rates), 20, None), Some(0.95));
+        rates[99] = 0;
+        assert_eq!(held(&run(rates), 20, None), Some(0.95), "not in the sixth");
+        rates[100] = 75;
+        assert_eq!(held(&run(rates), 20, None), Some(0.94));
+        rates[4] = 0;
+        assert_eq!(held(&run(rates), 20, None), Some(0.94), "warm-up");
+        rates[5] = 1600;
+        assert_eq!(held(&run(rates), 20, None), Some(0.47));
+    }
+
+    #[test]
+    fn held_ratio_ends_with_the_release_and_needs_both_sides() {
+        let mut rates = [100; 60];
+        rates[25..30].fill(50);
+        assert_eq!(held(&run(rates), 4, Some(30)), Some(0.5));
+        assert_eq!(held(&run([100, 50]), 1, None), Some(0.5));
+        assert_eq!(held(&run([100, 50]), 0, None), None, "nothing before");
+        assert_eq!(held(&run([100, 50]), 2, None), None, "nothing held");
+        assert_eq!(held(&run([]), 2, None), None);
+        assert_eq!(held(&run([0, 5]), 1, None), None);
+    }
+
+    #[test]
+    fn slowest_second_after_the_release_is_found() {
+        let rates = [10, 100, 100, 100, 80, 120];
+        assert_eq!(after_release(&run(rates), 4), Some(0.8));
+        assert_eq!(after_release(&run(rates), 5), Some(1.2));
+        assert_eq!(after_release(&run(rates), 6), None);
+    }
+
+    #[test]
+    fn growth_has_a_sign() {
+        let of = |sample: &Sample| Some(sample.disk_bytes);
+        assert_eq!(growth(&run([1, 10, 30]), 2, of), Some(40));
+        assert_eq!(growth(&run([50, 10, 30]), 0, of), Some(-40));
+        assert_eq!(growth(&run([1]), 2, of), None);
+        assert_eq!(growth(&run([1, 2]), 1, |_| None), None);
+    }
+}

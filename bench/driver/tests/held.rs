@@ -1,0 +1,252 @@
+//! Old snapshots beside the workloads: figures, checks, and an engine that cheats.
+#![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
+
+mod support;
+
+use serde_json::Value;
+use std::ops::Range;
+use support::{bench, json};
+use vellum_bench::cli::Settings;
+use vellum_bench::vellum_engine::VellumEngine;
+use vellum_workload::engine::{
+    Description, Direction, Engine, Result, Session, Statistics, Table, TableSpec, TxOptions,
+};
+use vellum_workload::reference::{Reference, ReferenceSession};
+
+/// Runs `flags` on Vellum in a directory of its own; the summary.
+fn summary(flags: &str) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("summary.json");
+    let flags = format!("{flags} --pool-mib 64 --json {}", file.display());
+    let ended = bench(&flags, directory.path(), VellumEngine::open);
+    assert_eq!(ended.code, 0, "{flags}: {}", ended.table);
+    let summary = json(&file);
+    assert_eq!(summary["consistency"], "ok", "{flags}");
+    assert_eq!(summary["samples"].as_array().unwrap(), &ended.lines);
+    summary
+}
+
+/// The figures that every run with an old snapshot has.
+fn check_figures(summary: &Value, seconds: usize) {
+    assert!(summary["held_ratio"].as_f64().unwrap() > 0.0);
+    assert!(summary["disk_growth_bytes"].is_i64());
+    assert!(summary["durable_pages_growth"].is_i64());
+    let samples = summary["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), seconds);
+    for sample in samples {
+        for key in [
+            "tx",
+            "disk_bytes",
+            "pages_durable",
+            "pages_of_versions",
+            "version_bytes",
+        ] {
+            assert!(sample[key].is_u64(), "{key} in {sample}");
+        }
+        assert!(sample["disk_bytes"].as_u64() > Some(0));
+    }
+}
+
+fn check_scans(summary: &Value, rows: u64) {
+    let scans = summary["scans"].as_array().unwrap();
+    assert_eq!(scans.len(), 2, "at its begin and after a second");
+    for (scan, age) in scans.iter().zip([0.0, 1.0]) {
+        assert!(scan["age_s"].as_f64().unwrap() >= age);
+        assert_eq!(scan["rows"], rows);
+        for key in ["held_us", "held_first_us", "fresh_us", "fresh_first_us"] {
+            assert!(scan[key].as_f64().unwrap() > 0.0, "{key}");
+        }
+    }
+}
+
+#[test]
+fn queue_runs_beside_every_kind_of_holder() {
+    for holder in ["idle", "writer", "olap", "scan"] {
+        let summary = summary(&format!(
+            "queue --rows 50 --seconds 2 --hold-snapshot-at 1 --holder {holder}"
+        ));
+        check_figures(&summary, 2);
+        assert_eq!(summary["hold"]["holder"], holder);
+        assert_eq!(summary["hold"]["at_s"], 1);
+        assert!(summary["release_min_ratio"].is_null());
+        assert!(summary["transactions"].as_u64() > Some(10));
+    }
+}
+
+#[test]
+fn hot_keys_are_scanned_at_set_ages_by_several_holders() {
+    let summary = summary(
+        "hot --keys 20 --seconds 3 --hold-snapshot-at 1 --holders 2 --scan-at 1 --threads 2",
+    );
+    check_figures(&summary, 3);
+    check_scans(&summary, 20);
+    assert_eq!(summary["hold"]["holders"], 2);
+}
+
+#[test]
+fn tpcc_scans_what_everybody_updates() {
+    let summary = summary(
+        "tpcc --tiny --warehouses 2 --seconds 3 --hold-snapshot-at 1 --scan-at 1 --holder olap",
+    );
+    check_figures(&summary, 3);
+    check_scans(&summary, 2 + 20);
+}
+
+#[test]
+fn slow_scan_reads_every_row_and_the_release_is_measured() {
+    let summary = summary(
+        "queue --rows 20 --seconds 4 --hold-snapshot-at 1 --release-snapshot-at 3 --holder scan",
+    );
+    check_figures(&summary, 4);
+    assert_eq!(summary["hold"]["release_s"], 3);
+    assert!(summary["release_min_ratio"].as_f64().unwrap() > 0.0);
+    let idle = self::summary("tpcc --tiny --warehouses 1 --operations 50 --hold-snapshot-at 100");
+    assert!(idle["held_ratio"].is_null(), "nothing was ever held");
+}
+
+#[test]
+fn queue_of_another_run_is_continued_and_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("summary.json");
+    let flags = format!(
+        "queue --rows 30 --value-size 20 --operations 100 --threads 2 --json {}",
+        file.display()
+    );
+    for _ in 0..2 {
+        let ended = bench(&flags, directory.path(), VellumEngine::open);
+        assert_eq!(ended.code, 0, "{}", ended.table);
+        assert_eq!(json(&file)["transactions"], 100);
+    }
+    let check = "queue --rows 30 --value-size 20 --check";
+    let ended = bench(check, directory.path(), VellumEngine::open);
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let check = "queue --rows 31 --value-size 20 --check";
+    let ended = bench(check, directory.path(), VellumEngine::open);
+    assert!(
+        ended.code == 1 && ended.table.contains("30 rows are in the queue, not 31"),
+        "{}",
+        ended.table
+    );
+    let other = "queue --rows 30 --value-size 21 --operations 1";
+    let ended = bench(other, directory.path(), VellumEngine::open);
+    assert!(
+        ended.code == 2 && ended.table.contains("30 of them not"),
+        "{}",
+        ended.table
+    );
+}
+
+#[test]
+fn flags_of_old_snapshots_that_do_not_fit_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let never = |_: &Settings| -> Result<Reference> { panic!("opened") };
+    for flags in [
+        "queue --scan-at 1",
+        "queue --holder olap",
+        "hot --holders 2",
+        "hot --release-snapshot-at 3",
+        "tpcc --hold-snapshot-at 3 --release-snapshot-at 3",
+        "tpcc --hold-snapshot-at 3 --scan-at 5,4",
+        "tpcc --hold-snapshot-at 3 --scan-at 5 --holder scan",
+        "queue --hold-snapshot-at 3 --holder nobody",
+        "queue --hold-snapshot-at 3 --check",
+        "kv --hold-snapshot-at 3",
+    ] {
+        let ended = bench(flags, directory.path(), never);
+        assert_eq!(ended.code, 2, "{flags}: {}", ended.table);
+    }
+}
+
+/// Takes a new snapshot for every scan.
+struct Restless(Reference);
+struct RestlessSession<'e>(ReferenceSession<'e>, TxOptions, bool);
+
+impl Engine for Restless {
+    type Session<'e> = RestlessSession<'e>;
+
+    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
+        self.0.ensure_tables(tables)
+    }
+    fn open_session(&self) -> Result<RestlessSession<'_>> {
+        let session = self.0.open_session()?;
+        Ok(RestlessSession(session, TxOptions::READ_ONLY, false))
+    }
+    fn checkpoint(&self) -> Result<()> {
+        self.0.checkpoint()
+    }
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+    fn describe(&self) -> Description {
+        self.0.describe()
+    }
+}
+
+impl Session for RestlessSession<'_> {
+    fn begin(&mut self, options: TxOptions) -> Result<()> {
+        (self.1, self.2) = (options, false);
+        self.0.begin(options)
+    }
+    fn commit(&mut self) -> Result<()> {
+        self.0.commit()
+    }
+    fn rollback(&mut self) -> Result<()> {
+        self.0.rollback()
+    }
+    fn get_with<R>(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        read: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.0.get_with(table, key, read)
+    }
+    fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.2 = true;
+        self.0.insert(table, key, value)
+    }
+    fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.2 = true;
+        self.0.upsert(table, key, value)
+    }
+    fn update(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        ranges: &[Range<usize>],
+        change: impl FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        self.2 = true;
+        self.0.update(table, key, ranges, change)
+    }
+    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        self.2 = true;
+        self.0.delete(table, key)
+    }
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        each: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        if !self.2 {
+            self.0.rollback()?;
+            self.0.begin(self.1)?;
+        }
+        self.0.scan(table, from, direction, each)
+    }
+}
+
+#[test]
+fn snapshot_that_moves_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = "hot --keys 5 --seconds 2 --hold-snapshot-at 0 --scan-at 1";
+    let ended = bench(flags, directory.path(), |_| Ok(Restless(Reference::new())));
+    assert_eq!(ended.code, 1, "{}", ended.table);
+    assert!(
+        ended.table.contains("a held snapshot showed 5 rows"),
+        "{}",
+        ended.table
+    );
+}
