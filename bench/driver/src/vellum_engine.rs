@@ -4,7 +4,7 @@
 
 use crate::cli::{Durability, Settings};
 use std::ops::Range;
-use vellum::{Config, Database, Error, TransactionOptions};
+use vellum::{Class, Config, Database, Error, TransactionOptions};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
     TxOptions,
@@ -163,8 +163,13 @@ impl Session for VellumSession<'_> {
     #[inline]
     fn begin(&mut self, options: TxOptions) -> Result<()> {
         debug_assert!(self.transaction.is_none(), "one transaction at a time");
+        let class = match options.analytical {
+            true => Class::Olap,
+            false => Class::Auto,
+        };
         let options = TransactionOptions::default()
             .durability(self.engine.durability)
+            .class(class)
             .read_only(options.read_only);
         let begun = self.engine.database.begin_with(options);
         self.transaction = Some(begun.map_err(failed_transaction)?);
