@@ -1,0 +1,170 @@
+//! Brute force: tries every order of begins and commits.
+
+use std::collections::BTreeMap;
+use vellum_history::Level;
+use vellum_history::history::{History, Outcome, Step};
+
+type Lists = BTreeMap<u32, Vec<u64>>;
+
+/// Whether some order explains what everyone saw, the last transaction being the last one.
+pub fn explained(history: &History, level: Level) -> bool {
+    let count = history.transactions.len();
+    let unknown: Vec<usize> = (0..count)
+        .filter(|at| history.transactions[*at].outcome == Outcome::Unknown)
+        .collect();
+    // Each that nobody knows happened or did not.
+    (0..1_u32 << unknown.len()).any(|happened| {
+        let there = |at: &usize| match history.transactions[*at].outcome {
+            Outcome::Committed => true,
+            Outcome::Aborted => false,
+            Outcome::Unknown => {
+                let bit = unknown
+                    .iter()
+                    .position(|other| other == at)
+                    .expect("it is one");
+                happened >> bit & 1 == 1
+            }
+        };
+        let all: Vec<usize> = (0..count).filter(there).collect();
+        let mut state = State {
+            history,
+            level,
+            waiting: all,
+            begun: Vec::new(),
+            states: vec![Lists::new()],
+        };
+        state.any_order()
+    })
+}
+
+struct State<'h> {
+    history: &'h History,
+    level: Level,
+    /// Not begun.
+    waiting: Vec<usize>,
+    /// Begun, with how many had committed then.
+    begun: Vec<(usize, usize)>,
+    /// What was committed, after each commit.
+    states: Vec<Lists>,
+}
+
+impl State<'_> {
+    fn any_order(&mut self) -> bool {
+        if self.waiting.is_empty() && self.begun.is_empty() {
+            return true;
+        }
+        for at in 0..self.waiting.len() {
+            let transaction = self.waiting[at];
+            let is_last = transaction + 1 == self.history.transactions.len();
+            if is_last && (self.waiting.len() > 1 || !self.begun.is_empty()) {
+                continue;
+            }
+            let now = self.states.len() - 1;
+            if self.level == Level::Snapshot && !self.sees(transaction, &self.states[now]) {
+                continue;
+            }
+            self.waiting.remove(at);
+            let found = if self.level == Level::Snapshot {
+                self.begun.push((transaction, now));
+                let found = self.any_order();
+                self.begun.pop();
+                found
+            } else {
+                // One instant is enough: that of the commit.
+                self.commit(transaction, now)
+            };
+            self.waiting.insert(at, transaction);
+            if found {
+                return true;
+            }
+        }
+        for at in 0..self.begun.len() {
+            let (transaction, snapshot) = self.begun.remove(at);
+            let found = self.commit(transaction, snapshot);
+            self.begun.insert(at, (transaction, snapshot));
+            if found {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn commit(&mut self, transaction: usize, snapshot: usize) -> bool {
+        let now = &self.states[self.states.len() - 1];
+        let right = match self.level {
+            // The first writer wins: nobody else may have written in between.
+            Level::Snapshot => self
+                .appends(transaction)
+                .all(|(key, _)| self.states[snapshot].get(&key) == now.get(&key)),
+            Level::Serializable => self.sees(transaction, now),
+            Level::ReadCommitted => self.saw_committed(transaction),
+        };
+        if !right {
+            return false;
+        }
+        let mut next = now.clone();
+        for (key, value) in self.appends(transaction) {
+            next.entry(key).or_default().push(value);
+        }
+        self.states.push(next);
+        let found = self.any_order();
+        self.states.pop();
+        found
+    }
+
+    fn appends(&self, transaction: usize) -> impl Iterator<Item = (u32, u64)> {
+        self.history.transactions[transaction]
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Append(key, value) => Some((*key, *value)),
+                Step::Read(..) => None,
+            })
+    }
+
+    /// Whether every read shows one state and the transaction's own appends.
+    fn sees(&self, transaction: usize, lists: &Lists) -> bool {
+        let mut lists = lists.clone();
+        self.history.transactions[transaction]
+            .steps
+            .iter()
+            .all(|step| match step {
+                Step::Append(key, value) => {
+                    lists.entry(*key).or_default().push(*value);
+                    true
+                }
+                Step::Read(key, Some(values)) => {
+                    lists.get(key).map_or(&[][..], Vec::as_slice) == values
+                }
+                Step::Read(_, None) => true,
+            })
+    }
+
+    /// Whether every read shows some state that was committed, and behind it the transaction's own appends; of a list that it has appended
+    /// to, the state now, since nobody else may write there.
+    fn saw_committed(&self, transaction: usize) -> bool {
+        let mut own = Lists::new();
+        self.history.transactions[transaction]
+            .steps
+            .iter()
+            .all(|step| match step {
+                Step::Append(key, value) => {
+                    own.entry(*key).or_default().push(*value);
+                    true
+                }
+                Step::Read(key, Some(values)) => {
+                    let own = own.get(key).map_or(&[][..], Vec::as_slice);
+                    // The last one reads what is there in the end.
+                    let now = !own.is_empty() || transaction + 1 == self.history.transactions.len();
+                    let from = if now { self.states.len() - 1 } else { 0 };
+                    self.states[from..].iter().any(|lists| {
+                        let before = lists.get(key).map_or(&[][..], Vec::as_slice);
+                        values.len() == before.len() + own.len()
+                            && values.starts_with(before)
+                            && values.ends_with(own)
+                    })
+                }
+                Step::Read(_, None) => true,
+            })
+    }
+}

@@ -1,0 +1,353 @@
+//! One planted history for each anomaly: it is found by its exact name, at the levels that forbid it and at no other.
+
+use vellum_history::{History, Kind, Level, Name, Options, Report, check};
+
+/// A history by hand: transactions as `level? outcome: steps`, in the order of their begins and ends.
+///
+/// `begin T…` and `end T…` lines are made from the order of `lines`: each is begun and ended before the next, unless it says `|`, which puts it
+/// beside the ones before it.
+fn history(lines: &[(&str, &str)]) -> History {
+    let mut text = String::new();
+    let mut number = 0;
+    let mut open: Vec<(usize, &str, &str)> = Vec::new();
+    let mut event = |at: usize, f: &str, ops: &str| {
+        number += 1;
+        let end = if f == "info" { "[]" } else { ops };
+        let ops = if f == "invoke" {
+            ops_announced(ops)
+        } else {
+            end.to_owned()
+        };
+        text.push_str(&format!(
+            "{{\"i\":{number},\"p\":{at},\"t\":{at},\"f\":\"{f}\",\"ts\":{number},\"lvl\":\"si\",\"ops\":{ops}}}\n"
+        ));
+    };
+    for (at, (how, ops)) in lines.iter().enumerate() {
+        let beside = how.starts_with('|');
+        if !beside {
+            for (at, f, ops) in open.drain(..) {
+                event(at, f, ops);
+            }
+        }
+        event(at, "invoke", ops);
+        open.push((at, how.trim_start_matches('|'), ops));
+    }
+    for (at, f, ops) in open {
+        event(at, f, ops);
+    }
+    History::read(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// What is announced: the appends; the answers of reads are not known yet.
+fn ops_announced(ops: &str) -> String {
+    let ops: Vec<serde_json::Value> = serde_json::from_str(ops).expect("operations");
+    let appends: Vec<_> = ops.into_iter().filter(|op| op[0] == "a").collect();
+    serde_json::to_string(&appends).expect("operations")
+}
+
+fn at(history: &History, level: Level) -> Report {
+    let level = Some(level);
+    check(
+        history,
+        Options {
+            level,
+            real_time: false,
+        },
+    )
+}
+
+/// The planted histories: name, common name, whether read committed, snapshot and serializable allow it, and the history.
+type Planted = (
+    Name,
+    Option<Kind>,
+    [bool; 3],
+    &'static [(&'static str, &'static str)],
+);
+
+const NONE: [bool; 3] = [false; 3];
+
+const PLANTED: [Planted; 17] = [
+    (
+        Name::Internal,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1],["r",1,[]]]"#),
+            ("ok", r#"[["r",1,[1]]]"#),
+        ],
+    ),
+    (
+        Name::Internal,
+        None,
+        [true, false, false],
+        &[
+            ("ok", r#"[["r",1,[]],["r",1,[1]]]"#),
+            ("|ok", r#"[["a",1,1]]"#),
+            ("ok", r#"[["r",1,[1]]]"#),
+        ],
+    ),
+    (
+        Name::Internal,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["r",1,[1]],["a",1,1]]"#),
+            ("ok", r#"[["r",1,[1]]]"#),
+        ],
+    ),
+    (
+        Name::Internal,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1],["a",1,2],["a",1,3]]"#),
+            ("ok", r#"[["r",1,[2,1,3]]]"#),
+        ],
+    ),
+    (
+        Name::LostAppend,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1]]"#),
+            ("ok", r#"[["a",1,2]]"#),
+            ("ok", r#"[["r",1,[1]]]"#),
+        ],
+    ),
+    // There by half, though it was never acknowledged.
+    (
+        Name::LostAppend,
+        None,
+        NONE,
+        &[
+            ("info", r#"[["a",1,1],["a",2,1]]"#),
+            ("ok", r#"[["r",1,[1]],["r",2,[]]]"#),
+        ],
+    ),
+    (
+        Name::DuplicateAppend,
+        None,
+        NONE,
+        &[("ok", r#"[["a",1,1]]"#), ("ok", r#"[["r",1,[1,1]]]"#)],
+    ),
+    (Name::GarbageRead, None, NONE, &[("ok", r#"[["r",1,[7]]]"#)]),
+    (
+        Name::IncompatibleOrder,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1]]"#),
+            ("|ok", r#"[["a",1,2]]"#),
+            ("ok", r#"[["r",1,[2]]]"#),
+            ("ok", r#"[["r",1,[1,2]]]"#),
+        ],
+    ),
+    (
+        Name::G1a,
+        None,
+        NONE,
+        &[("fail", r#"[["a",1,1]]"#), ("ok", r#"[["r",1,[1]]]"#)],
+    ),
+    (
+        Name::G1b,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1],["a",1,2]]"#),
+            ("|ok", r#"[["r",1,[1]]]"#),
+            ("ok", r#"[["r",1,[1,2]]]"#),
+        ],
+    ),
+    (
+        Name::G0,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1],["a",2,1]]"#),
+            ("|ok", r#"[["a",1,2],["a",2,2]]"#),
+            ("ok", r#"[["r",1,[1,2]],["r",2,[2,1]]]"#),
+        ],
+    ),
+    (
+        Name::G1c,
+        None,
+        NONE,
+        &[
+            ("ok", r#"[["a",1,1],["r",2,[1]]]"#),
+            ("|ok", r#"[["a",2,1],["r",1,[1]]]"#),
+            ("ok", r#"[["r",1,[1]],["r",2,[1]]]"#),
+        ],
+    ),
+    (
+        Name::GSingle,
+        Some(Kind::LostUpdate),
+        [true, false, false],
+        &[
+            ("ok", r#"[["r",1,[]],["a",1,1]]"#),
+            ("|ok", r#"[["r",1,[]],["a",1,2]]"#),
+            ("ok", r#"[["r",1,[1,2]]]"#),
+        ],
+    ),
+    (
+        Name::GSingle,
+        Some(Kind::ReadSkew),
+        [true, false, false],
+        &[
+            ("ok", r#"[["a",1,1],["a",2,1]]"#),
+            ("|ok", r#"[["r",1,[]],["r",2,[1]]]"#),
+            ("ok", r#"[["r",1,[1]],["r",2,[1]]]"#),
+        ],
+    ),
+    (
+        Name::GNonadjacent,
+        Some(Kind::LongFork),
+        [true, false, false],
+        &[
+            ("ok", r#"[["a",1,1]]"#),
+            ("|ok", r#"[["a",2,1]]"#),
+            ("|ok", r#"[["r",1,[1]],["r",2,[]]]"#),
+            ("|ok", r#"[["r",1,[]],["r",2,[1]]]"#),
+            ("ok", r#"[["r",1,[1]],["r",2,[1]]]"#),
+        ],
+    ),
+    (
+        Name::G2Item,
+        Some(Kind::WriteSkew),
+        [true, true, false],
+        &[
+            ("ok", r#"[["r",1,[]],["a",2,1]]"#),
+            ("|ok", r#"[["r",2,[]],["a",1,1]]"#),
+            ("ok", r#"[["r",1,[1]],["r",2,[1]]]"#),
+        ],
+    ),
+];
+
+const LEVELS: [Level; 3] = [Level::ReadCommitted, Level::Snapshot, Level::Serializable];
+
+#[test]
+fn every_planted_anomaly_is_found_by_its_exact_name_where_it_is_forbidden() {
+    for (name, kind, allowed, lines) in PLANTED {
+        let history = history(lines);
+        for (level, allowed) in LEVELS.into_iter().zip(allowed) {
+            let report = at(&history, level);
+            assert_eq!(report.is_clean(), allowed, "{name} at {level}:\n{report}");
+            let names: Vec<Name> = report.forbidden().map(|anomaly| anomaly.name).collect();
+            let expected = if allowed { vec![] } else { vec![name] };
+            assert_eq!(names, expected, "{name} at {level}:\n{report}");
+            for anomaly in report.forbidden() {
+                assert_eq!(anomaly.kind, kind, "{report}");
+                assert!(!anomaly.story.is_empty());
+            }
+        }
+    }
+    let planted: std::collections::HashSet<Name> =
+        PLANTED.iter().map(|planted| planted.0).collect();
+    assert_eq!(
+        planted.len(),
+        Name::ALL.len(),
+        "every name has a planted history"
+    );
+}
+
+#[test]
+fn the_witness_is_the_shortest_cycle_told_as_a_story() {
+    // Lost update of T1 and T2 beside a longer cycle through T3 and T4.
+    let history = history(&[
+        ("ok", r#"[["a",9,9]]"#),
+        ("ok", r#"[["r",1,[]],["a",1,1]]"#),
+        ("|ok", r#"[["r",1,[]],["a",1,2],["a",2,1]]"#),
+        ("|ok", r#"[["r",2,[1]],["a",3,1]]"#),
+        ("|ok", r#"[["r",3,[1]],["r",1,[1]]]"#),
+        ("ok", r#"[["r",1,[1,2]],["r",2,[1]],["r",3,[1]]]"#),
+    ]);
+    let report = at(&history, Level::Snapshot);
+    let anomaly = report.forbidden().next().unwrap();
+    assert_eq!(anomaly.title(), "G-single (lost update)");
+    assert_eq!(anomaly.transactions.len(), 2, "{report}");
+    let text = report.to_string();
+    for part in [
+        "T2 read key 1 without 1, which T1 appended",
+        "T1 appended 1 to key 1, T2 appended 2 behind it",
+        "is before itself",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn without_a_final_read_a_lost_update_is_one_and_a_write_skew_is_one() {
+    let lost = history(&[
+        ("ok", r#"[["r",1,[]],["a",1,1]]"#),
+        ("|ok", r#"[["r",1,[]],["a",1,2]]"#),
+    ]);
+    let report = at(&lost, Level::Snapshot);
+    assert_eq!(
+        report.forbidden().next().unwrap().title(),
+        "G-single (lost update)"
+    );
+    assert_eq!(report.keys_without_final_read, 1);
+    let skew = history(&[
+        ("ok", r#"[["r",1,[]],["a",2,1]]"#),
+        ("|ok", r#"[["r",2,[]],["a",1,1]]"#),
+    ]);
+    assert!(at(&skew, Level::Snapshot).is_clean());
+    assert!(!at(&skew, Level::Serializable).is_clean());
+}
+
+#[test]
+fn an_end_that_nobody_knows_may_be_either() {
+    for values in ["[]", "[1]"] {
+        let read = format!(r#"[["r",1,{values}],["r",2,{values}]]"#);
+        let history = history(&[("info", r#"[["a",1,1],["a",2,1]]"#), ("ok", &read)]);
+        let report = at(&history, Level::Serializable);
+        assert!(report.anomalies.is_empty(), "{report}");
+    }
+}
+
+#[test]
+fn a_stale_read_is_found_only_by_who_asks_for_real_time() {
+    let history = history(&[
+        ("ok", r#"[["a",1,1]]"#),
+        ("ok", r#"[["r",1,[]]]"#),
+        ("ok", r#"[["r",1,[1]]]"#),
+    ]);
+    assert!(check(&history, Options::default()).is_clean());
+    let report = check(
+        &history,
+        Options {
+            level: None,
+            real_time: true,
+        },
+    );
+    let titles: Vec<String> = report.forbidden().map(|anomaly| anomaly.title()).collect();
+    assert_eq!(titles, ["G-single-realtime"], "{report}");
+    assert_eq!(report.forbidden().next().unwrap().cycle.len(), 2);
+}
+
+#[test]
+fn levels_may_be_mixed() {
+    // The skew is between two; it is forbidden only if both were promised more than a snapshot.
+    let text = |first: &str, second: &str| {
+        [
+            (1, 0, "invoke", first, r#"[["a",2,1]]"#),
+            (2, 1, "invoke", second, r#"[["a",1,1]]"#),
+            (3, 0, "ok", first, r#"[["r",1,[]],["a",2,1]]"#),
+            (4, 1, "ok", second, r#"[["r",2,[]],["a",1,1]]"#),
+        ]
+        .map(|(i, p, f, lvl, ops)| {
+            format!(
+                "{{\"i\":{i},\"p\":{p},\"t\":{p},\"f\":\"{f}\",\"lvl\":\"{lvl}\",\"ops\":{ops}}}\n"
+            )
+        })
+        .concat()
+    };
+    for (first, second, clean) in [
+        ("si", "si", true),
+        ("si", "ser", true),
+        ("ser", "ser", false),
+    ] {
+        let history = History::read(text(first, second).as_bytes()).unwrap();
+        let report = check(&history, Options::default());
+        assert_eq!(report.is_clean(), clean, "{first} {second}\n{report}");
+    }
+}
