@@ -34,9 +34,11 @@ impl Engine {
     /// One unit of every kind of background work. True if there was something to do.
     pub fn background_step(&self) -> Result<bool> {
         // Whatever else rests: who has fallen behind is found here where nobody commits often enough.
+        self.manager.note_time();
         self.manager.pass();
         let mut busy = self.roll_back_parked()?;
         busy |= self.collect_idle()?;
+        busy |= self.keep_version_budget();
         if self.log.flush_round()?.bytes > 0 {
             busy = true;
         }
@@ -289,9 +291,11 @@ fn maintain(engine: &Engine, control: &Control) {
         if control.stopped() || engine.directory.poisoned() {
             continue;
         }
+        engine.manager.note_time();
         engine.manager.pass();
         control.note(engine.roll_back_parked().map(|_| ()));
         control.note(engine.collect_idle().map(|_| ()));
+        engine.keep_version_budget();
         control.note(engine.log.flush_round().map(|_| ()));
         if engine.space.runs_short() {
             // A disk that is full is found by who needs the space.

@@ -136,6 +136,7 @@ impl Transaction {
         while take(next, &mut key, &mut value) {
             self.check_key(&key)?;
             check_order(rows, &last, &key)?;
+            self.engine().check_version_space()?;
             self.with_rows(table, |rows| rows.put(&key, &value, Mode::Insert))?;
             rows += 1;
             std::mem::swap(&mut last, &mut key);

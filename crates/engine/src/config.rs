@@ -1,6 +1,7 @@
 //! Settings of a database. Each has a default that suits a machine with a few gigabytes of memory.
 
 use crate::error::{Error, Result};
+use crate::version_budget::VersionPolicy;
 use std::time::Duration;
 
 /// How a database is opened. Build one with [`Config::default`] and the methods.
@@ -28,6 +29,11 @@ pub struct Config {
     /// counts as analytical: it looks where the versions are kept that only old snapshots need, and is in nobody's
     /// way. Where such versions pile up, a sixteenth of it is enough. `u64::MAX`: never.
     pub promote_after_ticks: u64,
+    /// Bytes that old versions may take on disk and in memory together, in whole pages; a goal rather than a wall, looked
+    /// at some twenty times a second. Default: no limit.
+    pub version_bytes_max: u64,
+    /// What happens where they take more.
+    pub version_policy: VersionPolicy,
     /// Log bytes between two checkpoints: what a recovery has to redo at most, about twice.
     pub checkpoint_log_bytes: u64,
     /// Whether the database runs its own background threads. Without them whoever embeds it calls
@@ -49,6 +55,8 @@ impl Default for Config {
             slots_max: 1024,
             slot_timeout: Duration::from_secs(10),
             promote_after_ticks: 100_000,
+            version_bytes_max: u64::MAX,
+            version_policy: VersionPolicy::Spill,
             checkpoint_log_bytes: 256 << 20,
             background_threads: true,
             create: true,
@@ -75,6 +83,13 @@ impl Config {
     #[must_use]
     pub fn background_threads(mut self, on: bool) -> Self {
         self.background_threads = on;
+        self
+    }
+
+    /// Limits the space of old versions.
+    #[must_use]
+    pub fn version_bytes_max(mut self, bytes: u64, policy: VersionPolicy) -> Self {
+        (self.version_bytes_max, self.version_policy) = (bytes, policy);
         self
     }
 

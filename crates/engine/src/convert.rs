@@ -10,6 +10,7 @@ impl From<TransactionError> for Error {
             TransactionError::SlotsExhausted { .. } => Self::Timeout {
                 what: error.to_string(),
             },
+            TransactionError::SnapshotTooOld => Self::SnapshotTooOld,
             TransactionError::ReadOnly => Self::ReadOnly,
             TransactionError::TooManyCommands => Self::TransactionOver {
                 what: "it has used all its command ids",

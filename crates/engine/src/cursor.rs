@@ -42,10 +42,10 @@ impl Transaction {
         range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Cursor<'_>> {
         self.read_operation(|| {
-            let _operation = self.operation();
+            let operation = self.operation()?;
             self.inner().statement();
             let command = self.inner().commands_drawn();
-            let tree = self.shape_of(table)?.tree.clone();
+            let tree = self.shape_in(&operation, table)?.tree.clone();
             Ok(self.open_cursor(table, None, tree, command, owned(&range)))
         })
     }
@@ -61,10 +61,10 @@ impl Transaction {
         range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Cursor<'_>> {
         self.read_operation(|| {
-            let _operation = self.operation();
+            let operation = self.operation()?;
             self.inner().statement();
             let command = self.inner().commands_drawn();
-            let shape = self.shape_of(&index.table)?;
+            let shape = self.shape_in(&operation, &index.table)?;
             let found = shape.indexes.iter().find(|other| other.id == index.id);
             let missing = || crate::Error::NoSuchTable {
                 name: index.name.to_string(),
@@ -175,9 +175,9 @@ impl Cursor<'_> {
     #[inline]
     fn step(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
         self.transaction.check_usable()?;
-        self.forget_after_rollback();
         // Counted for one step: not between two, when user code runs.
-        let operation = self.transaction.operation();
+        let operation = self.transaction.operation()?;
+        self.forget_after_rollback();
         let view = View::new(&operation, self.snapshot.snapshot(), self.command);
         let store = &self.transaction.engine().store;
         let Some(tree) = &self.tree else {
@@ -206,9 +206,9 @@ impl Cursor<'_> {
     /// Moves to the next row without reading a large value; false at the end.
     fn advance(&mut self) -> Result<bool> {
         self.transaction.check_usable()?;
-        self.forget_after_rollback();
         // Counted for one step: not between two, when user code runs.
-        let operation = self.transaction.operation();
+        let operation = self.transaction.operation()?;
+        self.forget_after_rollback();
         let view = View::new(&operation, self.snapshot.snapshot(), self.command);
         let store = &self.transaction.engine().store;
         match &self.tree {

@@ -9,6 +9,7 @@
 use crate::checkpoint::Checkpointer;
 use crate::config::Config;
 use crate::schema::Tables;
+use crate::version_budget::VersionBudget;
 use std::sync::{Arc, OnceLock};
 use vellum_base::{Gsn, Result, SlotId};
 use vellum_btree::{Tree, TreeContext};
@@ -54,6 +55,7 @@ pub(crate) struct Engine {
     pub carried: Tree,
     pub tables: Tables,
     pub checkpointer: Checkpointer,
+    pub version_budget: VersionBudget,
     /// One `verify`, `truncate` or freeing by maintenance at a time.
     pub maintenance: Mutex<()>,
     /// The directory is ours until the engine ends.

@@ -32,6 +32,11 @@ pub enum Error {
     /// The transaction can only be rolled back; [`Database::retry`](crate::Database::retry) runs it again.
     #[error("conflict: the row was changed by a concurrent transaction")]
     Conflict,
+    /// The transaction's snapshot was withdrawn, because old versions took more space than
+    /// [`Config::version_bytes_max`](crate::Config::version_bytes_max). What it has read until now was right. It can only be
+    /// rolled back; [`Database::retry`](crate::Database::retry) runs it again.
+    #[error("snapshot too old: it was withdrawn to free the space of old versions")]
+    SnapshotTooOld,
     /// A wait took longer than its limit. The transaction (where there is one) stays usable.
     #[error("timeout while waiting for {what}")]
     Timeout {
@@ -103,6 +108,18 @@ pub enum Error {
         /// File inside the database directory.
         file: Arc<str>,
     },
+    /// Old versions take more space than they may, and the database is told to refuse writers then
+    /// ([`VersionPolicy::RefuseWriter`](crate::VersionPolicy::RefuseWriter)). Writers go on once old snapshots have ended;
+    /// [`Database::holders`](crate::Database::holders) names them.
+    #[error(
+        "old versions take {bytes} bytes, at most {limit} are allowed: an old snapshot keeps them"
+    )]
+    VersionSpace {
+        /// Bytes that they took when the writer was refused.
+        bytes: u64,
+        /// [`Config::version_bytes_max`](crate::Config::version_bytes_max).
+        limit: u64,
+    },
     /// A memory budget is used up.
     #[error("memory limit reached: {what}")]
     MemoryLimit {
@@ -158,7 +175,7 @@ impl Error {
     /// The family that the error belongs to.
     pub fn family(&self) -> Family {
         match self {
-            Self::Conflict | Self::Timeout { .. } => Family::Retry,
+            Self::Conflict | Self::SnapshotTooOld | Self::Timeout { .. } => Family::Retry,
             Self::KeyExists { .. }
             | Self::KeyTooLong { .. }
             | Self::ValueTooLong { .. }
@@ -168,7 +185,9 @@ impl Error {
             | Self::TableExists { .. }
             | Self::InvalidArgument { .. }
             | Self::TransactionOver { .. } => Family::Usage,
-            Self::OutOfSpace { .. } | Self::MemoryLimit { .. } => Family::Resource,
+            Self::OutOfSpace { .. } | Self::VersionSpace { .. } | Self::MemoryLimit { .. } => {
+                Family::Resource
+            }
             Self::Locked { .. } | Self::ForeignFormat { .. } | Self::Corruption { .. } => {
                 Family::Corrupt
             }

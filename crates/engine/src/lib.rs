@@ -38,6 +38,7 @@ mod cursor;
 mod database;
 mod engine;
 mod error;
+mod holders;
 mod open;
 mod options;
 mod recovery;
@@ -45,11 +46,13 @@ mod schema;
 mod statistics;
 mod transaction;
 mod verify;
+mod version_budget;
 
 pub use config::Config;
 pub use cursor::Cursor;
 pub use database::{Database, PendingBegin};
 pub use error::{Error, Family, Result};
+pub use holders::{Holder, TransactionId};
 pub use options::{Class, Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
 pub use statistics::Statistics;
@@ -59,6 +62,7 @@ pub use verify::{
     Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport,
     TreeReport, inspect_directory, verify_directory, verify_path,
 };
+pub use version_budget::{VersionPolicy, Withdrawn};
 
 /// The example of the README is compiled with the documentation tests.
 #[cfg(doctest)]

@@ -14,6 +14,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::recovery::Recovered;
 use crate::schema::Tables;
+use crate::version_budget::{VersionBudget, VersionPolicy};
 use std::path::PathBuf;
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, StorageError, Timestamp};
@@ -264,6 +265,7 @@ impl Parts {
                 slots_max: self.config.slots_max,
                 restart_floor,
                 promote_after: self.config.promote_after_ticks,
+                may_withdraw: self.config.version_policy == VersionPolicy::SnapshotTooOld,
             },
         ));
         let context = TreeContext::new(self.pool.clone(), self.space.clone())
@@ -289,6 +291,7 @@ impl Parts {
             carried: Tree::open(&context, control.undo, TreeKind::Plain),
             tables: Tables::new(control.next_table),
             checkpointer: Checkpointer::new(control),
+            version_budget: VersionBudget::default(),
             maintenance: Mutex::new(()),
             config,
             directory,

@@ -361,7 +361,7 @@ impl Transaction {
 
     /// Reads a catalog row.
     pub(crate) fn read_catalog(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let (engine, operation) = (self.engine(), self.operation());
+        let (engine, operation) = (self.engine(), self.operation()?);
         let view = View::of_statement(&operation);
         let (mut row, mut delta) = (Vec::new(), Vec::new());
         let found = engine
@@ -413,7 +413,7 @@ impl Transaction {
         key: &[u8],
         decide: impl FnMut(Option<Current<'_>>) -> vellum_version::Result<Change<'c>>,
     ) -> Result<VersionStamp> {
-        let (engine, operation) = (self.engine(), self.operation());
+        let (engine, operation) = (self.engine(), self.operation()?);
         let view = View::of_statement(&operation);
         let mut scratch = vellum_version::Scratch::default();
         let written = engine
@@ -424,7 +424,7 @@ impl Transaction {
 
     fn names_under(&self, prefix: &[u8]) -> Result<Vec<String>> {
         self.read_operation(|| {
-            let (engine, operation) = (self.engine(), self.operation());
+            let (engine, operation) = (self.engine(), self.operation()?);
             let view = View::of_statement(&operation);
             let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
             let range = (Bound::Included(prefix.to_vec()), end);

@@ -38,6 +38,11 @@ pub struct Statistics {
     pub pages_of_versions: u64,
     /// Of these, free.
     pub pages_free: u64,
+    /// Bytes of the pages of old versions: what
+    /// [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
+    pub version_bytes: u64,
+    /// Snapshots that were withdrawn.
+    pub snapshots_withdrawn: u64,
     /// Checkpoints since the database was opened.
     pub checkpoints: u64,
     /// Transactions that are open now.
@@ -79,6 +84,8 @@ impl Database {
             file_pages: engine.pool.file_pages(),
             pages_durable: space.durable,
             pages_of_versions: space.temporary,
+            version_bytes: space.temporary * engine.pool.page_size() as u64,
+            snapshots_withdrawn: engine.version_budget.withdrawn(),
             pages_free: space.free,
             checkpoints: engine.checkpointer.done(),
             transactions_open: engine.manager.slots_taken() as u64,

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A1 User code runs with no latch held, with no buffer borrowed and outside any counted operation (R10): callbacks may
 //!   use the transaction again, and may take their time.
-//! - A2 After `Conflict` only rollback is possible, and after a storage error that kept a failed operation from being
+//! - A2 After `Conflict` and `SnapshotTooOld` only rollback is possible, and after a storage error that kept a failed operation from being
 //!   undone; every other error leaves the transaction usable, with the failed operation undone.
 //! - A3 A transaction that is dropped unfinished is rolled back; if that fails for I/O, its slot stays parked and
 //!   maintenance tries again.
@@ -90,10 +90,14 @@ impl Transaction {
             .expect("a transaction that is not ending")
     }
 
-    /// Starts an operation (R10). Held while rows are looked at or written, never while user code runs.
+    /// Starts an operation (R10). Held while rows or shapes are looked at or written, never while user code runs.
     #[inline]
-    pub(crate) fn operation(&self) -> Operation<'_> {
-        self.inner().operation()
+    pub(crate) fn operation(&self) -> Result<Operation<'_>> {
+        let started = self.inner().operation();
+        if started.is_err() {
+            self.conflicted.set(true);
+        }
+        Ok(started?)
     }
 
     pub(crate) fn rollback_count(&self) -> u64 {
@@ -101,9 +105,18 @@ impl Transaction {
     }
 
     /// The table's shape that this transaction works with.
-    #[inline]
     pub(crate) fn shape_of<'s>(&self, table: &'s Table) -> Result<&'s Shape> {
-        let inner = self.inner();
+        self.shape_in(&self.operation()?, table)
+    }
+
+    /// The same, inside an operation.
+    #[inline]
+    pub(crate) fn shape_in<'s>(
+        &self,
+        operation: &Operation<'_>,
+        table: &'s Table,
+    ) -> Result<&'s Shape> {
+        let inner = operation.transaction();
         let snapshot = inner.snapshot();
         let command = inner.commands_drawn();
         let sees = |version: &VersionStamp| inner.visible(version, snapshot, command);
@@ -125,7 +138,7 @@ impl Transaction {
     pub(crate) fn check_usable(&self) -> Result<()> {
         if self.conflicted.get() {
             return Err(Error::TransactionOver {
-                what: "it met a conflict or an error that could not be undone; roll it back",
+                what: "it met a conflict, a withdrawal or an error that could not be undone; roll it back",
             });
         }
         Ok(())
@@ -135,7 +148,7 @@ impl Transaction {
     #[inline]
     pub(crate) fn read_operation<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.check_usable()?;
-        work()
+        self.note_end(work())
     }
 
     /// Runs a write; a conflict ends the transaction (A2).
@@ -148,8 +161,13 @@ impl Transaction {
         if !self.inner().has_written() && self.engine().directory.poisoned() {
             return Err(Error::Poisoned);
         }
-        let result = work();
-        if matches!(result, Err(Error::Conflict)) {
+        self.note_end(work())
+    }
+
+    /// A2.
+    #[inline]
+    fn note_end<R>(&self, result: Result<R>) -> Result<R> {
+        if matches!(result, Err(Error::Conflict | Error::SnapshotTooOld)) {
             self.conflicted.set(true);
         }
         result
@@ -159,7 +177,8 @@ impl Transaction {
     pub(crate) fn all_or_nothing<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let savepoint = self.inner().savepoint();
         let result = work();
-        if matches!(&result, Err(error) if !matches!(error, Error::Conflict)) {
+        if matches!(&result, Err(error) if !matches!(error, Error::Conflict | Error::SnapshotTooOld))
+        {
             self.revert_to(&savepoint)?;
         }
         result
@@ -193,12 +212,12 @@ impl Transaction {
         // Under read committed the statement's snapshot is drawn before the shape is judged by it, and held while
         // the shape's trees are used: finer steps draw newer ones, and with a table's last snapshot go its pages.
         let inner = self.inner();
-        let operation = self.operation();
+        let operation = self.operation()?;
         let _held = (inner.options().isolation == Isolation::ReadCommitted).then(|| {
             inner.statement();
             inner.open_snapshot()
         });
-        let shape = self.shape_of(table)?;
+        let shape = self.shape_in(&operation, table)?;
         let engine = self.engine();
         let mut buffers = self.buffers.take().unwrap_or_default();
         let mut rows = Rows {
@@ -317,6 +336,7 @@ impl Transaction {
     fn put(&self, table: &Table, key: &[u8], value: &[u8], mode: Mode) -> Result<bool> {
         self.write_operation(|| {
             self.check_key(key)?;
+            self.engine().check_version_space()?;
             self.with_rows(table, |rows| rows.put(key, value, mode))
         })
     }
@@ -343,6 +363,7 @@ impl Transaction {
             if self.check_key(key).is_err() {
                 return self.has_no_row(table);
             }
+            self.engine().check_version_space()?;
             self.with_rows(table, |rows| rows.update(key, ranges, &mut change))
         })
     }
@@ -357,6 +378,7 @@ impl Transaction {
             if self.check_key(key).is_err() {
                 return self.has_no_row(table);
             }
+            self.engine().check_version_space()?;
             self.with_rows(table, |rows| rows.delete(key))
         })
     }
@@ -437,7 +459,7 @@ impl Transaction {
         if self.conflicted.get() {
             // Dropping it rolls it back.
             return Err(Error::TransactionOver {
-                what: "it met a conflict or an error that could not be undone, and is rolled back",
+                what: "it met a conflict, a withdrawal or an error that could not be undone, and is rolled back",
             });
         }
         if self.inner().has_written() && self.engine().directory.poisoned() {
@@ -483,6 +505,7 @@ impl Transaction {
         {
             self.token.collect_soon();
         }
+        engine.note_version_space();
     }
 
     /// Reverts everything.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use vellum_base::StorageError;
+use vellum_txn::TransactionError;
 use vellum_version::VersionError;
 
 /// Result of an operation on a table.
@@ -73,13 +74,24 @@ impl TableError {
 
     /// True if the whole transaction is going to be rolled back anyway.
     pub fn ends_transaction(&self) -> bool {
-        matches!(self, Self::Conflict { .. } | Self::NotUndone(_))
+        matches!(
+            self,
+            Self::Conflict { .. }
+                | Self::NotUndone(_)
+                | Self::Version(VersionError::Transaction(TransactionError::SnapshotTooOld))
+        )
     }
 }
 
 impl From<VersionError> for TableError {
     fn from(error: VersionError) -> Self {
         Self::Version(error)
+    }
+}
+
+impl From<TransactionError> for TableError {
+    fn from(error: TransactionError) -> Self {
+        Self::Version(error.into())
     }
 }
 

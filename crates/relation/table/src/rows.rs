@@ -278,7 +278,7 @@ impl Rows<'_> {
             self.buffers.work.extend_from_slice(&self.buffers.row);
             self.operation.pause();
             change(&mut self.buffers.work);
-            self.operation.resume();
+            self.operation.resume()?;
             keep_only(ranges, &self.buffers.row, &mut self.buffers.work);
             let ranges = &*moved_apart(ranges);
             let touches = self
@@ -365,7 +365,7 @@ impl Rows<'_> {
         let mut new = old.clone();
         self.operation.pause();
         change(&mut new);
-        self.operation.resume();
+        self.operation.resume()?;
         keep_only(ranges, &old, &mut new);
         let inline = new.len() <= inline_body_max(self.page_size(), key.len());
         let written =
@@ -649,7 +649,7 @@ impl<'f> IndexFiller<'f> {
     /// # Errors
     /// `KeyExists` where a unique index would hold two rows, `KeyTooLong`, storage errors.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let operation = self.transaction.operation();
+        let operation = self.transaction.operation()?;
         let view = View::of_statement(&operation);
         let writer = EntryWriter {
             store: self.store,

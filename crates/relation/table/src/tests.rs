@@ -111,7 +111,7 @@ impl World {
             store: &self.store,
             carried: &self.carried,
             transaction,
-            operation: transaction.operation(),
+            operation: transaction.operation().unwrap(),
             shape,
             buffers: &mut Buffers::default(),
         })
@@ -120,7 +120,7 @@ impl World {
     fn entries(&self, transaction: &Transaction, tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut scan = Scan::new(4096, (Bound::Unbounded, Bound::Unbounded));
         let mut entries = Vec::new();
-        let operation = transaction.operation();
+        let operation = transaction.operation().unwrap();
         let view = View::of_statement(&operation);
         while let Some(row) = scan.next(&self.store, &view, tree).unwrap() {
             entries.push((row.key.to_vec(), row.body.to_vec()));

@@ -66,6 +66,8 @@ pub struct Config {
     pub restart_floor: Timestamp,
     /// Clock ticks after which an undeclared transaction counts as analytical; `u64::MAX` for never.
     pub promote_after: u64,
+    /// Whether snapshots may be withdrawn ([`Domain::withdraw`]): then every operation is counted.
+    pub may_withdraw: bool,
 }
 
 impl Default for Config {
@@ -74,6 +76,7 @@ impl Default for Config {
             slots_max: 1024,
             restart_floor: Timestamp::ZERO,
             promote_after: 100_000,
+            may_withdraw: false,
         }
     }
 }
@@ -124,12 +127,8 @@ impl Manager {
     /// If `slots_max` is zero, or the restart floor above the clock.
     pub fn new(log: Arc<Log>, clock: Arc<Clock>, config: Config) -> Self {
         assert!(config.slots_max > 0, "a database needs a slot");
-        let Config {
-            slots_max,
-            restart_floor,
-            promote_after,
-        } = config;
-        let domain = Domain::new(log, clock, slots_max, restart_floor, promote_after);
+        let slots_max = config.slots_max;
+        let domain = Domain::new(log, clock, config);
         Self {
             domain: Arc::new(domain),
             tokens: (0..slots_max).map(|_| OnceLock::new()).collect(),

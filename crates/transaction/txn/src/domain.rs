@@ -9,15 +9,17 @@
 //! holds no latch of a slot then.
 
 use crate::active::ActiveSnapshots;
+use crate::begin::Config;
 use crate::clock::Clock;
 use crate::slots::{Slot, Slots};
 use crate::stamp::VersionStamp;
 use crate::waiters::Waiters;
 use crate::watermarks::{PublishedWatermarks, Watermarks};
 use std::sync::Arc;
+use vellum_base::clock::monotonic_nanos;
 use vellum_base::{SlotId, Timestamp};
 use vellum_sync::Mutex;
-use vellum_sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use vellum_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use vellum_wal::Log;
 
 /// How many times earlier than usual a pass promotes that was asked to.
@@ -29,6 +31,7 @@ pub struct Domain {
     clock: Arc<Clock>,
     restart_floor: Timestamp,
     promote_after: u64,
+    may_withdraw: bool,
     pub(crate) slots: Slots,
     published: PublishedWatermarks,
     pass: Mutex<()>,
@@ -36,6 +39,8 @@ pub struct Domain {
     parked: AtomicUsize,
     /// Somebody asked the next pass to promote early.
     early: AtomicBool,
+    /// About the time, in nanoseconds of the monotonic clock: as of the last [`Domain::note_time`].
+    nanos: AtomicU64,
 }
 
 impl std::fmt::Debug for Domain {
@@ -49,13 +54,13 @@ impl std::fmt::Debug for Domain {
 }
 
 impl Domain {
-    pub(crate) fn new(
-        log: Arc<Log>,
-        clock: Arc<Clock>,
-        slots_max: u16,
-        restart_floor: Timestamp,
-        promote_after: u64,
-    ) -> Self {
+    pub(crate) fn new(log: Arc<Log>, clock: Arc<Clock>, config: Config) -> Self {
+        let Config {
+            slots_max,
+            restart_floor,
+            promote_after,
+            may_withdraw,
+        } = config;
         assert!(
             restart_floor <= clock.now(),
             "the clock starts above everything on disk"
@@ -66,10 +71,12 @@ impl Domain {
             clock,
             restart_floor,
             promote_after,
+            may_withdraw,
             slots: Slots::new(slots_max),
             pass: Mutex::new(()),
             parked: AtomicUsize::new(0),
             early: AtomicBool::new(false),
+            nanos: AtomicU64::new(monotonic_nanos()),
         }
     }
 
@@ -130,11 +137,24 @@ impl Domain {
         self.slots.quiet(true)
     }
 
-    /// True while a writer that was dropped unfinished is not rolled back, by whoever does that included. Its snapshots
-    /// are gone, but its undo is still to come: what that needs must stay.
-    pub fn has_parked(&self) -> bool {
-        // Acquire pairs with the release in `park_one`.
-        self.parked.load(Ordering::Acquire) > 0
+    /// True while a writer is open whose snapshots do not count: one that was dropped unfinished and is not rolled back, by
+    /// whoever does that included, or one whose snapshots were withdrawn. Its undo may be still to come: what that
+    /// needs must stay.
+    pub fn has_hidden_writer(&self) -> bool {
+        // Acquire pairs with the release in `park_one`. A withdrawn writer that is parked meanwhile counts as
+        // parked first.
+        self.slots.has_withdrawn_writer() || self.parked.load(Ordering::Acquire) > 0
+    }
+
+    /// True if snapshots may be withdrawn.
+    #[inline]
+    pub fn may_withdraw(&self) -> bool {
+        self.may_withdraw
+    }
+
+    /// Reads the clock of the machine for the ages of transactions, which are as exact as this is called often.
+    pub fn note_time(&self) {
+        self.nanos.store(monotonic_nanos(), Ordering::Relaxed);
     }
 
     /// Counts a writer that is about to be parked, before its snapshots go: who finds them gone finds it counted.
@@ -168,7 +188,8 @@ impl Domain {
             usual if early => usual / EARLY,
             usual => usual,
         };
-        let Some(marks) = self.slots.watermarks(&self.clock, promote_after) else {
+        let nanos = self.nanos.load(Ordering::Relaxed);
+        let Some(marks) = self.slots.watermarks(&self.clock, promote_after, nanos) else {
             return self.watermarks();
         };
         debug_assert!(marks.clock >= self.watermarks().clock);

@@ -20,6 +20,10 @@ pub enum TransactionError {
     /// A write in a transaction that was begun read-only. The transaction stays usable.
     #[error("transaction is read-only")]
     ReadOnly,
+    /// Its snapshots were withdrawn, because old versions take more space than they may. It can only be ended; what it read
+    /// was right.
+    #[error("snapshot too old: it was withdrawn to free the space of old versions")]
+    SnapshotTooOld,
     /// The transaction used all 2^32 command ids; it can only be ended.
     #[error("transaction has no command ids left")]
     TooManyCommands,

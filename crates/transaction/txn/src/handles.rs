@@ -1,6 +1,7 @@
 //! What a transaction hands out: an open snapshot, a running operation. Both borrow it, so none
 //! outlives it.
 
+use crate::error::TransactionError;
 use crate::slot::Class;
 use crate::transaction::Transaction;
 use vellum_base::Timestamp;
@@ -47,14 +48,14 @@ pub struct Operation<'t> {
 
 impl<'t> Operation<'t> {
     #[inline]
-    pub(crate) fn start(transaction: &'t Transaction) -> Self {
+    pub(crate) fn start(transaction: &'t Transaction) -> Result<Self, TransactionError> {
         let mut operation = Self {
             transaction,
             olap: false,
             raised: false,
         };
-        operation.resume();
-        operation
+        operation.resume()?;
+        Ok(operation)
     }
 
     /// Whose operation it is.
@@ -80,18 +81,24 @@ impl<'t> Operation<'t> {
     }
 
     /// Is counted again after [`Operation::pause`], with the class read anew.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`: the transaction can only be ended.
     #[inline]
-    pub fn resume(&mut self) {
+    pub fn resume(&mut self) -> Result<(), TransactionError> {
         debug_assert!(!self.raised, "an operation is counted once");
         let transaction = self.transaction;
-        match transaction.options().class {
-            // One read-modify-write; those that declared their class never change it, and need none.
-            Class::Auto => {
-                self.olap = transaction.domain().slot(transaction.slot()).words.raise();
-                self.raised = true;
+        if !transaction.is_counted() {
+            // Nobody changes its class.
+            self.olap = transaction.options().class == Class::Olap;
+            return Ok(());
+        }
+        match transaction.domain().slot(transaction.slot()).words.raise() {
+            Some(olap) => {
+                (self.olap, self.raised) = (olap, true);
+                Ok(())
             }
-            Class::Oltp => self.olap = false,
-            Class::Olap => self.olap = true,
+            None => Err(TransactionError::SnapshotTooOld),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | what time is it | `clock` |
 //! | who runs, and which snapshots are open | `slot`, `slots`, `active`, `watermarks` |
+//! | who holds versions back, and how a snapshot is withdrawn | `holders` |
 //! | who waits for a slot | `waiters` |
 //! | when did that slot commit | `commit_log` |
 //! | does this snapshot see that version | `visibility` |
@@ -26,6 +27,7 @@ mod error;
 mod handles;
 #[cfg(all(debug_assertions, not(loom)))]
 mod history;
+mod holders;
 mod last_slot;
 mod lease;
 #[cfg(all(test, loom))]
@@ -54,6 +56,7 @@ pub use commit_log::SlotLatch;
 pub use domain::Domain;
 pub use error::{CommitError, TransactionError};
 pub use handles::{Operation, SnapshotHandle};
+pub use holders::{Holder, TransactionId};
 pub use lease::{Lease, ParkedWriter};
 pub use record::{KINDS, TransactionRecord};
 pub use recovery::{Analysis, Loser, Outcome};

@@ -7,7 +7,7 @@
 use crate::active::ActiveSnapshots;
 use crate::clock::Clock;
 use crate::commit_log::{CommitLog, SlotLatch};
-use crate::slot::Class;
+use crate::slot::{Class, Withdrawal};
 use crate::slots::Slots;
 use std::task::{Wake, Waker};
 use vellum_base::{SlotId, Timestamp};
@@ -85,7 +85,7 @@ fn loom_r2_watermarks_are_at_or_below_who_begins() {
         let beginner = world.clone();
         let thread = thread::spawn(move || beginner.begin().1);
         world.clock.draw();
-        let marks = world.slots.watermarks(&world.clock, u64::MAX);
+        let marks = world.slots.watermarks(&world.clock, u64::MAX, 0);
         let snapshot = thread.join().unwrap();
         if let Some(marks) = marks {
             assert!(marks.oldest_tx <= snapshot && marks.oldest_oltp <= snapshot);
@@ -184,7 +184,7 @@ fn loom_r10_promotion_and_operation_agree_on_the_class() {
         let (owner, flag) = (world.clone(), running.clone());
         let thread = thread::spawn(move || {
             let words = &owner.slots.get(slot).unwrap().words;
-            let olap = words.raise();
+            let olap = words.raise().expect("nobody withdraws it");
             flag.store(!olap, Ordering::Relaxed);
             thread::yield_now();
             flag.store(false, Ordering::Relaxed);
@@ -195,6 +195,55 @@ fn loom_r10_promotion_and_operation_agree_on_the_class() {
                 !running.load(Ordering::Relaxed),
                 "an OLTP operation runs on"
             );
+        }
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_r10_withdrawal_and_operation_agree_and_a_pass_that_misses_the_snapshot_finds_the_writer() {
+    model(1, || {
+        let world = World::new(1);
+        let slot = world.slots.take(Class::Olap, u16::MAX).unwrap();
+        let words = &world.slots.get(slot).unwrap().words;
+        let snapshot = world.clock.now();
+        words.publish_first(Class::Olap, snapshot);
+        words.begin_writing();
+        let number = words.number();
+        let running = Arc::new(AtomicBool::new(false));
+        let (owner, flag) = (world.clone(), running.clone());
+        let thread = thread::spawn(move || {
+            let words = &owner.slots.get(slot).unwrap().words;
+            if words.raise().is_some() {
+                flag.store(true, Ordering::Relaxed);
+                thread::yield_now();
+                flag.store(false, Ordering::Relaxed);
+                words.lower();
+            }
+        });
+        let withdrawal = world.slots.withdraw(world.slots.get(slot).unwrap(), number);
+        if withdrawal == Withdrawal::Done {
+            assert!(!running.load(Ordering::Relaxed), "an operation runs on");
+            assert!(world.slots.has_withdrawn_writer());
+        }
+        thread.join().unwrap();
+    });
+    model(1, || {
+        let world = World::new(1);
+        let slot = world.slots.take(Class::Olap, u16::MAX).unwrap();
+        let words = &world.slots.get(slot).unwrap().words;
+        words.publish_first(Class::Olap, world.clock.now());
+        words.begin_writing();
+        let other = world.clone();
+        let thread = thread::spawn(move || {
+            let slot = other.slots.get(slot).unwrap();
+            other.slots.withdraw(slot, slot.words.number());
+        });
+        let mut active = ActiveSnapshots::new();
+        world.clock.draw();
+        world.slots.collect(&world.clock, &mut active);
+        if active.snapshots().is_empty() {
+            assert!(world.slots.has_withdrawn_writer());
         }
         thread.join().unwrap();
     });

@@ -13,21 +13,25 @@
 //! | 3 | PARKED: an unfinished writer whose owner is gone; pins nothing but its slot |
 //! | 4 | OLAP: analytical; else OLTP |
 //! | 5 | AUTO: may be promoted from OLTP to OLAP |
+//! | 6 | WITHDRAWN: its snapshots do not count any more; its owner is told with the next operation |
+//! | 7 | WRITER: it has drawn its stamp |
+//! | 8..32 | low bits of the number of the transaction in this slot |
 //! | 32.. | count of running operations (R10) |
 //!
 //! States: FREE (zero) → `try_begin` → BUSY → `publish_first` → RUNNING → `refresh` → RUNNING+BUSY
 //! → RUNNING → `keep` → KEPT → `release` → FREE; RUNNING → `release` → FREE; RUNNING → `park` →
 //! PARKED → `unpark` → KEPT → `park_kept` → PARKED or `release`; FREE → `try_keep` → KEPT; RUNNING OLTP AUTO, no operation → `promote`
-//! (by a pass) → RUNNING OLAP.
+//! (by a pass) → RUNNING OLAP; RUNNING, no operation → `withdraw` (by maintenance) → RUNNING WITHDRAWN.
 //!
 //! Invariants:
-//! - I1 Only the owner leaves a state other than FREE; a pass changes nothing but OLTP to OLAP, and
-//!   that only while no operation runs and BUSY is not set.
+//! - I1 Only the owner leaves a state other than FREE; others change nothing but OLTP to OLAP, and set WITHDRAWN, both
+//!   only while no operation runs and BUSY is not set.
 //! - I2 While a snapshot is open, its word holds it: words are never moved, and a word that is not
 //!   in use holds zero (word 0 only while RUNNING).
 //! - I3 (R2) BUSY is visible before the clock is read for the snapshot. A pass reads the clock (C)
 //!   first, the word second: if it does not see BUSY or the snapshot, the snapshot is at or
 //!   above C.
+//! - I4 Who withdraws names the transaction by its number: a word that is another transaction's by then does not match.
 //!
 //! Concurrency: the Dekker pair of I3 is four SeqCst accesses: begin's read-modify-write of the
 //! word and its load of the clock; a pass's load of the clock and its load of the word. loom takes
@@ -47,6 +51,11 @@ const KEPT: u64 = 1 << 2;
 const PARKED: u64 = 1 << 3;
 const OLAP: u64 = 1 << 4;
 const AUTO: u64 = 1 << 5;
+const WITHDRAWN: u64 = 1 << 6;
+const WRITER: u64 = 1 << 7;
+const NUMBER_SHIFT: u32 = 8;
+/// Bits of the number of a transaction that are in the word.
+const NUMBER_MASK: u64 = (1 << 24) - 1;
 const OPERATION: u64 = 1 << 32;
 
 /// Snapshot words beside the state word, on its cache line.
@@ -83,6 +92,41 @@ impl Class {
             Self::Olap => OLAP,
         }
     }
+}
+
+/// What ended with a transaction, for those who count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Analytical snapshots that counted until now.
+    pub(crate) olap: bool,
+    /// A writer whose snapshots had been withdrawn.
+    pub(crate) withdrawn_writer: bool,
+}
+
+impl Ended {
+    fn with(word: u64) -> Self {
+        Self {
+            olap: word & (OLAP | WITHDRAWN) == OLAP,
+            withdrawn_writer: word & (WRITER | WITHDRAWN) == WRITER | WITHDRAWN,
+        }
+    }
+
+    /// Nothing that anybody counts: the usual case.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        !(self.olap || self.withdrawn_writer)
+    }
+}
+
+/// What became of a withdrawal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Withdrawal {
+    /// The snapshots do not count any more.
+    Done,
+    /// Not now: an operation runs, or the owner is at work on the word.
+    Busy,
+    /// The transaction has ended, or was withdrawn before.
+    Gone,
 }
 
 /// What a pass learned from one slot.
@@ -123,8 +167,13 @@ pub(crate) struct SlotWords {
 #[derive(Debug)]
 struct Hot {
     state: AtomicU64,
+    /// Transactions that the slot has run, this one included. Only the owner writes it.
+    number: AtomicU64,
     snapshots: [AtomicU64; INLINE],
     more: OnceLock<Box<Block>>,
+    /// The transaction that passes saw last, and when they first saw it. Only passes write these.
+    seen_number: AtomicU64,
+    seen_nanos: AtomicU64,
 }
 
 impl SlotWords {
@@ -132,8 +181,11 @@ impl SlotWords {
         Self {
             hot: CachePadded::new(Hot {
                 state: AtomicU64::new(FREE),
+                number: AtomicU64::new(0),
                 snapshots: std::array::from_fn(|_| AtomicU64::new(0)),
                 more: OnceLock::new(),
+                seen_number: AtomicU64::new(0),
+                seen_nanos: AtomicU64::new(0),
             }),
         }
     }
@@ -171,10 +223,26 @@ impl SlotWords {
         debug_assert_eq!(self.state() & (BUSY | RUNNING), BUSY);
         debug_assert!(!snapshot.is_zero());
         self.hot.snapshots[0].store(snapshot.get(), Ordering::Relaxed);
+        let number = self.number() + 1;
+        self.hot.number.store(number, Ordering::Relaxed);
         // Release pairs with the acquire in `look`: who sees RUNNING sees the snapshot.
-        self.hot
-            .state
-            .store(RUNNING | class.bits(), Ordering::Release);
+        self.hot.state.store(
+            RUNNING | class.bits() | (number & NUMBER_MASK) << NUMBER_SHIFT,
+            Ordering::Release,
+        );
+    }
+
+    /// Number of the transaction that the slot runs or ran last.
+    pub(crate) fn number(&self) -> u64 {
+        self.hot.number.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the transaction writes; false if its snapshots were withdrawn.
+    pub(crate) fn begin_writing(&self) -> bool {
+        // Being one read-modify-write with a withdrawal: that knows whether it withdraws a writer's snapshots.
+        let before = self.hot.state.fetch_or(WRITER, Ordering::Relaxed);
+        debug_assert_ne!(before & RUNNING, 0);
+        before & WITHDRAWN == 0
     }
 
     /// Announces another snapshot of a running transaction. `publish` ends it.
@@ -219,10 +287,9 @@ impl SlotWords {
         &block.words[rest]
     }
 
-    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now. True if
-    /// analytical snapshots ended with it.
+    /// Ends the transaction (or the lease) and gives the slot back. Words above 0 are zero by now.
     #[inline]
-    pub(crate) fn release(&self) -> bool {
+    pub(crate) fn release(&self) -> Ended {
         debug_assert_ne!(self.state(), FREE);
         debug_assert_eq!(self.state() & BUSY, 0);
         debug_assert_eq!(
@@ -235,19 +302,19 @@ impl SlotWords {
         // by who looks for waiters after this.
         let before = self.hot.state.swap(FREE, Ordering::SeqCst);
         dekker_fence();
-        before & OLAP != 0
+        Ended::with(before)
     }
 
-    /// Ends the transaction but not the lease. True if analytical snapshots ended with it.
-    pub(crate) fn keep(&self) -> bool {
+    /// Ends the transaction but not the lease.
+    pub(crate) fn keep(&self) -> Ended {
         debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
-        self.hot.state.swap(KEPT, Ordering::Release) & OLAP != 0
+        Ended::with(self.hot.state.swap(KEPT, Ordering::Release))
     }
 
-    /// Leaves a writer that nobody finished to whoever rolls it back. True if analytical snapshots ended with it.
-    pub(crate) fn park(&self) -> bool {
+    /// Leaves a writer that nobody finished to whoever rolls it back.
+    pub(crate) fn park(&self) -> Ended {
         debug_assert_eq!(self.state() & (BUSY | RUNNING), RUNNING);
-        self.hot.state.swap(PARKED, Ordering::Release) & OLAP != 0
+        Ended::with(self.hot.state.swap(PARKED, Ordering::Release))
     }
 
     /// Leaves a writer that was taken over and not rolled back to the next who tries.
@@ -265,14 +332,19 @@ impl SlotWords {
             .is_ok()
     }
 
-    /// Notes that an operation starts; true if the transaction is analytical by now.
+    /// Notes that an operation starts; true if the transaction is analytical by now. `None`, and nothing noted, if
+    /// its snapshots were withdrawn.
     #[inline]
-    pub(crate) fn raise(&self) -> bool {
+    pub(crate) fn raise(&self) -> Option<bool> {
         // Acquire pairs with the release of a promotion; being one read-modify-write with it makes
         // the class and the count one decision (R10).
         let before = self.hot.state.fetch_add(OPERATION, Ordering::Acquire);
         debug_assert_ne!(before & RUNNING, 0);
-        before & OLAP != 0
+        if before & WITHDRAWN != 0 {
+            self.lower();
+            return None;
+        }
+        Some(before & OLAP != 0)
     }
 
     /// Notes that an operation ended.
@@ -288,13 +360,73 @@ impl SlotWords {
     /// Makes an OLTP transaction that declared nothing analytical, unless an operation runs.
     pub(crate) fn promote(&self) -> bool {
         let word = self.hot.state.load(Ordering::Relaxed);
-        let may = word & (RUNNING | AUTO | OLAP | BUSY) == RUNNING | AUTO && word < OPERATION;
+        let flags = word & (RUNNING | AUTO | OLAP | BUSY | WITHDRAWN);
+        let may = flags == RUNNING | AUTO && word < OPERATION;
         // Acquire and release pair with `lower` and `raise`.
         may && self
             .hot
             .state
             .compare_exchange(word, word | OLAP, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
+    }
+
+    /// Makes the snapshots of transaction `number` count no more, unless an operation runs. `about_to` is called before,
+    /// with true for a writer; `in_vain` if it does not come to it.
+    pub(crate) fn withdraw(
+        &self,
+        number: u64,
+        about_to: impl FnOnce(bool),
+        in_vain: impl FnOnce(bool),
+    ) -> Withdrawal {
+        let word = self.hot.state.load(Ordering::Relaxed);
+        let same = (word >> NUMBER_SHIFT ^ number) & NUMBER_MASK == 0;
+        if !same || word & (RUNNING | WITHDRAWN) != RUNNING {
+            return Withdrawal::Gone;
+        }
+        if word & BUSY != 0 || word >= OPERATION {
+            return Withdrawal::Busy;
+        }
+        let writer = word & WRITER != 0;
+        about_to(writer);
+        // Acquire and release pair with `lower` and `raise`; release also with the acquire in `look`: who finds the
+        // snapshots gone finds what `about_to` noted.
+        let done = self.hot.state.compare_exchange(
+            word,
+            word | WITHDRAWN,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if done.is_err() {
+            in_vain(writer);
+            return Withdrawal::Busy;
+        }
+        Withdrawal::Done
+    }
+
+    /// True once the snapshots of the slot's transaction were withdrawn.
+    #[inline]
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.state() & WITHDRAWN != 0
+    }
+
+    /// True while the slot runs a transaction that has drawn its stamp.
+    pub(crate) fn is_writer(&self) -> bool {
+        self.state() & WRITER != 0
+    }
+
+    /// Notes, for a pass, that the slot runs a transaction at `nanos`.
+    pub(crate) fn note_seen(&self, nanos: u64) {
+        let number = self.number();
+        if self.hot.seen_number.load(Ordering::Relaxed) != number {
+            self.hot.seen_nanos.store(nanos, Ordering::Relaxed);
+            self.hot.seen_number.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// When passes first saw transaction `number`, if they did.
+    pub(crate) fn seen_at(&self, number: u64) -> Option<u64> {
+        let seen = self.hot.seen_number.load(Ordering::Relaxed) == number;
+        seen.then(|| self.hot.seen_nanos.load(Ordering::Relaxed))
     }
 
     /// True while the transaction is analytical.
@@ -329,7 +461,7 @@ impl SlotWords {
         if state & BUSY != 0 {
             return Seen::Busy;
         }
-        if state & RUNNING == 0 {
+        if state & (RUNNING | WITHDRAWN) != RUNNING {
             return Seen::Idle;
         }
         let mut each = |word: &AtomicU64| {
@@ -402,18 +534,70 @@ mod tests {
         assert!(slot.try_begin(Class::Auto));
         assert!(!slot.promote(), "not while it begins");
         slot.publish_first(Class::Auto, Timestamp(1));
-        assert!(!slot.raise());
+        assert_eq!(slot.raise(), Some(false));
         assert!(!slot.promote());
         slot.lower();
         slot.announce();
         assert!(!slot.promote(), "not while it refreshes");
         slot.publish(0, Timestamp(2));
         assert!(slot.promote() && !slot.promote());
-        assert!(slot.raise());
+        assert_eq!(slot.raise(), Some(true));
         slot.lower();
         slot.release();
         assert!(slot.try_begin(Class::Oltp));
         slot.publish_first(Class::Oltp, Timestamp(2));
         assert!(!slot.promote() && !slot.is_olap());
+    }
+
+    #[test]
+    fn r10_withdrawal_waits_for_running_operations_and_names_its_transaction() {
+        let slot = SlotWords::new();
+        let withdraw = |number| slot.withdraw(number, |_| (), |_| ());
+        assert!(slot.try_begin(Class::Oltp));
+        assert_eq!(withdraw(slot.number()), Withdrawal::Gone, "it only begins");
+        slot.publish_first(Class::Oltp, Timestamp(1));
+        let first = slot.number();
+        assert_eq!(slot.raise(), Some(false));
+        assert_eq!(withdraw(first), Withdrawal::Busy);
+        slot.lower();
+        slot.announce();
+        assert_eq!(withdraw(first), Withdrawal::Busy);
+        slot.publish(0, Timestamp(2));
+        assert_eq!(seen(&slot).1, [2]);
+        assert_eq!(withdraw(first), Withdrawal::Done);
+        assert_eq!(withdraw(first), Withdrawal::Gone);
+        assert_eq!(seen(&slot), (Seen::Idle, vec![]));
+        assert_eq!((slot.raise(), slot.operations()), (None, 0));
+        slot.release();
+        assert!(slot.try_begin(Class::Oltp));
+        slot.publish_first(Class::Oltp, Timestamp(2));
+        assert_eq!(withdraw(first), Withdrawal::Gone, "the slot runs another");
+        assert_eq!(seen(&slot).1, [2]);
+    }
+
+    #[test]
+    fn withdrawal_knows_whether_it_meets_a_writer() {
+        let slot = SlotWords::new();
+        let told = std::cell::Cell::new(None);
+        let withdraw = |number| slot.withdraw(number, |writer| told.set(Some(writer)), |_| ());
+        let begin = || {
+            assert!(slot.try_begin(Class::Auto));
+            slot.publish_first(Class::Auto, Timestamp(1));
+            slot.number()
+        };
+        let number = begin();
+        assert!(slot.begin_writing() && slot.is_writer());
+        assert_eq!(
+            (withdraw(number), told.get()),
+            (Withdrawal::Done, Some(true))
+        );
+        assert!(slot.release().withdrawn_writer);
+        let number = begin();
+        assert_eq!(
+            (withdraw(number), told.get()),
+            (Withdrawal::Done, Some(false))
+        );
+        assert!(!slot.begin_writing(), "too late");
+        slot.park();
     }
 }

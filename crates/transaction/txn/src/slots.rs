@@ -11,7 +11,7 @@
 use crate::active::ActiveSnapshots;
 use crate::clock::Clock;
 use crate::commit_log::CommitLog;
-use crate::slot::{Class, Seen, SlotWords, dekker_fence};
+use crate::slot::{Class, Ended, Seen, SlotWords, Withdrawal, dekker_fence};
 use crate::visibility::SnapshotCache;
 use crate::waiters::Waiters;
 use crate::watermarks::Watermarks;
@@ -52,6 +52,8 @@ pub(crate) struct Slots {
     high: CachePadded<AtomicUsize>,
     /// Analytical snapshots that ended. Seldom written, and after they are gone from the words.
     olap_ended: CachePadded<AtomicU64>,
+    /// Writers that go on without their snapshots. Counted before these go.
+    withdrawn_writers: AtomicUsize,
     pub(crate) waiters: Waiters,
 }
 
@@ -67,6 +69,7 @@ impl Slots {
             slots: (0..slots_max).map(|_| slot()).collect(),
             high: CachePadded::new(AtomicUsize::new(0)),
             olap_ended: CachePadded::new(AtomicU64::new(0)),
+            withdrawn_writers: AtomicUsize::new(0),
             waiters: Waiters::new(),
         }
     }
@@ -100,7 +103,8 @@ impl Slots {
         self.used().iter().map(|slot| slot.commit_log.count()).sum()
     }
 
-    fn used(&self) -> &[Slot] {
+    /// Slots that were ever leased.
+    pub(crate) fn used(&self) -> &[Slot] {
         &self.slots[..self.in_use()]
     }
 
@@ -140,10 +144,52 @@ impl Slots {
     /// Gives a slot back and wakes who waits for one.
     #[inline]
     pub(crate) fn release(&self, slot: SlotId) {
-        if self.slots[usize::from(slot.get())].words.release() {
+        let ended = self.slots[usize::from(slot.get())].words.release();
+        self.count_ended(ended);
+        self.waiters.wake_next();
+    }
+
+    /// Counts what ended with a transaction, once its words say so.
+    #[inline]
+    pub(crate) fn count_ended(&self, ended: Ended) {
+        if !ended.is_plain() {
+            self.count_ended_slowly(ended);
+        }
+    }
+
+    #[cold]
+    fn count_ended_slowly(&self, ended: Ended) {
+        if ended.withdrawn_writer {
+            self.withdrawn_writers.fetch_sub(1, Ordering::Release);
+        }
+        if ended.olap {
             self.olap_has_ended();
         }
-        self.waiters.wake_next();
+    }
+
+    /// Makes the snapshots of transaction `number` of a slot count no more (R10).
+    pub(crate) fn withdraw(&self, slot: &Slot, number: u64) -> Withdrawal {
+        let writers = &self.withdrawn_writers;
+        let about_to = |writer: bool| {
+            if writer {
+                writers.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let in_vain = |writer: bool| {
+            if writer {
+                writers.fetch_sub(1, Ordering::Relaxed);
+            }
+        };
+        let withdrawal = slot.words.withdraw(number, about_to, in_vain);
+        if withdrawal == Withdrawal::Done {
+            self.olap_has_ended();
+        }
+        withdrawal
+    }
+
+    /// True while a writer whose snapshots were withdrawn has not ended.
+    pub(crate) fn has_withdrawn_writer(&self) -> bool {
+        self.withdrawn_writers.load(Ordering::Acquire) > 0
     }
 
     /// Counts an analytical snapshot that is gone from its words by now.
@@ -177,7 +223,13 @@ impl Slots {
 
     /// Computes the watermarks; `None` where a slot is about to publish a snapshot and does not get
     /// there within a few looks. Promotes undeclared transactions that are more than `promote_after` behind.
-    pub(crate) fn watermarks(&self, clock: &Clock, promote_after: u64) -> Option<Watermarks> {
+    /// `nanos` is about the time, for the ages of transactions.
+    pub(crate) fn watermarks(
+        &self,
+        clock: &Clock,
+        promote_after: u64,
+        nanos: u64,
+    ) -> Option<Watermarks> {
         let now = clock.now();
         dekker_fence();
         let mut marks = Watermarks {
@@ -202,6 +254,9 @@ impl Slots {
                     Seen::Busy => backoff.wait(),
                 }
             };
+            if olap.is_some() {
+                slot.words.note_seen(nanos);
+            }
             if olap == Some(false) && now.get() - oldest.get() > promote_after {
                 // Where the slot holds another transaction by now, that one began at or above C: it is
                 // analytical without need, which costs it a few looks into graveyards.

@@ -16,8 +16,10 @@ use crate::begin::{Durability, Isolation, Options, Token};
 use crate::domain::Domain;
 use crate::error::TransactionError;
 use crate::handles::{Operation, SnapshotHandle};
+use crate::holders::TransactionId;
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::rollback::Savepoint;
+use crate::slot::Class;
 use crate::slots::Parked;
 use crate::stamp::VersionStamp;
 use crate::visibility::{Reader, SnapshotCache, decide_alone, decide_by_writer};
@@ -195,7 +197,7 @@ impl Transaction {
     /// anything: it may wait for log space.
     ///
     /// # Errors
-    /// `ReadOnly`; what the log reports (the transaction has not written then).
+    /// `ReadOnly`, `SnapshotTooOld`; what the log reports (the transaction has not written then).
     #[inline]
     pub fn stamp(&self) -> Result<Timestamp, TransactionError> {
         match self.stamp.get() {
@@ -210,6 +212,9 @@ impl Transaction {
         }
         let log = self.domain().log().slot(self.slot());
         log.reserve(TransactionRecord::BYTES_MAX)?;
+        if !self.domain().slot(self.slot()).words.begin_writing() {
+            return Err(TransactionError::SnapshotTooOld);
+        }
         let mut latch = log.lock();
         let stamp = self.domain().clock().draw();
         debug_assert!(
@@ -327,10 +332,34 @@ impl Transaction {
     /// Starts an operation (R10): the class does not change while the guard lives. Hold it for a lookup, a write or
     /// a leaf of a scan, not while user code runs, while parked, or while writing to a client.
     ///
-    /// Costs one locked instruction on the slot's own line; nothing where the class was declared.
+    /// Costs one locked instruction on the slot's own line; nothing where the class was declared and nobody withdraws
+    /// snapshots.
+    ///
+    /// # Errors
+    /// `SnapshotTooOld`: the transaction can only be ended.
     #[inline]
-    pub fn operation(&self) -> Operation<'_> {
+    pub fn operation(&self) -> Result<Operation<'_>, TransactionError> {
         Operation::start(self)
+    }
+
+    /// True if its operations are counted: its class may change, or its snapshots may be withdrawn.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        self.options.class == Class::Auto || self.domain().may_withdraw()
+    }
+
+    /// What tells it from all others of this run.
+    pub fn id(&self) -> TransactionId {
+        TransactionId {
+            slot: self.slot(),
+            number: self.domain().slot(self.slot()).words.number(),
+        }
+    }
+
+    /// True once its snapshots were withdrawn: every further operation fails.
+    #[inline]
+    pub fn is_withdrawn(&self) -> bool {
+        self.domain().slot(self.slot()).words.is_withdrawn()
     }
 
     /// True if it counts as analytical now. It may become so at any time outside an [`Operation`].
@@ -397,9 +426,8 @@ impl Transaction {
         debug_assert!(!self.ended);
         self.ended = true;
         self.retire();
-        if self.domain().slot(self.slot()).words.keep() {
-            self.domain().slots.olap_has_ended();
-        }
+        let ended = self.domain().slot(self.slot()).words.keep();
+        self.domain().slots.count_ended(ended);
     }
 
     #[cold]
@@ -412,9 +440,8 @@ impl Transaction {
             next_command: self.next_command.get(),
         };
         parts.parts.lock().parked = Some(parked);
-        if parts.words.park() {
-            self.domain().slots.olap_has_ended();
-        }
+        // It counts as parked by now.
+        self.domain().slots.count_ended(parts.words.park());
     }
 }
 

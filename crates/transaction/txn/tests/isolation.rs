@@ -243,7 +243,7 @@ fn watermarks_separate_oltp_from_olap_and_idle_slots_pin_nothing() {
 fn r10_transaction_that_falls_behind_becomes_analytical_between_operations() {
     let world = world(4);
     let lagging = world.begin(ASYNC);
-    let operation = lagging.operation();
+    let operation = lagging.operation().unwrap();
     assert!(!operation.is_olap());
     for _ in 0..50_100 {
         world.manager.clock().draw();
@@ -262,7 +262,7 @@ fn r10_transaction_that_falls_behind_becomes_analytical_between_operations() {
         (marks.oldest_oltp, marks.newest_olap),
         (marks.clock, lagging.snapshot())
     );
-    assert!(lagging.operation().is_olap());
+    assert!(lagging.operation().unwrap().is_olap());
 }
 
 #[test]
@@ -291,11 +291,11 @@ fn request_makes_one_pass_promote_from_a_sixteenth_of_the_age_on() {
 }
 
 #[test]
-fn r10_declared_classes_are_not_counted_and_never_change() {
+fn r10_declared_classes_never_change() {
     let world = world(4);
     let begin = |class| world.begin(Options { class, ..ASYNC });
     let (clerk, analyst) = (begin(Class::Oltp), begin(Class::Olap));
-    let (working, looking) = (clerk.operation(), analyst.operation());
+    let (working, looking) = (clerk.operation().unwrap(), analyst.operation().unwrap());
     for _ in 0..100_100 {
         world.manager.clock().draw();
     }
@@ -311,15 +311,92 @@ fn r10_declared_classes_are_not_counted_and_never_change() {
 fn r10_operation_that_was_paused_reads_its_class_anew() {
     let world = world(4);
     let lagging = world.begin(ASYNC);
-    let mut operation = lagging.operation();
+    let mut operation = lagging.operation().unwrap();
     operation.pause();
     for _ in 0..100_100 {
         world.manager.clock().draw();
     }
     let marks = world.manager.pass();
     assert_eq!(marks.newest_olap, lagging.snapshot());
-    operation.resume();
+    operation.resume().unwrap();
     assert!(operation.is_olap());
+}
+
+#[test]
+fn r10_withdrawn_snapshot_pins_nothing_and_its_owner_is_told_with_the_next_operation() {
+    let world = world(4);
+    put(&world, 1, 1);
+    for class in [Class::Auto, Class::Oltp, Class::Olap] {
+        let old = world.begin(Options { class, ..ASYNC });
+        let cursor = old.open_snapshot();
+        let holder = world.manager.holders()[0];
+        assert_eq!((holder.id, holder.oldest), (old.id(), old.snapshot()));
+        assert!(!holder.writer && holder.olap == (class == Class::Olap));
+        put(&world, 1, 2);
+        let operation = old.operation().unwrap();
+        assert!(!world.manager.withdraw(old.id()), "an operation runs");
+        drop(operation);
+        assert!(world.manager.withdraw(old.id()) && !world.manager.withdraw(old.id()));
+        let marks = world.manager.pass();
+        assert_eq!(marks.oldest_tx, marks.clock);
+        let mut active = ActiveSnapshots::new();
+        world.manager.active_snapshots(&mut active);
+        assert!(active.snapshots().is_empty() && world.manager.holders().is_empty());
+        let told = old.operation().err();
+        assert!(matches!(told, Some(TransactionError::SnapshotTooOld)));
+        assert!(matches!(old.stamp(), Err(TransactionError::SnapshotTooOld)));
+        drop(cursor);
+        let id = old.id();
+        drop(old);
+        let next: Vec<_> = (0..4).map(|_| world.begin(ASYNC)).collect();
+        let successor = next.iter().find(|next| next.id().slot == id.slot).unwrap();
+        assert_eq!(successor.id().number, id.number + 1);
+        assert!(!world.manager.withdraw(id), "it names one transaction only");
+        assert!(next.iter().all(|next| next.operation().is_ok()));
+    }
+}
+
+#[test]
+fn withdrawn_writer_counts_as_hidden_until_it_is_rolled_back() {
+    let world = world(4);
+    put(&world, 1, 1);
+    let write = || {
+        let writer = world.begin(ASYNC);
+        let command = writer.next_command().unwrap();
+        world.write(&writer, command, 1, 2).unwrap();
+        assert!(world.manager.withdraw(writer.id()));
+        assert!(world.manager.has_hidden_writer());
+        writer
+    };
+    let writer = write();
+    let slot = writer.slot();
+    writer.rollback(&mut world.undo(slot)).unwrap();
+    assert!(!world.manager.has_hidden_writer());
+    let writer = write();
+    drop(writer);
+    assert!(world.manager.has_hidden_writer(), "parked");
+    let parked = world.manager.take_parked(slot).unwrap();
+    parked.rollback(&mut world.undo(slot)).unwrap();
+    assert!(!world.manager.has_hidden_writer());
+    assert_eq!(get(&world, 1), Some(1));
+    // What it wrote was right: it may commit.
+    write().commit().unwrap();
+    assert!(!world.manager.has_hidden_writer());
+    assert_eq!(get(&world, 1), Some(2));
+}
+
+#[test]
+fn withdrawal_counts_as_the_end_of_an_analytical_snapshot_once() {
+    let world = world(4);
+    let analyst = world.begin(Options {
+        class: Class::Olap,
+        ..ASYNC
+    });
+    let before = world.manager.olap_ended();
+    assert!(world.manager.withdraw(analyst.id()));
+    assert_eq!(world.manager.olap_ended(), before + 1);
+    drop(analyst);
+    assert_eq!(world.manager.olap_ended(), before + 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //!   is so: chains and trees are freed once, whatever fails in between. (Twice would free who owns the pages by then.)
 //! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
 //!   the drop is below every snapshot, and a writer's snapshot is from before its first write; no writer is
-//!   parked; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
+//!   parked or withdrawn; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
 //!
 //! Crash: the work list is gone after a crash; tombstones are then removed by any cleaner, chains and trees by
 //! recovery (`pending_free`).
@@ -203,7 +203,7 @@ impl VersionStore {
             return Ok(true);
         }
         let domain = horizon.domain();
-        if domain.has_parked() {
+        if domain.has_hidden_writer() {
             return Ok(false);
         }
         domain.log().flush_round()?;

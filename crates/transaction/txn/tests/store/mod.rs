@@ -124,6 +124,7 @@ impl World {
         let config = Config {
             slots_max,
             restart_floor: clock.now(),
+            may_withdraw: true,
             ..Config::default()
         };
         let log = Arc::new(log);

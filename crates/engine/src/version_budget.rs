@@ -1,0 +1,169 @@
+//! The space of old versions: how much it may be, and what happens where it is more.
+//!
+//! Paper: none; versions.md ("Rules for all kinds"), transactions.md R10.
+//!
+//! Invariants:
+//! - B1 Only who takes space is refused, never who gives it back: rollbacks, commits, collection, and dropping tables go on.
+//! - B2 A snapshot is withdrawn only if it is the oldest, older than what a request to promote early asks for, and if what
+//!   the last withdrawal has set free is collected.
+//!
+//! Concurrency: the flag that writers read is set by collections and by maintenance; a writer may go on for a moment
+//! when the space is used up, and be refused for a moment when it is there again.
+
+use crate::database::Database;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::holders::TransactionId;
+use std::collections::VecDeque;
+use std::time::Duration;
+use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What happens where old versions take more than [`Config::version_bytes_max`](crate::Config::version_bytes_max).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum VersionPolicy {
+    /// Nothing: their pages are evicted to disk like any others, as long as there is disk.
+    #[default]
+    Spill,
+    /// Who changes rows gets [`Error::VersionSpace`] until old snapshots have ended; its transaction stays usable.
+    RefuseWriter,
+    /// The oldest snapshot is withdrawn, then the next; whose it was gets [`Error::SnapshotTooOld`] with its next
+    /// operation.
+    SnapshotTooOld,
+}
+
+/// A snapshot that was withdrawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Withdrawn {
+    /// Whose it was: [`Transaction::id`](crate::Transaction::id).
+    pub transaction: TransactionId,
+    /// The clock when it was drawn.
+    pub snapshot: u64,
+    /// Ticks of the clock since.
+    pub age_ticks: u64,
+    /// How long the transaction was known to be open.
+    pub age: Duration,
+    /// Bytes that old versions took.
+    pub version_bytes: u64,
+}
+
+/// Withdrawals that are remembered.
+const REMEMBERED: usize = 32;
+/// Steps of maintenance in which what a withdrawal has set free is collected before there is another.
+const STEPS_BETWEEN: u32 = 2;
+/// The youngest snapshot that is withdrawn, in ticks, where promotion is off.
+const AGE_MIN: u64 = 6_250;
+
+/// The state of the budget.
+#[derive(Debug, Default)]
+pub(crate) struct VersionBudget {
+    /// Writers are refused.
+    refuses: AtomicBool,
+    withdrawn: AtomicU64,
+    recent: Mutex<Recent>,
+}
+
+#[derive(Debug, Default)]
+struct Recent {
+    events: VecDeque<Withdrawn>,
+    /// Steps to go before the next withdrawal.
+    rest: u32,
+}
+
+impl VersionBudget {
+    /// Snapshots that were withdrawn so far.
+    pub fn withdrawn(&self) -> u64 {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+}
+
+impl Engine {
+    /// Bytes of the pages of old versions, in memory or not.
+    pub fn version_bytes(&self) -> u64 {
+        self.space.counts().temporary * self.config.page_size as u64
+    }
+
+    /// B1: refuses a writer of rows where the space is used up.
+    #[inline]
+    pub fn check_version_space(&self) -> Result<()> {
+        if self.version_budget.refuses.load(Ordering::Relaxed) {
+            return self.refuse_writer();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse_writer(&self) -> Result<()> {
+        // Asked again: what has become free meanwhile is good for this one already.
+        if !self.note_version_space() {
+            return Ok(());
+        }
+        Err(Error::VersionSpace {
+            bytes: self.version_bytes(),
+            limit: self.config.version_bytes_max,
+        })
+    }
+
+    /// Brings the flag that writers read up to date; true if they are refused.
+    pub fn note_version_space(&self) -> bool {
+        if self.config.version_policy != VersionPolicy::RefuseWriter {
+            return false;
+        }
+        let over = self.version_bytes() > self.config.version_bytes_max;
+        self.version_budget.refuses.store(over, Ordering::Relaxed);
+        over
+    }
+
+    /// A step of maintenance, after a collection: B2. True if a snapshot was withdrawn.
+    pub fn keep_version_budget(&self) -> bool {
+        self.note_version_space();
+        if self.config.version_policy != VersionPolicy::SnapshotTooOld {
+            return false;
+        }
+        let bytes = self.version_bytes();
+        let mut recent = self.version_budget.recent.lock();
+        if bytes <= self.config.version_bytes_max {
+            return false;
+        }
+        if recent.rest > 0 {
+            recent.rest -= 1;
+            return false;
+        }
+        let now = self.clock.now().get();
+        let youngest = match self.config.promote_after_ticks {
+            u64::MAX => AGE_MIN,
+            usual => usual / 16,
+        };
+        let Some(holder) = self.manager.holders().into_iter().next() else {
+            return false;
+        };
+        let age_ticks = now.saturating_sub(holder.oldest.get());
+        if age_ticks < youngest.max(1) || !self.manager.withdraw(holder.id) {
+            return false;
+        }
+        if recent.events.len() == REMEMBERED {
+            recent.events.pop_front();
+        }
+        recent.events.push_back(Withdrawn {
+            transaction: holder.id.into(),
+            snapshot: holder.oldest.get(),
+            age_ticks,
+            age: holder.age,
+            version_bytes: bytes,
+        });
+        recent.rest = STEPS_BETWEEN;
+        self.version_budget
+            .withdrawn
+            .fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Database {
+    /// The last snapshots (at most 32) that were withdrawn under [`VersionPolicy::SnapshotTooOld`], oldest first.
+    pub fn withdrawn_snapshots(&self) -> Vec<Withdrawn> {
+        let recent = self.engine().version_budget.recent.lock();
+        recent.events.iter().copied().collect()
+    }
+}
