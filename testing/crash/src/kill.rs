@@ -1,6 +1,6 @@
 //! Runs a child process and kills it.
 //!
-//! The child writes [`Notice`]s to its standard output, a pipe, whose other end this process
+//! The child writes what it did (here: [`Notice`]s) to its standard output, a pipe, whose other end this process
 //! reads to the end after the kill: what the child said before it died is never lost.
 
 use crate::ledger::{Ledger, NOTICE_BYTES, Notice};
@@ -32,6 +32,56 @@ impl Drop for Victim {
     }
 }
 
+/// What a child said before it was killed.
+#[derive(Debug)]
+pub struct Said {
+    /// To its standard output.
+    pub bytes: Vec<u8>,
+    /// To its standard error: empty, unless it failed before it was killed.
+    pub complaints: String,
+}
+
+/// Runs a command and kills it `after` a while, counted from when it has said its first `first` bytes (0: from its start).
+///
+/// # Errors
+/// If it cannot be run or listened to.
+pub fn run_command_and_kill(
+    mut command: Command,
+    after: Duration,
+    first: usize,
+) -> io::Result<Said> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut victim = Victim(command.spawn()?);
+    let mut said = victim.0.stdout.take().expect("it is piped");
+    let mut complaints = victim.0.stderr.take().expect("it is piped");
+    let complaints = thread::spawn(move || {
+        let mut text = String::new();
+        complaints.read_to_string(&mut text).map(|_| text)
+    });
+    let mut bytes = vec![0; first];
+    let mut heard = 0;
+    while heard < first {
+        match said.read(&mut bytes[heard..])? {
+            // It ended by itself.
+            0 => break,
+            more => heard += more,
+        }
+    }
+    bytes.truncate(heard);
+    // Reads on while the child lives, or a full pipe would stop it.
+    let reader = thread::spawn(move || said.read_to_end(&mut bytes).map(|_| bytes));
+    thread::sleep(after);
+    drop(victim);
+    let lost = |_| io::Error::other("the reading thread panicked");
+    Ok(Said {
+        bytes: reader.join().map_err(lost)??,
+        complaints: complaints.join().map_err(lost)??,
+    })
+}
+
 /// Runs `program` on `directory` and kills it `after` a while, counted from its start or from when
 /// it has opened the database; takes down what it says.
 ///
@@ -45,40 +95,17 @@ pub fn run_and_kill(
     ledger: &mut Ledger,
 ) -> io::Result<Life> {
     let mut command = Command::new(program);
-    command
-        .arg(directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut victim = Victim(command.spawn()?);
-    let mut said = victim.0.stdout.take().expect("it is piped");
-    let mut complaints = victim.0.stderr.take().expect("it is piped");
-    let complaints = thread::spawn(move || {
-        let mut text = String::new();
-        complaints.read_to_string(&mut text).map(|_| text)
-    });
+    command.arg(directory);
+    let first = if from_open { NOTICE_BYTES } else { 0 };
+    let said = run_command_and_kill(command, after, first)?;
     let mut life = Life {
         opened: false,
         notices: 0,
-        complaints: String::new(),
+        complaints: said.complaints,
     };
-    let mut first = [0; NOTICE_BYTES];
-    if from_open && said.read_exact(&mut first).is_ok() {
-        life.take(&first, ledger)?;
-    }
-    // Reads on while the child lives, or a full pipe would stop it.
-    let reader = thread::spawn(move || {
-        let mut bytes = Vec::new();
-        said.read_to_end(&mut bytes).map(|_| bytes)
-    });
-    thread::sleep(after);
-    drop(victim);
-    let lost = |_| io::Error::other("the reading thread panicked");
-    let bytes = reader.join().map_err(lost)??;
-    for notice in bytes.chunks(NOTICE_BYTES) {
+    for notice in said.bytes.chunks(NOTICE_BYTES) {
         life.take(notice, ledger)?;
     }
-    life.complaints = complaints.join().map_err(lost)??;
     Ok(life)
 }
 

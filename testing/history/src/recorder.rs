@@ -21,9 +21,41 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct State {
     events: Vec<Event>,
+    next_event: u64,
     next_transaction: u64,
     next_session: u64,
     open: BTreeMap<u64, u64>,
+    sink: Option<Sink>,
+}
+
+/// Where events go instead of being kept.
+struct Sink(Box<dyn Write + Send>);
+
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sink")
+    }
+}
+
+impl State {
+    fn add(&mut self, event: Event) {
+        match event.f {
+            Phase::Invoke => drop(self.open.insert(event.p, event.t)),
+            _ => drop(self.open.remove(&event.p)),
+        }
+        let i = self.next_event;
+        self.next_event += 1;
+        let event = Event { i, ..event };
+        match &mut self.sink {
+            None => self.events.push(event),
+            Some(sink) => {
+                let mut line = serde_json::to_vec(&event).unwrap_or_default();
+                line.push(b'\n');
+                // Fails only if the other side is gone, which ends this process, too.
+                let _ = sink.0.write_all(&line);
+            }
+        }
+    }
 }
 
 /// What runs one transaction after another; after one whose end it does not know, under another number.
@@ -59,8 +91,15 @@ impl Recorder {
         }
     }
 
+    /// A history that is written to `sink` event by event, each as one line in one write, and not kept: for a process that is killed.
+    pub fn streaming(sink: Box<dyn Write + Send>) -> Self {
+        let recorder = Self::new();
+        recorder.state().sink = Some(Sink(sink));
+        recorder
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // A thread that panicked while it held it has pushed an event or none.
+        // A thread that panicked while it held it has added an event or none.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -68,76 +107,45 @@ impl Recorder {
     pub fn session(&self) -> Session<'_> {
         let mut state = self.state();
         state.next_session += 1;
+        let number = state.next_session - 1;
         Session {
             recorder: self,
-            number: state.next_session - 1,
+            number,
         }
     }
 
-    fn push(&self, p: u64, t: Option<u64>, f: Phase, level: Level, ops: Vec<Op>) -> u64 {
-        let mut state = self.state();
-        let ts = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let t = t.unwrap_or_else(|| {
-            state.next_transaction += 1;
-            state.next_transaction - 1
-        });
-        match f {
-            Phase::Invoke => drop(state.open.insert(p, t)),
-            _ => drop(state.open.remove(&p)),
-        }
-        let i = state.events.len() as u64;
-        let lvl = Some(level);
-        state.events.push(Event {
-            i,
-            p,
-            t,
-            f,
-            ts,
-            lvl,
-            ops,
-        });
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn invoke(&self, p: u64, level: Level, ops: Vec<Op>) -> u64 {
+        let (ts, mut state) = (self.now(), self.state());
+        let t = state.next_transaction;
+        state.next_transaction += 1;
+        state.add(event(p, t, Phase::Invoke, ts, Some(level), ops));
         t
     }
 
-    /// Takes over an event that another process recorded in its life number `life`, which its sessions and transactions do not share with other
-    /// lives. Its number follows from the order of the calls.
+    fn end(&self, p: u64, t: u64, f: Phase, level: Level, ops: Vec<Op>) {
+        let (ts, mut state) = (self.now(), self.state());
+        state.add(event(p, t, f, ts, Some(level), ops));
+    }
+
+    /// Takes over an event that another process recorded in its life number `life`, from one: lives share neither sessions nor transactions.
+    /// What comes after what follows from the order of the calls.
     pub fn take(&self, life: u64, event: Event) {
         const LIFE: u64 = 1 << 32;
+        debug_assert!(life > 0 && event.p < LIFE && event.t < LIFE);
         let (p, t) = (life * LIFE + event.p, life * LIFE + event.t);
-        let mut state = self.state();
-        match event.f {
-            Phase::Invoke => drop(state.open.insert(p, t)),
-            _ => drop(state.open.remove(&p)),
-        }
-        let i = state.events.len() as u64;
-        let ts = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        state.events.push(Event {
-            i,
-            p,
-            t,
-            ts,
-            ..event
-        });
+        let (ts, mut state) = (self.now(), self.state());
+        state.add(Event { p, t, ts, ..event });
     }
 
     /// Everything that is under way was cut off.
     pub fn crashed(&self) {
-        let open: Vec<(u64, u64)> = self.state().open.iter().map(|(p, t)| (*p, *t)).collect();
-        for (p, t) in open {
-            let mut state = self.state();
-            state.open.remove(&p);
-            let i = state.events.len() as u64;
-            let ts = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let (f, lvl, ops) = (Phase::Info, None, Vec::new());
-            state.events.push(Event {
-                i,
-                p,
-                t,
-                f,
-                ts,
-                lvl,
-                ops,
-            });
+        let (ts, mut state) = (self.now(), self.state());
+        for (p, t) in state.open.clone() {
+            state.add(event(p, t, Phase::Info, ts, None, Vec::new()));
         }
     }
 
@@ -160,12 +168,10 @@ impl Recorder {
 }
 
 impl<'r> Session<'r> {
-    /// Records that a transaction is about to begin. What it wants to do is announced, so that whoever reads it knows where it is from
-    /// even if its end never gets known: every append that it may do.
+    /// Records that a transaction is about to begin. The appends that it will do are announced, so that whoever reads one knows where it is
+    /// from even if its end never gets known; of several that are announced it does all or none.
     pub fn invoke(&mut self, level: Level, announced: Vec<Op>) -> Running<'_, 'r> {
-        let number = self
-            .recorder
-            .push(self.number, None, Phase::Invoke, level, announced.clone());
+        let number = self.recorder.invoke(self.number, level, announced.clone());
         Running {
             session: self,
             number,
@@ -186,7 +192,7 @@ impl Running<'_, '_> {
         let p = self.session.number;
         self.session
             .recorder
-            .push(p, Some(self.number), f, self.level, ops);
+            .end(p, self.number, f, self.level, ops);
     }
 
     /// Its commit was acknowledged; what it did.
@@ -211,6 +217,20 @@ impl Drop for Running<'_, '_> {
             state.next_session += 1;
             self.session.number = state.next_session - 1;
         }
+    }
+}
+
+/// An event whose number is not yet drawn.
+fn event(p: u64, t: u64, f: Phase, ts: u64, lvl: Option<Level>, ops: Vec<Op>) -> Event {
+    let i = 0;
+    Event {
+        i,
+        p,
+        t,
+        f,
+        ts,
+        lvl,
+        ops,
     }
 }
 
@@ -245,7 +265,7 @@ mod tests {
         let events = life.events();
         drop(running);
         let all = Recorder::new();
-        for number in 0..2 {
+        for number in 1..3 {
             for event in &events {
                 let ops = vec![Op::append(1, number)];
                 all.take(

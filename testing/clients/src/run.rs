@@ -1,0 +1,284 @@
+//! Sessions beside each other, over power cuts and kills.
+//!
+//! A run has lives. In each the database is opened on what the life before left, its sessions run at the same time until they have done their
+//! share or the disk is cut (or the process killed), and what was under way has an end that nobody knows. Then it is verified. In the end
+//! somebody reads everything, and the workload judges what was recorded.
+//!
+//! Not deterministic: threads are the machine's. The seed replays what each session wants to do, and how the disk treats what was not synced.
+
+use crate::client::{Client, Gone, Life};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use vellum::{Config, Database, Error};
+use vellum_base::random::Random;
+use vellum_crash::kill::run_command_and_kill;
+use vellum_history::{Event, Recorder};
+use vellum_io::{PowerCut, SimulatedDirectory};
+
+/// What clients do, and what must come of it.
+pub trait Workload: Sync {
+    /// Makes the tables that are not there.
+    ///
+    /// # Errors
+    /// What the database says.
+    fn prepare(&self, database: &Database) -> vellum::Result<()>;
+
+    /// Does one thing.
+    ///
+    /// # Errors
+    /// What ends the session.
+    fn step(&self, client: &mut Client<'_>) -> Result<(), Gone>;
+
+    /// Reads everything, when nobody else is there. `events` is what was recorded.
+    ///
+    /// # Errors
+    /// What ends the session.
+    fn read_all(&self, client: &mut Client<'_>, events: &[Event]) -> Result<(), Gone>;
+
+    /// Judges what was recorded; what it says is for people.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn judge(&self, events: Vec<Event>) -> Result<String, String>;
+}
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Sessions at the same time.
+    pub sessions: usize,
+    /// Steps of a session in a life.
+    pub steps: u64,
+    /// Lives; each but the last is cut.
+    pub lives: u64,
+    /// Where everything random comes from.
+    pub seed: u64,
+}
+
+/// Settings in which everything happens often: few frames, small segments, frequent checkpoints, early promotion.
+pub fn config() -> Config {
+    let mut config = Config::default().page_size(4096).pool_bytes(80 * 4096);
+    config.slots_max = 16;
+    config.slot_buffer_bytes = 64 << 10;
+    config.log_segment_bytes = 256 << 10;
+    config.log_bytes_max = 8 << 20;
+    config.checkpoint_log_bytes = 512 << 10;
+    config.data_bytes_max = 1 << 30;
+    config.promote_after_ticks = 200;
+    config
+}
+
+/// Values of a life do not come again in another.
+const VALUES_A_LIFE: u64 = 1 << 24;
+/// Mutating calls of the disk before it is cut, at most.
+const CALLS_MAX: u64 = 600;
+
+/// Runs one life on an open database; true if every session did its share.
+pub fn live(
+    workload: &dyn Workload,
+    database: &Database,
+    recorder: &Recorder,
+    life: u64,
+    sessions: usize,
+    steps: u64,
+    random: &mut Random,
+) -> Result<bool, String> {
+    let shared = Life::new(life * VALUES_A_LIFE);
+    let seeds: Vec<u64> = (0..sessions).map(|_| random.next_u64()).collect();
+    let run = |number: usize, seed: u64| -> Result<(), Gone> {
+        let mut client = Client {
+            database,
+            life: &shared,
+            session: recorder.session(),
+            random: Random::new(seed),
+            number,
+        };
+        let mut step = 0;
+        let result = loop {
+            if step == steps || shared.is_over() {
+                break Ok(());
+            }
+            step += 1;
+            if let Err(gone) = workload.step(&mut client) {
+                break Err(gone);
+            }
+        };
+        // Who waits for others would wait for ever.
+        shared.end();
+        result
+    };
+    let results: Vec<Result<(), Gone>> = std::thread::scope(|scope| {
+        let start = |(number, seed): (usize, u64)| scope.spawn(move || run(number, seed));
+        let threads: Vec<_> = seeds.into_iter().enumerate().map(start).collect();
+        let lost = |_| {
+            Err(Gone(Error::InvalidArgument {
+                what: "a session panicked".into(),
+            }))
+        };
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(lost))
+            .collect()
+    });
+    let mut whole = true;
+    for result in results {
+        match result {
+            Ok(()) => {}
+            // What a cut disk answers.
+            Err(Gone(Error::Io { .. } | Error::Poisoned)) => whole = false,
+            Err(Gone(error)) => return Err(format!("a session ended with: {error}")),
+        }
+    }
+    Ok(whole)
+}
+
+fn verified(database: &Database) -> Result<(), String> {
+    let report = database
+        .verify()
+        .map_err(|error| format!("cannot be verified: {error}"))?;
+    if report.is_sound() {
+        return Ok(());
+    }
+    Err(format!("is not sound: {:?}", report.findings))
+}
+
+fn read_all(
+    workload: &dyn Workload,
+    database: &Database,
+    recorder: &Recorder,
+    life: u64,
+) -> Result<(), String> {
+    let shared = Life::new(life * VALUES_A_LIFE);
+    let mut client = Client {
+        database,
+        life: &shared,
+        session: recorder.session(),
+        random: Random::new(life),
+        number: 0,
+    };
+    let events = recorder.events();
+    let read = workload.read_all(&mut client, &events);
+    read.map_err(|Gone(error)| format!("the final read failed: {error}"))
+}
+
+/// Runs a workload from threads on a simulated disk that loses its power at the end of every life but the last.
+///
+/// # Errors
+/// What is wrong, with the place where the history was kept.
+pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, String> {
+    let mut random = Random::new(plan.seed);
+    let recorder = Recorder::new();
+    let mut disk = SimulatedDirectory::new();
+    let result = (|| {
+        for life in 1..=plan.lives {
+            let last = life == plan.lives;
+            let database = Database::open_directory(Arc::new(disk.clone()), config())
+                .map_err(|error| format!("life {life} does not begin: {error}"))?;
+            workload
+                .prepare(&database)
+                .map_err(|error| error.to_string())?;
+            if !last {
+                let calls = random.between(10, CALLS_MAX);
+                disk.cut_after(disk.mutating_calls() + calls);
+            }
+            live(
+                workload,
+                &database,
+                &recorder,
+                life,
+                plan.sessions,
+                plan.steps,
+                &mut random,
+            )?;
+            if last {
+                verified(&database)?;
+                read_all(workload, &database, &recorder, life)?;
+                return database.close().map_err(|error| error.to_string());
+            }
+            let kinds = PowerCut::KINDS;
+            let kind = kinds[random.below(kinds.len() as u64) as usize];
+            let found = disk.power_cut(random.next_u64(), kind);
+            drop(database);
+            disk = found;
+        }
+        Ok(())
+    })();
+    conclude(workload, &recorder, result)
+}
+
+/// Runs a workload in a process of its own on a real directory, which is killed at the end of every life; this process looks between them and in
+/// the end.
+///
+/// # Errors
+/// What is wrong, with the place where the history was kept.
+pub fn over_kills(
+    workload: &dyn Workload,
+    name: &str,
+    child: &Path,
+    directory: &Path,
+    plan: Plan,
+) -> Result<String, String> {
+    let mut random = Random::new(plan.seed);
+    let recorder = Recorder::new();
+    let result = (|| {
+        for life in 1..=plan.lives {
+            let mut command = Command::new(child);
+            command.arg(name).arg(directory);
+            command.args([life, plan.sessions as u64, random.next_u64()].map(|n| n.to_string()));
+            let after = Duration::from_micros(random.between(5_000, 300_000));
+            let said = run_command_and_kill(command, after, OPENED.len())
+                .map_err(|error| error.to_string())?;
+            if !said.complaints.is_empty() {
+                return Err(format!("life {life}: {}", said.complaints));
+            }
+            let events = said
+                .bytes
+                .strip_prefix(OPENED)
+                .ok_or("the child did not open it")?;
+            // The last line may have been cut off.
+            for line in events.split_inclusive(|byte| *byte == b'\n') {
+                if line.ends_with(b"\n") {
+                    let event = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+                    recorder.take(life, event);
+                }
+            }
+            recorder.crashed();
+            // Sometimes the next child recovers, not this process.
+            let last = life == plan.lives;
+            if last || random.chance(1, 2) {
+                let database = Database::open(directory, config().background_threads(false))
+                    .map_err(|error| format!("does not open after life {life}: {error}"))?;
+                verified(&database)?;
+                if last {
+                    read_all(workload, &database, &recorder, life)?;
+                }
+                database.close().map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    })();
+    conclude(workload, &recorder, result)
+}
+
+/// What the child says first.
+pub const OPENED: &[u8] = b"opened\n";
+
+/// Judges; keeps the history of what is wrong.
+fn conclude(
+    workload: &dyn Workload,
+    recorder: &Recorder,
+    result: Result<(), String>,
+) -> Result<String, String> {
+    let judged = result.and_then(|()| workload.judge(recorder.events()));
+    judged.map_err(|what| {
+        let file = std::env::temp_dir().join(format!("history-{}.jsonl", Random::fresh_seed()));
+        let kept = std::fs::File::create(&file)
+            .and_then(|out| recorder.write(std::io::BufWriter::new(out)));
+        match kept {
+            Ok(()) => format!("{what}\nthe history is in {}", file.display()),
+            Err(error) => format!("{what}\nthe history could not be kept: {error}"),
+        }
+    })
+}

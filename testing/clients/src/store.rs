@@ -1,0 +1,195 @@
+//! How a list lies in a table. The store is exercised by all of them: bytes changed in place, values that change their length, rows that are
+//! added, and read by keys and by scans both ways.
+
+use std::ops::Bound;
+use vellum::{Error, Result, Table, Transaction};
+use vellum_base::random::Random;
+
+/// Values that a list in place has room for.
+const ROOM: usize = 100;
+const PACKED_BYTES: usize = 8 + 8 * ROOM;
+
+/// The ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// One row of fixed length: a count and places; changed in place.
+    Packed,
+    /// One row that gets longer.
+    Grown,
+    /// A row an element, found by scans.
+    Rows,
+}
+
+impl Style {
+    /// The style of a list follows from its key.
+    pub fn of(key: u64) -> Self {
+        match key % 3 {
+            0 => Self::Packed,
+            1 => Self::Grown,
+            _ => Self::Rows,
+        }
+    }
+}
+
+/// The table that every list lies in.
+pub const TABLE: &str = "lists";
+
+fn bytes_of(key: u64) -> [u8; 8] {
+    key.to_be_bytes()
+}
+
+fn element(key: u64, number: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&bytes_of(key));
+    bytes[8..].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    let mut eight = [0; 8];
+    let length = bytes.len().min(8);
+    eight[..length].copy_from_slice(&bytes[..length]);
+    u64::from_be_bytes(eight)
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks(8).map(number).collect()
+}
+
+fn unpack(bytes: &[u8]) -> Vec<u64> {
+    let count = number(bytes).min(ROOM as u64) as usize;
+    numbers(bytes.get(8..8 + 8 * count).unwrap_or_default())
+}
+
+/// Appends a value; false if there is no room. `blind`: the transaction's snapshot may be older than the list (read committed), so only what
+/// is done in place counts.
+///
+/// # Errors
+/// What the database says.
+pub fn append(
+    transaction: &Transaction,
+    table: &Table,
+    random: &mut Random,
+    key: u64,
+    value: u64,
+    blind: bool,
+) -> Result<bool> {
+    match Style::of(key) {
+        Style::Packed => append_packed(transaction, table, random, key, value, blind),
+        Style::Grown => {
+            debug_assert!(!blind, "reading and writing are two statements");
+            let mut bytes = Vec::new();
+            transaction.get_into(table, &bytes_of(key), &mut bytes)?;
+            bytes.extend_from_slice(&value.to_be_bytes());
+            transaction.upsert(table, &bytes_of(key), &bytes)?;
+            Ok(true)
+        }
+        Style::Rows => {
+            debug_assert!(!blind, "reading and writing are two statements");
+            let last = {
+                let (low, high) = (element(key, 0), element(key, u64::MAX));
+                let range = (Bound::Included(&low[..]), Bound::Included(&high[..]));
+                let mut cursor = transaction.cursor(table, range)?;
+                cursor.prev()?.map(|(key, _)| number(&key[8..]))
+            };
+            let next = last.map_or(0, |last| last + 1);
+            transaction.insert(table, &element(key, next), &value.to_be_bytes())?;
+            Ok(true)
+        }
+    }
+}
+
+fn append_packed(
+    transaction: &Transaction,
+    table: &Table,
+    random: &mut Random,
+    key: u64,
+    value: u64,
+    blind: bool,
+) -> Result<bool> {
+    let bytes = bytes_of(key);
+    let whole = 0..PACKED_BYTES;
+    let mut room = true;
+    // In a snapshot the count cannot change between the two statements, so that only the bytes that change are named.
+    let narrow = !blind && random.chance(1, 2);
+    let mut ranges = vec![whole];
+    if narrow {
+        let found = transaction.get(table, &bytes, |bytes| number(bytes) as usize)?;
+        if let Some(count) = found.filter(|count| *count < ROOM) {
+            let at = 8 + 8 * count;
+            ranges = vec![0..8, at..at + 8];
+        }
+    }
+    let there = transaction.update(table, &bytes, &ranges, |list| {
+        let count = number(list) as usize;
+        room = count < ROOM;
+        if room {
+            list[..8].copy_from_slice(&(count as u64 + 1).to_be_bytes());
+            list[8 + 8 * count..16 + 8 * count].copy_from_slice(&value.to_be_bytes());
+        }
+    })?;
+    if there {
+        return Ok(room);
+    }
+    let mut list = vec![0; PACKED_BYTES];
+    list[..8].copy_from_slice(&1_u64.to_be_bytes());
+    list[8..16].copy_from_slice(&value.to_be_bytes());
+    transaction.insert(table, &bytes, &list)?;
+    Ok(true)
+}
+
+/// Reads a list, in one of the ways that there are.
+///
+/// # Errors
+/// What the database says; `InvalidArgument` if rows of a list are missing between others.
+pub fn read(
+    transaction: &Transaction,
+    table: &Table,
+    random: &mut Random,
+    key: u64,
+) -> Result<Vec<u64>> {
+    match Style::of(key) {
+        Style::Packed => {
+            let list = transaction.get(table, &bytes_of(key), unpack)?;
+            Ok(list.unwrap_or_default())
+        }
+        Style::Grown => {
+            let list = transaction.get(table, &bytes_of(key), numbers)?;
+            Ok(list.unwrap_or_default())
+        }
+        Style::Rows => read_rows(transaction, table, random, key),
+    }
+}
+
+fn read_rows(
+    transaction: &Transaction,
+    table: &Table,
+    random: &mut Random,
+    key: u64,
+) -> Result<Vec<u64>> {
+    let (low, high) = (element(key, 0), element(key, u64::MAX));
+    let range = (Bound::Included(&low[..]), Bound::Included(&high[..]));
+    let mut cursor = transaction.cursor(table, range)?;
+    let mut rows: Vec<(u64, u64)> = Vec::new();
+    match random.below(3) {
+        0 => {
+            while let Some((key, value)) = cursor.next()? {
+                rows.push((number(&key[8..]), number(value)));
+            }
+        }
+        1 => {
+            while let Some((key, value)) = cursor.prev()? {
+                rows.push((number(&key[8..]), number(value)));
+            }
+            rows.reverse();
+        }
+        _ => while cursor.batch(|key, value| rows.push((number(&key[8..]), number(value))))? > 0 {},
+    }
+    // A hole is no list; nothing that the history could hold.
+    if let Some((at, row)) = (0_u64..).zip(&rows).find(|(at, row)| *at != row.0) {
+        return Err(Error::InvalidArgument {
+            what: format!("list {key} has row {row:?} at place {at}"),
+        });
+    }
+    Ok(rows.into_iter().map(|(_, value)| value).collect())
+}

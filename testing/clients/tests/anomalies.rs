@@ -1,0 +1,90 @@
+//! What a snapshot allows is met and named, and what is done to a history is noticed: the workloads are not blind.
+
+use std::sync::Arc;
+use vellum::{Config, Database};
+use vellum_base::random::Random;
+use vellum_clients::list::{Lists, skew_step};
+use vellum_clients::{Plan, Workload};
+use vellum_history::{History, Level, Name, Op, Options, Recorder, check};
+use vellum_io::MemoryDirectory;
+
+#[test]
+fn write_skew_by_a_predicate_is_allowed_in_snapshots_and_named() {
+    let database = Database::open_directory(Arc::new(MemoryDirectory::new()), Config::default());
+    let database = database.expect("opens");
+    Lists::skews().prepare(&database).expect("a table");
+    let recorder = Recorder::new();
+    let (mut first, mut second) = (recorder.session(), recorder.session());
+    let mut random = Random::new(1);
+    let ops = [(0, 1), (2, 2)];
+    let announced = |at: usize| vec![Op::append(ops[at].0, ops[at].1)];
+    let running = [
+        first.invoke(Level::Snapshot, announced(0)),
+        second.invoke(Level::Snapshot, announced(1)),
+    ];
+    let transactions = [(); 2].map(|()| database.begin().expect("begins"));
+    let mut done = [Vec::new(), Vec::new()];
+    for at in 0..2 {
+        let (transaction, done) = (&transactions[at], &mut done[at]);
+        skew_step(transaction, &mut random, 0, 4, ops[at], done).expect("both see an empty group");
+    }
+    for ((transaction, running), done) in transactions.into_iter().zip(running).zip(done) {
+        transaction.commit().expect("no row is written by both");
+        running.committed(done);
+    }
+    let history = History::from_events(recorder.events()).expect("a history");
+    let report = check(&history, Options::default());
+    assert!(report.is_clean() && report.has(Name::G2Item), "{report}");
+    let serializable = Options {
+        level: Some(Level::Serializable),
+        real_time: false,
+    };
+    assert!(!check(&history, serializable).is_clean());
+}
+
+#[test]
+fn an_acknowledged_append_that_is_taken_away_is_missed() {
+    let plan = Plan {
+        sessions: 3,
+        steps: 40,
+        lives: 1,
+        seed: 5,
+    };
+    // The same lists without the power to read one element of them.
+    struct Blind(Lists);
+    impl Workload for Blind {
+        fn prepare(&self, database: &Database) -> vellum::Result<()> {
+            self.0.prepare(database)
+        }
+        fn step(
+            &self,
+            client: &mut vellum_clients::client::Client<'_>,
+        ) -> Result<(), vellum_clients::client::Gone> {
+            self.0.step(client)
+        }
+        fn read_all(
+            &self,
+            client: &mut vellum_clients::client::Client<'_>,
+            events: &[vellum_history::Event],
+        ) -> Result<(), vellum_clients::client::Gone> {
+            self.0.read_all(client, events)
+        }
+        fn judge(&self, mut events: Vec<vellum_history::Event>) -> Result<String, String> {
+            let last = events.last_mut().expect("a final read");
+            let read = last.ops.iter_mut().find_map(|op| match op {
+                Op::Read(_, Some(values)) if !values.is_empty() => Some(values),
+                _ => None,
+            });
+            read.expect("something was appended").pop();
+            self.0.judge(events)
+        }
+    }
+    let error = vellum_clients::run::over_power_cuts(&Blind(Lists::few()), plan).unwrap_err();
+    assert!(
+        error.contains("lost-append") || error.contains("incompatible-order"),
+        "{error}"
+    );
+    // Nobody looks into it.
+    let file = error.rsplit(' ').next().expect("a file");
+    std::fs::remove_file(file).expect("the history was kept");
+}
