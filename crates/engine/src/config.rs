@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::version_budget::VersionPolicy;
 use std::time::Duration;
+pub use vellum_version::VersionOptions;
 
 /// How a database is opened. Build one with [`Config::default`] and the methods.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Config {
     /// Whether the database runs its own background threads. Without them whoever embeds it calls
     /// [`Database::step`](crate::Database::step); nothing else changes.
     pub background_threads: bool,
+    /// Which parts of the store of old versions are on.
+    pub versions: VersionOptions,
     /// Whether `open` creates a database in an empty or missing directory.
     pub create: bool,
 }
@@ -59,6 +62,7 @@ impl Default for Config {
             version_policy: VersionPolicy::Spill,
             checkpoint_log_bytes: 256 << 20,
             background_threads: true,
+            versions: VersionOptions::default(),
             create: true,
         }
     }
@@ -76,6 +80,13 @@ impl Config {
     #[must_use]
     pub fn page_size(mut self, bytes: usize) -> Self {
         self.page_size = bytes;
+        self
+    }
+
+    /// Switches parts of the store of old versions off, or chooses when they are used: for experiments.
+    #[must_use]
+    pub fn versions(mut self, versions: VersionOptions) -> Self {
+        self.versions = versions;
         self
     }
 

@@ -48,7 +48,7 @@ mod transaction;
 mod verify;
 mod version_budget;
 
-pub use config::Config;
+pub use config::{Config, VersionOptions};
 pub use cursor::Cursor;
 pub use database::{Database, PendingBegin};
 pub use error::{Error, Family, Result};

@@ -286,7 +286,12 @@ impl Parts {
         } = self;
         let pending_free = Tree::open(&context, control.pending_free, TreeKind::Plain);
         let engine = Arc::new(Engine {
-            store: VersionStore::new(context.clone(), config.slots_max, pending_free),
+            store: VersionStore::with_options(
+                context.clone(),
+                config.slots_max,
+                pending_free,
+                config.versions,
+            ),
             catalog: Tree::open(&context, control.catalog, TreeKind::Rows),
             carried: Tree::open(&context, control.undo, TreeKind::Plain),
             tables: Tables::new(control.next_table),

@@ -24,7 +24,7 @@ use vellum_sync::atomic::{AtomicU32, Ordering};
 use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
 use vellum_txn::VersionStamp;
 use vellum_version::pending::PendingKind;
-use vellum_version::row::{Header, Shape as RowShape};
+use vellum_version::row::{Shape as RowShape, newest};
 use vellum_version::{Change, Current, Scan, VersionError, View};
 
 /// A handle of a table. Cheap to clone; usable in every transaction that sees the table.
@@ -151,10 +151,10 @@ pub(crate) fn for_each_row(
     loop {
         for index in 0..leaf.len() {
             let row = leaf.payload(index);
-            let header = Header::decode(row).ok_or_else(|| damaged_catalog(tree))?;
+            let (header, body) = newest(row).ok_or_else(|| damaged_catalog(tree))?;
             if !header.shape.tombstone {
                 leaf.key(index, &mut key);
-                each(&key, &row[header.length()..])?;
+                each(&key, body)?;
             }
         }
         let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
@@ -461,7 +461,7 @@ impl Transaction {
                 leaf.key(at, &mut key);
                 row.clear();
                 row.extend_from_slice(leaf.payload(at));
-                let header = Header::decode(&row).ok_or_else(|| damaged_catalog(&shape.tree))?;
+                let (header, body) = newest(&row).ok_or_else(|| damaged_catalog(&shape.tree))?;
                 if let Some(writer) = header.writer
                     && !builds_on(&writer.version)
                 {
@@ -470,7 +470,6 @@ impl Transaction {
                 if header.shape.tombstone {
                     continue;
                 }
-                let body = &row[header.length()..];
                 if header.shape.overflow {
                     engine.store.read_chain_into(body, &mut large)?;
                     filler.add(&key, &large)?;

@@ -11,7 +11,7 @@ use vellum_base::{PageId, Result as StorageResult};
 use vellum_btree::Tree;
 use vellum_btree::overflow::{ChainRef, Reader};
 use vellum_table::KeyDescription;
-use vellum_version::row::Header;
+use vellum_version::row::{Header, newest};
 
 /// A set of entries, as far as sums tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,10 +92,8 @@ fn each_live(
     tree.verify_rows(
         &mut |_| true,
         &mut |_| {},
-        &mut |page, key, payload| match Header::decode(payload) {
-            Some(header) if !header.shape.tombstone => {
-                each(page, key, &header, &payload[header.length()..])
-            }
+        &mut |page, key, payload| match newest(payload) {
+            Some((header, body)) if !header.shape.tombstone => each(page, key, &header, body),
             _ => Ok(()),
         },
     )?;
@@ -111,8 +109,7 @@ fn live_body<'r>(
     if !tree.get(key, row)? {
         return Ok(None);
     }
-    let header = Header::decode(row).filter(|header| !header.shape.tombstone);
-    Ok(header.map(|header| (header, &row[header.length()..])))
+    Ok(newest(row).filter(|(header, _)| !header.shape.tombstone))
 }
 
 /// Puts the value of a row into `value`; false if it is damaged.

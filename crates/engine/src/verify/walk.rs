@@ -18,8 +18,9 @@ use vellum_btree::{Tree, TreeContext, TreeKind, TreeStatistics};
 use vellum_buffer::{BITMAP_BITS_AT, PageBuf, PageHeader, PageRead, kind};
 use vellum_catalog::entry::{name_in_key, table_prefix};
 use vellum_catalog::{IndexEntry, TableEntry};
+use vellum_version::fat::layout::FatRow;
 use vellum_version::pending::PendingKind;
-use vellum_version::row::Header;
+use vellum_version::row::{Header, newest};
 
 /// Name of what belongs to no tree.
 const DATABASE: &str = "database";
@@ -194,7 +195,7 @@ impl Walk<'_> {
     ) -> StorageResult<(TreeStatistics, Rows)> {
         let mut rows = Rows::default();
         let statistics = self.tree(object, tree, &mut |page, key, payload| {
-            let Some(header) = Header::decode(payload) else {
+            let Some((header, body)) = newest(payload) else {
                 let found = payload.first().copied().unwrap_or(0).into();
                 self.find(
                     object,
@@ -204,7 +205,10 @@ impl Walk<'_> {
                 );
                 return Ok(());
             };
-            let body = &payload[header.length()..];
+            if FatRow::decode(payload).is_some_and(|row| !row.is_sound()) {
+                let what = format!("old versions of row {}", shown(key));
+                self.find(object, page, &what, (1, 0));
+            }
             if header.shape.tombstone {
                 rows.tombstones += 1;
                 if !body.is_empty() {

@@ -6,9 +6,10 @@
 //! upper fence *now*. The parent of the last leaf is remembered and believed if it still covers
 //! the target (N5), which saves the way down from the root for each leaf.
 
+use crate::context::TreeContext;
 use crate::descend::{OPTIMISTIC_TRIES, Target};
 use crate::node::build::{Entry, entry, lower_fence, upper_fence};
-use crate::node::layout::NodeRead;
+use crate::node::layout::{FLAG_PLAIN, FLAG_TEMPORARY, KIND_LEAF, NodeRead};
 use crate::tree::Tree;
 use std::fmt;
 use vellum_base::{PageId, Result};
@@ -90,6 +91,27 @@ impl LeafCopy {
             parent: PageId::ZERO,
             tree: PageId::ZERO,
         }
+    }
+
+    /// A copy of page `page`, if it is in memory, holds still for a moment, and is a leaf of rows.
+    pub fn of_page(context: &TreeContext, page: PageId) -> Option<Self> {
+        let leaf = context.pool().try_optimistic(page)?;
+        let mut copy = Self::new(context.page_size());
+        if !copy.take(&leaf, PageId::ZERO) {
+            return None;
+        }
+        let (kind, flags) = copy.page.kind_and_flags();
+        if kind != KIND_LEAF || flags & (FLAG_PLAIN | FLAG_TEMPORARY) != 0 {
+            return None;
+        }
+        copy.tree = copy.page.tree_id();
+        copy.count = copy.page.shape().count;
+        Some(copy)
+    }
+
+    /// Root of the tree that the leaf belongs to; zero before the first read.
+    pub fn tree_root(&self) -> PageId {
+        self.tree
     }
 
     /// The leaf's page id; zero before the first read.

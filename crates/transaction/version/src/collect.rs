@@ -223,6 +223,7 @@ impl VersionStore {
         if !leaf.found() {
             return Ok(());
         }
+        // Of a fat row as of any: the header says whose tombstone it is.
         let mut head = [0; crate::row::STAMPED_HEADER];
         let head = &mut head[..leaf.payload_len().min(crate::row::STAMPED_HEADER)];
         leaf.payload_read(0, head);
@@ -260,13 +261,11 @@ pub struct Reducer;
 
 impl RowFormat for Reducer {
     fn reduce(&self, payload: &[u8], out: &mut Vec<u8>) -> bool {
-        let sound = Header::decode(payload).is_some();
-        crate::row::reduce(payload, out);
-        sound
+        crate::row::reduce(payload, out)
     }
 }
 
-/// Judges the rows of a full leaf: rows that everyone sees are frozen, tombstones go that everyone sees and that
+/// Judges the rows of a full leaf: rows that everyone sees are frozen, fat rows are trimmed, tombstones go that everyone sees and that
 /// no crash takes back. Most tombstones go by their slot's work list before; what is left is from before the last
 /// restart, or was covered by an insert when its entry came up, and came back with the insert's rollback.
 #[derive(Debug)]
@@ -284,7 +283,7 @@ impl Freezer {
 impl Cleaner for Freezer {
     fn judge(&self, _tree: PageId, _key: &[u8], payload: &[u8]) -> vellum_btree::Verdict {
         use vellum_btree::Verdict;
-        let Some(header) = Header::decode(payload) else {
+        let Some((header, body)) = crate::row::newest(payload) else {
             return Verdict::Keep;
         };
         match header.writer {
@@ -299,9 +298,13 @@ impl Cleaner for Freezer {
             }
             Some(writer) if Horizon::published(&self.domain).is_frozen(&writer.version) => {
                 let mut row = Header::frozen(header.shape).encode().to_vec();
-                row.extend_from_slice(&payload[header.length()..]);
+                row.extend_from_slice(body);
                 Verdict::Shrink(row)
             }
+            Some(_) if header.fat => match crate::fat::trim(&self.domain, payload) {
+                Some(row) => Verdict::Shrink(row),
+                None => Verdict::Keep,
+            },
             _ => Verdict::Keep,
         }
     }

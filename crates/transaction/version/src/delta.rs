@@ -46,13 +46,22 @@ pub fn decode_key(key: &[u8]) -> Option<(Timestamp, u32)> {
 /// Builds an entry that keeps only what `ranges` of the old body cover.
 /// The ranges lie inside `body`.
 pub fn encode_ranges(before: &Header, body: &[u8], ranges: &[Range<usize>], out: &mut Vec<u8>) {
+    debug_assert!(!before.fat, "a delta names a version, not a row");
     out.push(RANGES);
     out.extend_from_slice(&before.encode());
     encode_image(body, ranges, out);
 }
 
+/// Builds an entry from an image that was made before (see [`encode_image`]).
+pub fn encode_ranges_of(before: &Header, image: &[u8], out: &mut Vec<u8>) {
+    out.push(RANGES);
+    out.extend_from_slice(&before.encode());
+    out.extend_from_slice(image);
+}
+
 /// Builds an entry that keeps the whole old body.
 pub fn encode_full(before: &Header, body: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(!before.fat, "a delta names a version, not a row");
     out.push(FULL);
     out.extend_from_slice(&before.encode());
     out.extend_from_slice(body);
@@ -113,6 +122,33 @@ pub fn apply(entry: &[u8], body: &mut Vec<u8>) -> Option<Header> {
         _ => return None,
     }
     Some(header)
+}
+
+/// Where the body of an entry that is a full copy starts; `None` for any other.
+pub fn full_body(entry: &[u8]) -> Option<usize> {
+    let (kind, rest) = entry.split_first()?;
+    (*kind == FULL).then_some(1 + Header::decode(rest)?.length())
+}
+
+/// An entry taken apart: the predecessor's header, and its image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry<'e> {
+    /// Byte ranges of the predecessor.
+    Ranges(Header, &'e [u8]),
+    /// The whole body.
+    Full(Header, &'e [u8]),
+}
+
+/// Takes an entry apart; `None` if it is damaged.
+pub fn decode(entry: &[u8]) -> Option<Entry<'_>> {
+    let (kind, rest) = entry.split_first()?;
+    let header = Header::decode(rest)?;
+    let image = &rest[header.length()..];
+    match *kind {
+        RANGES => Some(Entry::Ranges(header, image)),
+        FULL => Some(Entry::Full(header, image)),
+        _ => None,
+    }
 }
 
 /// The predecessor's header alone.

@@ -5,7 +5,7 @@
 //!
 //! | question | module |
 //! | --- | --- |
-//! | what does a row look like | `row`, `delta`, `undo_record` |
+//! | what does a row look like | `row`, `delta`, `undo_record`; with its old versions in it: `fat` |
 //! | which version does a snapshot see | `read`, `scan` (the rule itself: `txn`) |
 //! | what does a write do | `write`, `large`, `pending` |
 //! | how is it reverted | `undo` |
@@ -15,6 +15,7 @@
 pub mod collect;
 pub mod delta;
 mod error;
+pub mod fat;
 pub mod large;
 mod options;
 pub mod pending;

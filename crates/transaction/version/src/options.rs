@@ -1,6 +1,6 @@
 //! What a version store does about versions that only old snapshots see.
 //!
-//! Both are on, unless an experiment asks what they are worth. They are chosen when a store is made and
+//! All is on, unless an experiment asks what they are worth. They are chosen when a store is made and
 //! never change: whoever makes a choice by one of them may remember it.
 
 /// Parts of the store that can be switched off.
@@ -11,6 +11,10 @@ pub struct VersionOptions {
     pub graveyard: bool,
     /// Rows with long chains keep their versions in the leaf. Off: every before-image goes to a delta index.
     pub fat: bool,
+    /// A row turns fat with the next update after this many while the oldest transaction stayed the same (if there are
+    /// more slots in use: after as many). By default twice the commits between two passes, so that a row that is updated
+    /// by every transaction stays as it is where nobody holds a snapshot.
+    pub fat_updates: u8,
 }
 
 impl Default for VersionOptions {
@@ -18,6 +22,7 @@ impl Default for VersionOptions {
         Self {
             graveyard: true,
             fat: true,
+            fat_updates: 16,
         }
     }
 }

@@ -10,7 +10,7 @@
 //!   frees it: no two at a time, so the rows need no versions.
 
 use crate::error::{Result, damaged};
-use crate::row::{Header, Shape};
+use crate::row::{self, Shape};
 use crate::store::{VersionStore, Work};
 use crate::undo_record::{self, Revert};
 use vellum_base::PageId;
@@ -197,9 +197,9 @@ impl VersionStore {
             tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
             for index in leaf.position()..leaf.len() {
                 let row = leaf.payload(index);
-                let header = Header::decode(row).ok_or_else(|| damaged("row header", root))?;
+                let (header, body) = row::newest(row).ok_or_else(|| damaged("row header", root))?;
                 if header.shape.overflow {
-                    let chain = ChainRef::decode(&row[header.length()..]);
+                    let chain = ChainRef::decode(body);
                     let chain = chain.ok_or_else(|| damaged("chain reference", root))?.root;
                     let listed = PendingKind::Chain.payload();
                     let name = chain.get().to_be_bytes();

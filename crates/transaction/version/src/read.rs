@@ -15,8 +15,11 @@
 
 use crate::delta;
 use crate::error::{Result, damaged};
+use crate::fat;
+use crate::fat::layout::BODY_AT;
 use crate::row::{Header, Shape, Writer};
 use crate::store::VersionStore;
+use std::ops::Range;
 use vellum_base::Timestamp;
 use vellum_btree::{LeafHints, Tree};
 use vellum_txn::{Operation, Transaction, VersionStamp};
@@ -73,12 +76,14 @@ pub struct Visible {
     pub overflow: bool,
     /// Offset of the body in the buffer.
     pub start: usize,
+    /// Where it ends. Behind it are a fat row's old versions; [`VersionStore::resolve`] leaves nothing there.
+    pub end: usize,
 }
 
 /// What a head row says to a view.
 enum Head {
-    /// This version is the one.
-    Seen(Header),
+    /// This version is the one, with its body there.
+    Seen(Header, Range<usize>),
     /// Older ones must be looked at.
     Chain(Header, Writer),
     /// The row did not exist yet.
@@ -154,8 +159,12 @@ impl VersionStore {
         delta: &mut Vec<u8>,
     ) -> Result<Resolved> {
         match judge(view, row).ok_or_else(|| damaged("row header", tree.root()))? {
-            Head::Seen(header) => Ok(seen(&header)),
+            Head::Seen(header, body) => {
+                row.truncate(body.end);
+                Ok(seen(&header, body))
+            }
             Head::Absent => Ok(Resolved::Absent),
+            Head::Chain(header, _) if header.fat => self.resolve_fat(view, tree, row, delta),
             Head::Chain(header, writer) => {
                 row.drain(..header.length());
                 self.walk(view, tree, writer, row, delta)
@@ -199,6 +208,7 @@ impl VersionStore {
                     return Ok(Resolved::Visible(Visible {
                         overflow: header.shape.overflow,
                         start: 0,
+                        end: body.len(),
                     }));
                 }
             }
@@ -222,7 +232,7 @@ pub enum Resolved {
 #[inline]
 pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
     match judge(view, row)? {
-        Head::Seen(header) => Some(seen(&header)),
+        Head::Seen(header, body) => Some(seen(&header, body)),
         Head::Absent => Some(Resolved::Absent),
         Head::Chain(..) => None,
     }
@@ -239,12 +249,16 @@ fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
                 Head::Chain(header, writer)
             }
         }
-        _ => Head::Seen(header),
+        _ if header.fat => {
+            let length = fat::layout::body(row)?.len();
+            Head::Seen(header, BODY_AT..BODY_AT + length)
+        }
+        _ => Head::Seen(header, header.length()..row.len()),
     })
 }
 
 #[inline]
-fn seen(header: &Header) -> Resolved {
+fn seen(header: &Header, body: Range<usize>) -> Resolved {
     let Shape {
         tombstone,
         overflow,
@@ -254,7 +268,8 @@ fn seen(header: &Header) -> Resolved {
     } else {
         Resolved::Visible(Visible {
             overflow,
-            start: header.length(),
+            start: body.start,
+            end: body.end,
         })
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Layout (little-endian):
 //! ```text
-//! 0        u8   flags: bit 0 stamped, bit 1 tombstone, bit 2 overflow, bit 3 first version
+//! 0        u8   flags: bit 0 stamped, bit 1 tombstone, bit 2 overflow, bit 3 first version, bit 4 fat
 //! stamped only:
 //! 1..3     u16  slot of the writer
 //! 3..11    u64  stamp of the writing transaction
@@ -14,12 +14,15 @@
 //! 16..18   u16  low bits of oldest_tx at the first of these updates (chain estimate)
 //! then the body: the value, or a chain reference (overflow), or nothing (tombstone)
 //! ```
+//! A fat row (always stamped) goes on differently behind its header: see `fat::layout`.
 //!
 //! Invariants:
 //! - V1 A row without bit 0 is visible to every snapshot that exists or can still be drawn.
 //! - V2 A stamped row without bit 3 has a predecessor: the delta of its (slot, stamp, command).
-//! - V3 The *reduced* form of a row (what redo writes) has neither stamp nor bit 3.
+//!   In a fat row the row itself holds what is before it instead.
+//! - V3 The *reduced* form of a row (what redo writes) has neither stamp nor bits 3 and 4, nor old versions.
 
+use crate::fat;
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::VersionStamp;
 
@@ -32,7 +35,9 @@ const STAMPED: u8 = 1;
 const TOMBSTONE: u8 = 2;
 const OVERFLOW: u8 = 4;
 const FIRST: u8 = 8;
-const KNOWN: u8 = STAMPED | TOMBSTONE | OVERFLOW | FIRST;
+/// The flag of a row that holds its old versions itself.
+pub(crate) const FAT: u8 = 16;
+const KNOWN: u8 = STAMPED | TOMBSTONE | OVERFLOW | FIRST | FAT;
 
 /// What a version is, apart from who wrote it: live or deleted, inline or in an overflow chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,13 +90,15 @@ pub struct Writer {
     pub first: bool,
 }
 
-/// A decoded row header. The body starts at [`Header::length`].
+/// A decoded row header. For what follows it see [`newest`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// What the version is.
     pub shape: Shape,
     /// Its writer; `None` for a frozen row.
     pub writer: Option<Writer>,
+    /// The row holds its old versions itself. Only of a row in a leaf, and only a stamped one.
+    pub fat: bool,
     /// Chain estimate: how often the row was updated while `since` was the oldest transaction.
     pub updates: u8,
     /// Chain estimate: the low bits of oldest_tx when counting began.
@@ -104,6 +111,7 @@ impl Header {
         Self {
             shape,
             writer: None,
+            fat: false,
             updates: 0,
             since: 0,
         }
@@ -114,6 +122,7 @@ impl Header {
         Self {
             shape,
             writer: Some(Writer { version, first }),
+            fat: false,
             updates: 0,
             since: 0,
         }
@@ -129,13 +138,23 @@ impl Header {
         }
     }
 
+    /// Where the body starts in a row with this header.
+    #[inline]
+    pub fn body_at(&self) -> usize {
+        if self.fat {
+            fat::layout::BODY_AT
+        } else {
+            self.length()
+        }
+    }
+
     /// Decodes the header of a row; `None` if the bytes are not one.
     #[inline]
     pub fn decode(row: &[u8]) -> Option<Self> {
         let flags = *row.first()?;
         let shape = Shape::from_flags(flags)?;
         if flags & STAMPED == 0 {
-            return (flags & FIRST == 0).then_some(Self::frozen(shape));
+            return (flags & (FIRST | FAT) == 0).then_some(Self::frozen(shape));
         }
         let bytes: &[u8; STAMPED_HEADER] = row.first_chunk()?;
         let mut stamp = [0; 8];
@@ -150,6 +169,7 @@ impl Header {
                 },
                 first: flags & FIRST != 0,
             }),
+            fat: flags & FAT != 0,
             updates: bytes[15],
             since: u16::from_le_bytes([bytes[16], bytes[17]]),
         })
@@ -159,9 +179,14 @@ impl Header {
     #[inline]
     pub fn encode(&self) -> EncodedHeader {
         let mut bytes = [0; STAMPED_HEADER];
+        debug_assert!(
+            !self.fat || self.writer.is_some(),
+            "a frozen row has no versions"
+        );
         let mut flags = self.shape.reduced_flags();
         if let Some(writer) = self.writer {
             flags |= STAMPED | if writer.first { FIRST } else { 0 };
+            flags |= if self.fat { FAT } else { 0 };
             bytes[1..3].copy_from_slice(&writer.version.slot.get().to_le_bytes());
             bytes[3..11].copy_from_slice(&writer.version.stamp.get().to_le_bytes());
             bytes[11..15].copy_from_slice(&writer.version.command.to_le_bytes());
@@ -192,15 +217,31 @@ impl std::ops::Deref for EncodedHeader {
     }
 }
 
-/// Appends the reduced form of `row` to `out` (V3): the newest version, frozen.
-/// Bytes that are no row are passed on as they are; `verify` names them.
-pub fn reduce(row: &[u8], out: &mut Vec<u8>) {
-    match Header::decode(row) {
-        Some(header) => {
+/// Header and body of the newest version of a row in a leaf, whatever its form; `None` if the bytes are no row.
+#[inline]
+pub fn newest(row: &[u8]) -> Option<(Header, &[u8])> {
+    let header = Header::decode(row)?;
+    let body = if header.fat {
+        fat::layout::body(row)?
+    } else {
+        &row[header.length()..]
+    };
+    Some((header, body))
+}
+
+/// Appends the reduced form of `row` to `out` (V3): the newest version, frozen. False if the bytes are no row: then
+/// they are passed on as they are, and `verify` names them.
+pub fn reduce(row: &[u8], out: &mut Vec<u8>) -> bool {
+    match newest(row) {
+        Some((header, body)) => {
             out.push(header.shape.reduced_flags());
-            out.extend_from_slice(&row[header.length()..]);
+            out.extend_from_slice(body);
+            true
         }
-        None => out.extend_from_slice(row),
+        None => {
+            out.extend_from_slice(row);
+            false
+        }
     }
 }
 
@@ -227,6 +268,10 @@ mod tests {
                     since: 77,
                     ..Header::stamped(shape, version(1, 2, 3), false)
                 },
+                Header {
+                    fat: true,
+                    ..Header::stamped(shape, version(1, 2, 3), false)
+                },
             ] {
                 let mut row = header.encode().to_vec();
                 assert_eq!(row.len(), header.length());
@@ -246,7 +291,12 @@ mod tests {
     #[test]
     fn foreign_bytes_are_no_header() {
         assert_eq!(Header::decode(&[]), None);
-        assert_eq!(Header::decode(&[16]), None, "unknown flag");
+        assert_eq!(Header::decode(&[32]), None, "unknown flag");
+        assert_eq!(
+            Header::decode(&[FAT]),
+            None,
+            "a frozen row holds no versions"
+        );
         assert_eq!(
             Header::decode(&[TOMBSTONE | OVERFLOW]),
             None,
@@ -267,11 +317,11 @@ mod tests {
             .to_vec();
         row.extend_from_slice(b"reference");
         let mut out = Vec::new();
-        reduce(&row, &mut out);
+        assert!(reduce(&row, &mut out));
         assert_eq!(Header::decode(&out), Some(Header::frozen(Shape::CHAINED)));
         assert_eq!(&out[1..], b"reference");
         let mut twice = Vec::new();
-        reduce(&out, &mut twice);
+        assert!(reduce(&out, &mut twice));
         assert_eq!(out, twice, "reducing is idempotent");
     }
 }

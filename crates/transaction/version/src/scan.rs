@@ -59,8 +59,8 @@ pub struct Scan {
 /// A row that a scan returned: where its body stands.
 #[derive(Clone, Copy, Debug)]
 enum Body {
-    /// In the leaf copy, record and offset.
-    Leaf(usize, usize),
+    /// In the leaf copy: record, where in its payload.
+    Leaf(usize, usize, usize),
     /// In the row buffer, from an offset.
     Buffer(usize),
 }
@@ -129,7 +129,7 @@ impl Scan {
     pub fn current(&self) -> ScannedRow<'_> {
         debug_assert!(matches!(self.place, Place::On(_)), "a row was returned");
         let body = match self.body {
-            Body::Leaf(index, start) => &self.leaf.payload(index)[start..],
+            Body::Leaf(index, start, end) => &self.leaf.payload(index)[start..end],
             Body::Buffer(start) => &self.row[start..],
         };
         ScannedRow {
@@ -350,9 +350,11 @@ impl Scan {
         tree: &Tree,
     ) -> Result<Option<(Body, bool)>> {
         match visible_as_is(view, self.leaf.payload(index)) {
-            Some(Resolved::Visible(Visible { overflow, start })) => {
-                Ok(Some((Body::Leaf(index, start), overflow)))
-            }
+            Some(Resolved::Visible(Visible {
+                overflow,
+                start,
+                end,
+            })) => Ok(Some((Body::Leaf(index, start, end), overflow))),
             Some(Resolved::Absent) => Ok(None),
             Some(Resolved::Changed) | None => self.judge_chain(index, store, view, tree),
         }
@@ -377,7 +379,7 @@ impl Scan {
                 store.read(view, tree, &key, &mut self.row, &mut self.entry)?
             }
         };
-        Ok(visible.map(|Visible { overflow, start }| (Body::Buffer(start), overflow)))
+        Ok(visible.map(|visible| (Body::Buffer(visible.start), visible.overflow)))
     }
 
     #[inline]

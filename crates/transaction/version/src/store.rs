@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Invariants:
-//! - V6 Only the slot's own transaction, or who holds the slot's lease, writes to the slot's two trees.
+//! - V6 Only the slot's own transaction, or who holds the slot's lease, writes to the slot's two trees; but deltas of a
+//!   row are put in and taken out by whoever has its leaf latched, when the row turns fat or back (`fat::decompose`).
 //! - V7 A slot whose two trees do not exist has never made a version.
 //!
 //! Crash: both trees are temporary; a crash gives their pages back (0001).

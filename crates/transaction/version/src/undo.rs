@@ -6,18 +6,20 @@
 //! Invariants:
 //! - V11 One call reverts one record and appends exactly one record that is marked as a compensation and names
 //!   the reverted GSN; structure changes that it needs come before and are redo-only.
-//! - V12 At run time the predecessor's header comes from the own delta index, which holds the entry until the
-//!   row is reverted. After a restart every row is frozen and no header is needed.
+//! - V12 At run time the predecessor's header comes from the row, if it is fat, else from the own delta index, which
+//!   holds the entry until the row is reverted. After a restart every row is frozen and no header is needed.
 //! - V20 Work that a version left behind is forgotten before the version is reverted.
 //!
 //! Crash: a record is compensated or not; recovery goes on with the next older one.
 
 use crate::delta;
 use crate::error::damaged;
+use crate::fat::layout::{FatRow, encode_lengths};
 use crate::pending::PendingKind;
-use crate::row::{FROZEN_HEADER, Header, STAMPED_HEADER, Shape};
+use crate::row::{FAT, FROZEN_HEADER, Header, STAMPED_HEADER, Shape};
 use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, work_key};
 use crate::undo_record::{self, Revert, UndoRecord};
+use crate::write::copy_newest;
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
 use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
@@ -25,7 +27,7 @@ use vellum_btree::record::{Operation, REMOVE};
 use vellum_btree::{
     Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
-use vellum_txn::Undo;
+use vellum_txn::{Undo, VersionStamp};
 use vellum_wal::{FLAG_COMPENSATION, Purpose, Record, SlotLog};
 
 /// Reverts the changes of one transaction.
@@ -164,6 +166,27 @@ impl<'s> Reverter<'s> {
                     leaf.remove(self.logging(RowRedo::Remove, &names));
                     leaf.is_underfull()
                 }
+                Revert::Ranges(_) | Revert::Whole(..) if self.is_fat(&leaf) => {
+                    let row = self.revert_fat(&leaf, tree, undo)?;
+                    if !leaf.fits(row.len()) {
+                        drop(leaf);
+                        tree.make_room(key, row.len(), Some(journal))?;
+                        continue;
+                    }
+                    match undo.revert {
+                        Revert::Whole(shape, body) => {
+                            let reduced = [shape.reduced_flags()];
+                            let redo: [&[u8]; 2] = [&reduced, body];
+                            leaf.replace(&[&row], self.logging(RowRedo::Row(&redo), &names));
+                        }
+                        Revert::Ranges(image) => {
+                            let edits = edits_of(image);
+                            leaf.replace(&[&row], self.logging(RowRedo::Patch(&edits), &names));
+                        }
+                        Revert::Remove => {}
+                    }
+                    false
+                }
                 Revert::Ranges(image) => {
                     expect_row(&leaf, tree)?;
                     let header = self.read_body(&leaf, tree)?;
@@ -271,10 +294,61 @@ impl<'s> Reverter<'s> {
 
     /// Leaves the row's body in `self.row`.
     fn read_body(&mut self, leaf: &LeafWrite<'_, '_>, tree: &Tree) -> Result<Header> {
-        leaf.copy_payload(&mut self.row);
-        let header = Header::decode(&self.row).ok_or_else(|| damaged("row header", tree.root()))?;
-        self.row.drain(..header.length());
+        let header = copy_newest(leaf, &mut self.row);
+        let header = header.ok_or_else(|| damaged("row header", tree.root()))?;
+        self.row.drain(..header.body_at());
         Ok(header)
+    }
+
+    /// Whether the row holds its old versions itself. After a restart they mean nothing.
+    fn is_fat(&self, leaf: &LeafWrite<'_, '_>) -> bool {
+        let mut flags = [0];
+        if !self.has_deltas || leaf.payload_len() == 0 {
+            return false;
+        }
+        leaf.payload_read(0, &mut flags);
+        flags[0] & FAT != 0
+    }
+
+    /// The fat row without its newest version: the one before is the first of the old ones.
+    fn revert_fat(
+        &mut self,
+        leaf: &LeafWrite<'_, '_>,
+        tree: &Tree,
+        undo: &UndoRecord<'_>,
+    ) -> Result<Vec<u8>> {
+        let broken = || damaged("fat row to revert", tree.root());
+        leaf.copy_payload(&mut self.row);
+        let row = FatRow::decode(&self.row).ok_or_else(broken)?;
+        let newest = row.header.writer.ok_or_else(broken)?.version;
+        if newest != VersionStamp::new(self.log.id(), undo.stamp, undo.command) {
+            return Err(broken());
+        }
+        let mut old = row.old_versions();
+        let before = old.next().ok_or_else(broken)?.map_err(|_| broken())?;
+        let mut patched;
+        let body = match undo.revert {
+            Revert::Whole(_, body) => body,
+            Revert::Ranges(image) => {
+                patched = row.body.to_vec();
+                undo_record::apply_ranges(image, &mut patched).ok_or_else(broken)?;
+                &patched
+            }
+            Revert::Remove => return Err(broken()),
+        };
+        let versions = old.rest();
+        let mut header = before.header;
+        // Where nobody needs what was before it, it stands alone.
+        header.fat = header.writer.is_some() && !versions.is_empty();
+        let mut reverted = header.encode().to_vec();
+        if header.fat {
+            reverted.extend_from_slice(&encode_lengths(body.len(), versions.len()));
+        }
+        reverted.extend_from_slice(body);
+        if header.fat {
+            reverted.extend_from_slice(versions);
+        }
+        Ok(reverted)
     }
 
     /// V12.

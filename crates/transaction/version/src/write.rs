@@ -12,7 +12,10 @@
 //! Latches: the row's leaf, then a leaf of the own slot's temporary trees, then the slot latch.
 
 use crate::delta;
-use crate::error::{Result, VersionError, damaged};
+use crate::error::{Result, VersionError};
+use crate::fat::form::{FatScratch, Form, Replaced, shape_of};
+use crate::fat::layout::{BODY_AT, encode_lengths, lengths};
+use crate::fat::update::{Place, broken_row};
 use crate::read::View;
 use crate::row::{Header, STAMPED_HEADER, Shape};
 use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, Work, work_key};
@@ -60,10 +63,13 @@ pub struct Written {
 /// Buffers of writes, kept from one to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// The row as it was.
+    /// The newest version as it was: its row, without the old versions of a fat one.
     row: Vec<u8>,
+    /// Where its body starts.
+    body_start: usize,
+    shape: Option<Shape>,
     entry: Vec<u8>,
-    undo: Vec<u8>,
+    fat: FatScratch,
     /// The leaves that were used last.
     pub hints: LeafHints,
 }
@@ -71,8 +77,7 @@ pub struct Scratch {
 impl Scratch {
     /// The body of the version that the last write replaced.
     pub fn replaced(&self) -> Option<(Shape, &[u8])> {
-        let header = Header::decode(&self.row)?;
-        Some((header.shape, &self.row[header.length()..]))
+        Some((self.shape?, &self.row[self.body_start..]))
     }
 }
 
@@ -98,16 +103,21 @@ impl VersionStore {
         let stamp = transaction.stamp()?;
         let slot = transaction.domain().log().slot(transaction.slot());
         let versions = self.slot_or_create(transaction.slot())?;
+        let mut place = Place {
+            transaction,
+            tree,
+            key,
+            is_listed: false,
+        };
         loop {
             // V10: a record holds the key, a row and a before-image, none longer than 3/8 of a page.
             slot.reserve(row_budget(tree))?;
             let mut leaf = tree.write_near(key, &mut scratch.hints)?;
-            let before = newest(&leaf, tree, view, &mut scratch.row)?;
+            let before = newest(&leaf, tree, view, scratch)?;
             let existed = before.is_some_and(|header| !header.shape.tombstone);
-            let body_start = before.map_or(0, |header| header.length());
             let change = decide(before.filter(|_| existed).map(|header| Current {
                 overflow: header.shape.overflow,
-                body: &scratch.row[body_start..],
+                body: &scratch.row[scratch.body_start..],
             }))?;
             if matches!(change, Change::Nothing) {
                 return Ok(Written {
@@ -116,12 +126,33 @@ impl VersionStore {
                     command: 0,
                 });
             }
-            let length = STAMPED_HEADER
-                + match change {
-                    Change::Put(_, body) | Change::Patch(_, body) => body.len(),
-                    Change::Nothing | Change::Delete => 0,
-                };
-            if !leaf.fits(length) {
+            let old_body = &scratch.row[scratch.body_start..];
+            scratch.fat.image.clear();
+            if let Change::Patch(ranges, _) = change {
+                debug_assert!(
+                    delta::are_apart(ranges),
+                    "the log record is bounded by that"
+                );
+                delta::encode_image(old_body, ranges, &mut scratch.fat.image);
+            }
+            let planned = match &before {
+                None => Some((Form::NEW, None)),
+                Some(before) => self
+                    .plan(&place, &leaf, before, old_body, &change, &mut scratch.fat)?
+                    .map(|(form, before)| (form, Some(before))),
+            };
+            let Some((form, kept)) = planned else {
+                drop(leaf);
+                transaction
+                    .domain()
+                    .active_snapshots(&mut scratch.fat.active);
+                place.is_listed = true;
+                continue;
+            };
+            let length = form.row_length(&change, before.as_ref(), &scratch.fat);
+            if let Some(length) = length
+                && !leaf.fits(length)
+            {
                 drop(leaf);
                 tree.make_room(key, length, Some(Journal::forward(slot)))?;
                 continue;
@@ -133,14 +164,19 @@ impl VersionStore {
                 command,
             };
             let row = Row {
-                before,
-                body_start,
+                before: kept,
+                body_start: scratch.body_start,
+                form,
                 version,
                 slot,
             };
             row.keep_before_image(versions, tree, key, &change, scratch)?;
             vellum_sync::test_point!("write: between delta and row");
             row.apply(&mut leaf, &change, scratch);
+            if !scratch.fat.gone.is_empty() {
+                self.remove_deltas(&scratch.fat.gone);
+                scratch.fat.gone.clear();
+            }
             return Ok(Written {
                 existed,
                 changed: true,
@@ -170,25 +206,48 @@ fn row_budget(tree: &Tree) -> usize {
     tree.context().page_size() * 2
 }
 
-/// Reads the row under the latch; its header, if there is a row. Checks V8.
+/// Reads the newest version under the latch into the scratch; its header, if there is a row. Checks V8.
+#[inline]
 fn newest(
     leaf: &LeafWrite<'_, '_>,
     tree: &Tree,
     view: &View<'_>,
-    row: &mut Vec<u8>,
+    scratch: &mut Scratch,
 ) -> Result<Option<Header>> {
+    scratch.fat.gone.clear();
     if !leaf.found() {
-        row.clear();
+        scratch.row.clear();
+        (scratch.body_start, scratch.shape) = (0, None);
         return Ok(None);
     }
-    leaf.copy_payload(row);
-    let header = Header::decode(row).ok_or_else(|| damaged("row header", tree.root()))?;
+    let header = copy_newest(leaf, &mut scratch.row).ok_or_else(|| broken_row(tree))?;
+    scratch.shape = Some(header.shape);
+    scratch.body_start = header.body_at();
     if let Some(writer) = header.writer
         && !may_overwrite(view, &writer.version)
     {
         return Err(VersionError::Conflict);
     }
     Ok(Some(header))
+}
+
+/// Copies header and body of a leaf's row, without a fat one's old versions; `None` if it is no row.
+#[inline]
+pub(crate) fn copy_newest(leaf: &LeafWrite<'_, '_>, row: &mut Vec<u8>) -> Option<Header> {
+    let mut head = [0; BODY_AT];
+    let length = leaf.payload_len();
+    let known = length.min(BODY_AT);
+    leaf.payload_read(0, &mut head[..known]);
+    let header = Header::decode(&head[..known])?;
+    let end = if header.fat {
+        let lengths = lengths(*head[STAMPED_HEADER..].first_chunk()?);
+        Some(BODY_AT + lengths.0).filter(|end| known == BODY_AT && *end <= length)?
+    } else {
+        length
+    };
+    row.resize(end, 0);
+    leaf.payload_read(0, row);
+    Some(header)
 }
 
 fn may_overwrite(view: &View<'_>, version: &VersionStamp) -> bool {
@@ -205,9 +264,11 @@ fn may_overwrite(view: &View<'_>, version: &VersionStamp) -> bool {
 
 /// A row that is about to change.
 struct Row<'w> {
+    /// Header of the version that is replaced, as it is kept.
     before: Option<Header>,
     /// Where the old body starts in `Scratch::row`.
     body_start: usize,
+    form: Form,
     version: VersionStamp,
     slot: &'w vellum_wal::SlotLog,
 }
@@ -226,17 +287,21 @@ impl Row<'_> {
         let Some(before) = self.before else {
             return Ok(());
         };
-        let name = delta::key(self.version.stamp, self.version.command);
         let old_body = &scratch.row[self.body_start..];
-        scratch.entry.clear();
-        match change {
-            // Never longer than the full copy, for which there is room (`inline_body_max`).
-            Change::Patch(ranges, _) if delta::image_bytes(ranges) <= old_body.len() => {
-                delta::encode_ranges(&before, old_body, ranges, &mut scratch.entry);
+        if !self.form.holds_replaced() {
+            let name = delta::key(self.version.stamp, self.version.command);
+            scratch.entry.clear();
+            match change {
+                // Never longer than the full copy, for which there is room (`inline_body_max`).
+                Change::Patch(..)
+                    if self.form.is_plain() && scratch.fat.image.len() <= old_body.len() =>
+                {
+                    delta::encode_ranges_of(&before, &scratch.fat.image, &mut scratch.entry);
+                }
+                _ => delta::encode_full(&before, old_body, &mut scratch.entry),
             }
-            _ => delta::encode_full(&before, old_body, &mut scratch.entry),
+            versions.append_delta(&name, &scratch.entry)?;
         }
-        versions.append_delta(&name, &scratch.entry)?;
         if matches!(change, Change::Delete) {
             scratch.entry.clear();
             Work::Tombstone {
@@ -252,42 +317,24 @@ impl Row<'_> {
 
     /// Changes the leaf and logs it. Cannot fail.
     #[inline]
-    fn apply(&self, leaf: &mut LeafWrite<'_, '_>, change: &Change<'_>, scratch: &mut Scratch) {
+    fn apply(&self, leaf: &mut LeafWrite<'_, '_>, change: &Change<'_>, scratch: &Scratch) {
         let old_body = &scratch.row[self.body_start..];
-        let shape = match change {
-            Change::Put(shape, _) => *shape,
-            Change::Patch(..) => self.before.map_or(Shape::INLINE, |header| header.shape),
-            Change::Nothing | Change::Delete => Shape::DELETED,
-        };
-        let header = Header::stamped(shape, self.version, self.before.is_none()).encode();
+        let shape = shape_of(change, self.before);
         let reduced = [shape.reduced_flags()];
         let VersionStamp { stamp, command, .. } = self.version;
         match change {
             Change::Nothing => {}
             Change::Patch(ranges, body) => {
-                debug_assert!(
-                    delta::are_apart(ranges),
-                    "the log record is bounded by that"
-                );
-                scratch.undo.clear();
-                delta::encode_image(old_body, ranges, &mut scratch.undo);
-                let prefix = undo_record::prefix(stamp, command, &Revert::Ranges(&scratch.undo));
+                let image = &scratch.fat.image;
+                let prefix = undo_record::prefix(stamp, command, &Revert::Ranges(image));
                 let edits: SmallVec<[(u16, &[u8]); 8]> = ranges
                     .iter()
                     .map(|range| ((range.start + 1) as u16, &body[range.clone()]))
                     .collect();
-                let undo: [&[u8]; 2] = [&prefix, &scratch.undo];
+                let undo: [&[u8]; 2] = [&prefix, image];
                 let logging = self.logging(RowRedo::Patch(&edits), &undo);
-                if self.body_start == STAMPED_HEADER {
-                    let mut writes: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
-                    writes.push((0, &header));
-                    for range in *ranges {
-                        writes.push((STAMPED_HEADER + range.start, &body[range.clone()]));
-                    }
-                    leaf.patch(&writes, logging);
-                } else {
-                    leaf.replace(&[&header, body], logging);
-                }
+                let spans = (self.body_start == STAMPED_HEADER).then_some(*ranges);
+                self.put(leaf, shape, body, spans, scratch, logging);
             }
             Change::Put(..) | Change::Delete => {
                 let body = if let Change::Put(_, body) = change {
@@ -301,6 +348,7 @@ impl Row<'_> {
                         let prefix = undo_record::prefix(stamp, command, &Revert::Remove);
                         let undo: [&[u8]; 1] = [&prefix];
                         let logging = self.logging(RowRedo::Row(&redo_row), &undo);
+                        let header = Header::stamped(shape, self.version, true).encode();
                         leaf.insert(&[&header, body], logging);
                     }
                     Some(before) => {
@@ -309,9 +357,70 @@ impl Row<'_> {
                         let old_reduced = [before.shape.reduced_flags()];
                         let undo: [&[u8]; 3] = [&prefix, &old_reduced, old_body];
                         let logging = self.logging(RowRedo::Row(&redo_row), &undo);
-                        leaf.replace(&[&header, body], logging);
+                        self.put(leaf, shape, body, None, scratch, logging);
                     }
                 }
+            }
+        }
+    }
+
+    /// Puts the new version where the old one is. `spans`: where a plain row that stays as it is differs.
+    #[inline]
+    fn put(
+        &self,
+        leaf: &mut LeafWrite<'_, '_>,
+        shape: Shape,
+        body: &[u8],
+        spans: Option<&[Range<usize>]>,
+        scratch: &Scratch,
+        logging: Logging<'_>,
+    ) {
+        let mut header = Header::stamped(shape, self.version, false);
+        let before = self.before.unwrap_or(header);
+        let image = &scratch.fat.image;
+        match self.form {
+            Form::Plain { updates, since } => {
+                (header.updates, header.since) = (updates, since);
+                let header = header.encode();
+                let Some(spans) = spans else {
+                    leaf.replace(&[&header, body], logging);
+                    return;
+                };
+                let mut writes: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
+                writes.push((0, &header));
+                for span in spans {
+                    writes.push((STAMPED_HEADER + span.start, &body[span.clone()]));
+                }
+                leaf.patch(&writes, logging);
+            }
+            Form::Patched { versions, kind } => {
+                header.fat = true;
+                let header = header.encode();
+                let replaced = Replaced::encode(&before, kind, self.version, image);
+                let lengths = encode_lengths(body.len(), versions + replaced.length());
+                let mut writes: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
+                writes.push((0, &header));
+                writes.push((STAMPED_HEADER, &lengths));
+                for span in &scratch.fat.spans {
+                    writes.push((BODY_AT + span.start, &body[span.clone()]));
+                }
+                let mut at = BODY_AT + body.len() + versions;
+                for part in replaced.parts(image) {
+                    writes.push((at, part));
+                    at += part.len();
+                }
+                leaf.patch(&writes, logging);
+            }
+            Form::Rebuilt { slack, kind } => {
+                header.fat = true;
+                let header = header.encode();
+                let replaced = Replaced::encode(&before, kind, self.version, image);
+                let old = &scratch.fat.versions;
+                let lengths = encode_lengths(body.len(), old.len() + replaced.length());
+                let [first, second, third] = replaced.parts(image);
+                let slack = vec![0; slack];
+                let row: [&[u8]; 8] = [&header, &lengths, body, old, first, second, third, &slack];
+                leaf.replace(&row, logging);
             }
         }
     }

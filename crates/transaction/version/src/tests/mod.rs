@@ -9,6 +9,10 @@
 #[cfg(not(shuttle))]
 mod chains;
 #[cfg(not(shuttle))]
+mod fat;
+#[cfg(not(shuttle))]
+mod fat_model;
+#[cfg(not(shuttle))]
 mod rollback;
 #[cfg(shuttle)]
 mod schedules;

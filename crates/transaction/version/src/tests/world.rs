@@ -1,5 +1,6 @@
 //! What the tests of this crate share: a store with everything that it stands on.
 
+use crate::VersionOptions;
 use crate::collect::{Collected, Freezer, Reducer};
 use crate::row::Shape;
 use crate::store::VersionStore;
@@ -55,6 +56,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(page_size: usize, frames: u64) -> Self {
+        Self::with_options(page_size, frames, VersionOptions::default())
+    }
+
+    /// A world whose rows turn fat as these options say.
+    pub(crate) fn with_options(page_size: usize, frames: u64, options: VersionOptions) -> Self {
         let directory = Arc::new(SimulatedDirectory::new());
         let config = LogConfig {
             slots_max: SLOTS + 1,
@@ -89,7 +95,7 @@ impl World {
         let journal = Some(Journal::forward(log.slot(SlotId(SLOTS))));
         let plain = || Tree::create(&context, journal, TreeKind::Plain, None).unwrap();
         let (pending, carried) = (plain(), plain());
-        let store = VersionStore::new(context, SLOTS, pending);
+        let store = VersionStore::with_options(context, SLOTS, pending, options);
         Self {
             directory,
             log,
@@ -222,6 +228,45 @@ impl World {
                 None => return count,
             }
         }
+    }
+
+    /// Keys of the rows that are fat now, and the bytes of their payloads.
+    pub(crate) fn fat_rows(&self, tree: &Tree) -> Vec<(Vec<u8>, usize)> {
+        let mut leaf = vellum_btree::LeafCopy::new(self.store.context().page_size());
+        let (mut found, mut from, mut key) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            tree.read_leaf(vellum_btree::Seek::AtOrAfter(&from), &mut leaf)
+                .unwrap();
+            for index in 0..leaf.len() {
+                let row = leaf.payload(index);
+                if crate::row::Header::decode(row).unwrap().fat {
+                    leaf.key(index, &mut key);
+                    assert!(crate::fat::layout::FatRow::decode(row).unwrap().is_sound());
+                    found.push((key.clone(), row.len()));
+                }
+            }
+            match leaf.upper_fence() {
+                Some(fence) => from = fence.to_vec(),
+                None => return found,
+            }
+        }
+    }
+
+    /// Turns a row back into a chain, if it is fat.
+    pub(crate) fn decompose(&self, tree: &Tree, key: &[u8]) -> bool {
+        let mut active = vellum_txn::ActiveSnapshots::new();
+        let domain = self.manager.domain();
+        domain.active_snapshots(&mut active);
+        self.store
+            .decompose(domain, &active, tree, key, None)
+            .unwrap()
+    }
+
+    /// Deltas of all slots.
+    pub(crate) fn deltas(&self) -> usize {
+        let slots = (0..SLOTS).map(SlotId);
+        let trees = slots.filter_map(|slot| self.store.deltas(slot));
+        trees.map(|tree| self.heads(tree)).sum()
     }
 
     pub(crate) fn commit(&self, transaction: Transaction) {

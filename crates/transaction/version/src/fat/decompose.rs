@@ -1,0 +1,219 @@
+//! Turning a fat row back: each old version becomes the delta of the version that replaced it.
+//!
+//! Invariants:
+//! - F3 The deltas are in the indexes before the row changes (V9); their names are those of the versions in the row, in
+//!   the indexes of the slots that made those. So they go as any deltas go: when everyone sees the version that replaced
+//!   theirs.
+//! - F4 Deltas of a row are put in and taken out under its leaf's latch. A name may come back (a row turns fat, and
+//!   back), and a removal that came late would take the delta that is needed by then.
+//!
+//! Concurrency: writes to delta indexes of other slots (an exception to V6): those trees are latched page by page as
+//! any; what is written lies below their right edges, where the slots append.
+
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::fat::layout::{FatRow, OldVersion};
+use crate::fat::prune::{Kept, KeptStep, Pruned, Rewrite, prune};
+use crate::row::Header;
+use crate::store::VersionStore;
+use smallvec::SmallVec;
+use vellum_base::{PageId, StorageError};
+use vellum_btree::{Journal, LeafCopy, Tree, TreeKind};
+use vellum_gc::is_dead_between;
+use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
+use vellum_wal::{Purpose, SlotLog};
+
+/// Names of full copies to be taken away once the row has changed.
+pub(crate) type Gone = SmallVec<[VersionStamp; 4]>;
+
+/// Takes the old versions of a fat row apart, from the newest to the oldest; `None` if they are damaged.
+pub(crate) fn old_versions<'r>(row: &FatRow<'r>) -> Option<SmallVec<[OldVersion<'r>; 16]>> {
+    row.old_versions()
+        .collect::<std::result::Result<_, _>>()
+        .ok()
+}
+
+/// Prunes by a list of all open snapshots.
+pub(crate) fn prune_by_list<'r>(
+    domain: &Domain,
+    active: &ActiveSnapshots,
+    newest: VersionStamp,
+    old: &[OldVersion<'r>],
+) -> Pruned<'r> {
+    let oldest = active.oldest();
+    prune(newest, old, |version, newer| match version {
+        Some(version) => is_dead_between(domain, active, version, newer),
+        // Committed before everything: whoever does not see what replaced it sees it.
+        None => domain.is_committed_before(newer, oldest),
+    })
+}
+
+impl VersionStore {
+    /// Rewrites full copies. Before the row changes; may be done again.
+    pub(crate) fn rewrite_copies(&self, tree: PageId, rewrites: &[Rewrite<'_>]) -> Result<()> {
+        let mut entry = Vec::new();
+        let mut body = Vec::new();
+        for Rewrite {
+            name,
+            header,
+            image,
+        } in rewrites
+        {
+            // One that is not there has been collected: everyone sees the version that it belongs to, and so nobody asks
+            // for an older one.
+            if self.full_copy(name, tree, &mut body)? {
+                delta::apply_image(image, &mut body).ok_or_else(|| damaged("fat row", tree))?;
+                entry.clear();
+                delta::encode_full(header, &body, &mut entry);
+                self.put_delta(name, &entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_delta(&self, name: &VersionStamp, entry: &[u8]) -> Result<()> {
+        let deltas = self.deltas(name.slot);
+        let deltas = deltas.ok_or_else(|| damaged("slot of a version", PageId::ZERO))?;
+        Ok(deltas.put(&delta::key(name.stamp, name.command), entry, None)?)
+    }
+
+    /// Takes deltas away that nothing names any more, after the row has changed and under its latch (F4). What cannot
+    /// be taken away now goes with its range.
+    pub(crate) fn remove_deltas(&self, names: &[VersionStamp]) {
+        for name in names {
+            if let Some(deltas) = self.deltas(name.slot) {
+                let _ = deltas.delete(&delta::key(name.stamp, name.command), None);
+            }
+        }
+    }
+
+    /// Puts old versions into delta indexes (F3): the chain behind `newest`. What is in them under other names is added
+    /// to `gone`; what has a place in the chain now is taken off it. (Interleaving without that: the version before H goes
+    /// and leaves its copy, which is named H, to be taken away; the one before it becomes H's delta.)
+    pub(crate) fn put_chain(
+        &self,
+        tree: PageId,
+        newest: VersionStamp,
+        kept: &[Kept<'_>],
+        gone: &mut Gone,
+    ) -> Result<()> {
+        let (mut entry, mut body) = (Vec::new(), Vec::new());
+        let mut newer = newest;
+        for Kept { header, step } in kept {
+            entry.clear();
+            match step {
+                KeptStep::Same if header.shape.tombstone => {
+                    delta::encode_full(header, &[], &mut entry);
+                }
+                KeptStep::Same => delta::encode_ranges(header, &[], &[], &mut entry),
+                KeptStep::Ranges(image) => delta::encode_ranges_of(header, image, &mut entry),
+                KeptStep::Copy(name) => {
+                    if !self.full_copy(name, tree, &mut body)? {
+                        // Collected: nobody asks for what is this old.
+                        return Ok(());
+                    }
+                    delta::encode_full(header, &body, &mut entry);
+                    if *name != newer {
+                        gone.push(*name);
+                    }
+                }
+            }
+            self.put_delta(&newer, &entry)?;
+            gone.retain(|name| *name != newer);
+            match header.writer {
+                Some(writer) => newer = writer.version,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns the row of `key` into a plain one, if it is fat: versions that nobody in `active` needs go, the others
+    /// become deltas. Not logged: a row's past never is. True if the row was fat.
+    ///
+    /// `log`: where merging a leaf that became small is logged, if it is to be.
+    ///
+    /// # Errors
+    /// Storage errors; the row is as it was.
+    pub fn decompose(
+        &self,
+        domain: &Domain,
+        active: &ActiveSnapshots,
+        tree: &Tree,
+        key: &[u8],
+        log: Option<&SlotLog>,
+    ) -> Result<bool> {
+        let broken = || damaged("fat row", tree.root());
+        let mut row = Vec::new();
+        let mut leaf = tree.write(key)?;
+        if !leaf.found() {
+            return Ok(false);
+        }
+        leaf.copy_payload(&mut row);
+        let header = Header::decode(&row).ok_or_else(broken)?;
+        let Some(writer) = header.writer.filter(|_| header.fat) else {
+            return Ok(false);
+        };
+        let fat = FatRow::decode(&row).ok_or_else(broken)?;
+        let old = old_versions(&fat).ok_or_else(broken)?;
+        let mut header = Header {
+            fat: false,
+            ..header
+        };
+        let mut gone = Gone::new();
+        vellum_sync::test_point!("decompose: latched");
+        if domain.is_committed_before(&writer.version, active.oldest()) {
+            header = Header::frozen(header.shape);
+        } else {
+            let pruned = prune_by_list(domain, active, writer.version, &old);
+            self.rewrite_copies(tree.root(), &pruned.rewrites)?;
+            gone.extend_from_slice(&pruned.gone);
+            self.put_chain(tree.root(), writer.version, &pruned.kept, &mut gone)?;
+            if let Some(writer) = &mut header.writer {
+                writer.first |= pruned.newest_is_first;
+            }
+        }
+        vellum_sync::test_point!("decompose: between deltas and row");
+        let plain = [&header.encode()[..], fat.body].concat();
+        leaf.shrink_unlogged(&plain);
+        self.remove_deltas(&gone);
+        let underfull = leaf.is_underfull();
+        drop(leaf);
+        if let Some(log) = log
+            && underfull
+        {
+            let journal = Journal {
+                slot: log,
+                purpose: Purpose::Optional,
+            };
+            match tree.rebalance(key, Some(journal)) {
+                Err(StorageError::OutOfSpace { .. }) => {}
+                other => other?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Turns the fat rows of a page into plain ones: for a page that is to be evicted, or that was written to long ago.
+    /// Does nothing if the page is no leaf of rows. Returns how many it turned.
+    ///
+    /// # Errors
+    /// Storage errors. What was turned stays turned.
+    pub fn decompose_page(&self, domain: &Domain, page: PageId, log: &SlotLog) -> Result<u64> {
+        let Some(leaf) = LeafCopy::of_page(self.context(), page) else {
+            return Ok(0);
+        };
+        let tree = Tree::open(self.context(), leaf.tree_root(), TreeKind::Rows);
+        let mut active = ActiveSnapshots::new();
+        domain.active_snapshots(&mut active);
+        let (mut key, mut turned) = (Vec::new(), 0);
+        for index in 0..leaf.len() {
+            if Header::decode(leaf.payload(index)).is_some_and(|header| header.fat) {
+                leaf.key(index, &mut key);
+                // The last one of a page may leave it small.
+                turned += u64::from(self.decompose(domain, &active, &tree, &key, Some(log))?);
+            }
+        }
+        Ok(turned)
+    }
+}

@@ -1,0 +1,359 @@
+//! Writing to fat rows, and turning rows fat: what form a row has after a write.
+//!
+//! Paper: LeanStore §3.3, §3.5 (update operation).
+//!
+//! An update of a fat row writes header, body and one old version into slack that the row has. When that is used up,
+//! versions are pruned; only what is still needed then makes the row grow. A row whose versions do not fit the bound is
+//! turned back into a chain.
+//!
+//! Invariants:
+//! - F5 A row turns fat only with its whole chain (F1), in an update by somebody who did not make the newest version: so
+//!   what stands in a fat row was put there as a delta, or straight into it, by one rule for all.
+//! - F6 Open snapshots are collected with no latch held: collecting waits for slots that begin. A list may be as old
+//!   as one likes (gc, I2).
+
+use crate::delta;
+use crate::error::{Result, VersionError, damaged};
+use crate::fat::convert::Chain;
+use crate::fat::decompose::{Gone, old_versions, prune_by_list};
+use crate::fat::form::{FatScratch, Form, Kind, body_length, version_length};
+use crate::fat::layout::{BODY_AT, FatRow, OldVersion, Step};
+use crate::fat::prune::{Pruned, encode_versions, prune, versions_bytes};
+use crate::row::{Header, STAMPED_HEADER};
+use crate::store::VersionStore;
+use crate::write::Change;
+use smallvec::SmallVec;
+use std::ops::Range;
+use vellum_btree::{LeafWrite, Tree, max_inline_payload};
+use vellum_gc::{Horizon, is_dead_between};
+use vellum_txn::{ActiveSnapshots, Domain, Transaction, VersionStamp};
+
+/// Largest count of updates that can be waited for.
+const UPDATES_MAX: usize = 250;
+
+/// Whose row it is that a write is about, for what is decided here.
+pub(crate) struct Place<'p> {
+    pub transaction: &'p Transaction,
+    pub tree: &'p Tree,
+    pub key: &'p [u8],
+    /// Open snapshots were collected for this write.
+    pub is_listed: bool,
+}
+
+/// A row's form, and the header of the version that is replaced, as it will be kept.
+pub(crate) type Planned = (Form, Header);
+
+impl Place<'_> {
+    fn domain(&self) -> &Domain {
+        self.transaction.domain()
+    }
+
+    fn page_size(&self) -> usize {
+        self.tree.context().page_size()
+    }
+
+    /// Longest image that stands in a row.
+    fn image_max(&self) -> usize {
+        self.page_size() / 32
+    }
+
+    /// Longest fat row with a body of this length.
+    fn row_max(&self, body: usize) -> usize {
+        let page_size = self.page_size();
+        let bound = (page_size / 4).max(BODY_AT + body + page_size / 16);
+        bound.min(max_inline_payload(page_size, self.key.len()))
+    }
+
+    /// Room for versions to come.
+    fn slack_for(&self, version: usize) -> usize {
+        (8 * version).min(self.page_size() / 12).max(version)
+    }
+
+    fn oldest_low(&self) -> u16 {
+        self.domain().watermarks().oldest_tx.get() as u16
+    }
+
+    fn plain(&self) -> Form {
+        Form::Plain {
+            updates: 0,
+            since: self.oldest_low(),
+        }
+    }
+
+    /// The rows that nobody needs, by what is known already.
+    fn prune_by_known<'r>(
+        &self,
+        active: &ActiveSnapshots,
+        newest: VersionStamp,
+        old: &[OldVersion<'r>],
+    ) -> Pruned<'r> {
+        let domain = self.domain();
+        let horizon = Horizon::published(domain);
+        let oldest = active.oldest();
+        prune(newest, old, |version, newer| match version {
+            Some(version) => {
+                horizon.is_in_dead_zone(version, newer)
+                    || is_dead_between(domain, active, version, newer)
+            }
+            None => domain.is_committed_before(newer, oldest),
+        })
+    }
+}
+
+/// The bytes from the first to the last that differ.
+fn difference(old: &[u8], new: &[u8]) -> Range<usize> {
+    let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
+    start..old.len() - ends.take_while(|(a, b)| a == b).count()
+}
+
+impl VersionStore {
+    /// Decides what form a row that exists has after a write. `None`: first open snapshots must be collected, which waits,
+    /// so not under this latch (F6). Leaves in `scratch` what goes into the row.
+    ///
+    /// May change delta indexes in ways that the row as it is does not mind.
+    #[inline]
+    pub(crate) fn plan(
+        &self,
+        place: &Place<'_>,
+        leaf: &LeafWrite<'_, '_>,
+        before: &Header,
+        old_body: &[u8],
+        change: &Change<'_>,
+        scratch: &mut FatScratch,
+    ) -> Result<Option<Planned>> {
+        if before.fat {
+            return self.plan_fat(place, leaf, before, old_body, change, scratch);
+        }
+        let since = place.oldest_low();
+        let updates = match before.writer {
+            Some(_) if before.since == since => before.updates.saturating_add(1),
+            _ => 1,
+        };
+        if updates > self.options().fat_updates && self.turns_fat(place, before, updates, change) {
+            return self.plan_conversion(place, before, old_body, change, scratch);
+        }
+        let plain = Header {
+            fat: false,
+            ..*before
+        };
+        Ok(Some((Form::Plain { updates, since }, plain)))
+    }
+
+    #[cold]
+    fn turns_fat(
+        &self,
+        place: &Place<'_>,
+        before: &Header,
+        updates: u8,
+        change: &Change<'_>,
+    ) -> bool {
+        let least = place.domain().slots_in_use().min(UPDATES_MAX);
+        let is_own = before
+            .writer
+            .is_some_and(|writer| place.transaction.is_own(&writer.version));
+        self.options().fat
+            && usize::from(updates) > least
+            && !is_own
+            && !matches!(change, Change::Delete | Change::Nothing)
+    }
+
+    /// How the replaced version is kept, with its image in the scratch; and whether the body keeps its length.
+    fn kind_of(
+        place: &Place<'_>,
+        before: &Header,
+        old_body: &[u8],
+        change: &Change<'_>,
+        scratch: &mut FatScratch,
+    ) -> (Kind, bool) {
+        scratch.spans.clear();
+        match change {
+            Change::Patch(ranges, _) => {
+                scratch.spans.extend(ranges.iter().cloned());
+                let short = scratch.image.len() <= place.image_max();
+                (if short { Kind::Ranges } else { Kind::Copy }, true)
+            }
+            _ if before.shape.tombstone => (Kind::Same, false),
+            Change::Put(shape, body) if body.len() == old_body.len() && *shape == before.shape => {
+                scratch.image.clear();
+                let span = difference(old_body, body);
+                let kind = if span.len() + delta::RANGE_BYTES <= place.image_max() {
+                    delta::encode_image(old_body, std::slice::from_ref(&span), &mut scratch.image);
+                    Kind::Ranges
+                } else {
+                    Kind::Copy
+                };
+                scratch.spans.push(span);
+                (kind, true)
+            }
+            _ => (Kind::Copy, false),
+        }
+    }
+
+    fn plan_fat(
+        &self,
+        place: &Place<'_>,
+        leaf: &LeafWrite<'_, '_>,
+        before: &Header,
+        old_body: &[u8],
+        change: &Change<'_>,
+        scratch: &mut FatScratch,
+    ) -> Result<Option<Planned>> {
+        let (kind, same_length) = Self::kind_of(place, before, old_body, change, scratch);
+        let replaced = version_length(before, kind, &scratch.image);
+        let capacity = leaf.payload_len();
+        let mut lengths = [0; 4];
+        leaf.payload_read(STAMPED_HEADER, &mut lengths);
+        let (_, versions) = crate::fat::layout::lengths(lengths);
+        let plain = Header {
+            fat: false,
+            ..*before
+        };
+        if same_length && BODY_AT + old_body.len() + versions + replaced <= capacity {
+            return Ok(Some((Form::Patched { versions, kind }, plain)));
+        }
+        let mut row = std::mem::take(&mut scratch.row);
+        leaf.copy_payload(&mut row);
+        let planned = self.plan_rebuild(place, plain, &row, change, (kind, replaced), scratch);
+        scratch.row = row;
+        planned
+    }
+
+    #[cold]
+    fn plan_rebuild(
+        &self,
+        place: &Place<'_>,
+        before: Header,
+        row: &[u8],
+        change: &Change<'_>,
+        (kind, replaced): (Kind, usize),
+        scratch: &mut FatScratch,
+    ) -> Result<Option<Planned>> {
+        let broken = || damaged("fat row", place.tree.root());
+        let fat = FatRow::decode(row).ok_or_else(broken)?;
+        let newest = before.writer.ok_or_else(broken)?.version;
+        let body = body_length(change);
+        scratch.versions.clear();
+        if BODY_AT + body + fat.versions.len() + replaced <= row.len() {
+            // Only the body's length changes.
+            scratch.versions.extend_from_slice(fat.versions);
+            let slack = row.len() - BODY_AT - body - fat.versions.len() - replaced;
+            return Ok(Some((Form::Rebuilt { slack, kind }, before)));
+        }
+        let old = old_versions(&fat).ok_or_else(broken)?;
+        let slack = place.slack_for(replaced);
+        let pruned = if place.is_listed {
+            prune_by_list(place.domain(), &scratch.active, newest, &old)
+        } else {
+            let pruned = place.prune_by_known(&scratch.active, newest, &old);
+            let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
+            if needed + slack / 2 > row.len() {
+                return Ok(None);
+            }
+            pruned
+        };
+        self.keep_in_row(
+            place,
+            before,
+            row.len(),
+            &pruned,
+            body,
+            (kind, replaced),
+            scratch,
+        )
+    }
+
+    fn plan_conversion(
+        &self,
+        place: &Place<'_>,
+        before: &Header,
+        old_body: &[u8],
+        change: &Change<'_>,
+        scratch: &mut FatScratch,
+    ) -> Result<Option<Planned>> {
+        if !place.is_listed {
+            return Ok(None);
+        }
+        let Some(writer) = before.writer else {
+            return Ok(Some((place.plain(), *before)));
+        };
+        let (kind, _) = Self::kind_of(place, before, old_body, change, scratch);
+        let replaced = version_length(before, kind, &scratch.image);
+        let chain = self.read_chain_of(
+            place.domain(),
+            &scratch.active,
+            place.tree.root(),
+            before,
+            old_body,
+            place.image_max(),
+        )?;
+        let Some(chain) = chain else {
+            return Ok(Some((place.plain(), *before)));
+        };
+        let old: SmallVec<[OldVersion<'_>; 16]> = chain.versions().collect();
+        let pruned = prune_by_list(place.domain(), &scratch.active, writer.version, &old);
+        let body = body_length(change);
+        let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
+        if !pruned.kept.is_empty() && needed > place.row_max(body) {
+            return Ok(Some((place.plain(), *before)));
+        }
+        let planned =
+            self.keep_in_row(place, *before, 0, &pruned, body, (kind, replaced), scratch)?;
+        forget_chain(&chain, &pruned, &mut scratch.gone);
+        Ok(planned)
+    }
+
+    /// The form of a row whose old versions were pruned; `capacity`: its length now.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what the row is, and what it becomes"
+    )]
+    fn keep_in_row(
+        &self,
+        place: &Place<'_>,
+        mut before: Header,
+        capacity: usize,
+        pruned: &Pruned<'_>,
+        body: usize,
+        (kind, replaced): (Kind, usize),
+        scratch: &mut FatScratch,
+    ) -> Result<Option<Planned>> {
+        let tree = place.tree.root();
+        self.rewrite_copies(tree, &pruned.rewrites)?;
+        scratch.gone.clear();
+        scratch.gone.extend_from_slice(&pruned.gone);
+        if let Some(writer) = &mut before.writer {
+            writer.first |= pruned.newest_is_first;
+        }
+        let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
+        let max = place.row_max(body);
+        if pruned.kept.is_empty() || needed > max {
+            // Nobody needs what is older than the version that is replaced; or it does not fit.
+            if let Some(writer) = before.writer {
+                self.put_chain(tree, writer.version, &pruned.kept, &mut scratch.gone)?;
+            }
+            return Ok(Some((place.plain(), before)));
+        }
+        scratch.versions.clear();
+        encode_versions(&pruned.kept, &mut scratch.versions);
+        let good = (needed + place.slack_for(replaced)).min(max);
+        // A row that has about the right length keeps it: it stays where it is in the leaf.
+        let stays = (needed + place.slack_for(replaced) / 2..=2 * good).contains(&capacity);
+        let slack = if stays { capacity } else { good } - needed;
+        Ok(Some((Form::Rebuilt { slack, kind }, before)))
+    }
+}
+
+/// A chain stands in the row now: its deltas go, but for the copies that the row names.
+fn forget_chain(chain: &Chain, pruned: &Pruned<'_>, gone: &mut Gone) {
+    gone.clear();
+    gone.extend(chain.names.iter().copied().filter(|name| {
+        let mut kept = pruned.kept.iter();
+        !kept.any(|kept| kept.as_old().step == Step::Copy(*name))
+    }));
+}
+
+/// A row that exists and cannot be read.
+pub(crate) fn broken_row(tree: &Tree) -> VersionError {
+    damaged("row", tree.root()).into()
+}
