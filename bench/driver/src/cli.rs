@@ -112,6 +112,10 @@ pub struct Common {
     /// Page size of a database that is created: 4096, 8192 or 16384 [default: the engine's]
     #[arg(long, value_name = "BYTES", value_parser = page_size)]
     pub page_size: Option<u32>,
+    /// Largest size of the data file, for which addresses are reserved [default: the engine's]; instrumented runs have
+    /// fewer addresses
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..=1 << 14))]
+    pub file_gib: Option<u64>,
     /// Directory of the database [default: bench-data/WORKLOAD]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -147,6 +151,8 @@ pub struct Settings {
     pub pool_bytes: u64,
     /// Bytes of a page, if not the engine's default.
     pub page_size: Option<u32>,
+    /// Largest size of the data file, if not the engine's default.
+    pub file_bytes_max: Option<u64>,
     /// How many sessions are open at a time, at most.
     pub sessions: usize,
     /// Whether a database that does not exist is created.
@@ -164,6 +170,7 @@ impl Common {
             durability: self.durability,
             pool_bytes: self.pool_mib << 20,
             page_size: self.page_size,
+            file_bytes_max: self.file_gib.map(|gib| gib << 30),
             // The idle writer and the session that loads and checks.
             sessions: self.threads as usize + 2,
             create: !self.check,

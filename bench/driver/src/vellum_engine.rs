@@ -31,6 +31,9 @@ impl VellumEngine {
         if let Some(bytes) = settings.page_size {
             config.page_size = bytes as usize;
         }
+        if let Some(bytes) = settings.file_bytes_max {
+            config.data_bytes_max = bytes;
+        }
         let durability = match settings.durability {
             Durability::Async => vellum::Durability::Async,
             Durability::Sync => vellum::Durability::Sync,

@@ -106,6 +106,7 @@ impl Appender {
             let incoming = Incoming {
                 key,
                 payload: length,
+                spare: 0,
             };
             let changes = self.tree.journal(journal.map(|(journal, _)| journal));
             self.tree.split_until(key, 0, Some(incoming), changes)?;

@@ -189,6 +189,7 @@ impl BulkLoader<'_> {
                 let incoming = Incoming {
                     key,
                     payload: payload.len(),
+                    spare: 0,
                 };
                 self.tree
                     .split_until(key, 0, Some(incoming), self.journal)?;
@@ -254,6 +255,7 @@ impl BulkLoader<'_> {
             let incoming = Incoming {
                 key: self.key(0),
                 payload: self.rows[0].payload,
+                spare: 0,
             };
             tree.split_until(self.key(0), 0, Some(incoming), self.journal)?;
             self.insert_first()?;

@@ -26,7 +26,10 @@ use std::ops::ControlFlow::{Break, Continue};
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
 use vellum_sync::Backoff;
-use vellum_wal::{FLAG_FIRST, RecordHeader};
+use vellum_wal::{FLAG_FIRST, Purpose, RecordHeader};
+
+/// A leaf is split rather than cleaned where that would leave less than one part in so many free.
+const SPARE: usize = 16;
 
 /// Why an attempt did not split.
 enum Obstacle {
@@ -66,9 +69,18 @@ impl Tree {
             payload_len <= limit,
             "payload of {payload_len} bytes, at most {limit}"
         );
+        // A few bytes are no room: the next rows would have all others judged again. But a rollback takes what it gets:
+        // no more log space is set aside for it than it needs.
+        let undoes = journal.is_none_or(|journal| journal.purpose == Purpose::Undo);
+        let spare = if self.kind() == TreeKind::Rows && !undoes {
+            self.context().page_size() / SPARE
+        } else {
+            0
+        };
         let incoming = Incoming {
             key,
             payload: payload_len,
+            spare,
         };
         if self.kind() == TreeKind::Rows && self.clean(&incoming, journal)? {
             return Ok(());
@@ -137,9 +149,9 @@ impl Tree {
         drop(leaf);
         // Positions have moved: look again.
         let leaf = self.write(incoming.key)?;
-        // A few bytes are no room: the next insert would have all rows judged again.
-        let worth = leaf.free_bytes() >= self.context().page_size() / 16;
-        Ok(leaf.fits(incoming.payload) && leaf.found() == found && worth)
+        Ok(leaf.fits(incoming.payload)
+            && leaf.found() == found
+            && leaf.free_bytes() >= incoming.spare)
     }
 
     /// Splits the page of `key` at `level` until `incoming` fits, or once for inner pages.
@@ -284,15 +296,19 @@ pub(crate) fn separator_redo((left, right): (PageId, PageId), separator: &[u8]) 
     redo
 }
 
-/// True if the record fits into its leaf as it is.
+/// True if the record fits into its leaf as it is, and leaves what shall stay free.
 fn fits<P: PageRead + ?Sized>(page: &P, incoming: Incoming<'_>) -> bool {
     let (index, found) = page.find(incoming.key);
-    let shape = page.shape();
-    if found {
-        incoming.payload <= shape.free + page.payload_len(page.slot(index))
+    let free = page.shape().free;
+    let (need, have) = if found {
+        (incoming.payload, free + page.payload_len(page.slot(index)))
     } else {
-        record_bytes(page.suffix_of(incoming.key).len(), incoming.payload) <= shape.free
-    }
+        (
+            record_bytes(page.suffix_of(incoming.key).len(), incoming.payload),
+            free,
+        )
+    };
+    need + incoming.spare <= have
 }
 
 /// True if the leaf holds exactly the rows of the copy.

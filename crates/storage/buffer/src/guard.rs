@@ -342,6 +342,46 @@ impl PageWrite for Exclusive<'_> {
         self.written = true;
         self.words[index].store(value.to_le(), Ordering::Relaxed);
     }
+
+    #[inline]
+    fn move_words(&mut self, from: usize, to: usize, count: usize) {
+        self.written = true;
+        let (from, to) = (&self.words[from..from + count], &self.words[to..to + count]);
+        // The slices may overlap: they are of atomics.
+        let pairs = from.iter().zip(to);
+        if to.as_ptr() < from.as_ptr() {
+            pairs.for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+        } else {
+            pairs
+                .rev()
+                .for_each(|(from, to)| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed));
+        }
+    }
+
+    fn move_shifted(&mut self, from: usize, to: usize, count: usize) {
+        let (base, shift) = (from / 8, (from % 8) * 8);
+        if shift == 0 || count == 0 {
+            return self.move_words(base, to, count);
+        }
+        self.written = true;
+        let both = |low: u64, high: u64| (low >> shift | high << (64 - shift)).to_le();
+        let into = &self.words[to..to + count];
+        if to <= base {
+            let mut low = load(self.words, base);
+            for (from, to) in self.words[base + 1..=base + count].iter().zip(into) {
+                let high = u64::from_le(from.load(Ordering::Relaxed));
+                to.store(both(low, high), Ordering::Relaxed);
+                low = high;
+            }
+        } else {
+            let mut high = load(self.words, base + count);
+            for (from, to) in self.words[base..base + count].iter().zip(into).rev() {
+                let low = u64::from_le(from.load(Ordering::Relaxed));
+                to.store(both(low, high), Ordering::Relaxed);
+                high = low;
+            }
+        }
+    }
 }
 
 impl Drop for Exclusive<'_> {

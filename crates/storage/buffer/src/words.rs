@@ -206,8 +206,55 @@ pub trait PageWrite: PageRead {
         }
     }
 
-    /// Moves `length` bytes from `from` to `to` inside the page; the ranges may overlap. Cost: two
-    /// reads and a write a word.
+    /// Moves `count` words from number `from` to number `to`; the ranges may overlap.
+    ///
+    /// # Panics
+    /// If a range is outside the page.
+    #[inline]
+    fn move_words(&mut self, from: usize, to: usize, count: usize) {
+        if to < from {
+            for at in 0..count {
+                let word = self.word(from + at);
+                self.set_word(to + at, word);
+            }
+        } else {
+            for at in (0..count).rev() {
+                let word = self.word(from + at);
+                self.set_word(to + at, word);
+            }
+        }
+    }
+
+    /// Moves the bytes from `from` on into `count` words from number `to` on; the ranges may overlap. A word of which two
+    /// words take bytes is read once.
+    ///
+    /// # Panics
+    /// If a range is outside the page.
+    #[inline]
+    fn move_shifted(&mut self, from: usize, to: usize, count: usize) {
+        let (base, shift) = (from / 8, (from % 8) * 8);
+        if shift == 0 || count == 0 {
+            return self.move_words(base, to, count);
+        }
+        if to <= base {
+            let mut low = self.word(base);
+            for at in 0..count {
+                let high = self.word(base + at + 1);
+                self.set_word(to + at, low >> shift | high << (64 - shift));
+                low = high;
+            }
+        } else {
+            let mut high = self.word(base + count);
+            for at in (0..count).rev() {
+                let low = self.word(base + at);
+                self.set_word(to + at, low >> shift | high << (64 - shift));
+                high = low;
+            }
+        }
+    }
+
+    /// Moves `length` bytes from `from` to `to` inside the page; the ranges may overlap. Cost: a read and a write a
+    /// word.
     ///
     /// # Panics
     /// If a range is outside the page.
@@ -217,21 +264,22 @@ pub trait PageWrite: PageRead {
             length <= size && from <= size - length && to <= size - length,
             "move of a run outside the page"
         );
+        if length == 0 || from == to {
+            return;
+        }
+        // Whole words of the destination in the middle, parts at both ends.
+        let head = (to.wrapping_neg() % 8).min(length);
+        let words = (length - head) / 8;
+        let tail = length - head - 8 * words;
         if to < from {
-            let mut done = 0;
-            while done < length {
-                let count = (8 - (to + done) % 8).min(length - done);
-                move_part(self, from + done, to + done, count);
-                done += count;
-            }
-        } else if to > from {
+            move_part(self, from, to, head);
+            self.move_shifted(from + head, (to + head) / 8, words);
+            move_part(self, from + length - tail, to + length - tail, tail);
+        } else {
             // From the end, so that nothing is overwritten before it was read.
-            let mut rest = length;
-            while rest > 0 {
-                let count = ((to + rest - 1) % 8 + 1).min(rest);
-                rest -= count;
-                move_part(self, from + rest, to + rest, count);
-            }
+            move_part(self, from + length - tail, to + length - tail, tail);
+            self.move_shifted(from + head, (to + head) / 8, words);
+            move_part(self, from, to, head);
         }
     }
 
@@ -310,11 +358,13 @@ fn put<P: PageWrite + ?Sized>(page: &mut P, offset: usize, count: usize, value: 
     }
 }
 
-/// One step of [`PageWrite::move_within`].
+/// The end of a [`PageWrite::move_within`]: less than a word, which does not cross one of the destination.
 #[inline]
 fn move_part<P: PageWrite + ?Sized>(page: &mut P, from: usize, to: usize, count: usize) {
-    let value = page.u64_at(from);
-    put(page, to, count, value);
+    if count > 0 {
+        let value = page.u64_at(from);
+        page.set_part(to, count, value);
+    }
 }
 
 /// A private copy of a page: nobody else can see it, so it also gives plain byte slices.

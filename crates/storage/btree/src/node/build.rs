@@ -269,6 +269,8 @@ pub struct Incoming<'k> {
     pub key: &'k [u8],
     /// Its payload's length.
     pub payload: usize,
+    /// Bytes that the leaf shall have free beside it, if it can.
+    pub spare: usize,
 }
 
 /// Chooses where to split a leaf so that `incoming` comes nearer to fitting: by bytes in the
@@ -292,12 +294,15 @@ pub fn plan_leaf_split(page: &PageBuf, incoming: Incoming<'_>) -> Option<SplitPl
             number - 1
         }
     };
+    let record = |index: usize| {
+        let slot = page.slot(index);
+        record_bytes(slot.suffix, page.payload_len(slot))
+    };
     let bytes = |number: usize| {
         if number == index {
             return record_bytes(page.suffix_of(incoming.key).len(), incoming.payload);
         }
-        let slot = page.slot(existing(number));
-        record_bytes(slot.suffix, page.payload_len(slot))
+        record(existing(number))
     };
     let ascending = !found && index > 0 && index == page.fences().last_insert + 1;
     let at_edge = !found && index == shape.count && shape.open & OPEN_UPPER != 0;

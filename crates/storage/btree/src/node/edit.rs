@@ -9,8 +9,9 @@
 use super::layout::{
     Fences, HEADER_BYTES, NodeRead, RECORD_OVERHEAD, SLOT_BYTES, Shape, Slot, head_of, record_bytes,
 };
+use smallvec::SmallVec;
 use vellum_base::PageId;
-use vellum_buffer::{PageBuf, PageRead, PageWrite};
+use vellum_buffer::PageWrite;
 
 /// Total length of a payload that is given in parts.
 pub fn parts_len(parts: &[&[u8]]) -> usize {
@@ -91,13 +92,8 @@ pub trait NodeWrite: PageWrite {
         );
         let offset = self.allocate(need - SLOT_BYTES, count + 1);
         self.write_record(offset, suffix, payload);
-        let base = HEADER_BYTES / 8;
-        let mut at = count;
-        while at > index {
-            let word = self.word(base + at - 1);
-            self.set_word(base + at, word);
-            at -= 1;
-        }
+        let at = HEADER_BYTES / 8 + index;
+        self.move_words(at, at + 1, count - index);
         self.set_slot(
             index,
             Slot {
@@ -125,11 +121,8 @@ pub trait NodeWrite: PageWrite {
         assert!(index < shape.count, "removed only after it was found");
         let slot = self.slot(index);
         let need = record_bytes(slot.suffix, self.payload_len(slot));
-        let base = HEADER_BYTES / 8;
-        for at in index + 1..shape.count {
-            let word = self.word(base + at);
-            self.set_word(base + at - 1, word);
-        }
+        let at = HEADER_BYTES / 8 + index;
+        self.move_words(at + 1, at, shape.count - index - 1);
         if slot.offset == shape.heap {
             shape.heap += need - SLOT_BYTES;
         }
@@ -176,13 +169,60 @@ pub trait NodeWrite: PageWrite {
             self.replacement_fits(index, length),
             "replaced only after asking for room"
         );
-        let mut suffix = vec![0; slot.suffix];
-        self.copy_out(slot.key_at(), &mut suffix);
-        // The old record must not take part in a compaction: it would be counted and copied.
-        let insert_hint = self.fences();
-        self.remove_at(index);
-        self.insert_at(index, &suffix, payload);
-        self.set_fences(insert_hint);
+        let extra = length - old;
+        if self.shape().gap() < extra {
+            self.compact();
+        }
+        self.grow_at(index, extra);
+        let slot = self.slot(index);
+        self.set_u16(
+            slot.offset,
+            u16::try_from(length).expect("a payload fits a page"),
+        );
+        let mut at = slot.payload_at();
+        for part in payload {
+            self.write(at, part);
+            at += part.len();
+        }
+        let shape = self.shape();
+        self.set_shape(Shape {
+            free: shape.free - extra,
+            ..shape
+        });
+    }
+
+    /// Gives the record of slot `index` room for `extra` more bytes of payload; the caller writes the payload and its
+    /// length and counts the bytes. The gap has at least `extra` bytes.
+    ///
+    /// Rows grow when they are written for the first time since they were frozen, one after the other in a leaf that
+    /// is full but for a few bytes. So the record is copied into the gap only where that is the shorter way: it takes
+    /// its whole length from the gap, and a gap that is used up costs a compaction. Else the records below it move down
+    /// by `extra` bytes, which leaves no hole.
+    fn grow_at(&mut self, index: usize, extra: usize) {
+        let slot = self.slot(index);
+        let mut shape = self.shape();
+        debug_assert!(shape.gap() >= extra, "grown only after asking for room");
+        let head = RECORD_OVERHEAD + slot.suffix;
+        let bytes = head + self.payload_len(slot) + extra;
+        if shape.gap() >= bytes && slot.offset - shape.heap > bytes {
+            shape.heap -= bytes;
+            self.move_within(slot.offset, shape.heap, head);
+            self.set_shape(shape);
+            let offset = shape.heap;
+            self.set_slot(index, Slot { offset, ..slot });
+            return;
+        }
+        let (from, to) = (shape.heap, shape.heap - extra);
+        self.move_within(from, to, slot.offset + head - from);
+        shape.heap = to;
+        self.set_shape(shape);
+        for at in 0..shape.count {
+            let moved = self.slot(at);
+            if moved.offset <= slot.offset {
+                let offset = moved.offset - extra;
+                self.set_slot(at, Slot { offset, ..moved });
+            }
+        }
     }
 
     /// Overwrites bytes `offset..` of the payload of slot `index`; its length stays.
@@ -198,25 +238,38 @@ pub trait NodeWrite: PageWrite {
 
     /// Moves all records to the end of the page, so that free bytes are in one piece.
     fn compact(&mut self) {
-        let mut copy = PageBuf::new(self.size());
-        self.copy_to(&mut copy);
         let shape = self.shape();
+        let mut records: SmallVec<[u32; 256]> = (0..shape.count)
+            .map(|index| (self.slot(index).offset as u32) << 16 | index as u32)
+            .collect();
+        records.sort_unstable();
         let mut heap = self.lower_at(self.fences());
-        let mut record = Vec::new();
-        for index in 0..shape.count {
-            let slot = copy.slot(index);
-            let bytes = RECORD_OVERHEAD + slot.suffix + copy.payload_len(slot);
-            record.resize(bytes, 0);
-            copy.copy_out(slot.offset, &mut record);
-            heap -= bytes;
-            self.write(heap, &record);
-            self.set_slot(
-                index,
-                Slot {
-                    offset: heap,
-                    ..slot
-                },
-            );
+        // From the end of the page on, runs of records without a hole between them at once, each run to where the one
+        // before it begins: so none is overwritten before it was moved.
+        let mut rest = &records[..];
+        while let Some(&last) = rest.last() {
+            let mut start = (last >> 16) as usize;
+            let end = start + self.record_len((last & 0xffff) as usize);
+            let mut run = rest.len() - 1;
+            while run > 0 {
+                let (offset, index) = ((rest[run - 1] >> 16) as usize, rest[run - 1] & 0xffff);
+                if offset + self.record_len(index as usize) != start {
+                    break;
+                }
+                start = offset;
+                run -= 1;
+            }
+            heap -= end - start;
+            if start != heap {
+                self.move_within(start, heap, end - start);
+                for record in &rest[run..] {
+                    let index = (record & 0xffff) as usize;
+                    let slot = self.slot(index);
+                    let offset = slot.offset + (heap - start);
+                    self.set_slot(index, Slot { offset, ..slot });
+                }
+            }
+            rest = &rest[..run];
         }
         self.set_shape(Shape { heap, ..shape });
         debug_assert_eq!(self.shape().gap(), shape.free, "N4");

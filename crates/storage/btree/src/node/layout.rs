@@ -274,6 +274,13 @@ pub trait NodeRead: PageRead {
         usize::from(self.u16_at(slot.offset)).min(self.size())
     }
 
+    /// Bytes of the record of slot `index`.
+    #[inline]
+    fn record_len(&self, index: usize) -> usize {
+        let slot = self.slot(index);
+        RECORD_OVERHEAD + slot.suffix + self.payload_len(slot)
+    }
+
     /// Where the lower fence starts.
     #[inline]
     fn lower_at(&self, fences: Fences) -> usize {

@@ -123,6 +123,36 @@ fn prop_page_equals_a_map_under_random_changes() {
 }
 
 #[test]
+fn rows_grow_in_a_full_page_until_no_byte_is_free() {
+    let seed = seed("rows_grow_in_a_full_page_until_no_byte_is_free");
+    for size in SIZES {
+        let mut random = Random::new(seed);
+        let mut page = empty(size, Some(b"tree/a"), Some(b"tree/z"));
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        while page.shape().free > 200 {
+            let (key, payload) = (random_key(&mut random), random_payload(&mut random));
+            let suffix = page.suffix_of(&key).to_vec();
+            let (index, found) = page.find(&key);
+            if !found && record_bytes(suffix.len(), payload.len()) <= page.shape().free {
+                page.insert_at(index, &suffix, &[&payload]);
+                model.insert(key, payload);
+            }
+        }
+        while page.shape().free > 0 {
+            let nth = random.below(model.len() as u64) as usize;
+            let (key, payload) = model.iter_mut().nth(nth).expect("below their number");
+            let extra = (1 + random.below(17) as usize).min(page.shape().free);
+            payload.extend(std::iter::repeat_n(extra as u8, extra));
+            let (index, found) = page.find(key);
+            assert!(found && page.replacement_fits(index, payload.len()));
+            let at = random.below(payload.len() as u64) as usize;
+            page.replace_at(index, &[&payload[..at], &payload[at..]]);
+            assert_equal(&page, &model);
+        }
+    }
+}
+
+#[test]
 fn prop_split_and_join_give_back_the_page() {
     let seed = seed("prop_split_and_join_give_back_the_page");
     let mut random = Random::new(seed);
@@ -148,6 +178,7 @@ fn prop_split_and_join_give_back_the_page() {
             Incoming {
                 key: &incoming.0,
                 payload: incoming.1.len(),
+                spare: 0,
             },
         )
         .expect("many records");
@@ -252,6 +283,7 @@ fn ascending_inserts_in_the_middle_split_at_the_insert() {
                 Incoming {
                     key: &key,
                     payload: 20,
+                    spare: 0,
                 },
             )
             .expect("full");

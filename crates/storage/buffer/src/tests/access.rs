@@ -1,7 +1,7 @@
 //! Guards, faults, errors.
 
 use super::*;
-use crate::{PageHeader, PageRead, PageWrite, Pool, RedoPage, kind};
+use crate::{PageBuf, PageHeader, PageRead, PageWrite, Pool, RedoPage, kind};
 use std::panic::AssertUnwindSafe;
 use vellum_base::{Gsn, PageId, StorageError};
 use vellum_io::{Call, Fault, MemoryDirectory, SimulatedDirectory};
@@ -289,4 +289,34 @@ fn pool_that_is_too_small_is_refused() {
     let file = data_file(&MemoryDirectory::new());
     let result = Pool::create_file(file, TestLog::at(0), &config(4096, 7)).map(|_| ());
     assert!(matches!(result, Err(StorageError::MemoryLimit { .. })));
+}
+
+#[test]
+fn prop_moves_in_a_latched_page_equal_those_of_a_buffer() {
+    let (pool, _) = memory_pool(4096, 8, 2);
+    let page = nth(&pool, 0);
+    make(&pool, page, 1, 1);
+    let mut random = random();
+    let mut guard = pool.exclusive(page).unwrap();
+    let mut buffer = PageBuf::new(4096);
+    for word in 0..512 {
+        let value = random.next_u64();
+        guard.set_word(word, value);
+        buffer.set_word(word, value);
+    }
+    for step in 0..4000 {
+        let longest = if step % 2 == 0 { 4096 } else { 40 };
+        let length = random.below(longest + 1);
+        let from = random.below(4096 - length + 1) as usize;
+        let to = random.below(4096 - length + 1) as usize;
+        guard.move_within(from, to, length as usize);
+        buffer.move_within(from, to, length as usize);
+        let words = random.below(20) as usize;
+        let (from, to) = (random.below(492) as usize, random.below(492) as usize);
+        guard.move_words(from, to, words);
+        buffer.move_words(from, to, words);
+        let mut now = PageBuf::new(4096);
+        guard.copy_to(&mut now);
+        assert!(now == buffer, "step {step}");
+    }
 }
