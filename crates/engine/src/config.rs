@@ -1,9 +1,15 @@
 //! Settings of a database. Each has a default that suits a machine with a few gigabytes of memory.
 
+use crate::engine::SYSTEM_SLOTS;
 use crate::error::{Error, Result};
 use crate::version_budget::VersionPolicy;
 use std::time::Duration;
 pub use vellum_version::VersionOptions;
+
+/// Most worker slots: ids are 16 bits wide, one of them names none, and the engine has slots of its own.
+const SLOTS_MAX: u16 = u16::MAX - 1 - SYSTEM_SLOTS;
+/// Largest segment of the log: offsets in one are 32 bits wide.
+const SEGMENT_BYTES_MAX: u64 = 1 << 31;
 
 /// How a database is opened. Build one with [`Config::default`] and the methods.
 #[derive(Clone, Debug)]
@@ -18,11 +24,11 @@ pub struct Config {
     pub data_bytes_max: u64,
     /// Limit of the log's bytes on disk.
     pub log_bytes_max: u64,
-    /// Bytes of a log segment.
+    /// Bytes of a log segment, a multiple of 4096 of at most 2 GiB.
     pub log_segment_bytes: u64,
     /// Bytes of the log buffer of one worker slot.
     pub slot_buffer_bytes: usize,
-    /// How many transactions can be open at once.
+    /// How many transactions can be open at once, 4 to 65532.
     pub slots_max: u16,
     /// How long `begin` waits for a slot.
     pub slot_timeout: Duration,
@@ -123,8 +129,19 @@ impl Config {
                 self.pool_bytes
             ));
         }
-        if self.slots_max < 4 {
-            return invalid(format!("slots_max {} is below 4", self.slots_max));
+        if !(4..=SLOTS_MAX).contains(&self.slots_max) {
+            return invalid(format!(
+                "slots_max {} is not in 4..={SLOTS_MAX}",
+                self.slots_max
+            ));
+        }
+        if self.log_segment_bytes > SEGMENT_BYTES_MAX
+            || !self.log_segment_bytes.is_multiple_of(4096)
+        {
+            return invalid(format!(
+                "log_segment_bytes {} is not a multiple of 4096 of at most {SEGMENT_BYTES_MAX}",
+                self.log_segment_bytes
+            ));
         }
         if !self.slot_buffer_bytes.is_power_of_two() || self.slot_buffer_bytes < 16 * self.page_size
         {
@@ -133,13 +150,14 @@ impl Config {
                 self.slot_buffer_bytes
             ));
         }
-        if self.log_segment_bytes < 4 * self.slot_buffer_bytes as u64 {
+        // A quarter of the one and not four of the other: nothing here may overflow.
+        if self.log_segment_bytes / 4 < self.slot_buffer_bytes as u64 {
             return invalid(format!(
                 "log_segment_bytes {} is below four slot buffers",
                 self.log_segment_bytes
             ));
         }
-        if self.log_bytes_max < 8 * self.log_segment_bytes {
+        if self.log_bytes_max / 8 < self.log_segment_bytes {
             return invalid(format!(
                 "log_bytes_max {} is below 8 segments",
                 self.log_bytes_max

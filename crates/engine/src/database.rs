@@ -92,6 +92,7 @@ impl Database {
     /// then), `InvalidArgument` for settings that do not fit, `Corruption`, `Io`.
     pub fn open(path: impl AsRef<Path>, config: Config) -> Result<Self> {
         let path = path.as_ref();
+        config.check()?;
         let directory = if config.create {
             RealDirectory::create(path)?
         } else {

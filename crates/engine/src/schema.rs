@@ -27,7 +27,7 @@ use vellum_version::pending::PendingKind;
 use vellum_version::row::{Shape as RowShape, newest};
 use vellum_version::{Change, Current, Scan, VersionError, View};
 
-/// A handle of a table. Cheap to clone; usable in every transaction that sees the table.
+/// A handle of a table. Cheap to clone; usable in every transaction of the same open database that sees the table.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) base: Arc<Shape>,
@@ -121,8 +121,8 @@ impl Tables {
             own.sort_by_key(|index| index.id);
             self.insert(Arc::new(Shape::new(id, name, tree, own, None)));
         }
-        if let Some(owner) = indexes.keys().next() {
-            let _ = owner;
+        // An index of a table that there is not.
+        if !indexes.is_empty() {
             return Err(damaged_catalog(&engine.catalog).into());
         }
         self.next.fetch_max(highest + 1, Ordering::Relaxed);

@@ -116,6 +116,10 @@ impl Transaction {
         operation: &Operation<'_>,
         table: &'s Table,
     ) -> Result<&'s Shape> {
+        // Its versions and pages are named by that database's slots, clock and log.
+        if !Arc::ptr_eq(table.base.tree.context(), &self.engine().context) {
+            return Err(foreign_table(table));
+        }
         let inner = operation.transaction();
         let snapshot = inner.snapshot();
         let command = inner.commands_drawn();
@@ -583,6 +587,16 @@ impl PendingCommit {
     /// True once the commit is durable.
     pub fn is_durable(&self) -> bool {
         self.ticket.as_ref().is_none_or(Ticket::is_hardened)
+    }
+}
+
+#[cold]
+fn foreign_table(table: &Table) -> Error {
+    let name = table.name();
+    Error::InvalidArgument {
+        what: format!(
+            "the handle of table {name:?} belongs to another database, or to an earlier opening of this one"
+        ),
     }
 }
 

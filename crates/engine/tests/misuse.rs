@@ -1,0 +1,113 @@
+//! What a caller can get wrong: each is an error that says so, and nothing is touched.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use support::{by_value, fresh, small, value_of, with_table};
+use vellum::{Config, Database, Error, Family};
+
+fn is_invalid<T>(result: vellum::Result<T>) -> bool {
+    matches!(result, Err(Error::InvalidArgument { .. }))
+}
+
+#[test]
+fn a_handle_of_another_database_is_refused_by_every_operation() {
+    let (_one, first, own) = with_table(&small());
+    let (_two, second, foreign) = with_table(&small());
+    let index = second
+        .retry(|tx| {
+            tx.insert(&foreign, b"k", b"theirs")?;
+            tx.create_index(&foreign, "i", by_value(0, Some(1), false))
+        })
+        .unwrap();
+    first.retry(|tx| tx.insert(&own, b"k", b"ours")).unwrap();
+    let tx = first.begin().unwrap();
+    assert!(is_invalid(tx.get(&foreign, b"k", |_| ())));
+    assert!(is_invalid(tx.multi_get(&foreign, &[b"k"], |_, _| ())));
+    assert!(is_invalid(tx.insert(&foreign, b"n", b"")));
+    assert!(is_invalid(tx.upsert(&foreign, b"k", b"")));
+    assert!(is_invalid(tx.replace(&foreign, b"k", b"")));
+    assert!(is_invalid(tx.update(&foreign, b"k", &[0..1], |_| ())));
+    assert!(is_invalid(tx.delete(&foreign, b"k")));
+    assert!(is_invalid(tx.delete(&foreign, &[0; 5000])));
+    assert!(is_invalid(tx.count(&foreign, ..)));
+    assert!(is_invalid(tx.cursor(&foreign, ..)));
+    assert!(is_invalid(tx.index_cursor(&index, ..)));
+    assert!(is_invalid(tx.indexes(&foreign)));
+    assert!(is_invalid(tx.index(&foreign, "i")));
+    assert!(is_invalid(tx.drop_index(&foreign, "i")));
+    let description = by_value(0, Some(1), false);
+    assert!(is_invalid(tx.create_index(&foreign, "j", description)));
+    assert!(is_invalid(tx.bulk_load(&foreign, |_, _| false)));
+    // It stays usable.
+    assert_eq!(value_of(&tx, &own, b"k").unwrap(), b"ours");
+    tx.commit().unwrap();
+    let theirs = second.begin().unwrap();
+    assert_eq!(value_of(&theirs, &foreign, b"k").unwrap(), b"theirs");
+    drop(theirs);
+    for database in [first, second] {
+        assert!(database.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn a_handle_of_an_earlier_opening_is_refused() {
+    let (directory, database, table) = with_table(&small());
+    database.retry(|tx| tx.insert(&table, b"k", b"v")).unwrap();
+    database.close().unwrap();
+    let again = support::open(&directory, &small());
+    let tx = again.begin().unwrap();
+    assert!(is_invalid(tx.get(&table, b"k", |_| ())));
+    let table = tx.table("t").unwrap();
+    assert_eq!(value_of(&tx, &table, b"k").unwrap(), b"v");
+}
+
+#[test]
+fn settings_beyond_every_limit_are_refused_before_anything_is_made() {
+    let cases: [(&str, fn(&mut Config)); 14] = [
+        ("page_size", |c| c.page_size = 0),
+        ("page_size", |c| c.page_size = usize::MAX),
+        ("pool_bytes", |c| c.pool_bytes = 0),
+        ("slots_max", |c| c.slots_max = 0),
+        ("slots_max", |c| c.slots_max = u16::MAX - 2),
+        ("slots_max", |c| c.slots_max = u16::MAX),
+        ("slot buffers", |c| c.slot_buffer_bytes = 1 << 63),
+        ("slot_buffer_bytes", |c| c.slot_buffer_bytes += 1),
+        ("log_segment_bytes", |c| c.slot_buffer_bytes = 1 << 40),
+        ("log_segment_bytes", |c| c.log_segment_bytes += 1),
+        ("log_segment_bytes", |c| c.log_segment_bytes = u64::MAX),
+        ("log_segment_bytes", |c| {
+            (c.log_segment_bytes, c.log_bytes_max) = (1 << 32, 1 << 40);
+        }),
+        ("log_bytes_max", |c| c.log_bytes_max = 0),
+        ("data_bytes_max", |c| c.data_bytes_max = 0),
+    ];
+    for (number, (setting, spoil)) in cases.into_iter().enumerate() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("db");
+        let mut config = small();
+        spoil(&mut config);
+        let error = Database::open(&path, config).map(drop).unwrap_err();
+        assert_eq!(error.family(), Family::Usage, "case {number}: {error}");
+        let text = error.to_string();
+        assert!(text.contains(setting), "case {number}: {text}");
+        assert!(!path.exists(), "case {number}: {text}");
+    }
+}
+
+#[test]
+fn the_most_and_the_fewest_slots_work() {
+    for slots in [4, 65532] {
+        let mut config = small();
+        config.slots_max = slots;
+        let (_directory, database) = fresh(&config);
+        let table = database.retry(|tx| tx.create_table("t")).unwrap();
+        let open: Vec<_> = (0..4).map(|_| database.begin().unwrap()).collect();
+        for (number, tx) in (0u8..).zip(&open) {
+            tx.insert(&table, &[number], b"v").unwrap();
+        }
+        open.into_iter().for_each(|tx| tx.commit().unwrap());
+        assert!(database.verify().unwrap().is_sound());
+        database.close().unwrap();
+    }
+}
