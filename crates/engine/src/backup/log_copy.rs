@@ -142,7 +142,8 @@ impl LogCopy {
         Ok(())
     }
 
-    /// Copies the front of a segment into a file of its own; durable on return, but for the name.
+    /// Copies the front of a segment into a file of its own, as long as the segment; durable on return, but for the
+    /// name.
     fn copy_segment(&self, state: &mut State, number: u64, bytes: u64) -> Result<()> {
         let source = self.files.get(number)?;
         let name = format!("{LOG_FOLDER}/{:08}", state.made);
@@ -150,7 +151,7 @@ impl LogCopy {
             .target
             .open(&name, OpenOptions::create_new())
             .map_err(of_target)?;
-        copy_bytes(&*source, &*target, bytes.min(source.len()?))?;
+        copy_bytes(&*source, &*target, bytes)?;
         target.sync_data().map_err(of_target)?;
         state.made += 1;
         state.next = number + 1;
@@ -158,12 +159,17 @@ impl LogCopy {
     }
 }
 
+/// Copies the first `bytes`; zeros follow, written, because the copy's log will use the file again as one of its own.
 fn copy_bytes(source: &dyn File, target: &dyn File, bytes: u64) -> Result<()> {
-    let mut buffer = AlignedBuf::zeroed(COPY_BYTES.min(bytes) as usize)?;
+    let length = source.len()?;
+    let end = bytes.min(length);
+    let mut buffer = AlignedBuf::zeroed(COPY_BYTES.min(length) as usize)?;
     let mut at = 0;
-    while at < bytes {
-        let piece = &mut buffer[..COPY_BYTES.min(bytes - at) as usize];
-        source.read_at(piece, at)?;
+    while at < length {
+        let piece = &mut buffer[..COPY_BYTES.min(length - at) as usize];
+        let copied = end.saturating_sub(at).min(piece.len() as u64) as usize;
+        source.read_at(&mut piece[..copied], at)?;
+        piece[copied..].fill(0);
         target.write_at(piece, at).map_err(of_target)?;
         at += piece.len() as u64;
     }

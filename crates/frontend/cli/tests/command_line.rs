@@ -312,6 +312,20 @@ fn backup_makes_a_database_and_leaves_the_source_as_it_was() {
 }
 
 #[test]
+fn backup_into_the_database_itself_is_a_usage_error_and_makes_nothing() {
+    let world = World::new();
+    let db = world.closed();
+    let before = contents(db.as_ref());
+    for inside in ["", "/copy", "/log/copy", "/./copy"] {
+        let output = vellum(&["backup", &db, &format!("{db}{inside}")]);
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(contents(db.as_ref()) == before, "nothing was touched");
+    }
+    // Beside it, under a name that begins alike.
+    assert_eq!(code(&vellum(&["backup", &db, &format!("{db}-copy")])), 0);
+}
+
+#[test]
 fn damaged_page_is_named_with_what_was_expected_and_found() {
     let world = World::new();
     let db = world.closed();

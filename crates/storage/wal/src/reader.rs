@@ -183,8 +183,13 @@ impl LogReader {
             segment_max = segment_max.max(header.segment);
             incarnation_max = incarnation_max.max(header.incarnation);
             if header.segment >= from.segment {
+                // A segment has its length, durably, before it gets its header: one that is shorter was cut, and
+                // rounds that were acknowledged may be gone with nothing behind them to tell of it.
+                let (bytes, found) = (header.segment_bytes, file.len()?);
+                if found < bytes {
+                    return Err(corrupt(&file, "length of log segment", bytes, found));
+                }
                 files.insert(header.segment, file.clone());
-                let bytes = file.len()?.min(header.segment_bytes);
                 segments.push(Segment {
                     header,
                     file,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use harness::*;
 use vellum_base::random::Random;
 use vellum_base::{Gsn, SlotId, StorageError};
-use vellum_io::{Call, Directory, Fault, FaultError, PowerCut, SimulatedDirectory};
+use vellum_io::{Call, Directory, Fault, FaultError, OpenOptions, PowerCut, SimulatedDirectory};
 use vellum_wal::*;
 
 fn all(dir: &dyn Directory) -> vellum_base::Result<(Recoveries, LogReader)> {
@@ -242,6 +242,39 @@ fn regress_damaged_header_of_the_newest_segment_is_corruption() {
                     Some(StorageError::Corruption { .. } | StorageError::ForeignFormat { .. })
                 ),
                 "{name} {offset}: {error:?}"
+            );
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
+}
+
+#[test]
+fn regress_segment_that_was_cut_is_corruption_and_not_the_end_of_the_log() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), config(), LogStart::first()).unwrap();
+    while engine.log.position().segment < 3 {
+        let stamp = engine.begin(SlotId(1));
+        engine.change(SlotId(1), stamp, 900).unwrap();
+        let ts = engine.commit(SlotId(1)).unwrap();
+        engine.harden(ts).unwrap();
+    }
+    let mut seen = 0;
+    for name in dir.list("log").unwrap() {
+        let name = format!("log/{name}");
+        let bytes = dir.read_all(&name).unwrap();
+        if bytes[0] == 0 {
+            continue;
+        }
+        // In the middle of a round, between rounds, and behind all of them.
+        for length in [5000, 2 * 4096, bytes.len() as u64 - 1] {
+            let copy = dir.power_cut(1, PowerCut::CLEAN);
+            let file = copy.open(&name, OpenOptions::existing()).unwrap();
+            file.set_len(length).unwrap();
+            let error = all(&copy).err();
+            assert!(
+                matches!(error, Some(StorageError::Corruption { what, .. }) if what.contains("length")),
+                "{name} {length}: {error:?}"
             );
         }
         seen += 1;
