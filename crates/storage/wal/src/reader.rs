@@ -85,7 +85,8 @@ pub struct LogReader {
     at: usize,
     offset: u64,
     expected: u64,
-    attempt: u16,
+    /// Of the round read before; `None` where a reader starts behind rounds that it does not read.
+    attempt: Option<u16>,
     /// How the incarnation that is read would end if nothing more came.
     last: Verdict,
     /// C and M of the round read before, in this incarnation.
@@ -218,7 +219,7 @@ impl LogReader {
             at: 0,
             offset: from.offset,
             expected: from.round,
-            attempt: 0,
+            attempt: None,
             last: known,
             floor: Default::default(),
             ends: Vec::new(),
@@ -234,6 +235,8 @@ impl LogReader {
             {
                 let header = first.header;
                 reader.begin(header);
+                // The segment may start in the middle of an incarnation, and of a flush.
+                reader.attempt = None;
             }
             Some(first) if first.header.segment == from.segment => {
                 reader.last.incarnation = first.header.incarnation;
@@ -259,7 +262,7 @@ impl LogReader {
     fn begin(&mut self, header: SegmentHeader) {
         self.offset = BLOCK_BYTES;
         self.expected = header.first_round;
-        self.attempt = 0;
+        self.attempt = Some(0);
         self.slots.clear();
         self.floor = Default::default();
         self.last = Verdict {
@@ -415,7 +418,9 @@ impl LogReader {
     /// the round before was durable. Elsewhere the round before is a leftover that was to
     /// be overwritten, and the two do not belong together.
     fn attempt_fits(&self, attempt: u16, last_durable: u64) -> bool {
-        attempt == self.attempt || (attempt > self.attempt && last_durable + 1 == self.expected)
+        self.attempt.is_none_or(|before| {
+            attempt == before || (attempt > before && last_durable + 1 == self.expected)
+        })
     }
 
     fn accept(&mut self, trailer: Trailer, chunks: Vec<Chunk>) -> RoundData {
@@ -430,7 +435,7 @@ impl LogReader {
         }
         self.offset += u64::from(trailer.bytes);
         self.expected += 1;
-        self.attempt = trailer.attempt;
+        self.attempt = Some(trailer.attempt);
         let (number, incarnation) = (trailer.round, header.incarnation);
         let (c, m) = (trailer.c, trailer.m);
         self.floor = (c, m);

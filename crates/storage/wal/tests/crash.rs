@@ -321,6 +321,56 @@ fn failed_write_is_reported_and_the_same_round_succeeds_later() {
     }
 }
 
+/// After a failed flush every round of the incarnation carries its attempt, also the one that starts a segment in
+/// the middle of a flush, where reading may have to start.
+#[test]
+fn regress_log_is_read_from_a_segment_that_a_later_flush_ran_into() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), config(), LogStart::first()).unwrap();
+    // Free segments, so that nothing is flushed to make space.
+    while engine.log.position().segment < 10 {
+        let stamp = engine.begin(SlotId(1));
+        engine.change(SlotId(1), stamp, 900).unwrap();
+        engine.commit(SlotId(1)).unwrap();
+        engine.log.flush_round().unwrap();
+    }
+    let begin = engine.log.position();
+    engine.log.release_before(begin).unwrap();
+    let stamp = engine.begin(SlotId(1));
+    engine.change(SlotId(1), stamp, 100).unwrap();
+    dir.fail(Fault::nth(Call::Write, 0).on("log/"));
+    assert!(engine.log.flush_round().is_err());
+    let ts = engine.commit(SlotId(1)).unwrap();
+    engine.harden(ts).unwrap();
+    // Less than half a ring each, so that nothing is flushed before all of it is.
+    for slot in [2, 3, 4, 5, 7] {
+        let stamp = engine.begin(SlotId(slot));
+        for _ in 0..5 {
+            engine.change(SlotId(slot), stamp, 1500).unwrap();
+        }
+    }
+    engine.log.flush_round().unwrap();
+    let stamp = engine.begin(SlotId(6));
+    engine.change(SlotId(6), stamp, 100).unwrap();
+    let ts = engine.commit(SlotId(6)).unwrap();
+    engine.harden(ts).unwrap();
+    let end = engine.log.position();
+    let ran_over = begin.segment < end.segment && end.round > begin.round + 3;
+    assert!(
+        ran_over,
+        "a flush of several rounds ran over the end of a segment"
+    );
+    for segment in begin.segment..=end.segment {
+        let start = LogPosition {
+            segment,
+            ..LogPosition::default()
+        };
+        let (found, reader) = recover(&dir, start, Verdict::default()).unwrap();
+        assert_eq!(reader.ends()[0].last_round + 1, end.round);
+        assert_eq!(found[&1].slots[&SlotId(6)].len(), 2);
+    }
+}
+
 /// A flush that goes over several segments fails at its n-th write; more is appended, so that it is
 /// laid out anew; the power fails at the m-th call of the second attempt.
 #[test]
