@@ -47,6 +47,7 @@ mod statistics;
 mod transaction;
 mod verify;
 mod version_budget;
+mod versions;
 
 pub use config::{Config, VersionOptions};
 pub use cursor::Cursor;
@@ -63,6 +64,7 @@ pub use verify::{
     TreeReport, inspect_directory, verify_directory, verify_path,
 };
 pub use version_budget::{VersionPolicy, Withdrawn};
+pub use versions::{TableVersions, Tally, VersionKind, VersionSums};
 
 /// The example of the README is compiled with the documentation tests.
 #[cfg(doctest)]

@@ -87,6 +87,21 @@ impl Tables {
         self.by_id.lock().get(&id).cloned()
     }
 
+    /// Names of tables by the root pages of their trees and their indexes' trees, as of the newest shapes.
+    pub fn names_by_tree(&self) -> HashMap<PageId, String> {
+        let mut names = HashMap::new();
+        for base in self.by_id.lock().values() {
+            let Some(shape) = base.resolve(|_| true).filter(|shape| !shape.dropped) else {
+                continue;
+            };
+            let indexes = shape.indexes.iter().map(|index| &index.tree);
+            for tree in indexes.chain([&shape.tree]) {
+                names.insert(tree.root(), shape.name.to_string());
+            }
+        }
+        names
+    }
+
     /// Reads the catalog after recovery, when every row has one version.
     pub fn load(&self, engine: &Engine) -> Result<()> {
         let mut tables: HashMap<TableId, (TableEntry, Arc<str>)> = HashMap::new();

@@ -1,6 +1,7 @@
 //! What a database has counted since it was opened.
 
 use crate::database::Database;
+use vellum_version::VersionKind;
 
 /// Counters and sizes at one moment. Each is exact, together they are of no single instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,6 +44,14 @@ pub struct Statistics {
     pub version_bytes: u64,
     /// Snapshots that were withdrawn.
     pub snapshots_withdrawn: u64,
+    /// Old versions that are byte ranges of rows that were updated.
+    pub version_deltas: u64,
+    /// Bytes of these.
+    pub version_delta_bytes: u64,
+    /// Old versions that are copies of rows that were replaced or deleted.
+    pub version_copies: u64,
+    /// Bytes of these.
+    pub version_copy_bytes: u64,
     /// Checkpoints since the database was opened.
     pub checkpoints: u64,
     /// Transactions that are open now.
@@ -67,6 +76,9 @@ impl Database {
             engine.space.counts(),
         );
         let marks = engine.manager.watermarks();
+        let versions = engine.store.versions();
+        let deltas = versions.of(VersionKind::Delta);
+        let copies = versions.of(VersionKind::FullCopy);
         let frames = engine.pool.frames() as u64;
         Statistics {
             log_bytes_written: log.bytes_written,
@@ -86,6 +98,10 @@ impl Database {
             pages_of_versions: space.temporary,
             version_bytes: space.temporary * engine.pool.page_size() as u64,
             snapshots_withdrawn: engine.version_budget.withdrawn(),
+            version_deltas: deltas.count,
+            version_delta_bytes: deltas.bytes,
+            version_copies: copies.count,
+            version_copy_bytes: copies.bytes,
             pages_free: space.free,
             checkpoints: engine.checkpointer.done(),
             transactions_open: engine.manager.slots_taken() as u64,

@@ -7,7 +7,7 @@ mod support;
 use support::{key, rows, settle, small, value_of, with_table};
 use vellum::{
     Class, Config, Database, Durability, Error, Family, Table, Transaction, TransactionOptions,
-    VersionPolicy,
+    VersionKind, VersionPolicy,
 };
 
 const BUDGET: u64 = 40 * 4096;
@@ -16,6 +16,8 @@ const KEYS: u32 = 50;
 fn config(policy: VersionPolicy) -> Config {
     let mut config = small().version_bytes_max(BUDGET, policy);
     config.promote_after_ticks = 400;
+    // Every update leaves something that takes space.
+    config.versions.fat = false;
     config
 }
 
@@ -239,6 +241,54 @@ fn young_snapshots_are_left_alone_however_much_there_is() {
     assert!(over_budget(&database));
     big.commit().unwrap();
     assert_eq!(database.statistics().snapshots_withdrawn, 0);
+}
+
+#[test]
+fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
+    let config = config(VersionPolicy::Spill);
+    let (_, database, table) = with_table(&config);
+    let other = database.retry(|tx| tx.create_table("other")).unwrap();
+    let tx = begin(&database);
+    for number in 0..KEYS {
+        tx.insert(&table, &key(number), &[0; 200]).unwrap();
+        tx.insert(&other, &key(number), &[0; 200]).unwrap();
+    }
+    tx.commit().unwrap();
+    let first = begin(&database);
+    overwrite(&database, &table, 1).unwrap();
+    let second = begin(&database);
+    for number in 0..10 {
+        let tx = begin(&database);
+        tx.update(&other, &key(number), &[0..8], |bytes| bytes[0] = 9)
+            .unwrap();
+        tx.commit().unwrap();
+    }
+    let keys = u64::from(KEYS);
+    let of = |table: &str| {
+        let versions = database.versions();
+        let found = versions.iter().find(|v| v.table.as_deref() == Some(table));
+        found.unwrap().sums
+    };
+    let copies = of("t").of(VersionKind::FullCopy);
+    assert!(copies.count >= keys && copies.bytes >= keys * 200);
+    let deltas = of("other").of(VersionKind::Delta);
+    assert!(deltas.count == 10 && (10 * 8..10 * 60).contains(&deltas.bytes));
+    let now = database.statistics();
+    assert_eq!(now.version_deltas, deltas.count);
+    assert!(now.version_copies >= copies.count && now.version_copy_bytes >= copies.bytes);
+    let holders = database.holders();
+    let pinned = |holder: usize| (holders[holder].versions, holders[holder].version_bytes);
+    // The ends of epochs are not told exactly.
+    assert!(pinned(0).0 + pinned(1).0 >= keys + 10);
+    assert!(pinned(0).1 + pinned(1).1 >= keys * 200);
+    first.rollback().unwrap();
+    second.rollback().unwrap();
+    for round in 0..4 {
+        overwrite(&database, &table, round).unwrap();
+        settle(&database);
+    }
+    assert!(database.statistics().version_copies < 3 * keys);
+    assert_eq!(database.statistics().version_deltas, 0);
 }
 
 #[test]

@@ -252,6 +252,11 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
         self.page.shape().open & OPEN_UPPER != 0
     }
 
+    /// True if the leaf holds no record.
+    pub fn is_empty(&self) -> bool {
+        self.page.shape().count == 0
+    }
+
     /// Length of the payload; zero if the key is not there.
     #[inline]
     pub fn payload_len(&self) -> usize {

@@ -79,9 +79,7 @@ impl VersionStore {
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
         if !dead.is_zero() {
-            let done = versions
-                .deltas
-                .remove_below(&delta::key(dead, 0), REMOVE_STEP, None)?;
+            let done = versions.take_deltas_below(dead, REMOVE_STEP)?;
             collected.more |= !done;
         }
         let due = horizon.tombstones_dead_below(slot);

@@ -67,6 +67,12 @@ pub fn encode_full(before: &Header, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
+/// True for an entry that keeps the whole old body.
+#[inline]
+pub fn is_full(entry: &[u8]) -> bool {
+    entry.first() == Some(&FULL)
+}
+
 /// Bytes of a before-image beside the body's own bytes, for each range.
 pub const RANGE_BYTES: usize = 8;
 

@@ -10,8 +10,10 @@
 //! | what does a write do | `write`, `large`, `pending` |
 //! | how is it reverted | `undo` |
 //! | when do old versions go | `collect` (who can still see them: `gc`) |
+//! | how many are there | `accounts` |
 #![forbid(unsafe_code)]
 
+mod accounts;
 pub mod collect;
 pub mod delta;
 mod error;
@@ -30,6 +32,7 @@ pub mod write;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+pub use accounts::{Tally, VersionKind, VersionSums};
 pub use error::{Result, VersionError};
 pub use options::VersionOptions;
 pub use read::{View, Visible};

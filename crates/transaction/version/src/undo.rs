@@ -25,7 +25,7 @@ use vellum_base::codec::Reader;
 use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
 use vellum_btree::record::{Operation, REMOVE};
 use vellum_btree::{
-    Journal, LeafCopy, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
+    Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
 use vellum_txn::{Undo, VersionStamp};
 use vellum_wal::{FLAG_COMPENSATION, Purpose, Record, SlotLog};
@@ -131,13 +131,16 @@ impl<'s> Reverter<'s> {
     }
 
     /// After the leaf was reverted: nobody can be on the way from it to the delta and not notice.
-    fn forget_delta(&self, undo: &UndoRecord<'_>) -> Result<()> {
+    fn forget_delta(&self, tree: PageId, undo: &UndoRecord<'_>) -> Result<()> {
         if let Some(versions) = self.own_versions()
             && !matches!(undo.revert, Revert::Remove)
         {
-            versions
-                .deltas
-                .delete(&delta::key(undo.stamp, undo.command), None)?;
+            let name = VersionStamp {
+                slot: self.log.id(),
+                stamp: undo.stamp,
+                command: undo.command,
+            };
+            versions.take_delta(tree, &name, &mut LeafHints::default())?;
         }
         Ok(())
     }
@@ -435,7 +438,7 @@ impl Undo for Reverter<'_> {
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
         self.revert(&tree, key, &undo, record.header.gsn)?;
         vellum_sync::test_point!("undo: between row and delta");
-        self.forget_delta(&undo)
+        self.forget_delta(record.header.tree, &undo)
     }
 
     fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool> {

@@ -174,7 +174,7 @@ impl VersionStore {
             vellum_sync::test_point!("write: between delta and row");
             row.apply(&mut leaf, &change, scratch);
             if !scratch.fat.gone.is_empty() {
-                self.remove_deltas(&scratch.fat.gone);
+                self.remove_deltas(tree.root(), &scratch.fat.gone);
                 scratch.fat.gone.clear();
             }
             return Ok(Written {
@@ -289,7 +289,6 @@ impl Row<'_> {
         };
         let old_body = &scratch.row[self.body_start..];
         if !self.form.holds_replaced() {
-            let name = delta::key(self.version.stamp, self.version.command);
             scratch.entry.clear();
             match change {
                 // Never longer than the full copy, for which there is room (`inline_body_max`).
@@ -300,7 +299,7 @@ impl Row<'_> {
                 }
                 _ => delta::encode_full(&before, old_body, &mut scratch.entry),
             }
-            versions.append_delta(&name, &scratch.entry)?;
+            versions.append_delta(tree.root(), &self.version, &scratch.entry)?;
         }
         if matches!(change, Change::Delete) {
             scratch.entry.clear();

@@ -18,7 +18,7 @@ use crate::row::Header;
 use crate::store::VersionStore;
 use smallvec::SmallVec;
 use vellum_base::{PageId, StorageError};
-use vellum_btree::{Journal, LeafCopy, Tree, TreeKind};
+use vellum_btree::{Journal, LeafCopy, LeafHints, Tree, TreeKind};
 use vellum_gc::is_dead_between;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 use vellum_wal::{Purpose, SlotLog};
@@ -65,24 +65,25 @@ impl VersionStore {
                 delta::apply_image(image, &mut body).ok_or_else(|| damaged("fat row", tree))?;
                 entry.clear();
                 delta::encode_full(header, &body, &mut entry);
-                self.put_delta(name, &entry)?;
+                self.put_delta(tree, name, &entry)?;
             }
         }
         Ok(())
     }
 
-    fn put_delta(&self, name: &VersionStamp, entry: &[u8]) -> Result<()> {
-        let deltas = self.deltas(name.slot);
-        let deltas = deltas.ok_or_else(|| damaged("slot of a version", PageId::ZERO))?;
-        Ok(deltas.put(&delta::key(name.stamp, name.command), entry, None)?)
+    fn put_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
+        let versions = self.slot(name.slot);
+        let versions = versions.ok_or_else(|| damaged("slot of a version", PageId::ZERO))?;
+        Ok(versions.put_delta(tree, name, entry)?)
     }
 
     /// Takes deltas away that nothing names any more, after the row has changed and under its latch (F4). What cannot
     /// be taken away now goes with its range.
-    pub(crate) fn remove_deltas(&self, names: &[VersionStamp]) {
+    pub(crate) fn remove_deltas(&self, tree: PageId, names: &[VersionStamp]) {
+        let mut hints = LeafHints::default();
         for name in names {
-            if let Some(deltas) = self.deltas(name.slot) {
-                let _ = deltas.delete(&delta::key(name.stamp, name.command), None);
+            if let Some(versions) = self.slot(name.slot) {
+                let _ = versions.take_delta(tree, name, &mut hints);
             }
         }
     }
@@ -118,7 +119,7 @@ impl VersionStore {
                     }
                 }
             }
-            self.put_delta(&newer, &entry)?;
+            self.put_delta(tree, &newer, &entry)?;
             gone.retain(|name| *name != newer);
             match header.writer {
                 Some(writer) => newer = writer.version,
@@ -176,7 +177,7 @@ impl VersionStore {
         vellum_sync::test_point!("decompose: between deltas and row");
         let plain = [&header.encode()[..], fat.body].concat();
         leaf.shrink_unlogged(&plain);
-        self.remove_deltas(&gone);
+        self.remove_deltas(tree.root(), &gone);
         let underfull = leaf.is_underfull();
         drop(leaf);
         if let Some(log) = log

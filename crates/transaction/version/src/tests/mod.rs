@@ -7,6 +7,8 @@
 )]
 
 #[cfg(not(shuttle))]
+mod accounts;
+#[cfg(not(shuttle))]
 mod chains;
 #[cfg(not(shuttle))]
 mod fat;

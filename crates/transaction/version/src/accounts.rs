@@ -1,0 +1,423 @@
+//! How many old versions there are, how many bytes, of which index and which kind: kept by each slot for what it made.
+//!
+//! Paper: none; versions.md ("version space is accounted").
+//!
+//! Before-images are collected by ranges of stamps, whole leaves at a time, and nobody looks at them then. So they are counted in
+//! *epochs*: runs of stamps with one sum for each index. A range that is collected takes the epochs below it along. There
+//! are few epochs: neighbours are joined where there are many, so that old ones grow longer.
+//!
+//! Invariants:
+//! - V40 Epochs lie in the order of stamps, and all before-images of one stamp are in one of them.
+//! - V41 What is counted is at least what is there, and more by at most one epoch for each range that was collected up to its
+//!   middle: an epoch goes as a whole, when its last stamp is collected. (A last stamp that was reverted is collected with
+//!   the slot's next commit.)
+//!
+//! Concurrency: behind the mutex of the slot's right edge, which each append takes anyway.
+
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, VecDeque};
+use vellum_base::{PageId, Timestamp};
+
+/// What old versions are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum VersionKind {
+    /// Byte ranges that an update replaced.
+    Delta,
+    /// A whole row that was replaced or deleted.
+    FullCopy,
+    /// The mark of a deleted row, in its index.
+    Tombstone,
+    /// The mark of a deleted row, in the graveyard of its index.
+    Buried,
+    /// An old version in its row.
+    Fat,
+}
+
+impl VersionKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Delta,
+        Self::FullCopy,
+        Self::Tombstone,
+        Self::Buried,
+        Self::Fat,
+    ];
+}
+
+/// Versions and their bytes: headers and bodies, not keys and what pages need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// How many.
+    pub count: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+impl Tally {
+    /// One version.
+    pub const fn one(bytes: usize) -> Self {
+        Self {
+            count: 1,
+            bytes: bytes as u64,
+        }
+    }
+
+    /// Adds another tally.
+    pub fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+
+    /// Takes another tally away, as far as there is that much; returns what it took.
+    fn take(&mut self, other: Self) -> Self {
+        let taken = Self {
+            count: self.count.min(other.count),
+            bytes: self.bytes.min(other.bytes),
+        };
+        self.count -= taken.count;
+        self.bytes -= taken.bytes;
+        taken
+    }
+}
+
+/// Old versions by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VersionSums([Tally; VersionKind::ALL.len()]);
+
+impl VersionSums {
+    /// Those of one kind.
+    pub fn of(&self, kind: VersionKind) -> Tally {
+        self.0[kind as usize]
+    }
+
+    /// Those of all kinds.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        self.0.iter().for_each(|tally| total.add(*tally));
+        total
+    }
+
+    /// Adds versions of a kind.
+    pub fn add(&mut self, kind: VersionKind, tally: Tally) {
+        self.0[kind as usize].add(tally);
+    }
+
+    /// Adds another index's or slot's.
+    pub fn add_all(&mut self, other: &Self) {
+        for kind in VersionKind::ALL {
+            self.add(kind, other.of(kind));
+        }
+    }
+}
+
+/// Before-images that open an epoch's successor.
+pub(crate) const EPOCH_MIN: u64 = 64;
+/// Epochs of a slot.
+const EPOCHS_MAX: usize = 256;
+
+/// Before-images of consecutive stamps.
+#[derive(Debug)]
+struct Epoch {
+    /// The last stamp in it.
+    last: Timestamp,
+    count: u64,
+    sums: SmallVec<[Sum; 2]>,
+}
+
+/// Before-images of one index.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    tree: PageId,
+    deltas: Tally,
+    copies: Tally,
+}
+
+impl Epoch {
+    #[inline]
+    fn sum(&mut self, tree: PageId) -> &mut Sum {
+        let found = self.sums.iter().position(|sum| sum.tree == tree);
+        let index = found.unwrap_or_else(|| {
+            self.sums.push(Sum {
+                tree,
+                deltas: Tally::default(),
+                copies: Tally::default(),
+            });
+            self.sums.len() - 1
+        });
+        &mut self.sums[index]
+    }
+
+    fn absorb(&mut self, later: &Self) {
+        debug_assert!(self.last < later.last);
+        self.last = later.last;
+        self.count += later.count;
+        for other in &later.sums {
+            let sum = self.sum(other.tree);
+            sum.deltas.add(other.deltas);
+            sum.copies.add(other.copies);
+        }
+    }
+}
+
+/// The accounts of one slot.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    epochs: VecDeque<Epoch>,
+    epoch_length: u64,
+    deltas: Tally,
+    copies: Tally,
+}
+
+impl Accounts {
+    pub fn new() -> Self {
+        Self {
+            epochs: VecDeque::new(),
+            epoch_length: EPOCH_MIN,
+            deltas: Tally::default(),
+            copies: Tally::default(),
+        }
+    }
+
+    /// Counts a new before-image.
+    #[inline]
+    pub fn add(&mut self, tree: PageId, stamp: Timestamp, full: bool, bytes: usize) {
+        let one = Tally::one(bytes);
+        if full {
+            self.copies.add(one);
+        } else {
+            self.deltas.add(one);
+        }
+        let epoch = match self.epochs.back_mut() {
+            Some(epoch) if epoch.last == stamp => epoch,
+            Some(epoch) if epoch.count < self.epoch_length && epoch.last < stamp => {
+                epoch.last = stamp;
+                epoch
+            }
+            Some(epoch) if epoch.last > stamp => return self.add_before(tree, stamp, full, one),
+            _ => self.open_epoch(stamp),
+        };
+        epoch.count += 1;
+        let sum = epoch.sum(tree);
+        if full {
+            sum.copies.add(one);
+        } else {
+            sum.deltas.add(one);
+        }
+    }
+
+    #[cold]
+    fn open_epoch(&mut self, stamp: Timestamp) -> &mut Epoch {
+        if self.epochs.len() == EPOCHS_MAX {
+            let mut old = std::mem::take(&mut self.epochs).into_iter();
+            while let Some(mut epoch) = old.next() {
+                if let Some(later) = old.next() {
+                    epoch.absorb(&later);
+                }
+                self.epochs.push_back(epoch);
+            }
+            self.epoch_length *= 2;
+        }
+        self.epochs.push_back(Epoch {
+            last: stamp,
+            count: 0,
+            sums: SmallVec::new(),
+        });
+        self.epochs.back_mut().expect("pushed above")
+    }
+
+    /// Counts a before-image that is put where older ones are.
+    #[cold]
+    fn add_before(&mut self, tree: PageId, stamp: Timestamp, full: bool, one: Tally) {
+        if let Some(epoch) = self.epoch_of(stamp) {
+            epoch.count += 1;
+            let sum = epoch.sum(tree);
+            if full {
+                sum.copies.add(one);
+            } else {
+                sum.deltas.add(one);
+            }
+        }
+    }
+
+    fn epoch_of(&mut self, stamp: Timestamp) -> Option<&mut Epoch> {
+        let index = match self.epochs.back() {
+            // The usual case: what was just made.
+            Some(newest) if newest.last == stamp => self.epochs.len() - 1,
+            _ => self.epochs.partition_point(|epoch| epoch.last < stamp),
+        };
+        self.epochs.get_mut(index)
+    }
+
+    /// Takes a before-image out that was removed by name.
+    pub fn forget(&mut self, tree: PageId, stamp: Timestamp, full: bool, bytes: usize) {
+        let one = Tally::one(bytes);
+        let Some(epoch) = self.epoch_of(stamp) else {
+            return;
+        };
+        // An index's sum may be gone with an epoch that was collected, and its before-image with it.
+        let Some(sum) = epoch.sums.iter_mut().find(|sum| sum.tree == tree) else {
+            return;
+        };
+        let taken = if full {
+            sum.copies.take(one)
+        } else {
+            sum.deltas.take(one)
+        };
+        epoch.count = epoch.count.saturating_sub(taken.count);
+        if full {
+            self.copies.take(taken);
+        } else {
+            self.deltas.take(taken);
+        }
+    }
+
+    /// Takes the before-images out whose stamps are below `dead`: they were collected.
+    pub fn forget_below(&mut self, dead: Timestamp) {
+        while let Some(epoch) = self.epochs.front().filter(|epoch| epoch.last < dead) {
+            for sum in &epoch.sums {
+                self.deltas.take(sum.deltas);
+                self.copies.take(sum.copies);
+            }
+            self.epochs.pop_front();
+        }
+        if self.epochs.is_empty() {
+            debug_assert_eq!((self.deltas, self.copies), Default::default());
+            self.epoch_length = EPOCH_MIN;
+        }
+    }
+
+    /// Adds what there is of each index to `into`.
+    pub fn report(&self, into: &mut BTreeMap<PageId, VersionSums>) {
+        for sum in self.epochs.iter().flat_map(|epoch| &epoch.sums) {
+            let sums = into.entry(sum.tree).or_default();
+            sums.add(VersionKind::Delta, sum.deltas);
+            sums.add(VersionKind::FullCopy, sum.copies);
+        }
+    }
+
+    /// Adds what there is of all indexes to `into`.
+    pub fn report_total(&self, into: &mut VersionSums) {
+        into.add(VersionKind::Delta, self.deltas);
+        into.add(VersionKind::FullCopy, self.copies);
+    }
+
+    /// Before-images with stamps at or above `from` and below `to`, within an epoch at each end.
+    pub fn between(&self, from: Timestamp, to: Timestamp) -> Tally {
+        let mut total = Tally::default();
+        let start = self.epochs.partition_point(|epoch| epoch.last < from);
+        for epoch in self.epochs.range(start..) {
+            // Its first stamps may be below `from`, its last at or above `to`: it is counted where it ends.
+            if epoch.last >= to {
+                break;
+            }
+            for sum in &epoch.sums {
+                total.add(sum.deltas);
+                total.add(sum.copies);
+            }
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vellum_base::random::Random;
+
+    fn totals(accounts: &Accounts) -> (Tally, Tally, BTreeMap<PageId, VersionSums>) {
+        let (mut all, mut by_tree) = (VersionSums::default(), BTreeMap::new());
+        accounts.report_total(&mut all);
+        accounts.report(&mut by_tree);
+        (
+            all.of(VersionKind::Delta),
+            all.of(VersionKind::FullCopy),
+            by_tree,
+        )
+    }
+
+    /// A before-image: stamp, tree, full, bytes.
+    type Image = (u64, u64, bool, usize);
+
+    fn brute(images: &[Image]) -> (Tally, Tally, BTreeMap<PageId, VersionSums>) {
+        let (mut deltas, mut copies) = (Tally::default(), Tally::default());
+        let mut by_tree: BTreeMap<PageId, VersionSums> = BTreeMap::new();
+        for &(_, tree, full, bytes) in images {
+            let (kind, sum) = if full {
+                (VersionKind::FullCopy, &mut copies)
+            } else {
+                (VersionKind::Delta, &mut deltas)
+            };
+            sum.add(Tally::one(bytes));
+            let sums = by_tree.entry(PageId(tree)).or_default();
+            sums.add(kind, Tally::one(bytes));
+        }
+        (deltas, copies, by_tree)
+    }
+
+    #[test]
+    fn prop_accounts_are_what_is_there_within_an_epoch() {
+        let seed = std::env::var("VELLUM_SEED")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_else(Random::fresh_seed);
+        println!("replay with VELLUM_SEED={seed} cargo test -p vellum-version prop_accounts");
+        let mut random = Random::new(seed);
+        for _ in 0..20 {
+            let mut accounts = Accounts::new();
+            let mut images: Vec<Image> = Vec::new();
+            let mut stamp = 1;
+            for _ in 0..3000 {
+                match random.below(12) {
+                    0 => stamp += 1 + random.below(5),
+                    1 if !images.is_empty() => {
+                        let at = random.below(images.len() as u64) as usize;
+                        let (stamp, tree, full, bytes) = images.remove(at);
+                        accounts.forget(PageId(tree), Timestamp(stamp), full, bytes);
+                    }
+                    _ => {
+                        let image = (
+                            stamp,
+                            random.below(4),
+                            random.chance(1, 3),
+                            random.below(100) as usize,
+                        );
+                        images.push(image);
+                        let (stamp, tree, full, bytes) = image;
+                        accounts.add(PageId(tree), Timestamp(stamp), full, bytes);
+                    }
+                }
+            }
+            let (deltas, copies, by_tree) = totals(&accounts);
+            let (brute_deltas, brute_copies, brute_by_tree) = brute(&images);
+            assert_eq!((deltas, copies), (brute_deltas, brute_copies));
+            for (tree, sums) in &brute_by_tree {
+                assert_eq!(by_tree.get(tree), Some(sums));
+            }
+            let dead = random.below(stamp + 2);
+            accounts.forget_below(Timestamp(dead));
+            images.retain(|image| image.0 >= dead);
+            let (left, there) = (totals(&accounts), brute(&images));
+            let counted = left.0.count + left.1.count;
+            let real = there.0.count + there.1.count;
+            let slack = accounts.epochs.front().map_or(0, |epoch| epoch.count);
+            assert!(real <= counted && counted <= real + slack);
+            accounts.forget_below(Timestamp(stamp + 1));
+            assert_eq!(totals(&accounts).0, Tally::default());
+            assert_eq!(totals(&accounts).1, Tally::default());
+        }
+    }
+
+    #[test]
+    fn epochs_stay_few_and_know_between_which_stamps_versions_lie() {
+        let mut accounts = Accounts::new();
+        for stamp in 1..=1_000_000 {
+            accounts.add(PageId(7), Timestamp(stamp), false, 10);
+        }
+        assert!(accounts.epochs.len() <= EPOCHS_MAX);
+        let between = |from, to| accounts.between(Timestamp(from), Timestamp(to)).count;
+        assert_eq!(between(0, 2_000_000), 1_000_000);
+        let half = between(500_000, 2_000_000);
+        assert!((490_000..=510_000).contains(&half), "{half}");
+        assert_eq!(between(0, 500_000) + half, 1_000_000, "each counts once");
+    }
+}
