@@ -14,7 +14,7 @@ use crate::engine::{Engine, SystemSlot};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use vellum_base::{Result, StorageError};
+use vellum_base::{Result, SlotId, StorageError};
 use vellum_gc::{Budget, Horizon};
 use vellum_sync::atomic::{AtomicBool, Ordering};
 use vellum_sync::{Condvar, Mutex};
@@ -87,8 +87,11 @@ impl Engine {
     pub fn collect_idle_alone(&self) -> Result<bool> {
         let horizon = Horizon::refreshed(self.manager.domain());
         let mut any = false;
-        for slot in self.manager.idle_slots() {
+        for slot in (0..self.manager.slots_in_use()).map(|slot| SlotId(slot as u16)) {
             let Some(lease) = self.manager.lease_idle(slot) else {
+                // Somebody's, who collects between transactions; but an open transaction may idle for hours.
+                let collected = self.store.collect_before_images(&horizon, slot);
+                any |= collected.map_err(storage)?;
                 continue;
             };
             let mut budget = Budget::new(IDLE_ITEMS, IDLE_BYTES);

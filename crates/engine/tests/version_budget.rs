@@ -292,6 +292,23 @@ fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
 }
 
 #[test]
+fn garbage_of_a_slot_goes_while_a_transaction_idles_in_it() {
+    let (database, table) = setup(VersionPolicy::Spill);
+    let old = begin(&database);
+    for round in 0..10 {
+        overwrite(&database, &table, round).unwrap();
+    }
+    // In the slot that made them all: the thread's last one.
+    let idle = begin(&database);
+    assert!(database.statistics().version_copies >= 10 * u64::from(KEYS));
+    old.rollback().unwrap();
+    settle(&database);
+    let left = database.statistics().version_copies;
+    assert!(left < 2 * u64::from(KEYS), "{left}");
+    assert_eq!(value_of(&idle, &table, &key(1)), Some(vec![9; 200]));
+}
+
+#[test]
 fn holders_are_named_oldest_first_with_class_and_age() {
     let (database, table) = setup(VersionPolicy::Spill);
     let olap = TransactionOptions::default().class(Class::Olap);

@@ -4,7 +4,8 @@
 //! answered by `gc::horizon` alone.
 //!
 //! Invariants:
-//! - V15 Only who holds the slot (its transaction's end, or maintenance with a lease) collects its garbage.
+//! - V15 Only who holds the slot (its transaction's end, or maintenance with a lease) collects its garbage; but
+//!   before-images below everyone, which are a range of a tree, are anybody's.
 //! - V16 A tombstone is removed only while it is still the row's newest version, by name.
 //! - V17 An entry's work is done before the entry goes, and the store remembers in memory through which entry that
 //!   is so: chains and trees are freed once, whatever fails in between. (Twice would free who owns the pages by then.)
@@ -88,6 +89,22 @@ impl VersionStore {
             self.work_off(versions, horizon, due, &mut step, &mut collected)?;
         }
         Ok(collected)
+    }
+
+    /// Collects the before-images of `slot` alone, whoever holds it: a transaction that idles there for hours has no use
+    /// for what the slot made before it. True if there is more.
+    ///
+    /// # Errors
+    /// I/O. What was collected stays collected.
+    pub fn collect_before_images(&self, horizon: &Horizon<'_>, slot: SlotId) -> Result<bool> {
+        let Some(versions) = self.slot(slot) else {
+            return Ok(false);
+        };
+        let dead = horizon.deltas_dead_below(slot);
+        if !versions.account(|accounts| accounts.reaches_below(dead)) {
+            return Ok(false);
+        }
+        Ok(!versions.take_deltas_below(dead, REMOVE_STEP)?)
     }
 
     /// Does the work that is due, oldest first.
