@@ -193,7 +193,18 @@ fn recover(
         .into());
     }
     let recovered = Recovered::redo(&directory, &control, &pool)?;
-    let clock = Arc::new(Clock::above(recovered.highest()));
+    let highest = recovered.highest();
+    if highest >= Clock::LIMIT {
+        return Err(StorageError::Corruption {
+            file: LOG_FOLDER.into(),
+            page: None,
+            what: "highest timestamp",
+            expected: Clock::LIMIT.get(),
+            found: highest.get(),
+        }
+        .into());
+    }
+    let clock = Arc::new(Clock::above(highest));
     let start = recovered.log_start(control.analysis_segment);
     let restart_floor = clock.now();
     let log = Log::create(

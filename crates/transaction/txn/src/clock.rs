@@ -25,13 +25,16 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// No clock has reached this: who finds it, or more, on disk, found damage.
+    pub const LIMIT: Timestamp = Timestamp(u64::MAX - (1 << 32));
+
     /// A clock whose first value is above `timestamp`.
     ///
     /// # Panics
-    /// If `timestamp` is within 2^32 of the end of time: such a value was never drawn.
+    /// If `timestamp` is at or above [`Clock::LIMIT`].
     pub fn above(timestamp: Timestamp) -> Self {
         assert!(
-            timestamp.get() < u64::MAX - (1 << 32),
+            timestamp < Self::LIMIT,
             "a timestamp that no clock has reached"
         );
         Self {

@@ -1,0 +1,218 @@
+//! A database whose files hold everything that there is, and what can be cut out of them.
+//!
+//! The database was killed: its log has to be read. Its contents are known after every commit ([`right`]).
+
+use std::sync::Arc;
+use vellum::{Config, Database, KeyDescription, KeyPart, Result, Source, TransactionOptions};
+use vellum_base::Lsn;
+use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
+use vellum_wal::Record;
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+/// The data file.
+pub const DATA: &str = "data";
+/// The control file.
+pub const CONTROL: &str = "control";
+/// Rows of the big table.
+const ROWS: u32 = 300;
+/// Commits after the checkpoint.
+pub const COMMITS: u32 = 40;
+/// Bytes of a chunk's header, and where its length stands (layout: `vellum_wal`, frame.rs).
+const CHUNK_HEADER: usize = 80;
+const CHUNK_LENGTH_AT: usize = 48;
+const CHUNK_MAGIC: &[u8; 4] = b"VLCK";
+
+/// Few frames, a small log, no threads: what is read is on the disk.
+pub fn config() -> Config {
+    let mut config = Config::default()
+        .page_size(PAGE)
+        .pool_bytes(48 * PAGE as u64);
+    config.slots_max = 4;
+    config.slot_buffer_bytes = 16 * PAGE;
+    config.log_segment_bytes = 64 * PAGE as u64;
+    config.log_bytes_max = 8 * config.log_segment_bytes;
+    config.checkpoint_log_bytes = config.log_bytes_max;
+    config.data_bytes_max = 1 << 28;
+    config.background_threads = false;
+    config
+}
+
+fn value(row: u32, commit: u32) -> Vec<u8> {
+    let times = if row.is_multiple_of(60) { 900 } else { 7 };
+    format!("row {row} of commit {commit} ")
+        .into_bytes()
+        .repeat(times)
+}
+
+/// What every commit after the checkpoint writes: the number of commits, and a row of its own.
+fn commit(database: &Database, number: u32) -> Result<()> {
+    database.retry(|transaction| {
+        let (big, count) = (transaction.table("big")?, transaction.table("count")?);
+        transaction.upsert(&big, &number.to_be_bytes(), &value(number, number))?;
+        transaction.upsert(&count, b"commits", &number.to_be_bytes())?;
+        Ok(())
+    })
+}
+
+/// Makes the database.
+///
+/// # Errors
+/// What it says.
+pub fn make() -> Result<SimulatedDirectory> {
+    let disk = SimulatedDirectory::new();
+    let database = Database::open_directory(Arc::new(disk.clone()), config())?;
+    database.retry(|transaction| {
+        let big = transaction.create_table("big")?;
+        let count = transaction.create_table("count")?;
+        let part = KeyPart {
+            source: Source::Value,
+            start: 0,
+            end: Some(12),
+        };
+        let key = KeyDescription::new(vec![part], false).expect("a key of one part");
+        transaction.create_index(&big, "by value", key)?;
+        for row in 0..ROWS {
+            transaction.insert(&big, &row.to_be_bytes(), &value(row, 0))?;
+        }
+        transaction.insert(&count, b"commits", &0_u32.to_be_bytes())
+    })?;
+    database.checkpoint()?;
+    for number in 1..=COMMITS {
+        commit(&database, number)?;
+    }
+    // Rolled back and dropped, so that there are compensations and lists; and a loser.
+    let other = database.begin()?;
+    let table = other.create_table("other")?;
+    other.insert(&table, b"a", &value(60, 1))?;
+    other.rollback()?;
+    database.retry(|transaction| {
+        let gone = transaction.create_table("gone")?;
+        transaction.insert(&gone, b"a", &value(60, 1))
+    })?;
+    database.retry(|transaction| transaction.drop_table("gone"))?;
+    let loser = database.begin()?;
+    let big = loser.table("big")?;
+    loser.update(&big, &7_u32.to_be_bytes(), &[0..3, 20..24], |row| {
+        row.fill(7)
+    })?;
+    loser.delete(&big, &(ROWS - 1).to_be_bytes())?;
+    database.sync()?;
+    let found = disk.process_kill();
+    drop(loser);
+    Ok(found)
+}
+
+/// Why a database does not show what some commit left.
+#[derive(Debug)]
+pub enum Wrong {
+    /// It says so.
+    Error(vellum::Error),
+    /// It shows something else.
+    Answer(String),
+}
+
+impl From<vellum::Error> for Wrong {
+    fn from(error: vellum::Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Whether a database shows what some commit left: how many there were.
+///
+/// # Errors
+/// Why it does not.
+pub fn right(database: &Database) -> std::result::Result<u32, Wrong> {
+    let wrong = |what: String| Err(Wrong::Answer(what));
+    let transaction = database.begin_with(TransactionOptions::default().read_only(true))?;
+    let (big, count) = (transaction.table("big")?, transaction.table("count")?);
+    let commits = transaction.get(&count, b"commits", |bytes| {
+        bytes.try_into().map(u32::from_be_bytes).ok()
+    })?;
+    let Some(commits) = commits.flatten().filter(|commits| *commits <= COMMITS) else {
+        return wrong(format!("{commits:?} commits"));
+    };
+    let mut cursor = transaction.cursor(&big, ..)?;
+    let mut row = 0_u32;
+    while let Some((key, bytes)) = cursor.next()? {
+        let of = if (1..=commits).contains(&row) { row } else { 0 };
+        if key != row.to_be_bytes() || bytes != value(row, of) {
+            return wrong(format!("row {row} after {commits} commits"));
+        }
+        row += 1;
+    }
+    if row != ROWS {
+        return wrong(format!("{row} rows"));
+    }
+    Ok(commits)
+}
+
+/// Bytes of a file.
+///
+/// # Errors
+/// I/O.
+pub fn bytes_of(disk: &SimulatedDirectory, file: &str) -> vellum_base::Result<Vec<u8>> {
+    disk.read_all(file)
+}
+
+/// Names of the segments of the log.
+///
+/// # Errors
+/// I/O.
+pub fn segments(disk: &SimulatedDirectory) -> vellum_base::Result<Vec<String>> {
+    let names = disk.list("log")?;
+    Ok(names
+        .into_iter()
+        .map(|name| format!("log/{name}"))
+        .collect())
+}
+
+/// Replaces bytes of a file.
+///
+/// # Errors
+/// I/O.
+pub fn replace(
+    disk: &SimulatedDirectory,
+    file: &str,
+    at: u64,
+    bytes: &[u8],
+) -> vellum_base::Result<()> {
+    disk.open(file, OpenOptions::existing())?
+        .write_at(bytes, at)
+}
+
+/// Where the chunks of a segment lie: of each its header's place and the length of its records.
+pub fn chunks(segment: &[u8]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at + CHUNK_HEADER <= segment.len() {
+        if &segment[at..at + 4] == CHUNK_MAGIC {
+            let length = u32::from_le_bytes(
+                *segment[at + CHUNK_LENGTH_AT..]
+                    .first_chunk()
+                    .expect("four bytes"),
+            ) as usize;
+            if at + CHUNK_HEADER + length <= segment.len() {
+                found.push((at, length));
+                at += (CHUNK_HEADER + length).next_multiple_of(8);
+                continue;
+            }
+        }
+        at += 8;
+    }
+    found
+}
+
+/// The records of a segment, as they lie there.
+pub fn records(segment: &[u8]) -> Vec<&[u8]> {
+    let mut records = Vec::new();
+    for (at, length) in chunks(segment) {
+        let mut rest = &segment[at + CHUNK_HEADER..at + CHUNK_HEADER + length];
+        while let Some(record) = Record::decode(rest, Lsn(0)) {
+            let (head, tail) = rest.split_at(record.length());
+            records.push(head);
+            rest = tail;
+        }
+    }
+    records
+}

@@ -1,0 +1,16 @@
+//! Arbitrary and damaged bytes for everything that reads bytes.
+//!
+//! | module | concern |
+//! | --- | --- |
+//! | [`corpus`] | a database whose files hold everything that there is; pages and records cut out of them |
+//! | [`mutate`] | makes other bytes of them |
+//! | [`targets`] | the decoders, each as a function of bytes |
+//! | [`damage`] | copies of the files with something changed, with and without the checksum that it then needs; opened and read |
+//!
+//! What is not checked: README.
+#![forbid(unsafe_code)]
+
+pub mod corpus;
+pub mod damage;
+pub mod mutate;
+pub mod targets;
