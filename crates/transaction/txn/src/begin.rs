@@ -12,6 +12,7 @@ use crate::domain::Domain;
 use crate::error::TransactionError;
 use crate::last_slot;
 use crate::lease::{Lease, ParkedWriter};
+use crate::protocol::{Policy, Protocol};
 use crate::slot::Class;
 use crate::transaction::Transaction;
 use std::ops::Deref;
@@ -68,6 +69,8 @@ pub struct Config {
     pub promote_after: u64,
     /// Whether snapshots may be withdrawn ([`Domain::withdraw`]): then every operation is counted.
     pub may_withdraw: bool,
+    /// How commits become visible.
+    pub protocol: Protocol,
 }
 
 impl Default for Config {
@@ -77,6 +80,7 @@ impl Default for Config {
             restart_floor: Timestamp::ZERO,
             promote_after: 100_000,
             may_withdraw: false,
+            protocol: Protocol::Osic,
         }
     }
 }
@@ -172,13 +176,14 @@ impl Manager {
         last_slot::set(slot.get());
         // R2: the slot announces a snapshot by now; the clock is read, then the snapshot published.
         vellum_sync::test_point!("begin: announced");
-        let snapshot = self.domain.clock().now();
+        let policy = Policy::new(self.domain.protocol());
+        let snapshot = self.domain.take_snapshot(policy.as_deref(), false);
         vellum_sync::test_point!("begin: clock read");
         self.domain
             .slot(slot)
             .words
             .publish_first(options.class, snapshot);
-        Transaction::new(self.token(slot), options, snapshot)
+        Transaction::new(self.token(slot), options, snapshot, policy)
     }
 
     #[inline]

@@ -19,6 +19,7 @@
 use crate::begin::Token;
 use crate::error::{CommitError, TransactionError};
 use crate::lease::Lease;
+use crate::protocol::Policy;
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::transaction::Transaction;
 use std::sync::Arc;
@@ -172,6 +173,9 @@ impl Transaction {
     fn commit_in_place(&self) -> Result<(Timestamp, Option<Timestamp>), TransactionError> {
         if self.has_written() {
             let commit_ts = self.commit_writer()?;
+            if let Some(policy) = &self.policy {
+                self.visit_rows(policy, commit_ts);
+            }
             return Ok((commit_ts, Some(commit_ts)));
         }
         // What it may have read was committed strictly below its newest snapshot.
@@ -187,7 +191,7 @@ impl Transaction {
         log.reserve_for(TransactionRecord::BYTES_MAX, Purpose::Undo)?;
         let commit_log = &domain.slot(slot).commit_log;
         let mut latch = log.lock();
-        let commit_ts = domain.clock().draw();
+        let commit_ts = domain.draw_commit(self.stamp.get());
         vellum_sync::test_point!("commit: timestamp drawn");
         debug_assert!(commit_ts > self.stamp.get());
         let record = TransactionRecord::Commit {
@@ -203,6 +207,17 @@ impl Transaction {
         commit_log.append(&latch, commit_ts);
         latch.end_transaction();
         Ok(commit_ts)
+    }
+
+    /// Under `Protocol::Stamping`: tells every row that it is committed. Its snapshots are still published, so that the trees
+    /// that it wrote to are there.
+    #[cold]
+    fn visit_rows(&self, policy: &Policy, commit_ts: Timestamp) {
+        if let Policy::Stamping(writes) = policy
+            && let Some(stamper) = self.domain().stamper()
+        {
+            stamper.stamp(self.slot(), self.stamp.get(), commit_ts, &writes.borrow());
+        }
     }
 
     /// True once as many writers of the slot have ended as there are slots: then all slots together make

@@ -11,11 +11,12 @@
 use crate::active::ActiveSnapshots;
 use crate::begin::Config;
 use crate::clock::Clock;
+use crate::protocol::{ActiveWriters, CommitStamper, Policy, Protocol};
 use crate::slots::{Slot, Slots};
 use crate::stamp::VersionStamp;
 use crate::waiters::Waiters;
 use crate::watermarks::{PublishedWatermarks, Watermarks};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vellum_base::clock::monotonic_nanos;
 use vellum_base::{SlotId, Timestamp};
 use vellum_sync::Mutex;
@@ -32,6 +33,11 @@ pub struct Domain {
     restart_floor: Timestamp,
     promote_after: u64,
     may_withdraw: bool,
+    protocol: Protocol,
+    /// Of [`Protocol::ReadView`].
+    active_writers: ActiveWriters,
+    /// Of [`Protocol::Stamping`].
+    stamper: OnceLock<Box<dyn CommitStamper>>,
     pub(crate) slots: Slots,
     published: PublishedWatermarks,
     pass: Mutex<()>,
@@ -60,6 +66,7 @@ impl Domain {
             restart_floor,
             promote_after,
             may_withdraw,
+            protocol,
         } = config;
         assert!(
             restart_floor <= clock.now(),
@@ -72,6 +79,9 @@ impl Domain {
             restart_floor,
             promote_after,
             may_withdraw,
+            protocol,
+            active_writers: ActiveWriters::new(),
+            stamper: OnceLock::new(),
             slots: Slots::new(slots_max),
             pass: Mutex::new(()),
             parked: AtomicUsize::new(0),
@@ -90,6 +100,60 @@ impl Domain {
     #[inline]
     pub fn clock(&self) -> &Arc<Clock> {
         &self.clock
+    }
+
+    /// How commits become visible.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Says who visits rows for [`Protocol::Stamping`]. Until then, and for other protocols, nobody does; a second
+    /// call changes nothing.
+    pub fn set_commit_stamper(&self, stamper: Box<dyn CommitStamper>) {
+        // The first one stays.
+        let _ = self.stamper.set(stamper);
+    }
+
+    pub(crate) fn stamper(&self) -> Option<&dyn CommitStamper> {
+        self.stamper.get().map(|stamper| &**stamper)
+    }
+
+    /// Reads a snapshot from the clock, for a slot that has announced it (R2). `keep`: the last one is still open.
+    #[inline]
+    pub(crate) fn take_snapshot(&self, policy: Option<&Policy>, keep: bool) -> Timestamp {
+        match policy {
+            Some(Policy::ReadView(views)) => {
+                let mut views = views.borrow_mut();
+                views.take(&self.active_writers, &self.clock, keep)
+            }
+            _ => self.clock.now(),
+        }
+    }
+
+    /// Draws the stamp of a writer. The caller holds the latch of its slot.
+    #[inline]
+    pub(crate) fn draw_stamp(&self) -> Timestamp {
+        match self.protocol {
+            Protocol::ReadView => self.active_writers.draw_stamp(&self.clock),
+            Protocol::Osic | Protocol::Stamping => self.clock.draw(),
+        }
+    }
+
+    /// Draws the commit timestamp of the writer `stamp`. The caller holds the latch of its slot.
+    #[inline]
+    pub(crate) fn draw_commit(&self, stamp: Timestamp) -> Timestamp {
+        match self.protocol {
+            Protocol::ReadView => self.active_writers.draw_commit(&self.clock, stamp),
+            Protocol::Osic | Protocol::Stamping => self.clock.draw(),
+        }
+    }
+
+    /// Notes that everything that the writer `stamp` wrote is reverted.
+    pub(crate) fn aborted(&self, stamp: Timestamp) {
+        if self.protocol == Protocol::ReadView {
+            self.active_writers.aborted(stamp);
+        }
     }
 
     /// Stamps below it are from before the restart: visible to everyone.
@@ -256,6 +320,10 @@ impl Domain {
     /// True if `version` is committed by now. Ask while the page that holds it is latched, else it may
     /// not be the newest any more. May take the writer's slot latch.
     pub fn is_committed(&self, version: &VersionStamp) -> bool {
+        if self.protocol == Protocol::ReadView {
+            return version.stamp < self.restart_floor
+                || !self.active_writers.contains(version.stamp);
+        }
         self.is_committed_before(version, Timestamp::MAX)
     }
 

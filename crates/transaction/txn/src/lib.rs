@@ -8,6 +8,7 @@
 //! | who waits for a slot | `waiters` |
 //! | when did that slot commit | `commit_log` |
 //! | does this snapshot see that version | `visibility` |
+//! | how else could that be done, to be measured | `protocol` |
 //! | how does one begin, commit, roll back | `begin`, `commit`, `rollback`, `lease` |
 //! | what does the log say about transactions | `record` |
 //! | which transactions of a crashed database never happened | `recovery`, `undo_losers` |
@@ -32,6 +33,7 @@ mod last_slot;
 mod lease;
 #[cfg(all(test, loom))]
 mod loom_tests;
+mod protocol;
 mod record;
 mod recovery;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -58,6 +60,7 @@ pub use error::{CommitError, TransactionError};
 pub use handles::{Operation, SnapshotHandle};
 pub use holders::{Holder, TransactionId};
 pub use lease::{Lease, ParkedWriter};
+pub use protocol::{CommitStamper, Protocol, WriteSet};
 pub use record::{KINDS, TransactionRecord};
 pub use recovery::{Analysis, Loser, Outcome};
 pub use rollback::{Savepoint, Undo};

@@ -65,6 +65,10 @@ impl Transaction {
         if !self.has_written() {
             return Ok(());
         }
+        if let Some(policy) = &self.policy {
+            // Also where undo fails half-way: what is not visited is judged by the commit log.
+            policy.reverted(savepoint.command);
+        }
         revert(
             self.domain(),
             self.slot(),
@@ -217,5 +221,7 @@ pub(crate) fn log_abort(domain: &Domain, slot: SlotId, stamp: Timestamp) -> Resu
         &[],
     );
     latch.end_transaction();
+    drop(latch);
+    domain.aborted(stamp);
     Ok(())
 }

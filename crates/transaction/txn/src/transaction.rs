@@ -17,6 +17,7 @@ use crate::domain::Domain;
 use crate::error::TransactionError;
 use crate::handles::{Operation, SnapshotHandle};
 use crate::holders::TransactionId;
+use crate::protocol::Policy;
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::rollback::Savepoint;
 use crate::slot::Class;
@@ -25,7 +26,7 @@ use crate::stamp::VersionStamp;
 use crate::visibility::{Reader, SnapshotCache, decide_alone, decide_by_writer};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use vellum_base::{Gsn, SlotId, Timestamp};
+use vellum_base::{Gsn, PageId, SlotId, Timestamp};
 
 /// A published snapshot: its word in the slot and how many hold it.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +50,19 @@ pub struct Transaction {
     /// Earlier snapshots that cursors still hold, and that of a read-committed writer's first write.
     earlier: RefCell<Vec<Open>>,
     cache: RefCell<Option<Box<SnapshotCache>>>,
+    /// None under the product's protocol.
+    pub(crate) policy: Option<Box<Policy>>,
     pub(crate) ended: bool,
 }
 
 impl Transaction {
     #[inline]
-    pub(crate) fn new(token: Arc<Token>, options: Options, snapshot: Timestamp) -> Self {
+    pub(crate) fn new(
+        token: Arc<Token>,
+        options: Options,
+        snapshot: Timestamp,
+        policy: Option<Box<Policy>>,
+    ) -> Self {
         Self {
             token,
             options,
@@ -67,6 +75,7 @@ impl Transaction {
             }),
             earlier: RefCell::new(Vec::new()),
             cache: RefCell::new(None),
+            policy,
             ended: false,
         }
     }
@@ -128,7 +137,9 @@ impl Transaction {
         words.announce();
         vellum_sync::test_point!("refresh: announced");
         // R2: read after the announcement; `now` from above may be too old by now.
-        let snapshot = self.domain().clock().now();
+        let snapshot = self
+            .domain()
+            .take_snapshot(self.policy.as_deref(), current.holders > 1);
         vellum_sync::test_point!("refresh: clock read");
         if words.publish(index, snapshot) && index == current.index {
             // The last statement's snapshot was in that word.
@@ -168,7 +179,10 @@ impl Transaction {
         let position = position.expect("a handle names an open snapshot");
         earlier[position].holders -= 1;
         if earlier[position].holders == 0 {
-            earlier.swap_remove(position);
+            let closed = earlier.swap_remove(position);
+            if let Some(policy) = &self.policy {
+                policy.closed(closed.snapshot);
+            }
             let words = &self.domain().slot(self.slot()).words;
             words.unpublish(index);
             if words.is_olap() {
@@ -216,7 +230,7 @@ impl Transaction {
             return Err(TransactionError::SnapshotTooOld);
         }
         let mut latch = log.lock();
-        let stamp = self.domain().clock().draw();
+        let stamp = self.domain().draw_stamp();
         debug_assert!(
             stamp >= self.snapshot(),
             "a stamp is drawn after the snapshot was read"
@@ -311,10 +325,43 @@ impl Transaction {
             command: reading_command,
         };
         let domain = self.domain();
+        if let Some(policy) = &self.policy
+            && let Some(seen) = self.visible_by(policy, version, &reader)
+        {
+            return seen;
+        }
         if let Some(known) = decide_alone(version, &reader, domain.restart_floor()) {
             return known;
         }
         domain.is_settled(version) || self.ask_writer(version, snapshot)
+    }
+
+    /// The rule of another protocol than the product's; none where that has the last word.
+    #[cold]
+    fn visible_by(&self, policy: &Policy, version: &VersionStamp, reader: &Reader) -> Option<bool> {
+        if version.stamp < self.domain().restart_floor() {
+            return Some(true);
+        }
+        if self.is_own(version) {
+            return Some(version.command < reader.command);
+        }
+        policy.sees(version.stamp, reader.snapshot)
+    }
+
+    /// True if rows carry the commit timestamps of their writers (`protocol::stamping`).
+    #[inline]
+    pub fn reads_commit_stamps(&self) -> bool {
+        self.policy
+            .as_deref()
+            .is_some_and(|policy| matches!(policy, Policy::Stamping(_)))
+    }
+
+    /// Notes that `command` wrote a row of the tree with root page `tree`: a protocol may have to visit it at commit.
+    #[inline]
+    pub fn wrote(&self, tree: PageId, key: &[u8], command: u32) {
+        if let Some(policy) = &self.policy {
+            policy.wrote(tree, key, command);
+        }
     }
 
     fn ask_writer(&self, version: &VersionStamp, snapshot: Timestamp) -> bool {

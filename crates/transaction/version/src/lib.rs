@@ -9,6 +9,7 @@
 //! | which version does a snapshot see | `read`, `scan` (the rule itself: `txn`) |
 //! | what does a write do | `write`, `large`, `pending` |
 //! | how is it reverted | `undo` |
+//! | what is visited twice, in a measurement | `stamping` |
 //! | when do old versions go | `collect` (who can still see them: `gc`) |
 //! | how many are there | `accounts` |
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod pending;
 pub mod read;
 pub mod row;
 pub mod scan;
+mod stamping;
 mod store;
 pub mod undo;
 pub mod undo_record;
@@ -37,6 +39,7 @@ pub use error::{Result, VersionError};
 pub use options::VersionOptions;
 pub use read::{View, Visible};
 pub use scan::{KeyRange, Scan, ScannedRow};
+pub use stamping::RowStamper;
 pub use store::VersionStore;
 pub use undo::Reverter;
 /// What log space is for: calls that give pages back are told.

@@ -18,6 +18,7 @@ use crate::error::{Result, damaged};
 use crate::fat;
 use crate::fat::layout::BODY_AT;
 use crate::row::{Header, Shape, Writer};
+use crate::stamping;
 use crate::store::VersionStore;
 use std::ops::Range;
 use vellum_base::Timestamp;
@@ -66,6 +67,15 @@ impl<'t> View<'t> {
     pub fn sees(&self, version: &VersionStamp) -> bool {
         self.transaction
             .visible(version, self.snapshot, self.command)
+    }
+
+    /// Whether the view sees `version`, whose row has this header.
+    #[inline]
+    pub(crate) fn sees_row(&self, header: &Header, version: &VersionStamp) -> bool {
+        if stamping::stamps_rows(self) {
+            return stamping::sees(self, header, version);
+        }
+        self.sees(version)
     }
 }
 
@@ -197,7 +207,7 @@ impl VersionStore {
             }
             let header = delta::apply(entry, body).ok_or_else(|| damaged("delta", tree.root()))?;
             match header.writer {
-                Some(older) if !view.sees(&older.version) => {
+                Some(older) if !view.sees_row(&header, &older.version) => {
                     if older.first {
                         return Ok(Resolved::Absent);
                     }
@@ -242,7 +252,7 @@ pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
 fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
     let header = Header::decode(row)?;
     Some(match header.writer {
-        Some(writer) if !view.sees(&writer.version) => {
+        Some(writer) if !view.sees_row(&header, &writer.version) => {
             if writer.first {
                 Head::Absent
             } else {

@@ -18,6 +18,7 @@ use crate::fat::layout::{BODY_AT, encode_lengths, lengths};
 use crate::fat::update::{Place, broken_row};
 use crate::read::View;
 use crate::row::{Header, STAMPED_HEADER, Shape};
+use crate::stamping;
 use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, Work, work_key};
 use crate::undo_record::{self, Revert};
 use smallvec::SmallVec;
@@ -177,6 +178,7 @@ impl VersionStore {
                 self.remove_deltas(tree.root(), &scratch.fat.gone);
                 scratch.fat.gone.clear();
             }
+            stamping::note(view, tree, key, command);
             return Ok(Written {
                 existed,
                 changed: true,
@@ -224,7 +226,7 @@ fn newest(
     scratch.shape = Some(header.shape);
     scratch.body_start = header.body_at();
     if let Some(writer) = header.writer
-        && !may_overwrite(view, &writer.version)
+        && !may_overwrite(view, &header, &writer.version)
     {
         return Err(VersionError::Conflict);
     }
@@ -250,13 +252,13 @@ pub(crate) fn copy_newest(leaf: &LeafWrite<'_, '_>, row: &mut Vec<u8>) -> Option
     Some(header)
 }
 
-fn may_overwrite(view: &View<'_>, version: &VersionStamp) -> bool {
+fn may_overwrite(view: &View<'_>, header: &Header, version: &VersionStamp) -> bool {
     let transaction = view.transaction;
     if transaction.is_own(version) {
         return true;
     }
     match transaction.options().isolation {
-        Isolation::Snapshot => transaction.visible(version, view.snapshot, view.command),
+        Isolation::Snapshot => view.sees_row(header, version),
         // The leaf is latched, so the version stays the newest while this asks.
         Isolation::ReadCommitted => transaction.domain().is_committed(version),
     }

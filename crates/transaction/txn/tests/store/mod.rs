@@ -11,8 +11,8 @@ use vellum_base::{Gsn, PageId, Result, SlotId, Timestamp};
 use vellum_io::Directory;
 use vellum_sync::{Mutex, MutexGuard};
 use vellum_txn::{
-    Analysis, Clock, Config, Manager, Options, Outcome, Transaction, TransactionError, Undo,
-    VersionStamp, log_verdict, undo_losers,
+    Analysis, Clock, Config, Manager, Options, Outcome, Protocol, Transaction, TransactionError,
+    Undo, VersionStamp, log_verdict, undo_losers,
 };
 use vellum_wal::{
     FLAG_COMPENSATION, FLAG_UNDOABLE, Log, LogConfig, LogPosition, LogReader, Purpose,
@@ -38,6 +38,15 @@ pub fn rounds(default: u64) -> u64 {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(default)
+}
+
+/// The protocol that this binary tests: its name says so.
+fn protocol() -> Protocol {
+    match env!("CARGO_CRATE_NAME") {
+        "read_view" => Protocol::ReadView,
+        "stamping" => Protocol::Stamping,
+        _ => Protocol::Osic,
+    }
 }
 
 /// Why a write did not happen.
@@ -125,6 +134,7 @@ impl World {
             slots_max,
             restart_floor: clock.now(),
             may_withdraw: true,
+            protocol: protocol(),
             ..Config::default()
         };
         let log = Arc::new(log);

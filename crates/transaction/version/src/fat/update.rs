@@ -74,6 +74,10 @@ impl Place<'_> {
     }
 
     fn plain(&self) -> Form {
+        if self.transaction.reads_commit_stamps() {
+            // The estimate's bytes are for the commit timestamp (`stamping`).
+            return Form::NEW;
+        }
         Form::Plain {
             updates: 0,
             since: self.oldest_low(),
@@ -124,6 +128,14 @@ impl VersionStore {
     ) -> Result<Option<Planned>> {
         if before.fat {
             return self.plan_fat(place, leaf, before, old_body, change, scratch);
+        }
+        if !self.options().fat {
+            // Nobody estimates, and the bytes may be somebody else's (`stamping`).
+            let plain = Header {
+                fat: false,
+                ..*before
+            };
+            return Ok(Some((Form::NEW, plain)));
         }
         let since = place.oldest_low();
         let updates = match before.writer {

@@ -19,5 +19,7 @@ mod rollback;
 #[cfg(shuttle)]
 mod schedules;
 #[cfg(not(shuttle))]
+mod stamping;
+#[cfg(not(shuttle))]
 mod work;
 mod world;

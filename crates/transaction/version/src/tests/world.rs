@@ -1,5 +1,6 @@
 //! What the tests of this crate share: a store with everything that it stands on.
 
+use crate::RowStamper;
 use crate::VersionOptions;
 use crate::collect::{Collected, Freezer, Reducer};
 use crate::row::Shape;
@@ -15,7 +16,9 @@ use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_gc::{Budget, Horizon};
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
-use vellum_txn::{Clock, Config, Durability, Isolation, Manager, Options, Savepoint, Transaction};
+use vellum_txn::{
+    Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
+};
 use vellum_wal::{Log, LogConfig, LogSpace, LogStart, SlotLog};
 
 /// Slots of transactions; the one above is for the world itself.
@@ -56,11 +59,24 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(page_size: usize, frames: u64) -> Self {
-        Self::with_options(page_size, frames, VersionOptions::default())
+        Self::with(page_size, frames, VersionOptions::default(), Protocol::Osic)
     }
 
     /// A world whose rows turn fat as these options say.
     pub(crate) fn with_options(page_size: usize, frames: u64, options: VersionOptions) -> Self {
+        Self::with(page_size, frames, options, Protocol::Osic)
+    }
+
+    /// A world with another protocol than the product's.
+    pub(crate) fn with_protocol(page_size: usize, frames: u64, protocol: Protocol) -> Self {
+        let options = VersionOptions {
+            fat: false,
+            ..VersionOptions::default()
+        };
+        Self::with(page_size, frames, options, protocol)
+    }
+
+    fn with(page_size: usize, frames: u64, options: VersionOptions, protocol: Protocol) -> Self {
         let directory = Arc::new(SimulatedDirectory::new());
         let config = LogConfig {
             slots_max: SLOTS + 1,
@@ -85,6 +101,7 @@ impl World {
         let space = Arc::new(Space::load(pool.clone(), Gsn(1)).unwrap());
         let config = Config {
             slots_max: SLOTS,
+            protocol,
             ..Config::default()
         };
         let manager = Arc::new(Manager::new(log.clone(), clock, config));
@@ -92,6 +109,8 @@ impl World {
             .with_rows(Arc::new(Reducer))
             .with_cleaner(Arc::new(Freezer::new(manager.domain().clone())));
         let context = Arc::new(context);
+        let stamper = Box::new(RowStamper::new(&context));
+        manager.domain().set_commit_stamper(stamper);
         let journal = Some(Journal::forward(log.slot(SlotId(SLOTS))));
         let plain = || Tree::create(&context, journal, TreeKind::Plain, None).unwrap();
         let (pending, carried) = (plain(), plain());
