@@ -86,6 +86,49 @@ pub enum Durability {
     Sync,
 }
 
+/// What of the engine is on: the variants of the figures.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// Snapshots are lists of the active writers; only what everybody sees is collected
+    Basic,
+    /// A commit writes its timestamp into every row that it wrote; only what everybody sees is collected
+    Stamping,
+    /// The product's commit protocol; only what everybody sees is collected
+    Osic,
+    /// The product's commit protocol and graveyards
+    Graveyard,
+    /// The product's commit protocol and fat rows
+    Fat,
+    /// The product
+    #[default]
+    Full,
+}
+
+impl Variant {
+    /// All of them, from the least to the product.
+    pub const ALL: [Self; 6] = [
+        Self::Basic,
+        Self::Stamping,
+        Self::Osic,
+        Self::Graveyard,
+        Self::Fat,
+        Self::Full,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Basic => "basic",
+            Self::Stamping => "stamping",
+            Self::Osic => "osic",
+            Self::Graveyard => "graveyard",
+            Self::Fat => "fat",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// Flags that all workloads have.
 #[derive(Args, Debug)]
 pub struct Common {
@@ -105,6 +148,9 @@ pub struct Common {
     /// When a commit returns
     #[arg(long, value_enum, default_value_t = Durability::Async)]
     pub durability: Durability,
+    /// What of the engine is on
+    #[arg(long, value_enum, default_value_t = Variant::Full)]
+    pub variant: Variant,
     /// Size of the buffer pool
     #[arg(long, default_value_t = 2048, value_name = "M")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
@@ -147,6 +193,8 @@ pub struct Settings {
     pub data: PathBuf,
     /// When commits return.
     pub durability: Durability,
+    /// What of the engine is on.
+    pub variant: Variant,
     /// Bytes of the buffer pool.
     pub pool_bytes: u64,
     /// Bytes of a page, if not the engine's default.
@@ -168,6 +216,7 @@ impl Common {
                 .clone()
                 .unwrap_or_else(|| PathBuf::from("bench-data").join(name)),
             durability: self.durability,
+            variant: self.variant,
             pool_bytes: self.pool_mib << 20,
             page_size: self.page_size,
             file_bytes_max: self.file_gib.map(|gib| gib << 30),

@@ -132,6 +132,7 @@ impl Summary {
         let mut all: BTreeMap<_, _> = engine.settings.iter().cloned().collect();
         all.insert("data".to_owned(), settings.data.display().to_string());
         all.insert("pool_mib".to_owned(), common.pool_mib.to_string());
+        all.insert("variant".to_owned(), settings.variant.name().to_owned());
         all.insert("idle_writer".to_owned(), common.idle_writer.to_string());
         Self {
             workload: cli.workload.name(),

@@ -2,9 +2,9 @@
 //!
 //! A session keeps at most one transaction; every operation is one call of the public interface.
 
-use crate::cli::{Durability, Settings};
+use crate::cli::{Durability, Settings, Variant};
 use std::ops::Range;
-use vellum::{Class, Config, Database, Error, TransactionOptions};
+use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
     TxOptions,
@@ -25,7 +25,7 @@ impl VellumEngine {
     /// # Errors
     /// Whatever [`Database::open`] reports.
     pub fn open(settings: &Settings) -> Result<Self> {
-        let mut config = Config::default();
+        let mut config = Config::default().experiment(experiment(settings.variant));
         config.pool_bytes = settings.pool_bytes;
         config.create = settings.create;
         if let Some(bytes) = settings.page_size {
@@ -140,6 +140,18 @@ impl<'e> VellumSession<'e> {
             .as_ref()
             .expect("an operation inside a transaction");
         (transaction, &self.engine.tables[table.position()])
+    }
+}
+
+/// What the engine is opened with to be this variant.
+fn experiment(variant: Variant) -> Experiment {
+    match variant {
+        Variant::Basic => Experiment::BASIC,
+        Variant::Stamping => Experiment::STAMPING,
+        Variant::Osic => Experiment::OSIC,
+        Variant::Graveyard => Experiment::GRAVEYARD,
+        Variant::Fat => Experiment::FAT,
+        Variant::Full => Experiment::FULL,
     }
 }
 

@@ -6,7 +6,7 @@ mod support;
 use serde_json::Value;
 use std::ops::Range;
 use support::{bench, json};
-use vellum_bench::cli::Settings;
+use vellum_bench::cli::{Settings, Variant};
 use vellum_bench::vellum_engine::VellumEngine;
 use vellum_workload::engine::{
     Description, Direction, Engine, Result, Session, Statistics, Table, TableSpec, TxOptions,
@@ -63,14 +63,16 @@ fn check_scans(summary: &Value, rows: u64) {
 fn queue_runs_beside_every_kind_of_holder() {
     for holder in ["idle", "writer", "olap", "scan"] {
         let summary = summary(&format!(
-            "queue --rows 50 --seconds 2 --hold-snapshot-at 1 --holder {holder}"
+            "queue --rows 50 --operations 200 --hold-snapshot-at 0 --holder {holder}"
         ));
-        check_figures(&summary, 2);
         assert_eq!(summary["hold"]["holder"], holder);
-        assert_eq!(summary["hold"]["at_s"], 1);
-        assert!(summary["release_min_ratio"].is_null());
-        assert!(summary["transactions"].as_u64() > Some(10));
+        assert_eq!(summary["transactions"], 200);
     }
+    let summary = summary("queue --rows 50 --seconds 2 --hold-snapshot-at 1");
+    check_figures(&summary, 2);
+    assert_eq!(summary["hold"]["at_s"], 1);
+    assert!(summary["release_min_ratio"].is_null());
+    assert!(summary["transactions"].as_u64() > Some(10));
 }
 
 #[test]
@@ -90,6 +92,23 @@ fn tpcc_scans_what_everybody_updates() {
     );
     check_figures(&summary, 3);
     check_scans(&summary, 2 + 20);
+}
+
+#[test]
+fn every_variant_keeps_what_it_is_told_beside_an_old_snapshot() {
+    for variant in Variant::ALL {
+        let name = variant.name();
+        let hold = "--hold-snapshot-at 0 --operations 100 --threads 2";
+        for flags in [
+            "queue --rows 20 --holder writer",
+            "hot --keys 5 --scan-at 0",
+            "tpcc --tiny --warehouses 1 --holder olap",
+        ] {
+            let summary = summary(&format!("{flags} {hold} --variant {name}"));
+            assert_eq!(summary["settings"]["variant"], name);
+            assert_eq!(summary["transactions"], 100);
+        }
+    }
 }
 
 #[test]

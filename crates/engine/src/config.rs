@@ -4,6 +4,7 @@ use crate::engine::SYSTEM_SLOTS;
 use crate::error::{Error, Result};
 use crate::version_budget::VersionPolicy;
 use std::time::Duration;
+pub use vellum_txn::Protocol;
 pub use vellum_version::VersionOptions;
 
 /// Most worker slots: ids are 16 bits wide, one of them names none, and the engine has slots of its own.
@@ -50,6 +51,8 @@ pub struct Config {
     pub versions: VersionOptions,
     /// Whether `open` creates a database in an empty or missing directory.
     pub create: bool,
+    /// How commits become visible; others than the default are for measurements (see [`Experiment`](crate::Experiment)).
+    pub protocol: Protocol,
 }
 
 impl Default for Config {
@@ -70,6 +73,7 @@ impl Default for Config {
             background_threads: true,
             versions: VersionOptions::default(),
             create: true,
+            protocol: Protocol::default(),
         }
     }
 }
@@ -168,6 +172,10 @@ impl Config {
                 "data_bytes_max {} is below 64 pages",
                 self.data_bytes_max
             ));
+        }
+        if self.protocol == Protocol::Stamping && self.versions.fat {
+            // Commit timestamps stand where fat rows are estimated by.
+            return invalid("commit timestamps in rows and fat rows exclude each other".into());
         }
         Ok(())
     }

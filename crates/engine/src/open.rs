@@ -22,9 +22,9 @@ use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_io::{Directory, File, LockGuard, OpenOptions};
 use vellum_sync::Mutex;
-use vellum_txn::{Clock, Config as ManagerConfig, Manager};
-use vellum_version::VersionStore;
+use vellum_txn::{Clock, Config as ManagerConfig, Manager, Protocol};
 use vellum_version::collect::{Freezer, Reducer};
+use vellum_version::{RowStamper, VersionStore};
 use vellum_wal::{Log, LogConfig, LogPosition, LogStart, Purpose, Verdict};
 
 /// Opens or makes the database in `directory`.
@@ -277,12 +277,17 @@ impl Parts {
                 restart_floor,
                 promote_after: self.config.promote_after_ticks,
                 may_withdraw: self.config.version_policy == VersionPolicy::SnapshotTooOld,
+                protocol: self.config.protocol,
             },
         ));
         let context = TreeContext::new(self.pool.clone(), self.space.clone())
             .with_rows(Arc::new(Reducer))
             .with_cleaner(Arc::new(Freezer::new(manager.domain().clone())));
         let context = Arc::new(context);
+        if self.config.protocol == Protocol::Stamping {
+            let stamper = Box::new(RowStamper::new(&context));
+            manager.domain().set_commit_stamper(stamper);
+        }
         let is_new = self.control.incarnation == 0;
         prepare(&context, &mut self)?;
         let Self {

@@ -1,6 +1,8 @@
 //! The embedded API, one claim a test.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod support;
+
 use std::sync::Arc;
 use vellum::{Config, Database, Durability, Error, Isolation, TransactionOptions};
 use vellum_io::{Directory, MemoryDirectory};
@@ -14,7 +16,7 @@ fn small() -> Config {
     config.log_bytes_max = 8 << 20;
     config.slot_buffer_bytes = 256 << 10;
     config.data_bytes_max = 1 << 30;
-    config
+    config.experiment(support::experiment())
 }
 
 fn open(directory: &Arc<dyn Directory>) -> Database {

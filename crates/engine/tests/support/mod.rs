@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::sync::Arc;
-use vellum::{Config, Database, KeyDescription, KeyPart, Source, Table, Transaction};
+use vellum::{Config, Database, Experiment, KeyDescription, KeyPart, Source, Table, Transaction};
 use vellum_base::random::Random;
 use vellum_io::{Directory, MemoryDirectory};
 
@@ -19,7 +19,16 @@ pub fn tiny(page_size: usize, frames: u64) -> Config {
     config.log_bytes_max = 512 * page_size as u64;
     config.checkpoint_log_bytes = 128 * page_size as u64;
     config.data_bytes_max = 1 << 30;
-    config
+    config.experiment(experiment())
+}
+
+/// What this binary tests: its name says so.
+pub fn experiment() -> Experiment {
+    match env!("CARGO_CRATE_NAME") {
+        "read_view" => Experiment::BASIC,
+        "stamping" => Experiment::STAMPING,
+        _ => Experiment::FULL,
+    }
 }
 
 /// The usual small database of these tests.
