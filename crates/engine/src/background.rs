@@ -5,7 +5,7 @@
 //! | log | a wanted flush round | flush rounds for polled waits and half-full rings |
 //! | evict | the pool's low-water mark | eviction |
 //! | checkpoint | a tick, log pressure | checkpoints |
-//! | maintain | a tick | passes, collection of idle slots, rollback of abandoned writers, growth of the file, hardening of asynchronous commits |
+//! | maintain | a tick | passes, collection of idle slots, fat rows of cold pages, rollback of abandoned writers, growth of the file, hardening of asynchronous commits |
 //!
 //! A tick bounds how long an idle database keeps garbage and how much an asynchronous commit can lose; nobody
 //! waits for one.
@@ -18,7 +18,7 @@ use vellum_base::{Result, SlotId, StorageError};
 use vellum_gc::{Budget, Horizon};
 use vellum_sync::atomic::{AtomicBool, Ordering};
 use vellum_sync::{Condvar, Mutex};
-use vellum_txn::TransactionError;
+use vellum_txn::{ActiveSnapshots, TransactionError};
 use vellum_version::{Reverter, VersionError};
 
 /// How long an asynchronous commit can stay in memory while nothing else flushes.
@@ -38,6 +38,7 @@ impl Engine {
         self.manager.pass();
         let mut busy = self.roll_back_parked()?;
         busy |= self.collect_idle()?;
+        busy |= self.make_fat_plain()?;
         busy |= self.keep_version_budget();
         if self.log.flush_round()?.bytes > 0 {
             busy = true;
@@ -81,6 +82,32 @@ impl Engine {
             Some(_one) => self.collect_idle_alone(),
             None => Ok(false),
         }
+    }
+
+    /// Turns the fat rows of pages back into chains that eviction came by: then these pages can go. True if there were
+    /// any.
+    pub fn make_fat_plain(&self) -> Result<bool> {
+        let Some(_one) = self.maintenance.try_lock() else {
+            return Ok(false);
+        };
+        let pages = self.pool.take_fat_pages();
+        if pages.is_empty() {
+            return Ok(false);
+        }
+        let domain = self.manager.domain();
+        let mut active = ActiveSnapshots::new();
+        domain.active_snapshots(&mut active);
+        let log = self.system_slot(SystemSlot::Maintenance);
+        let mut any = false;
+        for page in pages {
+            let turned = self.store.decompose_page(domain, &active, page, log);
+            any |= match turned.map_err(storage) {
+                // They stay as they are, and are evicted so if need be.
+                Err(StorageError::OutOfSpace { .. }) => false,
+                other => other? > 0,
+            };
+        }
+        Ok(any)
     }
 
     /// As [`Engine::collect_idle`], for who holds `maintenance`.
@@ -298,6 +325,7 @@ fn maintain(engine: &Engine, control: &Control) {
         engine.manager.pass();
         control.note(engine.roll_back_parked().map(|_| ()));
         control.note(engine.collect_idle().map(|_| ()));
+        control.note(engine.make_fat_plain().map(|_| ()));
         engine.keep_version_budget();
         control.note(engine.log.flush_round().map(|_| ()));
         if engine.space.runs_short() {

@@ -28,8 +28,8 @@ use crate::node::build::{Builder, Frame, entry, frame_of, rebuild};
 use crate::node::check::check_node;
 use crate::node::edit::NodeWrite;
 use crate::node::layout::{
-    CHILD_BYTES, FLAG_PLAIN, FLAG_TEMPORARY, KIND_INNER, KIND_LEAF, KIND_OVERFLOW, NodeRead,
-    record_bytes,
+    CHILD_BYTES, FLAG_FAT, FLAG_PLAIN, FLAG_TEMPORARY, KIND_INNER, KIND_LEAF, KIND_OVERFLOW,
+    NodeRead, record_bytes,
 };
 use crate::record::{Operation, Side};
 use std::collections::{HashMap, HashSet};
@@ -198,7 +198,11 @@ impl Redo {
         }
         let before = copy(page);
         let mut after = PageBuf::new(before.size());
-        let mut builder = Builder::new(&mut after, &frame_of(&before));
+        let frame = Frame {
+            flags: before.kind_and_flags().1 & !FLAG_FAT,
+            ..frame_of(&before)
+        };
+        let mut builder = Builder::new(&mut after, &frame);
         let mut row = Vec::new();
         for index in 0..before.shape().count {
             let entry = entry(&before, index);

@@ -11,7 +11,7 @@
 use crate::context::{Journal, max_inline_payload, max_key};
 use crate::descend::{OPTIMISTIC_TRIES, Target};
 use crate::node::edit::{NodeWrite, parts_len};
-use crate::node::layout::{NodeRead, OPEN_UPPER, record_bytes};
+use crate::node::layout::{FLAG_FAT, NodeRead, OPEN_UPPER, record_bytes};
 use crate::record::{INSERT, NOTE, PATCH, REMOVE, REPLACE};
 use crate::tree::{Tree, TreeKind};
 use smallvec::SmallVec;
@@ -381,6 +381,27 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
             "shrinks what is there"
         );
         self.page.replace_at(self.index, &[payload]);
+    }
+
+    /// Marks the leaf as one with rows that hold old versions.
+    #[inline]
+    pub fn mark_fat(&mut self) {
+        let flags = self.page.kind_and_flags().1;
+        if flags & FLAG_FAT == 0 {
+            self.page.set_u8(5, flags | FLAG_FAT);
+        }
+    }
+
+    /// Takes the mark away if `is_fat` says no to the first byte of every payload.
+    pub fn unmark_fat(&mut self, is_fat: impl Fn(u8) -> bool) {
+        let flags = self.page.kind_and_flags().1;
+        let any = (0..self.page.shape().count).any(|index| {
+            let slot = self.page.slot(index);
+            self.page.payload_len(slot) > 0 && is_fat(self.page.u8_at(slot.payload_at()))
+        });
+        if flags & FLAG_FAT != 0 && !any {
+            self.page.set_u8(5, flags & !FLAG_FAT);
+        }
     }
 
     fn check_length(&self, payload: &[&[u8]]) {

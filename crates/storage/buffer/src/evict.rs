@@ -10,6 +10,8 @@
 //!   (frames.rs, F2).
 //! - E2 Nothing here waits for a page: whoever evicts may hold latches.
 //! - E3 A step looks at each frame at most three times, whatever the others do.
+//! - E4 A page with fat rows ([`FLAG_FAT`]) is evicted only in the last of these turns, when nothing else gave enough.
+//!   Its rows are not made plain on the way of a write-out: that takes pages.
 //!
 //! Concurrency: any number of threads may run a step; the hand is shared, so they look at different frames.
 //!
@@ -19,6 +21,7 @@
 use crate::config::count;
 use crate::frames::Frame;
 use crate::guard::Exclusive;
+use crate::page::FLAG_FAT;
 use crate::pool::Pool;
 use crate::state::Word;
 use crate::write_out::Mode;
@@ -32,7 +35,12 @@ pub(crate) struct Evictor {
     batch_pages: usize,
     /// Dirty pages that were found marked; hints, checked again when they are written.
     candidates: Mutex<Vec<(Frame, PageId)>>,
+    /// Pages with fat rows that would have been evicted: for whoever makes those plain.
+    fat: Mutex<Vec<PageId>>,
 }
+
+/// Pages with fat rows that are remembered at most; the clock comes by again.
+const FAT_MAX: usize = 256;
 
 impl Evictor {
     pub(crate) fn new(frames: u32, batch_pages: usize) -> Self {
@@ -45,6 +53,7 @@ impl Evictor {
             high_water: 2 * low_water,
             batch_pages,
             candidates,
+            fat: Mutex::new(Vec::new()),
         }
     }
 }
@@ -91,7 +100,9 @@ impl Pool {
         let mut looks = 3 * self.frames();
         while self.free_frames() < target && looks > 0 {
             looks -= 1;
-            match self.look() {
+            // E4.
+            let spare_fat = looks >= self.frames();
+            match self.look(spare_fat) {
                 Look::Nothing => {}
                 Look::Dropped => freed += 1,
                 Look::Batch(batch) if failed.is_none() => match self.write_batch(batch) {
@@ -145,8 +156,21 @@ impl Pool {
         Ok((report.dropped, report.too_new))
     }
 
+    /// Pages with fat rows that eviction came by since the last call. Made plain, they can go.
+    pub fn take_fat_pages(&self) -> Vec<PageId> {
+        std::mem::take(&mut *self.evictor.fat.lock())
+    }
+
+    /// Whether a page is marked as one with fat rows. Unlatched, so a hint.
+    fn is_fat(&self, page: PageId) -> bool {
+        self.place(page).is_ok_and(|(_, words)| {
+            let word = words[0].load(std::sync::atomic::Ordering::Relaxed);
+            (u64::from_le(word) >> 40) as u8 & FLAG_FAT != 0
+        })
+    }
+
     /// Moves the hand by one frame.
-    fn look(&self) -> Look {
+    fn look(&self, spare_fat: bool) -> Look {
         let frame = self.frames.advance();
         let Some(page) = self.frames.page(frame) else {
             return Look::Nothing;
@@ -160,6 +184,13 @@ impl Pool {
             return Look::Nothing;
         }
         if !seen.is_marked() {
+            return Look::Nothing;
+        }
+        if spare_fat && self.is_fat(page) {
+            let mut fat = self.evictor.fat.lock();
+            if fat.len() < FAT_MAX && !fat.contains(&page) {
+                fat.push(page);
+            }
             return Look::Nothing;
         }
         if !seen.is_dirty() {

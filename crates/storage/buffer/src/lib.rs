@@ -43,7 +43,7 @@ pub use fault::RedoPage;
 pub use geometry::{BITMAP_BITS_AT, Geometry};
 pub use guard::{Exclusive, Optimistic, Shared};
 pub use header::FORMAT_VERSION;
-pub use page::{PAGE_HEADER_BYTES, PageHeader, PageHeaderMut, kind};
+pub use page::{FLAG_FAT, PAGE_HEADER_BYTES, PageHeader, PageHeaderMut, kind};
 pub use pool::{PageWriteHook, Pool};
 pub use space::{PageUse, RESERVE_PAGES, Space, SpaceCounts};
 pub use words::{PageBuf, PageRead, PageWrite};

@@ -33,6 +33,10 @@ pub mod kind {
 /// Flag bit: version data, which no redo, checkpoint or torn-write repair is for.
 pub const FLAG_TEMPORARY: u8 = 1;
 
+/// Flag bit: a leaf with rows that hold old versions. Eviction takes other pages first and names it to whoever can write
+/// those rows shorter ([`Pool::take_fat_pages`](crate::Pool::take_fat_pages)). A hint: nothing goes wrong where it is wrong.
+pub const FLAG_FAT: u8 = 4;
+
 /// Reading the header. Of an optimistic page, believe it only after validation.
 pub trait PageHeader: PageRead {
     /// What the page is ([`kind`]).

@@ -411,6 +411,7 @@ impl Row<'_> {
                     at += part.len();
                 }
                 leaf.patch(&writes, logging);
+                leaf.mark_fat();
             }
             Form::Rebuilt { slack, kind } => {
                 header.fat = true;
@@ -422,6 +423,7 @@ impl Row<'_> {
                 let slack = vec![0; slack];
                 let row: [&[u8]; 8] = [&header, &lengths, body, old, first, second, third, &slack];
                 leaf.replace(&row, logging);
+                leaf.mark_fat();
             }
         }
     }

@@ -362,6 +362,7 @@ pub fn join(left: &PageBuf, right: &PageBuf, to: &mut PageBuf) -> bool {
         lower: lower_fence(left),
         upper: upper_fence(right),
         rightmost: right.rightmost(),
+        flags: left.kind_and_flags().1 | right.kind_and_flags().1,
         ..frame_of(left)
     };
     let mut builder = Builder::new(to, &frame);

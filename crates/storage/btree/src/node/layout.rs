@@ -65,6 +65,8 @@ pub const KIND_OVERFLOW: u8 = 5;
 pub const FLAG_TEMPORARY: u8 = 1;
 /// Page flag: payloads are plain bytes, not rows; a `RowFormat` is not asked about them.
 pub const FLAG_PLAIN: u8 = 2;
+/// Page flag: some row holds its old versions (0013). A hint for eviction.
+pub const FLAG_FAT: u8 = vellum_buffer::FLAG_FAT;
 
 /// No lower fence: the page takes every key below its upper fence.
 pub const OPEN_LOWER: u8 = 1;

@@ -14,7 +14,7 @@ use crate::delta;
 use crate::error::{Result, damaged};
 use crate::fat::layout::{FatRow, OldVersion};
 use crate::fat::prune::{Kept, KeptStep, Pruned, Rewrite, prune};
-use crate::row::Header;
+use crate::row::{FAT, Header};
 use crate::store::VersionStore;
 use smallvec::SmallVec;
 use vellum_base::{PageId, StorageError};
@@ -136,7 +136,7 @@ impl VersionStore {
     ///
     /// # Errors
     /// Storage errors; the row is as it was.
-    pub fn decompose(
+    pub(crate) fn decompose(
         &self,
         domain: &Domain,
         active: &ActiveSnapshots,
@@ -177,6 +177,7 @@ impl VersionStore {
         vellum_sync::test_point!("decompose: between deltas and row");
         let plain = [&header.encode()[..], fat.body].concat();
         leaf.shrink_unlogged(&plain);
+        leaf.unmark_fat(|flags| flags & FAT != 0);
         self.remove_deltas(tree.root(), &gone);
         let underfull = leaf.is_underfull();
         drop(leaf);
@@ -200,20 +201,34 @@ impl VersionStore {
     ///
     /// # Errors
     /// Storage errors. What was turned stays turned.
-    pub fn decompose_page(&self, domain: &Domain, page: PageId, log: &SlotLog) -> Result<u64> {
+    pub fn decompose_page(
+        &self,
+        domain: &Domain,
+        active: &ActiveSnapshots,
+        page: PageId,
+        log: &SlotLog,
+    ) -> Result<u64> {
+        // No tree is freed while this looks into it: what the page says now stays true.
+        let dropped = self.dropped().read();
         let Some(leaf) = LeafCopy::of_page(self.context(), page) else {
             return Ok(0);
         };
+        if dropped.contains(&leaf.tree_root()) {
+            return Ok(0);
+        }
         let tree = Tree::open(self.context(), leaf.tree_root(), TreeKind::Rows);
-        let mut active = ActiveSnapshots::new();
-        domain.active_snapshots(&mut active);
         let (mut key, mut turned) = (Vec::new(), 0);
         for index in 0..leaf.len() {
             if Header::decode(leaf.payload(index)).is_some_and(|header| header.fat) {
                 leaf.key(index, &mut key);
-                // The last one of a page may leave it small.
-                turned += u64::from(self.decompose(domain, &active, &tree, &key, Some(log))?);
+                turned += u64::from(self.decompose(domain, active, &tree, &key, Some(log))?);
             }
+        }
+        if turned == 0 && !leaf.is_empty() {
+            // Marked for nothing: another way than this one made its rows plain.
+            leaf.key(0, &mut key);
+            let mut leaf = tree.write(&key)?;
+            leaf.unmark_fat(|flags| flags & FAT != 0);
         }
         Ok(turned)
     }

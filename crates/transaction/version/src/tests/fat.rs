@@ -1,16 +1,28 @@
 //! Fat rows, case by case.
 
-use super::world::World;
-use crate::VersionOptions;
+use super::world::{SLOTS, World, is_conflict};
+use crate::{VersionError, VersionOptions};
+use std::sync::Arc;
+use vellum_base::SlotId;
 use vellum_btree::Tree;
+use vellum_io::{Call, Fault};
+use vellum_sync::test_point::TestPoints;
+use vellum_sync::thread;
+use vellum_txn::{ActiveSnapshots, Isolation};
 
-/// Rows turn fat with the third update under one oldest transaction.
-fn world() -> World {
+const PAGE: usize = 8192;
+
+/// Rows turn fat with the fourth update under one oldest transaction.
+fn world_of(frames: u64) -> World {
     let options = VersionOptions {
-        fat_updates: 2,
+        fat_updates: 3,
         ..VersionOptions::default()
     };
-    World::with_options(8192, 64, options)
+    World::with_options(PAGE, frames, options)
+}
+
+fn world() -> World {
+    world_of(64)
 }
 
 fn put(world: &World, tree: &Tree, key: &[u8], value: &[u8]) {
@@ -19,13 +31,22 @@ fn put(world: &World, tree: &Tree, key: &[u8], value: &[u8]) {
     world.commit(tx);
 }
 
-/// Enough updates of one row that it turns fat under an open snapshot, whatever slots there are.
+/// Updates a row in as many transactions.
 fn update(world: &World, tree: &Tree, key: &[u8], times: u32) {
     for byte in 0..times {
         let tx = world.begin();
         world.patch(&tx, tree, key, 0..4, byte as u8).unwrap();
         world.commit(tx);
     }
+}
+
+/// A fat row `key` whose first body (a hundred sevens) the returned transaction sees.
+fn fat_row(world: &World, tree: &Tree, key: &[u8]) -> vellum_txn::Transaction {
+    put(world, tree, key, &[7; 100]);
+    let old = world.begin();
+    update(world, tree, key, 20);
+    assert_eq!(world.fat_rows(tree).len(), 1);
+    old
 }
 
 #[test]
@@ -38,9 +59,390 @@ fn hot_row_under_an_old_snapshot_turns_fat_and_stays_short() {
     let fat = world.fat_rows(&tree);
     assert_eq!(fat.len(), 1);
     assert!(fat[0].1 < 1000, "{} bytes", fat[0].1);
-    assert!(world.deltas() < 20, "{} deltas", world.deltas());
+    assert_eq!(world.deltas(), 0, "they are in the row");
     assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
     world.rollback(old);
     update(&world, &tree, b"k", 100);
     assert_eq!(world.fat_rows(&tree), [], "nobody needs old versions");
+}
+
+#[test]
+fn row_stays_plain_where_nobody_holds_a_snapshot_or_fat_rows_are_switched_off() {
+    let world = World::new(PAGE, 64);
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    for _ in 0..500 {
+        update(&world, &tree, b"k", 1);
+        assert_eq!(
+            world.fat_rows(&tree),
+            [],
+            "each pass finds a new oldest transaction"
+        );
+    }
+    let options = VersionOptions {
+        fat: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(PAGE, 64, options);
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    let old = world.begin();
+    update(&world, &tree, b"k", 500);
+    assert_eq!(world.fat_rows(&tree), []);
+    assert_eq!(world.deltas(), 500);
+    world.rollback(old);
+}
+
+#[test]
+fn snapshots_of_every_age_read_their_version_of_a_fat_row() {
+    let world = world();
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    let mut held = Vec::new();
+    for byte in 0..60u8 {
+        if byte % 15 == 14 {
+            held.push((world.begin(), world.get(&world.begin(), &tree, b"k")));
+        }
+        let tx = world.begin();
+        let at = usize::from(byte) % 90;
+        world.patch(&tx, &tree, b"k", at..at + 3, byte).unwrap();
+        world.commit(tx);
+    }
+    assert_eq!(world.fat_rows(&tree).len(), 1);
+    for (tx, value) in &held {
+        assert_eq!(world.get(tx, &tree, b"k"), *value);
+    }
+    // The one in the middle ends; its neighbours are served from what it leaves.
+    let (middle, _) = held.remove(1);
+    world.rollback(middle);
+    update(&world, &tree, b"k", 40);
+    for (tx, value) in &held {
+        assert_eq!(world.get(tx, &tree, b"k"), *value);
+    }
+}
+
+#[test]
+fn rows_of_changing_length_are_fat_too_and_leave_no_copies_behind() {
+    let world = world();
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    let mut held = Vec::new();
+    for round in 0..400usize {
+        if round == 5 || round == 200 {
+            held.push((world.begin(), world.get(&world.begin(), &tree, b"k")));
+        }
+        put(
+            &world,
+            &tree,
+            b"k",
+            &vec![round as u8; 50 + round * 37 % 300],
+        );
+        if round % 3 == 0 {
+            update(&world, &tree, b"k", 2);
+        }
+    }
+    assert_eq!(world.fat_rows(&tree).len(), 1);
+    for (tx, value) in &held {
+        assert_eq!(world.get(tx, &tree, b"k"), *value);
+    }
+    assert!(world.deltas() < 20, "{} full copies", world.deltas());
+}
+
+#[test]
+fn trap_a_fat_row_can_be_deleted_and_comes_back_with_the_abort() {
+    let world = world();
+    let tree = world.table();
+    let old = fat_row(&world, &tree, b"k");
+    let newest = world.get(&world.begin(), &tree, b"k");
+    let tx = world.begin();
+    world.delete(&tx, &tree, b"k").unwrap();
+    assert_eq!(world.get(&tx, &tree, b"k"), None);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+    world.rollback(tx);
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), newest);
+    let tx = world.begin();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.commit(tx);
+    assert_eq!(world.fat_rows(&tree).len(), 1, "a fat tombstone");
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), None);
+    // Over it, and its abort.
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", b"again").unwrap();
+    world.rollback(tx);
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), None);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+    world.rollback(old);
+    world.collect();
+    world.collect();
+    assert_eq!(world.heads(&tree), 0, "the tombstone went as any");
+    assert_eq!(world.deltas(), 0);
+}
+
+#[test]
+fn first_version_that_is_pruned_leaves_no_row_to_who_saw_none() {
+    let world = world();
+    let tree = world.table();
+    let before = world.begin();
+    put(&world, &tree, b"k", &[7; 100]);
+    let old = world.begin();
+    update(&world, &tree, b"k", 50);
+    assert_eq!(world.fat_rows(&tree).len(), 1);
+    world.rollback(old);
+    update(&world, &tree, b"k", 50);
+    assert_eq!(world.get(&before, &tree, b"k"), None);
+    assert_eq!(world.rows(&before, &tree), []);
+    world.rollback(before);
+}
+
+#[test]
+fn abort_finds_its_version_after_the_row_was_made_plain() {
+    let world = world();
+    let tree = world.table();
+    let old = fat_row(&world, &tree, b"k");
+    let newest = world.get(&world.begin(), &tree, b"k");
+    let tx = world.begin();
+    world.patch(&tx, &tree, b"k", 0..9, 1).unwrap();
+    world.put(&tx, &tree, b"k", b"another length").unwrap();
+    let savepoint = tx.savepoint();
+    world.patch(&tx, &tree, b"k", 2..5, 2).unwrap();
+    assert!(world.decompose(&tree, b"k"));
+    assert_eq!(world.fat_rows(&tree), []);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+    world.rollback_to(&tx, &savepoint);
+    assert_eq!(
+        world.get(&tx, &tree, b"k"),
+        Some(b"another length".to_vec())
+    );
+    world.rollback(tx);
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), newest);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+}
+
+#[test]
+fn versions_of_an_unfinished_transaction_are_never_pruned() {
+    let world = world();
+    let tree = world.table();
+    let old = fat_row(&world, &tree, b"k");
+    let before = world.get(&world.begin(), &tree, b"k");
+    let tx = world.begin();
+    for byte in 0..100 {
+        world.patch(&tx, &tree, b"k", 10..20, byte).unwrap();
+    }
+    // A reader of this transaction that stands in its middle would need them; so does its undo.
+    world.rollback(tx);
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), before);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+}
+
+#[test]
+fn stamps_of_read_committed_writers_say_nothing_about_commits() {
+    let world = world();
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    let oldest = world.begin();
+    // Their stamps are drawn now, and written with one after the other below.
+    let writers: Vec<_> = (0..3)
+        .map(|_| {
+            let tx = world.begin_at(Isolation::ReadCommitted);
+            tx.stamp().unwrap();
+            tx
+        })
+        .collect();
+    let slots_left = usize::from(SLOTS) - 4;
+    assert!(slots_left >= 2, "for the others");
+    let mut held = Vec::new();
+    for (number, tx) in writers.into_iter().rev().enumerate() {
+        update(&world, &tree, b"k", 8);
+        tx.statement();
+        world.patch(&tx, &tree, b"k", 50..60, number as u8).unwrap();
+        let value = world.get(&tx, &tree, b"k");
+        world.commit(tx);
+        let tx = world.begin();
+        assert_eq!(world.get(&tx, &tree, b"k"), value);
+        held.push((tx, value));
+        if held.len() == 2 {
+            let (tx, _) = held.remove(0);
+            world.rollback(tx);
+        }
+        update(&world, &tree, b"k", 30);
+        for (tx, value) in &held {
+            assert_eq!(world.get(tx, &tree, b"k"), *value);
+        }
+    }
+    assert_eq!(world.fat_rows(&tree).len(), 1);
+    assert_eq!(world.get(&oldest, &tree, b"k"), Some(vec![7; 100]));
+}
+
+#[test]
+fn reader_of_a_full_copy_finds_its_version_when_the_row_turns_back_meanwhile() {
+    let world = Arc::new(world());
+    let tree = world.table();
+    let points = TestPoints::new();
+    let pause = points.pause("read: between row and full copy");
+    put(&world, &tree, b"k", &[7; 100]);
+    let reader = {
+        let (world, tree) = (world.clone(), tree.clone());
+        let tx = world.begin();
+        for length in [50, 60, 70, 80, 90, 55, 65] {
+            put(&world, &tree, b"k", &vec![1; length]);
+        }
+        assert_eq!(world.fat_rows(&tree).len(), 1);
+        thread::spawn(move || {
+            let _entered = points.enter();
+            let found = world.get(&tx, &tree, b"k");
+            world.rollback(tx);
+            found
+        })
+    };
+    pause.wait_reached();
+    let slots: Vec<_> = (0..SLOTS).map(SlotId).collect();
+    assert!(world.decompose(&tree, b"k"));
+    for slot in slots {
+        assert!(
+            world
+                .store
+                .deltas(slot)
+                .is_none_or(|tree| world.heads(tree) <= 1)
+        );
+    }
+    put(&world, &tree, b"k", &[9; 30]);
+    pause.release();
+    assert_eq!(reader.join().unwrap(), Some(vec![7; 100]));
+}
+
+#[test]
+fn writer_that_does_not_see_the_newest_version_of_a_fat_row_conflicts() {
+    let world = world();
+    let tree = world.table();
+    let old = fat_row(&world, &tree, b"k");
+    assert!(is_conflict(world.put(&old, &tree, b"k", b"mine")));
+    let tx = world.begin();
+    world.patch(&tx, &tree, b"k", 0..4, 1).unwrap();
+    assert!(is_conflict(world.put(&world.begin(), &tree, b"k", b"mine")));
+    world.rollback(tx);
+}
+
+#[test]
+fn row_that_needs_more_versions_than_fit_is_a_chain_again() {
+    let world = world();
+    let tree = world.table();
+    let old = fat_row(&world, &tree, b"k");
+    let tx = world.begin();
+    for byte in 0..200u8 {
+        world.put(&tx, &tree, b"k", &[byte; 100]).unwrap();
+    }
+    assert_eq!(world.fat_rows(&tree), []);
+    world.commit(tx);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+    update(&world, &tree, b"k", 20);
+    assert_eq!(
+        world.fat_rows(&tree).len(),
+        1,
+        "what nobody sees is out of it"
+    );
+    assert_eq!(world.deltas(), 0);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+}
+
+#[test]
+fn failing_disk_leaves_fat_rows_as_they_were() {
+    let world = world_of(24);
+    let tree = world.table();
+    let key = |number: u32| number.to_be_bytes();
+    let tx = world.begin();
+    for number in 0..400 {
+        world.put(&tx, &tree, &key(number), &[7; 100]).unwrap();
+    }
+    world.commit(tx);
+    let old = world.begin();
+    let (mut failures, mut fat) = (0, 0);
+    let mut value = vec![vec![7; 100]; 400];
+    for round in 0..4000u32 {
+        let number = round * 7 % 400;
+        let length = if round % 11 == 0 { 120 } else { 100 };
+        let tx = world.begin();
+        world
+            .directory
+            .fail(Fault::nth(Call::Read, u64::from(round % 9)).on("data"));
+        let written = world.put(&tx, &tree, &key(number), &vec![round as u8; length]);
+        world.directory.clear_faults();
+        match written {
+            Ok(_) => {
+                value[number as usize] = vec![round as u8; length];
+                world.commit(tx);
+            }
+            Err(error) => {
+                assert!(matches!(error, VersionError::Storage(_)), "{error}");
+                failures += 1;
+                world.rollback(tx);
+            }
+        }
+        if round % 500 == 499 {
+            fat += world.fat_rows(&tree).len();
+        }
+    }
+    assert!(
+        failures > 10 && fat > 10,
+        "{failures} failures, {fat} fat rows"
+    );
+    let rows = world.rows(&world.begin(), &tree);
+    assert!(rows.iter().map(|(_, row)| row).eq(&value));
+    let rows = world.rows(&old, &tree);
+    assert!(rows.len() == 400 && rows.iter().all(|(_, row)| *row == [7; 100]));
+}
+
+#[test]
+fn pool_of_nothing_but_fat_rows_is_evicted_and_made_plain_by_maintenance() {
+    let world = world_of(24);
+    let tree = world.table();
+    let key = |number: u32| number.to_be_bytes();
+    let tx = world.begin();
+    for number in 0..400 {
+        world.put(&tx, &tree, &key(number), &[7; 100]).unwrap();
+    }
+    world.commit(tx);
+    let old = world.begin();
+    let (mut turned, domain) = (0, world.manager.domain());
+    for round in 0..12u8 {
+        for number in 0..400 {
+            let tx = world.begin();
+            world.put(&tx, &tree, &key(number), &[round; 100]).unwrap();
+            world.commit(tx);
+        }
+        let pool = world.store.context().pool();
+        let mut active = ActiveSnapshots::new();
+        domain.active_snapshots(&mut active);
+        for page in pool.take_fat_pages() {
+            let log = world.log.slot(SlotId(SLOTS));
+            let page = world.store.decompose_page(domain, &active, page, log);
+            turned += page.unwrap();
+        }
+    }
+    assert!(turned > 0, "eviction came by fat rows");
+    let rows = world.rows(&old, &tree);
+    assert!(rows.len() == 400 && rows.iter().all(|(_, row)| *row == [7; 100]));
+    world.rollback(old);
+    let rows = world.rows(&world.begin(), &tree);
+    assert!(rows.len() == 400 && rows.iter().all(|(_, row)| *row == [11; 100]));
+}
+
+#[test]
+fn full_leaf_takes_the_slack_of_fat_rows_before_it_splits() {
+    let world = world();
+    let tree = world.table();
+    let old = fat_row(&world, &tree, b"k");
+    let long = world.fat_rows(&tree)[0].1;
+    world.rollback(old);
+    world.manager.domain().pass();
+    let tx = world.begin();
+    for number in 0..40u8 {
+        world.put(&tx, &tree, &[b'a', number], &[1; 250]).unwrap();
+    }
+    world.commit(tx);
+    let left = world.fat_rows(&tree);
+    assert!(
+        left.is_empty() || left[0].1 < long,
+        "{left:?}, before {long}"
+    );
 }
