@@ -51,6 +51,12 @@ impl Script {
         self
     }
 
+    /// An operation of transaction number `tx`.
+    pub fn step_of(&mut self, tx: TxNumber, operation: Operation) -> &mut Self {
+        self.steps.push(Step::Do { tx, operation });
+        self
+    }
+
     /// A step outside of transactions.
     pub fn outside(&mut self, step: Step) -> &mut Self {
         self.steps.push(step);
@@ -167,6 +173,48 @@ pub fn rollbacks() -> Vec<Step> {
         .delete("a", 11)
         .step(Operation::Rollback);
     script.begin(Begin::default()).put("a", 11, 20).commit();
+    script.finish()
+}
+
+/// Two rows that are updated again and again under an old snapshot: with old versions in the row where that
+/// is what the store does. Rows of changing length, deletes, rollbacks and checkpoints among the updates; the snapshot ends
+/// before they do; the last writer is a loser.
+pub fn hot_rows() -> Vec<Step> {
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").commit();
+    script
+        .begin(Begin::default())
+        .put("a", 1, 100)
+        .put("a", 2, 100)
+        .commit();
+    let old = 3;
+    script.begin(Begin {
+        read_only: true,
+        ..Begin::default()
+    });
+    for n in 0..16 {
+        let how = Begin {
+            no_wait: n % 4 != 1,
+            ..Begin::default()
+        };
+        script.begin(how).put("a", 1, 100).put("a", 2, 60 + n % 5);
+        match n {
+            6 | 10 => drop(script.step(Operation::Rollback)),
+            8 => drop(script.delete("a", 2).commit()),
+            _ => drop(script.commit()),
+        }
+        match n {
+            5 | 13 => drop(script.outside(Step::Checkpoint)),
+            7 => drop(script.outside(Step::Background { units: 3 })),
+            11 => drop(script.step_of(old, Operation::Rollback)),
+            _ => {}
+        }
+    }
+    script
+        .begin(Begin::default())
+        .put("a", 1, 100)
+        .put("a", 2, 7);
+    script.outside(Step::Checkpoint);
     script.finish()
 }
 

@@ -61,6 +61,14 @@ fn crash_power_during_ddl_keeps_what_was_acknowledged() {
 }
 
 #[test]
+fn crash_power_during_updates_of_fat_rows_keeps_what_was_acknowledged() {
+    cut(
+        "crash_power_during_updates_of_fat_rows",
+        &workload::hot_rows(),
+    );
+}
+
+#[test]
 fn crash_power_during_bulk_load_keeps_what_was_acknowledged() {
     cut("crash_power_during_bulk_load", &workload::bulk_load(300));
 }

@@ -20,6 +20,9 @@ fn config(seed: u64) -> Config {
     config.checkpoint_log_bytes = [1, 2][(seed / 48 % 2) as usize] * config.log_segment_bytes;
     config.data_bytes_max = 1 << 28;
     config.background_threads = false;
+    config.versions.fat_updates =
+        [None, Some(0), Some(1), Some(2), Some(4)][(seed / 96 % 5) as usize];
+    config.versions.fat = seed / 480 % 8 != 0;
     config
 }
 

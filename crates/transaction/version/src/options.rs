@@ -11,10 +11,10 @@ pub struct VersionOptions {
     pub graveyard: bool,
     /// Rows with long chains keep their versions in the leaf. Off: every before-image goes to a delta index.
     pub fat: bool,
-    /// A row turns fat with the next update after this many while the oldest transaction stayed the same (if there are
-    /// more slots in use: after as many). By default twice the commits between two passes, so that a row that is updated
-    /// by every transaction stays as it is where nobody holds a snapshot.
-    pub fat_updates: u8,
+    /// A row turns fat with the next update after this many while the oldest transaction stayed the same. By default 16,
+    /// or as many as there are slots in use: twice the commits between two passes, so that a row that is updated by
+    /// every transaction stays as it is where nobody holds a snapshot.
+    pub fat_updates: Option<u8>,
 }
 
 impl Default for VersionOptions {
@@ -22,7 +22,7 @@ impl Default for VersionOptions {
         Self {
             graveyard: true,
             fat: true,
-            fat_updates: 16,
+            fat_updates: None,
         }
     }
 }

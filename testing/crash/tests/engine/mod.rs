@@ -23,6 +23,8 @@ pub fn config() -> Config {
     config.checkpoint_log_bytes = config.log_segment_bytes;
     config.data_bytes_max = 1 << 28;
     config.background_threads = false;
+    // Rows turn fat as soon as they may.
+    config.versions.fat_updates = Some(1);
     config
 }
 

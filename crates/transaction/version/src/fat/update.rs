@@ -28,6 +28,9 @@ use vellum_btree::{LeafWrite, Tree, max_inline_payload};
 use vellum_gc::{Horizon, is_dead_between};
 use vellum_txn::{ActiveSnapshots, Domain, Transaction, VersionStamp};
 
+/// Updates that are waited for at least, if nothing else was chosen.
+const UPDATES_LEAST: u8 = 16;
+
 /// Largest count of updates that can be waited for.
 const UPDATES_MAX: usize = 250;
 
@@ -142,7 +145,8 @@ impl VersionStore {
             Some(_) if before.since == since => before.updates.saturating_add(1),
             _ => 1,
         };
-        if updates > self.options().fat_updates && self.turns_fat(place, before, updates, change) {
+        let least = self.options().fat_updates.unwrap_or(UPDATES_LEAST);
+        if updates > least && self.turns_fat(place, before, updates, change) {
             return self.plan_conversion(place, before, old_body, change, scratch);
         }
         let plain = Header {
@@ -160,7 +164,10 @@ impl VersionStore {
         updates: u8,
         change: &Change<'_>,
     ) -> bool {
-        let least = place.domain().slots_in_use().min(UPDATES_MAX);
+        let least = match self.options().fat_updates {
+            None => place.domain().slots_in_use().min(UPDATES_MAX),
+            Some(_) => 0,
+        };
         let is_own = before
             .writer
             .is_some_and(|writer| place.transaction.is_own(&writer.version));

@@ -15,7 +15,7 @@ const PAGE: usize = 8192;
 /// Rows turn fat with the fourth update under one oldest transaction.
 fn world_of(frames: u64) -> World {
     let options = VersionOptions {
-        fat_updates: 3,
+        fat_updates: Some(3),
         ..VersionOptions::default()
     };
     World::with_options(PAGE, frames, options)

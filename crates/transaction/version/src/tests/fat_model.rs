@@ -58,7 +58,7 @@ const KEYS: u64 = 5;
 impl Run {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let fat_updates = random.below(4) as u8;
+        let fat_updates = Some(random.below(4) as u8);
         let page_size = [4096, 8192][random.below(2) as usize];
         let frames = [24, 64][random.below(2) as usize];
         let options = VersionOptions {

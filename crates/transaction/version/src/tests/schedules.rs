@@ -70,3 +70,79 @@ fn run() {
     assert_eq!(world.get(&old, &tree, b"k").unwrap(), [0; 30]);
     world.rollback(old);
 }
+
+/// Readers of several ages, writers that commit and abort (each update of the row may prune it), and maintenance that
+/// turns it back, in random schedules.
+#[test]
+fn shuttle_fat_row_reads_the_same_while_it_is_written_pruned_turned_back_and_reverted() {
+    vellum_sync::model(SCHEDULES / 3, fat_row);
+}
+
+fn fat_row() {
+    let options = crate::VersionOptions {
+        fat_updates: Some(0),
+        ..crate::VersionOptions::default()
+    };
+    let world = Arc::new(World::with_options(8192, 64, options));
+    let tree = world.table();
+    let put = |value: &[u8]| {
+        let tx = world.begin();
+        world.put(&tx, &tree, b"k", value).unwrap();
+        world.commit(tx);
+    };
+    put(&[0; 30]);
+    let old = world.begin();
+    put(&[100; 30]);
+    put(&[101; 12]);
+    let middle = world.begin();
+    put(&[102; 30]);
+    assert_eq!(world.fat_rows(&tree).len(), 1);
+    let writers: Vec<_> = (1..3u8)
+        .map(|byte| {
+            let (world, tree) = (world.clone(), tree.clone());
+            thread::spawn(move || {
+                for round in 0..3u8 {
+                    let tx = world.begin();
+                    let length = if round == 1 { 12 } else { 30 };
+                    let wrote = world
+                        .put(&tx, &tree, b"k", &vec![byte; length])
+                        .and_then(|_| world.put(&tx, &tree, b"k", &vec![10 + byte; length]));
+                    if wrote.is_ok() && (byte + round) % 3 > 0 {
+                        world.commit(tx);
+                    } else {
+                        world.rollback(tx);
+                    }
+                }
+            })
+        })
+        .collect();
+    let maintenance = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            world.decompose(&tree, b"k");
+            world.decompose(&tree, b"k");
+        })
+    };
+    let reader = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            let tx = world.begin();
+            let first = world.get(&tx, &tree, b"k").unwrap();
+            let whole = first.iter().all(|byte| *byte == first[0]);
+            assert!(whole && first[0] > 10, "a committed version, whole");
+            assert_eq!(world.get(&tx, &tree, b"k").unwrap(), first, "one snapshot");
+            world.rollback(tx);
+        })
+    };
+    assert_eq!(world.get(&old, &tree, b"k").unwrap(), [0; 30]);
+    assert_eq!(world.get(&middle, &tree, b"k").unwrap(), [101; 12]);
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    maintenance.join().unwrap();
+    reader.join().unwrap();
+    assert_eq!(world.get(&old, &tree, b"k").unwrap(), [0; 30]);
+    assert_eq!(world.get(&middle, &tree, b"k").unwrap(), [101; 12]);
+    world.rollback(middle);
+    world.rollback(old);
+}
