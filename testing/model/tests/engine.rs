@@ -22,7 +22,7 @@ fn config(seed: u64) -> Config {
     config.background_threads = false;
     config.versions.fat_updates =
         [None, Some(0), Some(1), Some(2), Some(4)][(seed / 96 % 5) as usize];
-    config.versions.fat = seed / 480 % 8 != 0;
+    config.versions.fat = !(seed / 480).is_multiple_of(8);
     config
 }
 
