@@ -45,7 +45,7 @@ fn prop_accounts_of_a_store_under_an_old_snapshot_are_exactly_what_is_there() {
     for round in 0..6 {
         let mut random = Random::new(seed + round);
         let options = VersionOptions {
-            fat_updates: random.below(4) as u8,
+            fat_updates: Some(random.below(4) as u8),
             fat: round % 2 == 0,
             ..VersionOptions::default()
         };
