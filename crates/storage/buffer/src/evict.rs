@@ -10,8 +10,9 @@
 //!   (frames.rs, F2).
 //! - E2 Nothing here waits for a page: whoever evicts may hold latches.
 //! - E3 A step looks at each frame at most three times, whatever the others do.
-//! - E4 A page with fat rows ([`FLAG_FAT`]) is evicted only in the last of these turns, when nothing else gave enough.
-//!   Its rows are not made plain on the way of a write-out: that takes pages.
+//! - E4 A page with fat rows ([`FLAG_FAT`]) that is named to maintenance is spared until it was looked at, or the last of these
+//!   turns has come. At most an eighth of the frames is spared: who needs a few pages at once (a split) must find
+//!   frames for them, or he would evict one for the other for ever. Rows are not made plain on the way of a write-out: that takes pages.
 //!
 //! Concurrency: any number of threads may run a step; the hand is shared, so they look at different frames.
 //!
@@ -37,9 +38,10 @@ pub(crate) struct Evictor {
     candidates: Mutex<Vec<(Frame, PageId)>>,
     /// Pages with fat rows that would have been evicted: for whoever makes those plain.
     fat: Mutex<Vec<PageId>>,
+    fat_max: usize,
 }
 
-/// Pages with fat rows that are remembered at most; the clock comes by again.
+/// Pages with fat rows that are named at a time, at most.
 const FAT_MAX: usize = 256;
 
 impl Evictor {
@@ -54,6 +56,7 @@ impl Evictor {
             batch_pages,
             candidates,
             fat: Mutex::new(Vec::new()),
+            fat_max: (frames as usize / 8).clamp(1, FAT_MAX),
         }
     }
 }
@@ -161,6 +164,19 @@ impl Pool {
         std::mem::take(&mut *self.evictor.fat.lock())
     }
 
+    /// Names a page with fat rows to maintenance; false if too many are named (E4).
+    fn name_fat(&self, page: PageId) -> bool {
+        let mut fat = self.evictor.fat.lock();
+        if fat.contains(&page) {
+            return true;
+        }
+        let room = fat.len() < self.evictor.fat_max;
+        if room {
+            fat.push(page);
+        }
+        room
+    }
+
     /// Whether a page is marked as one with fat rows. Unlatched, so a hint.
     fn is_fat(&self, page: PageId) -> bool {
         self.place(page).is_ok_and(|(_, words)| {
@@ -186,11 +202,7 @@ impl Pool {
         if !seen.is_marked() {
             return Look::Nothing;
         }
-        if spare_fat && self.is_fat(page) {
-            let mut fat = self.evictor.fat.lock();
-            if fat.len() < FAT_MAX && !fat.contains(&page) {
-                fat.push(page);
-            }
+        if spare_fat && self.is_fat(page) && self.name_fat(page) {
             return Look::Nothing;
         }
         if !seen.is_dirty() {
