@@ -9,9 +9,110 @@ use vellum_workload::kv::Mix;
 #[derive(Parser, Debug)]
 #[command(name = "vellum-bench", version, about, max_term_width = 100)]
 pub struct Cli {
-    /// Which workload.
+    /// What to do.
     #[command(subcommand)]
-    pub workload: Workload,
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// One workload.
+    #[command(flatten)]
+    Run(Workload),
+    /// Runs the variants of a figure of the paper in turn; writes JSON and a picture
+    Figure(Figure),
+}
+
+/// The figures.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureName {
+    /// TPC-C over time beside a held snapshot (also Figure 1)
+    #[value(name = "9", alias = "1")]
+    Nine,
+    /// Scans of hot tables by the age of the snapshot
+    #[value(name = "10")]
+    Ten,
+    /// TPC-C by threads and protocol
+    #[value(name = "11")]
+    Eleven,
+    /// TPC-C larger than memory
+    Oom,
+}
+
+impl FigureName {
+    /// Its name on the command line and in the names of files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nine => "9",
+            Self::Ten => "10",
+            Self::Eleven => "11",
+            Self::Oom => "oom",
+        }
+    }
+}
+
+/// Flags of a figure.
+#[derive(Args, Debug)]
+pub struct Figure {
+    /// Which one
+    #[arg(value_enum)]
+    pub which: FigureName,
+    /// Where the files go; databases are made below it and removed again
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// How long each run takes [default: 60; 20 for figures 11 and oom]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    pub seconds: Option<u64>,
+    /// How often each variant runs; figures are medians
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Warehouses [default: 4; 10 for oom]
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub warehouses: Option<u32>,
+    /// Threads: of figure 10, and at most of figure 11 [default: 2]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Size of the buffer pool [default: 2048; 64 for oom]
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    pub pool_mib: Option<u64>,
+    /// Everything random follows from it
+    #[arg(long, default_value_t = 42, value_name = "N")]
+    pub seed: u64,
+    /// A population of a few rows, to try the program
+    #[arg(long, hide = true)]
+    pub tiny: bool,
+}
+
+impl Figure {
+    /// How long each run takes.
+    pub fn seconds(&self) -> u64 {
+        self.seconds.unwrap_or(match self.which {
+            FigureName::Nine | FigureName::Ten => 60,
+            FigureName::Eleven | FigureName::Oom => 20,
+        })
+    }
+
+    /// The second in which a snapshot is taken.
+    pub fn hold_at(&self) -> u64 {
+        (self.seconds() / 6).max(1)
+    }
+
+    /// How many warehouses are loaded.
+    pub fn warehouses(&self) -> u32 {
+        let default = if self.which == FigureName::Oom { 10 } else { 4 };
+        self.warehouses.unwrap_or(default)
+    }
+
+    /// Size of the pool.
+    pub fn pool_mib(&self) -> u64 {
+        let default = if self.which == FigureName::Oom {
+            64
+        } else {
+            2048
+        };
+        self.pool_mib.unwrap_or(default)
+    }
 }
 
 /// One subcommand a workload.
@@ -168,6 +269,9 @@ pub struct Common {
     /// Write the summary there
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Draw the run there, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// Keep one more transaction open, idle after its first write, all the while
     #[arg(long)]
     pub idle_writer: bool,

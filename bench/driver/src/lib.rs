@@ -8,17 +8,20 @@
 //! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage.
 #![forbid(unsafe_code)]
 
+mod charts;
 pub mod cli;
 mod control;
 pub mod device;
 mod disk;
 mod failure;
+mod figure;
 mod hold;
 mod hot;
 mod kv;
 mod load;
 pub mod machine;
 mod measure;
+mod plot;
 mod progress;
 mod queue;
 mod ratio;
@@ -28,7 +31,7 @@ mod tpcc;
 pub mod vellum_engine;
 
 use clap::Parser;
-use cli::{Cli, Settings, Workload};
+use cli::{Cli, Command, Settings, Workload};
 pub use failure::Failure;
 use measure::Limit;
 use report::Summary;
@@ -48,7 +51,7 @@ pub struct Output<'o> {
 /// Returns the exit code.
 pub fn run<E: Engine>(
     arguments: impl IntoIterator<Item = OsString>,
-    open: impl FnOnce(&Settings) -> EngineResult<E>,
+    open: impl FnMut(&Settings) -> EngineResult<E>,
     output: Output<'_>,
 ) -> u8 {
     let cli = match Cli::try_parse_from(arguments) {
@@ -60,11 +63,16 @@ pub fn run<E: Engine>(
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
-    match execute(&cli, open, output.lines, output.table) {
+    let Output { lines, table } = output;
+    let result = match &cli.command {
+        Command::Run(workload) => execute(workload, open, lines, table),
+        Command::Figure(figure) => figure::run(figure, open, lines, table),
+    };
+    match result {
         Ok(true) => 0,
         Ok(false) => 1,
         Err(failure) => {
-            let _ = writeln!(output.table, "vellum-bench: {failure}");
+            let _ = writeln!(table, "vellum-bench: {failure}");
             failure.exit_code()
         }
     }
@@ -72,14 +80,38 @@ pub fn run<E: Engine>(
 
 /// Returns whether the data is consistent (or was not asked).
 fn execute<E: Engine>(
-    cli: &Cli,
-    open: impl FnOnce(&Settings) -> EngineResult<E>,
+    workload: &Workload,
+    open: impl FnMut(&Settings) -> EngineResult<E>,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
-    let common = cli.workload.common();
-    let settings = cli.workload.settings();
-    if let Some(hold) = cli.workload.hold() {
+    let common = workload.common();
+    let file = |path: &Option<_>| path.as_deref().map(report::OutputFile::create).transpose();
+    let (json, plot) = (file(&common.json)?, file(&common.plot)?);
+    let summary = measure_workload(workload, open, lines)?;
+    if let Some(json) = json {
+        json.write(&report::json(&summary)?)?;
+    }
+    if let Some(plot) = plot {
+        plot.write(&plot::picture(&summary.charts()))?;
+    }
+    report::print_table(&summary, table).map_err(|source| Failure::File {
+        action: "write",
+        path: "the table".into(),
+        source,
+    })?;
+    Ok(summary.is_consistent())
+}
+
+/// Opens the engine, runs a workload on it, and closes it.
+fn measure_workload<E: Engine>(
+    workload: &Workload,
+    mut open: impl FnMut(&Settings) -> EngineResult<E>,
+    lines: &mut dyn Write,
+) -> Result<Summary, Failure> {
+    let common = workload.common();
+    let settings = workload.settings();
+    if let Some(hold) = workload.hold() {
         hold.check().map_err(Failure::Usage)?;
     }
     if common.check && !directory_has_entries(&settings.data) {
@@ -93,22 +125,16 @@ fn execute<E: Engine>(
         path: settings.data.clone(),
         source,
     })?;
-    let json = common
-        .json
-        .as_deref()
-        .map(report::JsonFile::create)
-        .transpose()?;
-
     let mut engine = open(&settings).map_err(|source| Failure::Engine {
         action: format!("open {}", settings.data.display()),
         source,
     })?;
-    let mut summary = Summary::new(cli, &settings, &engine.describe());
+    let mut summary = Summary::new(workload, &settings, &engine.describe());
     let context = Context {
         common,
         settings: &settings,
     };
-    match &cli.workload {
+    match workload {
         Workload::Tpcc(arguments) => {
             tpcc::run(&mut engine, arguments, &context, &mut summary, lines)?;
         }
@@ -127,15 +153,7 @@ fn execute<E: Engine>(
         }
     }
     summary.finish();
-    if let Some(json) = json {
-        json.write(&summary)?;
-    }
-    report::print_table(&summary, table).map_err(|source| Failure::File {
-        action: "write",
-        path: "the table".into(),
-        source,
-    })?;
-    Ok(summary.is_consistent())
+    Ok(summary)
 }
 
 /// What every workload gets.

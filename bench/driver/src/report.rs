@@ -1,10 +1,12 @@
 //! The summary: as JSON, and as a table for people.
 
 use crate::Failure;
-use crate::cli::{Cli, Durability, Hold, Settings};
+use crate::charts;
+use crate::cli::{Durability, Hold, Settings, Workload};
 use crate::hold::{AgedScan, HeldSummary};
 use crate::machine::{Machine, load_average};
 use crate::measure::{Measured, Sample};
+use crate::plot::Chart;
 use crate::ratio;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -127,15 +129,15 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// The summary of a run that has not begun.
-    pub(crate) fn new(cli: &Cli, settings: &Settings, engine: &Description) -> Self {
-        let common = cli.workload.common();
+    pub(crate) fn new(workload: &Workload, settings: &Settings, engine: &Description) -> Self {
+        let common = workload.common();
         let mut all: BTreeMap<_, _> = engine.settings.iter().cloned().collect();
         all.insert("data".to_owned(), settings.data.display().to_string());
         all.insert("pool_mib".to_owned(), common.pool_mib.to_string());
         all.insert("variant".to_owned(), settings.variant.name().to_owned());
         all.insert("idle_writer".to_owned(), common.idle_writer.to_string());
         Self {
-            workload: cli.workload.name(),
+            workload: workload.name(),
             engine: EngineSection {
                 name: engine.name.clone(),
                 version: engine.version.clone(),
@@ -160,7 +162,7 @@ impl Summary {
             p99_us: BTreeMap::new(),
             max_us: BTreeMap::new(),
             samples: Vec::new(),
-            hold: cli.workload.hold().and_then(HoldSection::new),
+            hold: workload.hold().and_then(HoldSection::new),
             held_ratio: None,
             release_min_ratio: None,
             disk_growth_bytes: None,
@@ -271,6 +273,35 @@ impl Summary {
         }
     }
 
+    /// What happened each second.
+    pub(crate) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Pages read from disk a transaction.
+    pub(crate) fn pages_read_per_transaction(&self) -> f64 {
+        self.pages_read as f64 / self.transactions.max(1) as f64
+    }
+
+    /// The run as pictures.
+    pub(crate) fn charts(&self) -> Vec<Chart> {
+        let hold = self.hold.as_ref();
+        let marks = charts::marks(
+            hold.map(|hold| hold.at_s),
+            hold.and_then(|hold| hold.release_s),
+        );
+        let rates = charts::by_second(&self.samples, |sample| Some(sample.tx as f64));
+        let line = vec![(self.workload.to_owned(), rates)];
+        let mut all = vec![
+            charts::rates(self.workload, line, marks.clone()),
+            charts::space(&self.samples, marks),
+        ];
+        if !self.scans.is_empty() {
+            all.push(charts::scans(&self.scans));
+        }
+        all
+    }
+
     /// False if a check found something.
     pub(crate) fn is_consistent(&self) -> bool {
         self.consistency != Consistency::Failed
@@ -282,14 +313,14 @@ pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-/// The file that the summary goes to. Made before the run, so that a path that cannot be written is
+/// A file that something goes to behind the run. Made before the run, so that a path that cannot be written is
 /// told before the work and not after it.
-pub(crate) struct JsonFile {
+pub(crate) struct OutputFile {
     path: PathBuf,
     file: File,
 }
 
-impl JsonFile {
+impl OutputFile {
     /// Opens or creates it, keeping what it holds until the run is over.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let opened = OpenOptions::new()
@@ -308,11 +339,9 @@ impl JsonFile {
         }
     }
 
-    /// Replaces its contents by `summary`.
-    pub(crate) fn write(mut self, summary: &Summary) -> Result<(), Failure> {
+    /// Replaces its contents by `text`.
+    pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
         let mut write = || -> std::io::Result<()> {
-            let mut text = serde_json::to_string_pretty(summary)?;
-            text.push('\n');
             self.file.set_len(0)?;
             self.file.rewind()?;
             self.file.write_all(text.as_bytes())
@@ -323,6 +352,16 @@ impl JsonFile {
             source,
         })
     }
+}
+
+/// The document that tells everything about a run.
+pub(crate) fn json(summary: &Summary) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(summary).map_err(|source| Failure::File {
+        action: "write",
+        path: "the summary".into(),
+        source: source.into(),
+    })?;
+    Ok(text + "\n")
 }
 
 /// Writes a sample as one line.

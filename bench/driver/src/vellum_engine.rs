@@ -107,10 +107,12 @@ impl Engine for VellumEngine {
                 ("pages_of_versions", statistics.pages_of_versions),
                 ("pages_resident", statistics.pages_resident),
                 ("pages_free", statistics.pages_free),
-                (
-                    "version_bytes",
-                    statistics.pages_of_versions * statistics.page_bytes,
-                ),
+                ("version_bytes", statistics.version_bytes),
+                ("version_deltas", statistics.version_deltas),
+                ("version_delta_bytes", statistics.version_delta_bytes),
+                ("version_copies", statistics.version_copies),
+                ("version_copy_bytes", statistics.version_copy_bytes),
+                ("snapshots_withdrawn", statistics.snapshots_withdrawn),
                 (
                     "snapshot_lag",
                     statistics.clock.saturating_sub(statistics.oldest_snapshot),

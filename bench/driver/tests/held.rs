@@ -4,8 +4,9 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::ops::Range;
-use support::{bench, json};
+use support::{bench, json, program};
 use vellum_bench::cli::{Settings, Variant};
 use vellum_bench::vellum_engine::VellumEngine;
 use vellum_workload::engine::{
@@ -87,9 +88,16 @@ fn hot_keys_are_scanned_at_set_ages_by_several_holders() {
 
 #[test]
 fn tpcc_scans_what_everybody_updates() {
-    let summary = summary(
-        "tpcc --tiny --warehouses 2 --seconds 3 --hold-snapshot-at 1 --scan-at 1 --holder olap",
-    );
+    let directory = tempfile::tempdir().unwrap();
+    let picture = directory.path().join("run.svg");
+    let summary = summary(&format!(
+        "tpcc --tiny --warehouses 2 --seconds 3 --hold-snapshot-at 1 --scan-at 1 --holder olap --plot {}",
+        picture.display()
+    ));
+    let picture = std::fs::read_to_string(picture).unwrap();
+    for word in ["transactions a second", ">snapshot<", ">MiB<", ">fresh<"] {
+        assert!(picture.contains(word), "{word} in {picture}");
+    }
     check_figures(&summary, 3);
     check_scans(&summary, 2 + 20);
 }
@@ -108,6 +116,40 @@ fn every_variant_keeps_what_it_is_told_beside_an_old_snapshot() {
             assert_eq!(summary["settings"]["variant"], name);
             assert_eq!(summary["transactions"], 100);
         }
+    }
+}
+
+#[test]
+fn figures_run_their_variants_and_leave_json_and_a_picture() {
+    for (figure, labels, groups) in [("9", 5, 1), ("10", 5, 1), ("11", 5, 2), ("oom", 4, 4)] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("out");
+        let flags = format!(
+            "figure {figure} --tiny --warehouses 1 --threads 1 --seconds 2 --pool-mib 16 --out {}",
+            out.display()
+        );
+        let ended = program(&flags, VellumEngine::open);
+        assert_eq!(ended.code, 0, "{}", ended.table);
+        let written = json(&out.join(format!("figure-{figure}.json")));
+        let rows = written["rows"].as_array().unwrap();
+        let count = |key: &str| {
+            let all = rows.iter().map(|row| row[key].as_str().unwrap());
+            all.collect::<BTreeSet<_>>().len()
+        };
+        assert_eq!((count("label"), count("group")), (labels, groups));
+        for row in rows {
+            assert!(row["tx_per_s"].as_f64().unwrap() > 0.0, "{row}");
+            assert!(row["pages_read_per_tx"].is_number());
+        }
+        assert_eq!(written["runs"].as_array().unwrap().len(), rows.len());
+        let picture = std::fs::read_to_string(out.join(format!("figure-{figure}.svg"))).unwrap();
+        assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+        assert!(!out.join("data").exists(), "databases are removed");
+
+        std::fs::create_dir(out.join("data")).unwrap();
+        std::fs::write(out.join("data/mine"), b"").unwrap();
+        let ended = program(&flags, |_| -> Result<Reference> { panic!("opened") });
+        assert!(ended.code == 2 && out.join("data/mine").exists());
     }
 }
 

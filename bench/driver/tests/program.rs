@@ -339,7 +339,8 @@ fn thread_that_cannot_start_ends_the_run() {
             left: AtomicUsize::new(sessions),
         };
         let flags = "kv --rows 10 --threads 3 --seconds 1000 --idle-writer";
-        let ended = bench(flags, directory.path(), |_| Ok(engine));
+        let mut engine = Some(engine);
+        let ended = bench(flags, directory.path(), |_| Ok(engine.take().unwrap()));
         assert_eq!(ended.code, 1);
         assert!(
             ended

@@ -19,11 +19,16 @@ pub struct Ended {
 pub fn bench<E: Engine>(
     arguments: &str,
     directory: &Path,
-    open: impl FnOnce(&Settings) -> Result<E>,
+    open: impl FnMut(&Settings) -> Result<E>,
 ) -> Ended {
+    let data = directory.join("data");
+    program(&format!("{arguments} --data {}", data.display()), open)
+}
+
+/// Runs the program with `arguments` alone.
+pub fn program<E: Engine>(arguments: &str, open: impl FnMut(&Settings) -> Result<E>) -> Ended {
     let mut words: Vec<OsString> = vec!["vellum-bench".into()];
     words.extend(arguments.split_whitespace().map(OsString::from));
-    words.extend(["--data".into(), directory.join("data").into_os_string()]);
     let (mut lines, mut table) = (Vec::new(), Vec::new());
     let code = run(
         words,
