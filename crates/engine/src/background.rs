@@ -75,7 +75,7 @@ impl Engine {
         Ok(any)
     }
 
-    /// Collects garbage of slots that nobody uses. True if there was any. Does nothing while `maintenance` is taken:
+    /// Collects garbage of slots that nobody uses, or somebody for long. True if there was any. Does nothing while `maintenance` is taken:
     /// who looks at the whole database wants it to rest.
     pub fn collect_idle(&self) -> Result<bool> {
         match self.maintenance.try_lock() {
@@ -114,18 +114,17 @@ impl Engine {
     pub fn collect_idle_alone(&self) -> Result<bool> {
         let horizon = Horizon::refreshed(self.manager.domain());
         let mut any = false;
-        for slot in (0..self.manager.slots_in_use()).map(|slot| SlotId(slot as u16)) {
-            let Some(lease) = self.manager.lease_idle(slot) else {
-                // Somebody's, who collects between transactions; but an open transaction may idle for hours.
-                let collected = self.store.collect_before_images(&horizon, slot);
-                any |= collected.map_err(storage)?;
-                continue;
+        for slot in (0..self.manager.slots_in_use() as u16).map(SlotId) {
+            // What ran in a slot before its long transaction left garbage, too; that is collected on our own account.
+            let lease = self.manager.lease_idle(slot);
+            let log = match &lease {
+                Some(lease) => self.log.slot(lease.slot()),
+                None => self.system_slot(SystemSlot::Maintenance),
             };
             let mut budget = Budget::new(IDLE_ITEMS, IDLE_BYTES);
-            let log = self.log.slot(slot);
             let collected = self
                 .store
-                .collect(&horizon, lease.slot(), log, &mut budget)
+                .collect(&horizon, slot, log, &mut budget)
                 .map_err(storage);
             let collected = match collected {
                 // Garbage can wait until a checkpoint has made room.

@@ -492,6 +492,13 @@ impl Transaction {
                     filler.add(&key, body)?;
                 }
             }
+            if engine
+                .store
+                .may_miss_buried(snapshot.snapshot(), &shape.tree)
+            {
+                // A row that this transaction sees may have left the leaf: a later writer's delete, as above.
+                return Err(Error::Conflict);
+            }
             let Some(fence) = leaf.upper_fence() else {
                 return Ok(());
             };

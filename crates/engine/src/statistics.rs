@@ -42,6 +42,8 @@ pub struct Statistics {
     /// Bytes of the pages of old versions: what
     /// [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
     pub version_bytes: u64,
+    /// Deleted rows in graveyards: only analytical snapshots see them.
+    pub rows_buried: u64,
     /// Snapshots that were withdrawn.
     pub snapshots_withdrawn: u64,
     /// Old versions that are byte ranges of rows that were updated.
@@ -97,6 +99,7 @@ impl Database {
             pages_durable: space.durable,
             pages_of_versions: space.temporary,
             version_bytes: space.temporary * engine.pool.page_size() as u64,
+            rows_buried: engine.store.buried(),
             snapshots_withdrawn: engine.version_budget.withdrawn(),
             version_deltas: deltas.count,
             version_delta_bytes: deltas.bytes,

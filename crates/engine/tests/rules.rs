@@ -8,6 +8,7 @@ use support::{key, rows, seed, small, tiny, value_of, with_table};
 use vellum::{Config, Database, Durability, Isolation, Table, Transaction, TransactionOptions};
 use vellum_base::random::Random;
 use vellum_io::{PowerCut, SimulatedDirectory};
+use vellum_sync::test_point::TestPoints;
 use vellum_sync::thread;
 
 fn asynchronous() -> TransactionOptions {
@@ -340,5 +341,61 @@ fn read_committed_statements_see_one_moment_each_and_lose_no_update() {
         let value = value_of(&database.begin().unwrap(), &table, b"counter").unwrap();
         let count = u64::from_le_bytes(value[..8].try_into().unwrap());
         assert_eq!(count, threads * rounds, "large: {large}");
+    }
+}
+
+#[test]
+fn crash_tombstone_that_went_before_its_delete_was_hardened_is_not_missed_by_undo() {
+    // In a round that has read its clock: a delete commits, its tombstone goes, another transaction inserts the key anew
+    // and commits. All of that is durable; both commits are above the round's clock, and lost.
+    for seed in 0..4 {
+        let (directory, database, table) = filled(&small());
+        let before = rows(&database.begin().unwrap(), &table);
+        let database = Arc::new(database);
+        let once = std::sync::atomic::AtomicBool::new(true);
+        let points = TestPoints::new();
+        let (theirs, others) = (database.clone(), table.clone());
+        points.on("round: clock read", move || {
+            if !once.swap(false, std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let run = |work: &dyn Fn(&Transaction) -> vellum::Result<()>| {
+                        theirs.retry_with(asynchronous(), |tx| work(tx)).unwrap();
+                    };
+                    run(&|tx| tx.delete(&others, &key(7)).map(drop));
+                    // Passes and collections come with commits.
+                    for number in 0..40 {
+                        run(&|tx| tx.upsert(&others, &key(50), &[number; 50]).map(drop));
+                    }
+                    run(&|tx| tx.insert(&others, &key(7), b"anew"));
+                    run(&|tx| tx.delete(&others, &key(8)).map(drop));
+                    for number in 0..40 {
+                        run(&|tx| tx.upsert(&others, &key(50), &[number; 50]).map(drop));
+                    }
+                });
+            });
+        });
+        let entered = points.enter();
+        database.step().unwrap();
+        drop(entered);
+        points.off("round: clock read");
+        let cut = [PowerCut::CLEAN, PowerCut::LUCKY][seed as usize % 2];
+        let crashed = Arc::new(directory.power_cut(seed, cut));
+        // What the crash interrupted was as it is told above.
+        let report = database.verify().unwrap();
+        assert!(report.is_sound());
+        let tombstones: u64 = report
+            .tables
+            .iter()
+            .map(|table| table.tree.tombstones)
+            .sum();
+        assert_eq!(tombstones, 0, "both tombstones were gone");
+        let recovered = Database::open_directory(crashed, small()).unwrap();
+        let tx = recovered.begin().unwrap();
+        assert_eq!(rows(&tx, &tx.table("t").unwrap()), before, "seed {seed}");
+        drop(tx);
+        assert!(recovered.verify().unwrap().is_sound());
     }
 }

@@ -30,6 +30,7 @@ fn workloads() -> Vec<(&'static str, Vec<Step>)> {
         reopens: true,
         ddl: true,
         drops_large_values: true,
+        classes: false,
         burst_max: 10,
     };
     vec![

@@ -7,7 +7,7 @@
 //! Not here: real concurrency. Only one thread ever runs.
 
 use crate::step::{
-    Answer, Begin, Contents, CursorNumber, Key, KeyRange, Operation, Refusal, Step, TxNumber,
+    Answer, Begin, Class, Contents, CursorNumber, Key, KeyRange, Operation, Refusal, Step, TxNumber,
 };
 use crate::subject::Subject;
 use std::any::Any;
@@ -75,6 +75,11 @@ impl EngineSubject {
             .isolation(isolation)
             .durability(durability)
             .read_only(how.read_only)
+            .class(match how.class {
+                Class::Short | Class::Auto => vellum::Class::Auto,
+                Class::Oltp => vellum::Class::Oltp,
+                Class::Olap => vellum::Class::Olap,
+            })
             .slot_timeout(Duration::ZERO);
         let transaction = self.database()?.begin_with(options)?;
         self.open.insert(tx, Worker::start(transaction));

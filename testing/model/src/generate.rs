@@ -8,7 +8,7 @@
 
 use crate::draw::{KeyStyle, ValueStyle};
 use crate::model::Model;
-use crate::step::{Begin, Key, Operation, Step, TxNumber};
+use crate::step::{Begin, Class, Key, Operation, Step, TxNumber};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use vellum_base::random::Random;
@@ -30,6 +30,8 @@ pub struct Profile {
     pub ddl: bool,
     /// Whether tables that are dropped may hold values with pages of their own.
     pub drops_large_values: bool,
+    /// Whether transactions are of all classes.
+    pub classes: bool,
     /// Largest number of rows that a bulk load or a burst writes.
     pub burst_max: u64,
 }
@@ -221,6 +223,17 @@ impl Generator {
             read_committed,
             read_only,
             no_wait: random.chance(2, 3),
+            class: if self.profile.classes {
+                [
+                    Class::Olap,
+                    Class::Olap,
+                    Class::Auto,
+                    Class::Auto,
+                    Class::Oltp,
+                ][random.below(5) as usize]
+            } else {
+                Class::Short
+            },
         };
         Step::Begin { tx, how }
     }

@@ -17,7 +17,7 @@
 use crate::cursor::{Cursor, Place};
 use crate::defect::Defect;
 use crate::rows::{Rows, Version, View};
-use crate::step::{Answer, Begin, Contents, Key, KeyRange, Operation, Refusal, TxNumber};
+use crate::step::{Answer, Begin, Class, Contents, Key, KeyRange, Operation, Refusal, TxNumber};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -251,6 +251,13 @@ impl Model {
             self.tables.values().for_each(Rows::check);
         }
         answer
+    }
+
+    /// The transaction conflicted, whatever its last operation was answered here.
+    pub fn conflict(&mut self, tx: TxNumber) {
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.over = true;
+        }
     }
 
     fn commit(&mut self, tx: TxNumber) -> Result<Answer> {
@@ -639,6 +646,12 @@ impl Model {
 }
 
 impl Open {
+    /// Whether it may be told a conflict that is none: an analytical writer that finds no row for its key, or makes an
+    /// index, cannot always know that there was none after its snapshot.
+    pub fn may_be_careful(&self) -> bool {
+        !self.how.read_committed && matches!(self.how.class, Class::Auto | Class::Olap)
+    }
+
     /// Whether it conflicted and can only be rolled back.
     pub fn is_over(&self) -> bool {
         self.over

@@ -1,7 +1,8 @@
 //! Applies a history to a subject and to the model, and compares every answer.
 //!
 //! Not checked: how fast an answer comes, which of the prefixes that a power cut may leave it
-//! leaves (beyond that it is one), how many rows a leaf's batch holds.
+//! leaves (beyond that it is one), how many rows a leaf's batch holds, whether an analytical writer conflicts when it
+//! inserts a key that has no row.
 
 use crate::generate::{Generator, Profile};
 use crate::model::Model;
@@ -190,11 +191,35 @@ pub fn compare(
             return Ok(found);
         }
     };
+    if let Step::Do { tx, operation } = step
+        && is_careful(model, *tx, operation, &expected, &found)
+    {
+        model.conflict(*tx);
+        return Ok(found);
+    }
     if expected == found {
         Ok(found)
     } else {
         Err((expected, found))
     }
+}
+
+/// True for a conflict that need not be: of an analytical transaction that inserts a key which has no row.
+fn is_careful(
+    model: &Model,
+    tx: u32,
+    operation: &Operation,
+    expected: &Answer,
+    found: &Answer,
+) -> bool {
+    let made = match operation {
+        Operation::CreateTable { .. } | Operation::Insert { .. } => *expected == Answer::Done,
+        Operation::Upsert { .. } => *expected == Answer::Found(false),
+        _ => false,
+    };
+    let writer = model.transaction(tx);
+    made && *found == Answer::Refused(Refusal::Conflict)
+        && writer.is_some_and(|writer| writer.may_be_careful() && !writer.is_over())
 }
 
 fn panicked(payload: Box<dyn std::any::Any + Send>) -> Answer {

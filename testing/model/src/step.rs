@@ -44,6 +44,21 @@ impl Value {
 /// A range of keys.
 pub type KeyRange = (Bound<Key>, Bound<Key>);
 
+/// What a transaction is, as far as old versions are concerned: no answer may depend on it, but for conflicts that need
+/// not be (see `run`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Class {
+    /// Declares nothing, and ends before it falls behind.
+    #[default]
+    Short,
+    /// Declares nothing, and may fall behind.
+    Auto,
+    /// Declared short.
+    Oltp,
+    /// Declared analytical.
+    Olap,
+}
+
 /// How a transaction is begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Begin {
@@ -53,6 +68,8 @@ pub struct Begin {
     pub read_only: bool,
     /// Commit does not wait until it is durable.
     pub no_wait: bool,
+    /// Its class.
+    pub class: Class,
 }
 
 /// One operation of a transaction.

@@ -35,16 +35,28 @@ fn profile(config: &Config) -> Profile {
         reopens: true,
         ddl: true,
         drops_large_values: false,
+        classes: false,
         burst_max: 150,
     }
 }
 
 /// Runs histories of so many steps, with settings that follow from each one's seed.
 fn run(test: &str, default_rounds: u64, steps: usize, adapt: impl Fn(&mut Profile)) -> Outcome {
+    run_with(test, default_rounds, steps, adapt, |_, _| {})
+}
+
+fn run_with(
+    test: &str,
+    default_rounds: u64,
+    steps: usize,
+    adapt: impl Fn(&mut Profile),
+    set: impl Fn(&mut Config, u64),
+) -> Outcome {
     let (first, mut all) = (first_seed(), Outcome::default());
     eprintln!("VELLUM_SEED={first}");
     for seed in (0..rounds(default_rounds)).map(|round| first.wrapping_add(round)) {
-        let config = config(seed);
+        let mut config = config(seed);
+        set(&mut config, seed);
         let mut profile = profile(&config);
         adapt(&mut profile);
         let make = || -> Box<dyn Subject> {
@@ -93,4 +105,17 @@ fn prop_engine_answers_like_the_model_in_long_histories() {
             profile.burst_max = 600;
         },
     );
+}
+
+/// Settings as above, and transactions fall behind soon: what they alone see is buried.
+#[test]
+fn prop_engine_answers_like_the_model_with_old_snapshots_of_all_classes() {
+    let outcome = run_with(
+        "prop_engine_answers_like_the_model_with_old_snapshots",
+        40,
+        600,
+        |profile| profile.classes = true,
+        |config, seed| config.promote_after_ticks = [5, 50, 100_000][(seed % 3) as usize],
+    );
+    assert!(outcome.answers["conflict"] > 0);
 }

@@ -16,6 +16,7 @@ fn profile() -> Profile {
         reopens: true,
         ddl: true,
         drops_large_values: true,
+        classes: false,
         burst_max: 40,
     }
 }

@@ -120,6 +120,7 @@ impl Core {
         }
         let clock = (self.clock)();
         self.group.round_reads_clock(clock);
+        vellum_sync::test_point!("round: clock read");
         let (c, m, above) = self.visit_all(state, clock);
         let clean = !above && c == clock && (self.clock)() == clock;
         let mut round = Round {

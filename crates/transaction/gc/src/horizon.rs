@@ -6,7 +6,8 @@
 //! - Frozen means *committed* below oldest_tx; a stamp below oldest_tx is not enough.
 //! - Pruning between two snapshots asks when versions were committed (LCB for each snapshot). The paper
 //!   takes the successor's start minus one for the commit, which can lose a version.
-//! - What undo would need goes only when the commit that made it garbage is hardened.
+//! - What undo would need (chains, trees) goes only when the commit that made it garbage is hardened. Tombstones are
+//!   not of that kind: docs/design/0013-old-snapshots.md.
 //!
 //! Invariants:
 //! - I1 A "yes" (dead, frozen, buried) holds for every snapshot that is open and every one that can still be
@@ -74,19 +75,19 @@ impl<'d> Horizon<'d> {
         self.checked(slot, self.marks.oldest_tx)
     }
 
-    /// Tombstones made by `slot` with a stamp below this go from everywhere, with the overflow chains and the
-    /// trees whose end they mark: every snapshot sees the delete, and no crash undoes it.
+    /// Overflow chains and trees that `slot` gave up with a stamp below this are freed: every snapshot sees that, and no
+    /// crash undoes it. (Their pages are used again: undo would find somebody else's bytes.)
     #[inline]
-    pub fn tombstones_dead_below(&self, slot: SlotId) -> Timestamp {
+    pub fn chains_dead_below(&self, slot: SlotId) -> Timestamp {
         self.checked(slot, self.marks.oldest_tx.min(self.hardened))
     }
 
-    /// Tombstones made by `slot` with a stamp below this go to the graveyard: every OLTP transaction sees the
-    /// delete, and no crash undoes it.
+    /// Tombstones made by `slot` with a stamp below this leave the main index: every OLTP transaction sees the
+    /// delete. They do not wait for hardening: undo of a delete carries the whole row, and inserts it where it finds
+    /// no tombstone.
     #[inline]
-    pub fn tombstones_buried_below(&self, slot: SlotId) -> Timestamp {
-        self.domain
-            .proven_below(slot, self.marks.oldest_oltp.min(self.hardened))
+    pub fn tombstones_settled_below(&self, slot: SlotId) -> Timestamp {
+        self.domain.proven_below(slot, self.marks.oldest_oltp)
     }
 
     /// `proven_below`, checked against the brute-force model in builds with debug assertions.
@@ -106,20 +107,10 @@ impl<'d> Horizon<'d> {
                 .is_committed_before(version, self.marks.oldest_tx)
     }
 
-    /// True if every snapshot sees `version` and no crash undoes it: what it replaced or deleted may go
-    /// although undo would need it.
+    /// True if no crash undoes `version`: what it replaced or deleted may go although undo would need it.
     #[inline]
-    pub fn is_frozen_for_good(&self, version: &VersionStamp) -> bool {
-        self.domain
-            .is_committed_before(version, self.marks.oldest_tx.min(self.hardened))
-    }
-
-    /// True if every OLTP transaction sees `version`, a delete, and no crash undoes it: the tombstone may be
-    /// buried.
-    #[inline]
-    pub fn may_bury(&self, version: &VersionStamp) -> bool {
-        self.domain
-            .is_committed_before(version, self.marks.oldest_oltp.min(self.hardened))
+    pub fn is_hardened(&self, version: &VersionStamp) -> bool {
+        self.domain.is_committed_before(version, self.hardened)
     }
 
     /// True if `version`, replaced by `successor`, lies in the one dead zone that the watermarks know: committed

@@ -135,37 +135,38 @@ fn version_of_an_open_transaction_is_not_frozen_however_old_its_stamp() {
 }
 
 #[test]
-fn tombstones_wait_until_the_delete_is_hardened() {
+fn chains_wait_until_the_delete_is_hardened_and_tombstones_do_not() {
     let manager = manager(8);
     let (delete, commit_ts) = committed(&manager);
     let horizon = Horizon::refreshed(&manager);
     assert!(horizon.is_frozen(&delete) && horizon.deltas_dead_below(delete.slot) == commit_ts);
-    assert!(horizon.tombstones_dead_below(delete.slot) <= delete.stamp);
-    assert!(!horizon.may_bury(&delete) && !horizon.is_frozen_for_good(&delete));
+    assert_eq!(horizon.tombstones_settled_below(delete.slot), commit_ts);
+    assert!(horizon.chains_dead_below(delete.slot) <= delete.stamp);
+    assert!(!horizon.is_hardened(&delete));
     manager.log().flush_round().unwrap();
     let horizon = Horizon::refreshed(&manager);
-    assert_eq!(horizon.tombstones_dead_below(delete.slot), commit_ts);
-    assert!(horizon.may_bury(&delete) && horizon.is_frozen_for_good(&delete));
+    assert_eq!(horizon.chains_dead_below(delete.slot), commit_ts);
+    assert!(horizon.is_hardened(&delete));
 }
 
 #[test]
-fn tombstones_are_buried_when_only_olap_needs_the_row() {
+fn tombstones_leave_the_main_index_when_only_olap_needs_the_row() {
     let manager = manager(8);
     let analyst = begin(&manager, OLAP);
     let clerk = begin(&manager, OPTIONS);
     let (delete, commit_ts) = committed(&manager);
     manager.log().flush_round().unwrap();
-    assert!(!Horizon::refreshed(&manager).may_bury(&delete));
+    let horizon = Horizon::refreshed(&manager);
+    assert!(horizon.tombstones_settled_below(delete.slot) <= delete.stamp);
     drop(clerk);
     let horizon = Horizon::refreshed(&manager);
-    assert!(horizon.may_bury(&delete));
-    assert_eq!(horizon.tombstones_buried_below(delete.slot), commit_ts);
-    assert!(horizon.tombstones_dead_below(delete.slot) <= delete.stamp);
+    assert_eq!(horizon.tombstones_settled_below(delete.slot), commit_ts);
+    assert!(horizon.deltas_dead_below(delete.slot) <= delete.stamp);
+    assert!(horizon.chains_dead_below(delete.slot) <= delete.stamp);
     drop(analyst);
-    assert_eq!(
-        Horizon::refreshed(&manager).tombstones_dead_below(delete.slot),
-        commit_ts
-    );
+    let horizon = Horizon::refreshed(&manager);
+    assert_eq!(horizon.deltas_dead_below(delete.slot), commit_ts);
+    assert_eq!(horizon.chains_dead_below(delete.slot), commit_ts);
 }
 
 #[test]
@@ -372,7 +373,7 @@ fn prop_garbage_of_racing_slots_is_never_what_an_open_snapshot_needs() {
                     // In builds with debug assertions these compare with every commit and every
                     // open snapshot.
                     horizon.deltas_dead_below(version.slot);
-                    horizon.tombstones_dead_below(version.slot);
+                    horizon.chains_dead_below(version.slot);
                     if let Some(held) = &held {
                         assert!(!horizon.is_frozen(&version), "{held:?} does not see it");
                         assert!(horizon.deltas_dead_below(version.slot) <= version.stamp);

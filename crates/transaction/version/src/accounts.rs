@@ -286,11 +286,6 @@ impl Accounts {
         }
     }
 
-    /// True if a whole epoch lies below `dead`.
-    pub fn reaches_below(&self, dead: Timestamp) -> bool {
-        self.epochs.front().is_some_and(|epoch| epoch.last < dead)
-    }
-
     /// Adds what there is of each index to `into`.
     pub fn report(&self, into: &mut BTreeMap<PageId, VersionSums>) {
         for sum in self.epochs.iter().flat_map(|epoch| &epoch.sums) {

@@ -4,28 +4,30 @@
 //! answered by `gc::horizon` alone.
 //!
 //! Invariants:
-//! - V15 Only who holds the slot (its transaction's end, or maintenance with a lease) collects its garbage; but
-//!   before-images below everyone, which are a range of a tree, are anybody's.
-//! - V16 A tombstone is removed only while it is still the row's newest version, by name.
+//! - V15 One at a time collects a slot's garbage: its transaction's end, or maintenance, also while a transaction runs in
+//!   the slot (which may do so for hours, and what ran before it left garbage). What a collector removes was committed before
+//!   that transaction began.
 //! - V17 An entry's work is done before the entry goes, and the store remembers in memory through which entry that
 //!   is so: chains and trees are freed once, whatever fails in between. (Twice would free who owns the pages by then.)
 //! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
 //!   the drop is below every snapshot, and a writer's snapshot is from before its first write; no writer is
 //!   parked or withdrawn; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
 //!
-//! Crash: the work list is gone after a crash; tombstones are then removed by any cleaner, chains and trees by
+//! Crash: the lists are gone after a crash; tombstones are then removed by any cleaner, chains and trees by
 //! recovery (`pending_free`).
+//!
+//! Not here: tombstones (`settle`, `held`).
 
-use crate::delta;
-use crate::error::{Result, damaged};
+use crate::error::Result;
 use crate::pending::FREE_STEP;
 use crate::row::Header;
-use crate::store::{Done, SlotVersions, VersionStore, Work, work_key};
+use crate::store::{SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
+use crate::work::{Done, Work, work_key};
 use vellum_base::{PageId, SlotId, Timestamp};
-use vellum_btree::{Cleaner, Journal, LeafCopy, Logging, RowFormat, RowRedo, Seek, Tree, TreeKind};
+use vellum_btree::{Cleaner, LeafCopy, RowFormat, Seek};
 use vellum_gc::{Budget, Horizon};
-use vellum_txn::{Domain, VersionStamp};
+use vellum_txn::Domain;
 use vellum_wal::{Purpose, SlotLog};
 
 /// What one step of collection found.
@@ -38,10 +40,10 @@ pub struct Collected {
 }
 
 /// Who collects, and how much.
-struct Step<'s> {
-    slot: SlotId,
-    log: &'s SlotLog,
-    budget: &'s mut Budget,
+pub(crate) struct Step<'s> {
+    pub slot: SlotId,
+    pub log: &'s SlotLog,
+    pub budget: &'s mut Budget,
 }
 
 impl Step<'_> {
@@ -63,7 +65,8 @@ impl Step<'_> {
 }
 
 impl VersionStore {
-    /// Collects garbage of `slot`, which the caller holds (V15).
+    /// Collects garbage of `slot`, unless somebody else does (V15). `log`: of a slot that the caller holds, this one or
+    /// another.
     ///
     /// # Errors
     /// I/O, log space. What was collected stays collected.
@@ -77,40 +80,45 @@ impl VersionStore {
         let Some(versions) = self.slot(slot) else {
             return Ok(Collected::default());
         };
+        let Some(mut collecting) = versions.collecting.try_lock() else {
+            return Ok(Collected::default());
+        };
+        let collecting = &mut **collecting;
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
         if !dead.is_zero() {
             let done = versions.take_deltas_below(dead, REMOVE_STEP)?;
             collected.more |= !done;
         }
-        let due = horizon.tombstones_dead_below(slot);
+        let mut step = Step { slot, log, budget };
+        self.settle(
+            versions,
+            collecting,
+            horizon,
+            dead,
+            &mut step,
+            &mut collected,
+        )?;
+        self.recheck(collecting, horizon, dead, &mut step, &mut collected)?;
+        let due = horizon.chains_dead_below(slot);
         if !due.is_zero() {
-            let mut step = Step { slot, log, budget };
-            self.work_off(versions, horizon, due, &mut step, &mut collected)?;
+            self.work_off(
+                versions,
+                &mut collecting.done,
+                horizon,
+                due,
+                &mut step,
+                &mut collected,
+            )?;
         }
         Ok(collected)
-    }
-
-    /// Collects the before-images of `slot` alone, whoever holds it: a transaction that idles there for hours has no use
-    /// for what the slot made before it. True if there is more.
-    ///
-    /// # Errors
-    /// I/O. What was collected stays collected.
-    pub fn collect_before_images(&self, horizon: &Horizon<'_>, slot: SlotId) -> Result<bool> {
-        let Some(versions) = self.slot(slot) else {
-            return Ok(false);
-        };
-        let dead = horizon.deltas_dead_below(slot);
-        if !versions.account(|accounts| accounts.reaches_below(dead)) {
-            return Ok(false);
-        }
-        Ok(!versions.take_deltas_below(dead, REMOVE_STEP)?)
     }
 
     /// Does the work that is due, oldest first.
     fn work_off(
         &self,
         versions: &SlotVersions,
+        done: &mut Done,
         horizon: &Horizon<'_>,
         due: Timestamp,
         step: &mut Step<'_>,
@@ -119,11 +127,9 @@ impl VersionStore {
         let bound = work_key(due, 0, 0);
         let mut leaf = LeafCopy::new(self.context().page_size());
         let mut key = Vec::new();
-        // V15: nobody waits for it.
-        let mut done = versions.done.lock();
         let mut from = done.through.clone();
         if !done.is_removed {
-            self.forget_done(versions, &mut done)?;
+            self.forget_done(versions, done)?;
         }
         loop {
             versions.work.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
@@ -139,7 +145,7 @@ impl VersionStore {
                 }
                 let work = Work::decode(leaf.payload(index), &versions.work)?;
                 let enough = step.budget.spend(leaf.payload(index).len() as u64);
-                if !enough || !self.work_on(&work, &key, horizon, step, collected)? {
+                if !enough || !self.work_on(&work, horizon, step, collected)? {
                     collected.more |= !enough;
                     stopped = true;
                     break;
@@ -149,7 +155,7 @@ impl VersionStore {
                 done.is_removed = false;
             }
             if !done.is_removed {
-                self.forget_done(versions, &mut done)?;
+                self.forget_done(versions, done)?;
             }
             match leaf.upper_fence() {
                 Some(fence) if !stopped => {
@@ -171,32 +177,15 @@ impl VersionStore {
         Ok(())
     }
 
-    /// Does the work of the entry `key`. False if it, and what comes after it, must wait.
+    /// Does the work of an entry. False if it, and what comes after it, must wait.
     fn work_on(
         &self,
-        work: &Work<'_>,
-        key: &[u8],
+        work: &Work,
         horizon: &Horizon<'_>,
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<bool> {
         match *work {
-            Work::Tombstone { tree, key: row } => {
-                let name = key.get(..delta::KEY_BYTES).and_then(delta::decode_key);
-                let (stamp, command) = name.ok_or_else(|| damaged("work-list key", tree))?;
-                let version = VersionStamp {
-                    slot: step.slot,
-                    stamp,
-                    command,
-                };
-                let dropped = self.dropped().read();
-                if dropped.contains(&tree) {
-                    return Ok(true);
-                }
-                let tree = Tree::open(self.context(), tree, TreeKind::Rows);
-                self.remove_tombstone(&tree, row, version, step.log)?;
-                Ok(true)
-            }
             Work::Chain { root, .. } => step.repeat(self.context().page_size(), collected, |log| {
                 self.free_chain_step(root, log, Purpose::Optional)
             }),
@@ -224,50 +213,6 @@ impl VersionStore {
         domain.log().flush_round()?;
         Ok(true)
     }
-
-    /// V16.
-    fn remove_tombstone(
-        &self,
-        tree: &Tree,
-        key: &[u8],
-        version: VersionStamp,
-        log: &SlotLog,
-    ) -> Result<()> {
-        log.reserve_for(vellum_btree::row_log_bytes(key.len(), 0), Purpose::Optional)?;
-        let mut leaf = tree.write(key)?;
-        if !leaf.found() {
-            return Ok(());
-        }
-        // Of a fat row as of any: the header says whose tombstone it is.
-        let mut head = [0; crate::row::STAMPED_HEADER];
-        let head = &mut head[..leaf.payload_len().min(crate::row::STAMPED_HEADER)];
-        leaf.payload_read(0, head);
-        let header = Header::decode(head).ok_or_else(|| damaged("row header", tree.root()))?;
-        let ours = header
-            .writer
-            .is_some_and(|writer| writer.version == version);
-        if !ours || !header.shape.tombstone {
-            return Ok(());
-        }
-        leaf.remove(Logging::Record {
-            slot: log,
-            flags: 0,
-            redo: RowRedo::Remove,
-            undo: &[],
-        });
-        let underfull = leaf.is_underfull();
-        drop(leaf);
-        if underfull {
-            tree.rebalance(
-                key,
-                Some(Journal {
-                    slot: log,
-                    purpose: Purpose::Optional,
-                }),
-            )?;
-        }
-        Ok(())
-    }
 }
 
 /// The row format that redo works by.
@@ -280,9 +225,8 @@ impl RowFormat for Reducer {
     }
 }
 
-/// Judges the rows of a full leaf: rows that everyone sees are frozen, fat rows are trimmed, tombstones go that everyone sees and that
-/// no crash takes back. Most tombstones go by their slot's work list before; what is left is from before the last
-/// restart, or was covered by an insert when its entry came up, and came back with the insert's rollback.
+/// Judges the rows of a full leaf: rows that everyone sees are frozen, fat rows are trimmed, tombstones that everyone sees
+/// go. Most tombstones are settled before; what is left is from before the last restart.
 #[derive(Debug)]
 pub struct Freezer {
     domain: std::sync::Arc<Domain>,
@@ -305,7 +249,7 @@ impl Cleaner for Freezer {
             // No snapshot of this run is as old as the restart, and recovery left only winners.
             None if header.shape.tombstone => Verdict::Remove,
             Some(writer) if header.shape.tombstone => {
-                if Horizon::published(&self.domain).is_frozen_for_good(&writer.version) {
+                if Horizon::published(&self.domain).is_frozen(&writer.version) {
                     Verdict::Remove
                 } else {
                     Verdict::Keep

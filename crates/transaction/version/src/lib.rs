@@ -1,7 +1,7 @@
 //! Old versions of rows: where they are kept, how they are read, reverted and collected.
 //!
 //! Paper: LeanStore, Scalable and Robust Snapshot Isolation, §3.2-§3.5. Design and cases:
-//! docs/design/0007-versions.md.
+//! docs/design/0007-versions.md, docs/design/0013-old-snapshots.md.
 //!
 //! | question | module |
 //! | --- | --- |
@@ -10,7 +10,8 @@
 //! | what does a write do | `write`, `large`, `pending` |
 //! | how is it reverted | `undo` |
 //! | what is visited twice, in a measurement | `stamping` |
-//! | when do old versions go | `collect` (who can still see them: `gc`) |
+//! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate` |
+//! | where are rows that only old snapshots see | `graveyard`, `pair` |
 //! | how many are there | `accounts` |
 #![forbid(unsafe_code)]
 
@@ -19,16 +20,22 @@ pub mod collect;
 pub mod delta;
 mod error;
 pub mod fat;
+mod fate;
+mod graveyard;
+mod held;
 pub mod large;
 mod options;
+mod pair;
 pub mod pending;
 pub mod read;
 pub mod row;
 pub mod scan;
+mod settle;
 mod stamping;
 mod store;
 pub mod undo;
 pub mod undo_record;
+mod work;
 pub mod write;
 
 #[cfg(all(test, not(loom)))]

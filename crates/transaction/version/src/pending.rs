@@ -11,8 +11,9 @@
 
 use crate::error::{Result, damaged};
 use crate::row::{self, Shape};
-use crate::store::{VersionStore, Work};
+use crate::store::VersionStore;
 use crate::undo_record::{self, Revert};
+use crate::work::Work;
 use vellum_base::PageId;
 use vellum_btree::overflow::ChainRef;
 use vellum_btree::{
@@ -188,6 +189,11 @@ impl VersionStore {
     ) -> vellum_base::Result<bool> {
         // Before the first page goes: collectors of tombstones in it look here.
         self.dropped().write().insert(root);
+        // V26.
+        self.graveyards().discard(root);
+        if !self.graveyards().free_discarded(FREE_STEP)? {
+            return Ok(false);
+        }
         let tree = Tree::open(self.context(), root, TreeKind::Rows);
         let journal = Some(Journal { slot: log, purpose });
         self.free_ownerless(log, purpose)?;
@@ -265,6 +271,11 @@ impl VersionStore {
     ) -> vellum_base::Result<bool> {
         // Before the first page goes: collectors of tombstones in it look here.
         self.dropped().write().insert(root);
+        // V26.
+        self.graveyards().discard(root);
+        if !self.graveyards().free_discarded(FREE_STEP)? {
+            return Ok(false);
+        }
         let tree = Tree::open(self.context(), root, TreeKind::Rows);
         let journal = Some(Journal { slot: log, purpose });
         tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))

@@ -8,6 +8,8 @@
 //! - V5 The bytes that are handed out belong to one version, whole: head and deltas are private copies
 //!   that were validated, and a delta names its successor, so a chain that changes meanwhile is noticed by V4.
 //!
+//! - V31 What an OLAP view does not find in the main index it looks for in the graveyard, in this order (V23).
+//!
 //! Concurrency: no latch is held between head and delta. The interleaving that matters: a reader copies
 //! head H (writer T, invisible), T aborts (leaf reverted, then delta removed), the reader finds no delta:
 //! V4. If T's delta is found, it was read before T's removal, and what it describes is what the leaf
@@ -146,10 +148,16 @@ impl VersionStore {
         near: bool,
     ) -> Result<Option<Visible>> {
         for _ in 0..RESTARTS_MAX {
-            if !tree.get_near(key, row, hints, near)? {
-                return Ok(None);
-            }
-            match self.resolve(view, tree, row, delta)? {
+            let resolved = if tree.get_near(key, row, hints, near)? {
+                self.resolve(view, tree, row, delta)?
+            } else {
+                Resolved::Absent
+            };
+            let resolved = match resolved {
+                Resolved::Absent if view.olap => self.read_buried(view, tree, key, row, delta)?,
+                other => other,
+            };
+            match resolved {
                 Resolved::Visible(visible) => return Ok(Some(visible)),
                 Resolved::Absent => return Ok(None),
                 Resolved::Changed => {}

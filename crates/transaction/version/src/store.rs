@@ -1,31 +1,31 @@
-//! The version store of a database: a delta index and a work list for each slot.
+//! The version store of a database: a delta index and lists of work for each slot, a graveyard for each index.
 //!
-//! Paper: LeanStore §3.2 (tombstone index), §3.3 (delta index). Differences: the work list holds overflow
-//! chains beside tombstones, because both wait for the same horizon.
+//! Paper: LeanStore §3.2 (tombstone index, graveyard), §3.3 (delta index). Differences: a second list holds
+//! overflow chains and trees, which wait for another horizon; a third the tombstones that were looked at and stay.
 //!
-//! Layout of a work-list entry (key: as in `delta`, then `u8` number of the entry within its version; little-endian):
-//! ```text
-//! 0      u8   1 tombstone, 2 overflow chain, 3 tree
-//! 1..9   u64  root page of the row's tree; of the chain; of the tree
-//! 9..         tombstone: the row's key; chain: u64 length in bytes
-//! ```
+//! What the lists hold: `work`.
 //!
 //! Invariants:
-//! - V6 Only the slot's own transaction, or who holds the slot's lease, writes to the slot's two trees; but deltas of a
-//!   row are put in and taken out by whoever has its leaf latched, when the row turns fat or back (`fat::decompose`).
-//! - V7 A slot whose two trees do not exist has never made a version.
+//! - V6 Only the slot's own transaction, or who rolls it back, adds to the slot's lists and takes from them what is not
+//!   committed. The rest is taken by collectors, one at a time (V15), whoever runs in the slot meanwhile. Deltas of a
+//!   row are put in and taken out by whoever has its leaf latched, when the row turns fat or back (`fat::decompose`), and
+//!   taken out, by name, by who removed the row that nobody sees any version of.
+//! - V7 A slot whose trees do not exist has never made a version.
 //!
-//! Crash: both trees are temporary; a crash gives their pages back (0001).
+//! Crash: the trees are temporary; a crash gives their pages back (0001).
 
 use crate::accounts::{Accounts, Tally, VersionSums};
 use crate::delta;
-use crate::error::damaged;
+use crate::graveyard::Graveyards;
+use crate::held::Held;
 use crate::options::VersionOptions;
+use crate::settle::{Settling, Tools};
+use crate::work::Done;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
-use vellum_base::codec::{Put, Reader};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
 use vellum_btree::{Appender, LeafHints, LeafWrite, Logging, Tree, TreeContext, TreeKind};
+use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Mutex, RwLock};
 use vellum_txn::VersionStamp;
 
@@ -42,29 +42,38 @@ pub struct VersionStore {
     dropped: RwLock<BTreeSet<PageId>>,
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
     ownerless: Mutex<Vec<PageId>>,
+    graveyards: Graveyards,
 }
 
-/// The two trees of a slot.
+/// The trees of a slot.
 #[derive(Debug)]
 pub(crate) struct SlotVersions {
     /// Before-images.
     pub deltas: Tree,
-    /// What to do when a version is seen by everyone.
+    /// Tombstones that were not looked at yet, by `delta::key` of the delete.
+    pub tombstones: Tree,
+    /// Chains and trees to be freed when a version is seen by everyone, by [`work_key`](crate::work::work_key).
     pub work: Tree,
     /// The right edges, where the slot's transaction appends (V6: nobody waits for these).
     delta_edge: Mutex<DeltaEdge>,
+    tombstone_edge: Mutex<Appender>,
     work_edge: Mutex<Appender>,
-    /// How far the work list was worked off.
-    pub done: Mutex<Done>,
+    /// Entries of `tombstones` that were not looked at.
+    pub unsettled: AtomicU64,
+    /// What collectors know, one at a time (V15).
+    pub collecting: Mutex<Box<Collecting>>,
 }
 
-/// How far a work list was worked off.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    /// The work of the entries up to this key is done.
-    pub through: Vec<u8>,
-    /// These entries are gone, too.
-    pub is_removed: bool,
+/// What the collectors of a slot know from one step to the next.
+#[derive(Debug)]
+pub(crate) struct Collecting {
+    /// How far the list of tombstones was worked off.
+    pub settling: Settling,
+    /// Tombstones that were looked at and have to be looked at again.
+    pub held: Held,
+    /// How far the list of chains and trees was worked off.
+    pub done: Done,
+    pub tools: Tools,
 }
 
 /// The right edge of a delta index, and what the index holds.
@@ -76,22 +85,26 @@ struct DeltaEdge {
 
 impl SlotVersions {
     fn create(context: &Arc<TreeContext>) -> Result<Self> {
-        let deltas = Tree::create(context, None, TreeKind::Temporary, None)?;
-        let work = Tree::create(context, None, TreeKind::Temporary, None)?;
-        let delta_edge = Mutex::new(DeltaEdge {
-            appender: deltas.appender(),
-            accounts: Accounts::new(),
-        });
-        let work_edge = Mutex::new(work.appender());
+        let create = || Tree::create(context, None, TreeKind::Temporary, None);
+        let (deltas, tombstones, work) = (create()?, create()?, create()?);
+        let edge = |tree: &Tree| Mutex::new(tree.appender());
         Ok(Self {
-            deltas,
-            work,
-            delta_edge,
-            work_edge,
-            done: Mutex::new(Done {
-                through: Vec::new(),
-                is_removed: true,
+            delta_edge: Mutex::new(DeltaEdge {
+                appender: deltas.appender(),
+                accounts: Accounts::new(),
             }),
+            tombstone_edge: edge(&tombstones),
+            work_edge: edge(&work),
+            deltas,
+            tombstones,
+            work,
+            unsettled: AtomicU64::new(0),
+            collecting: Mutex::new(Box::new(Collecting {
+                settling: Settling::new(context.page_size()),
+                held: Held::default(),
+                done: Done::default(),
+                tools: Tools::default(),
+            })),
         })
     }
 
@@ -177,7 +190,18 @@ impl SlotVersions {
         look(&self.delta_edge.lock().accounts)
     }
 
-    /// Adds work that a new version leaves behind. `key`: see [`work_key`].
+    /// Adds a new tombstone, by the delete's `delta::key`.
+    #[inline]
+    pub fn append_tombstone(&self, version: &[u8], entry: &[&[u8]]) -> Result<()> {
+        self.tombstone_edge
+            .lock()
+            .append(version, entry, Logging::None, None)?;
+        // Relaxed: a collector that does not see it comes again.
+        self.unsettled.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Adds work that a new version leaves behind. `key`: see [`work_key`](crate::work::work_key).
     #[inline]
     pub fn append_work(&self, key: &[u8], entry: &[u8]) -> Result<()> {
         self.work_edge
@@ -195,18 +219,22 @@ fn described(leaf: &LeafWrite<'_, '_>) -> (bool, usize) {
     (delta::is_full(&kind), length)
 }
 
-/// The entry of a version that is a tombstone.
-pub(crate) const TOMBSTONE_PART: u8 = 0;
-/// The entry of a command that dropped a reference to a chain or tree.
-pub(crate) const DISOWN_PART: u8 = 1;
-
-/// Key of a work-list entry: the version's, and which of its entries it is.
-#[inline]
-pub(crate) fn work_key(stamp: Timestamp, command: u32, part: u8) -> [u8; delta::KEY_BYTES + 1] {
-    let mut key = [0; delta::KEY_BYTES + 1];
-    key[..delta::KEY_BYTES].copy_from_slice(&delta::key(stamp, command));
-    key[delta::KEY_BYTES] = part;
-    key
+/// Removes a key of a temporary tree, and joins its leaf with a neighbour when it has just become small, or empty:
+/// not at each removal between the two, which would seldom find room. False if the key was not there.
+pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -> Result<bool> {
+    debug_assert_eq!(tree.kind(), TreeKind::Temporary);
+    let mut leaf = tree.write_near(key, hints)?;
+    if !leaf.found() {
+        return Ok(false);
+    }
+    let was_underfull = leaf.is_underfull();
+    leaf.remove(Logging::None);
+    let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
+    drop(leaf);
+    if joins {
+        tree.rebalance(key, None)?;
+    }
+    Ok(true)
 }
 
 impl VersionStore {
@@ -230,6 +258,7 @@ impl VersionStore {
             pending_free,
             dropped: RwLock::new(BTreeSet::new()),
             ownerless: Mutex::new(Vec::new()),
+            graveyards: Graveyards::new(),
         }
     }
 
@@ -287,6 +316,12 @@ impl VersionStore {
         sum
     }
 
+    /// The graveyards of all indexes.
+    #[inline]
+    pub(crate) fn graveyards(&self) -> &Graveyards {
+        &self.graveyards
+    }
+
     /// The delta index of a slot, if the slot has made versions (V7).
     #[inline]
     pub(crate) fn deltas(&self, slot: SlotId) -> Option<&Tree> {
@@ -317,75 +352,5 @@ impl VersionStore {
         }
         let versions = SlotVersions::create(&self.context)?;
         Ok(cell.get_or_init(|| versions))
-    }
-}
-
-/// What is to be done when a version is seen by everyone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Work<'a> {
-    /// Remove this tombstone, if it is still the row's newest version.
-    Tombstone {
-        /// Root page of the row's tree.
-        tree: PageId,
-        /// The row's key.
-        key: &'a [u8],
-    },
-    /// Give the pages of this chain back.
-    Chain {
-        /// Its first page.
-        root: PageId,
-        /// Bytes in it.
-        length: u64,
-    },
-    /// Give the pages of this dropped tree back.
-    Tree {
-        /// Its root page.
-        root: PageId,
-    },
-}
-
-const TOMBSTONE: u8 = 1;
-const CHAIN: u8 = 2;
-const TREE: u8 = 3;
-
-impl<'a> Work<'a> {
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Tombstone { tree, key } => {
-                out.put_u8(TOMBSTONE);
-                out.put_u64(tree.get());
-                out.put(key);
-            }
-            Self::Chain { root, length } => {
-                out.put_u8(CHAIN);
-                out.put_u64(root.get());
-                out.put_u64(*length);
-            }
-            Self::Tree { root } => {
-                out.put_u8(TREE);
-                out.put_u64(root.get());
-            }
-        }
-    }
-
-    pub(crate) fn decode(bytes: &'a [u8], list: &Tree) -> Result<Self> {
-        let mut reader = Reader::new(bytes);
-        let mut read = || {
-            let kind = reader.u8()?;
-            let root = PageId(reader.u64()?);
-            Some(match kind {
-                TOMBSTONE => Self::Tombstone {
-                    tree: root,
-                    key: reader.rest(),
-                },
-                CHAIN => Self::Chain {
-                    root,
-                    length: reader.u64()?,
-                },
-                TREE => Self::Tree { root },
-                _ => return None,
-            })
-        };
-        read().ok_or_else(|| damaged("work-list entry", list.root()))
     }
 }

@@ -17,8 +17,9 @@ use crate::error::damaged;
 use crate::fat::layout::{FatRow, encode_lengths};
 use crate::pending::PendingKind;
 use crate::row::{FAT, FROZEN_HEADER, Header, STAMPED_HEADER, Shape};
-use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, work_key};
+use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert, UndoRecord};
+use crate::work::{DISOWN_PART, work_key};
 use crate::write::copy_newest;
 use smallvec::SmallVec;
 use vellum_base::codec::Reader;
@@ -27,6 +28,7 @@ use vellum_btree::record::{Operation, REMOVE};
 use vellum_btree::{
     Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
+use vellum_sync::atomic::Ordering;
 use vellum_txn::{Undo, VersionStamp};
 use vellum_wal::{FLAG_COMPENSATION, Purpose, Record, SlotLog};
 
@@ -119,14 +121,20 @@ impl<'s> Reverter<'s> {
         let Some(versions) = self.own_versions() else {
             return Ok(());
         };
-        let part = match undo.revert {
-            Revert::Whole(..) => TOMBSTONE_PART,
-            Revert::Remove => DISOWN_PART,
-            Revert::Ranges(_) => return Ok(()),
-        };
-        versions
-            .work
-            .delete(&work_key(undo.stamp, undo.command, part), None)?;
+        match undo.revert {
+            Revert::Whole(..) => {
+                let name = delta::key(undo.stamp, undo.command);
+                if versions.tombstones.delete(&name, None)? {
+                    // Relaxed: see `append_tombstone`.
+                    versions.unsettled.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            Revert::Remove => {
+                let name = work_key(undo.stamp, undo.command, DISOWN_PART);
+                versions.work.delete(&name, None)?;
+            }
+            Revert::Ranges(_) => {}
+        }
         Ok(())
     }
 

@@ -4,7 +4,8 @@
 //!
 //! Invariants:
 //! - V8 A row is overwritten only by who sees its newest version (first writer wins); under read committed
-//!   by anybody once that version is committed.
+//!   by anybody once that version is committed. A deleted version counts wherever it is: in the leaf, in the graveyard
+//!   (looked at under the leaf's latch), or dropped (known by the index's note).
 //! - V9 The delta is in the index before the leaf names it (and leaves after the leaf was reverted).
 //! - V10 Whatever can fail for space (log space, room in the leaf, room in the delta index) comes before the
 //!   change of the leaf, which cannot fail.
@@ -19,8 +20,9 @@ use crate::fat::update::{Place, broken_row};
 use crate::read::View;
 use crate::row::{Header, STAMPED_HEADER, Shape};
 use crate::stamping;
-use crate::store::{DISOWN_PART, SlotVersions, TOMBSTONE_PART, VersionStore, Work, work_key};
+use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert};
+use crate::work::{DISOWN_PART, Work, work_key};
 use smallvec::SmallVec;
 use std::ops::Range;
 use vellum_btree::{Journal, LeafHints, LeafWrite, Logging, RowRedo, Tree};
@@ -116,6 +118,13 @@ impl VersionStore {
             let mut leaf = tree.write_near(key, &mut scratch.hints)?;
             let before = newest(&leaf, tree, view, scratch)?;
             let existed = before.is_some_and(|header| !header.shape.tombstone);
+            // Under read committed what is committed is no conflict, and only that leaves the main index.
+            let looks_further = before.is_none()
+                && view.olap
+                && transaction.options().isolation == Isolation::Snapshot;
+            if looks_further && self.conflicts_with_buried(view, tree, key)? {
+                return Err(VersionError::Conflict);
+            }
             let change = decide(before.filter(|_| existed).map(|header| Current {
                 overflow: header.shape.overflow,
                 body: &scratch.row[scratch.body_start..],
@@ -126,6 +135,9 @@ impl VersionStore {
                     changed: false,
                     command: 0,
                 });
+            }
+            if looks_further && self.may_miss_dropped(view, tree) {
+                return Err(VersionError::Conflict);
             }
             let old_body = &scratch.row[scratch.body_start..];
             scratch.fat.image.clear();
@@ -193,7 +205,7 @@ impl VersionStore {
         &self,
         transaction: &Transaction,
         command: u32,
-        work: &Work<'_>,
+        work: &Work,
     ) -> Result<()> {
         let versions = self.slot_or_create(transaction.slot())?;
         let mut bytes = Vec::new();
@@ -304,14 +316,9 @@ impl Row<'_> {
             versions.append_delta(tree.root(), &self.version, &scratch.entry)?;
         }
         if matches!(change, Change::Delete) {
-            scratch.entry.clear();
-            Work::Tombstone {
-                tree: tree.root(),
-                key,
-            }
-            .encode(&mut scratch.entry);
-            let name = work_key(self.version.stamp, self.version.command, TOMBSTONE_PART);
-            versions.append_work(&name, &scratch.entry)?;
+            let name = delta::key(self.version.stamp, self.version.command);
+            let root = tree.root().get().to_le_bytes();
+            versions.append_tombstone(&name, &[&root, key])?;
         }
         Ok(())
     }

@@ -44,6 +44,7 @@ pub fn profile() -> Profile {
         reopens: true,
         ddl: true,
         drops_large_values: false,
+        classes: false,
         burst_max: 60,
     }
 }

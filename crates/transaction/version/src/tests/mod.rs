@@ -9,11 +9,15 @@
 #[cfg(not(shuttle))]
 mod accounts;
 #[cfg(not(shuttle))]
+mod buried;
+#[cfg(not(shuttle))]
 mod chains;
 #[cfg(not(shuttle))]
 mod fat;
 #[cfg(not(shuttle))]
 mod fat_model;
+#[cfg(not(shuttle))]
+mod histories;
 #[cfg(not(shuttle))]
 mod rollback;
 #[cfg(shuttle)]

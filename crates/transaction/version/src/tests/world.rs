@@ -17,7 +17,7 @@ use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_gc::{Budget, Horizon};
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
 use vellum_txn::{
-    Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
+    Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
 };
 use vellum_wal::{Log, LogConfig, LogSpace, LogStart, SlotLog};
 
@@ -136,9 +136,18 @@ impl World {
     }
 
     pub(crate) fn begin_at(&self, isolation: Isolation) -> Transaction {
+        self.begin_with(isolation, Class::Auto)
+    }
+
+    pub(crate) fn begin_olap(&self) -> Transaction {
+        self.begin_with(Isolation::Snapshot, Class::Olap)
+    }
+
+    pub(crate) fn begin_with(&self, isolation: Isolation, class: Class) -> Transaction {
         let options = Options {
             isolation,
             durability: Durability::Async,
+            class,
             ..Options::default()
         };
         self.manager.begin(options, Duration::MAX).unwrap()
@@ -216,7 +225,16 @@ impl World {
 
     /// Every row that the transaction sees, forward and backward alike.
     pub(crate) fn rows(&self, transaction: &Transaction, tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let range: KeyRange = (Bound::Unbounded, Bound::Unbounded);
+        self.rows_in(transaction, tree, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// The rows of a range, forward and backward alike.
+    pub(crate) fn rows_in(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        range: KeyRange,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let page_size = self.store.context().page_size();
         let mut scan = Scan::new(page_size, range.clone());
         let view = view(transaction);
@@ -307,21 +325,21 @@ impl World {
         reverter.free_relisted(log).unwrap();
     }
 
-    /// One step of collection of an idle slot.
+    /// One step of collection of a slot, by maintenance if a transaction runs in it.
     pub(crate) fn collect_slot(&self, slot: SlotId, budget: &mut Budget) -> Result<Collected> {
-        let lease = self.manager.lease_idle(slot).expect("an idle slot");
+        let lease = self.manager.lease_idle(slot);
+        let log = lease.as_ref().map_or(SlotId(SLOTS), |lease| lease.slot());
         let horizon = Horizon::refreshed(self.manager.domain());
         self.store
-            .collect(&horizon, lease.slot(), self.log.slot(slot), budget)
+            .collect(&horizon, slot, self.log.slot(log), budget)
     }
 
-    /// Collects what can be collected of idle slots, after a flush round.
+    /// Collects what can be collected, after a flush round.
     pub(crate) fn collect(&self) {
         self.log.flush_round().unwrap();
         loop {
             let mut more = false;
-            let idle: Vec<_> = self.manager.idle_slots().collect();
-            for slot in idle {
+            for slot in (0..SLOTS).map(SlotId) {
                 let mut budget = Budget::UNBOUNDED;
                 more |= self.collect_slot(slot, &mut budget).unwrap().more;
             }

@@ -1,0 +1,212 @@
+//! Deleted rows and old snapshots through the embedded API: analytical transactions see what they saw on every path, and
+//! nobody else steps over it.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::ops::Bound;
+use support::{by_value, key, rows, settle, small, value_of, with_table};
+use vellum::{Class, Database, Durability, Error, Index, Table, Transaction, TransactionOptions};
+
+const ROWS: u32 = 400;
+
+fn begin(database: &Database, class: Class) -> Transaction {
+    let options = TransactionOptions::default()
+        .class(class)
+        .durability(Durability::Async);
+    database.begin_with(options).unwrap()
+}
+
+fn value(number: u32) -> Vec<u8> {
+    [&(number / 3).to_be_bytes()[..], &[7; 40]].concat()
+}
+
+/// A table with an index over the first four bytes of the value.
+fn indexed() -> (Database, Table, Index) {
+    let (_, database, table) = with_table(&small());
+    let index = database
+        .retry(|tx| tx.create_index(&table, "i", by_value(0, Some(4), false)))
+        .unwrap();
+    database
+        .retry(|tx| (0..ROWS).try_for_each(|n| tx.insert(&table, &key(n), &value(n))))
+        .unwrap();
+    (database, table, index)
+}
+
+fn delete_all(database: &Database, table: &Table) {
+    for number in 0..ROWS {
+        let tx = begin(database, Class::Auto);
+        assert!(tx.delete(table, &key(number)).unwrap());
+        tx.commit().unwrap();
+    }
+    settle(database);
+}
+
+fn tombstones(database: &Database) -> u64 {
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    let tables = report.tables.iter();
+    tables
+        .map(|table| {
+            let indexes = table.indexes.iter().map(|index| index.tree.tombstones);
+            table.tree.tombstones + indexes.sum::<u64>()
+        })
+        .sum()
+}
+
+#[test]
+fn trap_every_read_of_an_old_analytical_transaction_looks_into_the_graveyards() {
+    let (database, table, index) = indexed();
+    let old = begin(&database, Class::Olap);
+    let before = rows(&old, &table);
+    delete_all(&database, &table);
+    assert_eq!(tombstones(&database), 0);
+    assert_eq!(database.statistics().rows_buried, 2 * u64::from(ROWS));
+    assert_eq!(rows(&old, &table), before);
+    assert_eq!(old.count(&table, ..).unwrap(), u64::from(ROWS));
+    let mut cursor = old.cursor(&table, ..).unwrap();
+    let mut backward = Vec::new();
+    while let Some((key, value)) = cursor.prev().unwrap() {
+        backward.push((key.to_vec(), value.to_vec()));
+    }
+    drop(cursor);
+    backward.reverse();
+    assert_eq!(backward, before);
+    let mut batches = Vec::new();
+    let mut cursor = old.cursor(&table, ..).unwrap();
+    while cursor.batch(|key, _| batches.push(key.to_vec())).unwrap() > 0 {}
+    drop(cursor);
+    assert_eq!(batches.len(), ROWS as usize);
+    let columns = |number: u32| number.to_be_bytes();
+    let (low, high) = (columns(10), columns(12));
+    let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+    let mut entries = old.index_cursor(&index, range).unwrap();
+    let mut found = Vec::new();
+    while let Some((_, key)) = entries.next().unwrap() {
+        found.push(u32::from_be_bytes(key.try_into().unwrap()));
+    }
+    drop(entries);
+    assert_eq!(found, [30, 31, 32, 33, 34, 35]);
+    let keys: Vec<_> = (0..ROWS + 5).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+    let mut live = 0;
+    old.multi_get(&table, &keys, |_, value| live += u32::from(value.is_some()))
+        .unwrap();
+    assert_eq!(live, ROWS);
+    for number in [0, 1, ROWS - 1] {
+        assert_eq!(value_of(&old, &table, &key(number)), Some(value(number)));
+    }
+    // Who begins now sees nothing, whatever its class.
+    for class in [Class::Auto, Class::Oltp, Class::Olap] {
+        let now = begin(&database, class);
+        assert_eq!(now.count(&table, ..).unwrap(), 0);
+        assert_eq!(value_of(&now, &table, &key(1)), None);
+    }
+    old.rollback().unwrap();
+    settle(&database);
+    assert_eq!(database.statistics().rows_buried, 0);
+}
+
+#[test]
+fn old_analytical_writers_conflict_with_what_left_the_index() {
+    let (database, table, _) = indexed();
+    let unique = database.retry(|tx| tx.create_table("unique")).unwrap();
+    database
+        .retry(|tx| {
+            tx.create_index(&unique, "u", by_value(0, Some(4), true))?;
+            tx.insert(&unique, b"owner", b"name")
+        })
+        .unwrap();
+    let old: Vec<_> = (0..6).map(|_| begin(&database, Class::Olap)).collect();
+    delete_all(&database, &table);
+    database.retry(|tx| tx.delete(&unique, b"owner")).unwrap();
+    settle(&database);
+    assert_eq!(tombstones(&database), 0);
+    let conflict = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Conflict)));
+    conflict(old[0].insert(&table, &key(3), b"mine"));
+    conflict(old[1].upsert(&table, &key(3), &value(3)).map(drop));
+    conflict(old[2].delete(&table, &key(3)).map(drop));
+    let ranges = [0..4];
+    let change = |value: &mut [u8]| value[0] = 1;
+    conflict(old[3].update(&table, &key(3), &ranges, change).map(drop));
+    // Another key under the unique name, which is free, but was not when this one began.
+    conflict(old[4].insert(&unique, b"other", b"name"));
+    // An index made of what is there now would lack rows that its maker sees.
+    conflict(
+        old[5]
+            .create_index(&table, "late", by_value(4, None, false))
+            .map(drop),
+    );
+    for tx in old {
+        tx.rollback().unwrap();
+    }
+    database
+        .retry(|tx| tx.insert(&unique, b"other", b"name"))
+        .unwrap();
+}
+
+#[test]
+fn tables_take_their_graveyards_along() {
+    let (database, table, index) = indexed();
+    settle(&database);
+    let old = begin(&database, Class::Olap);
+    delete_all(&database, &table);
+    assert_eq!(database.statistics().rows_buried, 2 * u64::from(ROWS));
+    database.retry(|tx| tx.drop_index(&table, "i")).unwrap();
+    database.retry(|tx| tx.drop_table("t")).unwrap();
+    settle(&database);
+    assert_eq!(old.count(&table, ..).unwrap(), u64::from(ROWS));
+    let mut entries = old.index_cursor(&index, ..).unwrap();
+    assert!(entries.next().unwrap().is_some());
+    drop(entries);
+    old.rollback().unwrap();
+    settle(&database);
+    let now = database.statistics();
+    assert_eq!(now.rows_buried, 0);
+    assert!(now.version_bytes < 64 * now.page_bytes, "{now:?}");
+}
+
+#[test]
+fn queue_beside_a_session_that_is_idle_in_a_transaction_stays_small_in_index_and_versions() {
+    for class in [Class::Auto, Class::Olap] {
+        let mut config = small();
+        config.promote_after_ticks = 2_000;
+        let (_, database, table) = with_table(&config);
+        let step = |number: u32| {
+            let tx = begin(&database, Class::Auto);
+            tx.insert(&table, &key(number), &[1; 100]).unwrap();
+            if number >= 50 {
+                let mut cursor = tx.cursor(&table, ..).unwrap();
+                let first = cursor.next().unwrap().unwrap().0.to_vec();
+                drop(cursor);
+                assert_eq!(first, key(number - 50));
+                tx.delete(&table, &first).unwrap();
+            }
+            tx.commit().unwrap();
+        };
+        (0..100).for_each(step);
+        let idle = begin(&database, class);
+        let seen = rows(&idle, &table);
+        let (mut pages, mut version_bytes) = (0, 0);
+        for number in 100..6_000 {
+            step(number);
+            if number == 3_000 {
+                settle(&database);
+                pages = database.statistics().pages_durable;
+                version_bytes = database.statistics().version_bytes;
+            }
+        }
+        assert!(tombstones(&database) < 100, "{class:?}");
+        settle(&database);
+        let now = database.statistics();
+        assert_eq!(now.rows_buried, 50, "what it sees, and nothing else");
+        assert!(
+            now.pages_durable <= pages + 4,
+            "{} pages",
+            now.pages_durable
+        );
+        assert!(now.version_bytes <= version_bytes + 8 * now.page_bytes);
+        assert_eq!(rows(&idle, &table), seen);
+    }
+}

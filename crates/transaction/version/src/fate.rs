@@ -1,0 +1,206 @@
+//! Does anybody need a deleted row? Its versions are looked at from the newest to the oldest.
+//!
+//! Paper: LeanStore §3.3 (dead zones). Difference: of whole rows, so that they are dropped and not buried.
+//!
+//! Invariants:
+//! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed.
+//!
+//! Concurrency: takes no latch. Below a committed delete that is the row's newest version nothing changes but that the row
+//! is decomposed, or that versions go that everyone sees replaced; both are noticed as a delta that is not there.
+
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::fat::layout::{FatRow, Step as FatStep};
+use crate::held::Kind;
+use crate::pair;
+use crate::row::{Header, Writer};
+use crate::settle::{Grave, Tools};
+use crate::store::VersionStore;
+use vellum_base::PageId;
+use vellum_btree::Tree;
+use vellum_gc::{Horizon, OpenSnapshots};
+use vellum_txn::VersionStamp;
+
+/// Versions of a row that are looked at before it counts as needed.
+const VERSIONS_MAX: usize = 256;
+
+/// What is to become of a tombstone that every OLTP snapshot sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    /// Every snapshot sees the delete: its deltas go with their ranges.
+    Over,
+    /// No snapshot sees any version.
+    Dead,
+    /// Some snapshot may.
+    Needed,
+}
+
+impl Fate {
+    fn of_row(is_dead: bool) -> Self {
+        if is_dead { Self::Dead } else { Self::Needed }
+    }
+}
+
+/// The generations of a row, from the newest to the oldest: an insert over a tombstone that was not settled continues the
+/// chain.
+struct Generations {
+    /// The delete that ended the one at hand.
+    end: VersionStamp,
+    /// Its oldest version so far.
+    oldest: Option<VersionStamp>,
+}
+
+impl Generations {
+    fn until(end: VersionStamp) -> Self {
+        Self { end, oldest: None }
+    }
+
+    /// Looks at the next older version: its name, or the fate of the row if that is known.
+    fn step(
+        &mut self,
+        older: &Header,
+        snapshots: &mut OpenSnapshots,
+        horizon: &Horizon<'_>,
+    ) -> std::result::Result<VersionStamp, Fate> {
+        let is_tombstone = older.shape.tombstone;
+        let Some(Writer { version, first }) = older.writer else {
+            // Everyone sees, or saw, this one.
+            let is_dead = if is_tombstone {
+                self.is_dead(snapshots, horizon)
+            } else {
+                snapshots.is_row_dead(horizon, None, &self.end)
+            };
+            return Err(Fate::of_row(is_dead));
+        };
+        if !is_tombstone {
+            self.oldest = Some(version);
+        }
+        if is_tombstone || first {
+            let is_dead = self.is_dead(snapshots, horizon);
+            if !is_dead || first || horizon.is_frozen(&version) {
+                return Err(Fate::of_row(is_dead));
+            }
+            *self = Self::until(version);
+        }
+        Ok(version)
+    }
+
+    /// True if no snapshot sees the generation at hand. (Without a version, nobody sees one.)
+    fn is_dead(&self, snapshots: &mut OpenSnapshots, horizon: &Horizon<'_>) -> bool {
+        self.oldest
+            .as_ref()
+            .is_none_or(|oldest| snapshots.is_row_dead(horizon, Some(oldest), &self.end))
+    }
+}
+
+impl VersionStore {
+    /// Whether any snapshot sees a version of the row before the delete, which every OLTP snapshot sees. Leaves the names of
+    /// its deltas in `tools`.
+    pub(crate) fn fate_of(
+        &self,
+        grave: &Grave<'_>,
+        kind: Kind,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+    ) -> Result<Fate> {
+        match self.fate_of_chain(&grave.delete, tools, horizon)? {
+            Some(fate) => Ok(fate),
+            None => self.fate_of_fat(grave, kind, tools, horizon),
+        }
+    }
+
+    /// As [`VersionStore::fate_of`], where every version but the newest is a delta; `None` if one is not there.
+    fn fate_of_chain(
+        &self,
+        delete: &VersionStamp,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+    ) -> Result<Option<Fate>> {
+        tools.names.clear();
+        let mut version = *delete;
+        let mut generations = Generations::until(*delete);
+        while tools.names.len() < VERSIONS_MAX {
+            let name = delta::key(version.stamp, version.command);
+            let deltas = self.deltas(version.slot);
+            let found = match deltas {
+                Some(deltas) => deltas.get_near(&name, &mut tools.entry, &mut tools.hints, true)?,
+                None => false,
+            };
+            if !found {
+                return Ok(None);
+            }
+            tools.names.push(version);
+            let before = delta::predecessor(&tools.entry)
+                .ok_or_else(|| damaged("delta", deltas.map_or(PageId::ZERO, Tree::root)))?;
+            match generations.step(&before, &mut tools.snapshots, horizon) {
+                Ok(older) => version = older,
+                Err(fate) => return Ok(Some(fate)),
+            }
+        }
+        Ok(Some(Fate::Needed))
+    }
+
+    /// As [`VersionStore::fate_of`], for a row whose versions are not (all) deltas: it is fat, or everyone sees the version
+    /// whose delta is missing.
+    #[cold]
+    fn fate_of_fat(
+        &self,
+        grave: &Grave<'_>,
+        kind: Kind,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+    ) -> Result<Fate> {
+        let Grave { tree, key, delete } = *grave;
+        let mut row = std::mem::take(&mut tools.row);
+        let found = match kind {
+            Kind::Main => tree.get_near(key, &mut row, &mut tools.hints, true)?,
+            Kind::Buried => match self.graveyards().find(tree.root()) {
+                Some(graveyard) => {
+                    pair::encode(key, delete.stamp, &mut tools.pair);
+                    graveyard.get(&tools.pair, &mut row)?
+                }
+                None => false,
+            },
+        };
+        let fate = self.fate_in_row(found.then_some(&row), &delete, tools, horizon);
+        tools.row = row;
+        fate.ok_or_else(|| damaged("fat row", tree.root()).into())
+    }
+
+    fn fate_in_row(
+        &self,
+        row: Option<&Vec<u8>>,
+        delete: &VersionStamp,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+    ) -> Option<Fate> {
+        tools.names.clear();
+        let Some(row) = row else {
+            return Some(Fate::Needed);
+        };
+        let header = Header::decode(row)?;
+        match header.writer {
+            Some(writer) if writer.version == *delete && writer.first => {
+                // What was before the delete was pruned: nobody needs it.
+                return Some(Fate::Dead);
+            }
+            Some(writer) if writer.version == *delete && header.fat => {}
+            _ => return Some(Fate::Needed),
+        }
+        let fat = FatRow::decode(row)?;
+        let mut generations = Generations::until(*delete);
+        let mut fate = None;
+        for version in fat.old_versions() {
+            let version = version.ok()?;
+            if let FatStep::Copy(name) = version.step {
+                tools.names.push(name);
+            }
+            if fate.is_none() {
+                let step = generations.step(&version.header, &mut tools.snapshots, horizon);
+                fate = step.err();
+            }
+        }
+        // The oldest version is the first, or everyone sees it (F1).
+        Some(fate.unwrap_or(Fate::Needed))
+    }
+}

@@ -1,0 +1,245 @@
+//! Tombstones of a slot that were looked at and stay: buried for the snapshots that see the row, or kept in the main
+//! index. They are looked at again when such a snapshot has ended, and go for good when every snapshot sees the delete.
+//!
+//! Layout of an entry (key: `delta::key` of the delete; little-endian):
+//! ```text
+//! 0      u8   1 kept in the main index, 2 buried
+//! 1..9   u64  root page of the row's tree
+//! 9..         the row's key
+//! ```
+//!
+//! Invariants:
+//! - V29 The entry of a tombstone is there before the tombstone is buried, and goes after it went.
+//! - V30 Ends of snapshots are asked for before the list of open ones by which is decided that an entry stays; so the end of
+//!   any that it stays for is noticed, also of one between two others.
+//!
+//! Concurrency: one collector at a time (V15). Crash: temporary.
+
+use crate::collect::{Collected, Step};
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::fate::Fate;
+use crate::pair;
+use crate::settle::{Grave, Tools};
+use crate::store::{Collecting, VersionStore, remove_temporary};
+use std::sync::Arc;
+use vellum_base::codec::Reader;
+use vellum_base::{PageId, Timestamp};
+use vellum_btree::{LeafCopy, Logging, Seek, Tree, TreeContext, TreeKind};
+use vellum_gc::Horizon;
+use vellum_txn::VersionStamp;
+
+/// Where a held tombstone is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// In the main index: covered by an unfinished insert, or too long for a graveyard.
+    Main = 1,
+    /// In the graveyard.
+    Buried = 2,
+}
+
+/// The held tombstones of a slot.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    tree: Option<Tree>,
+    /// Entries; at no time less than there are.
+    count: u64,
+    /// Where a round over all entries goes on.
+    sweep: Option<Vec<u8>>,
+    /// Another round is due: a snapshot has ended.
+    is_due: bool,
+}
+
+impl Held {
+    /// Makes the tree. The caller holds no latch.
+    pub fn prepare(&mut self, context: &Arc<TreeContext>) -> Result<()> {
+        if self.tree.is_none() {
+            self.tree = Some(Tree::create(context, None, TreeKind::Temporary, None)?);
+        }
+        Ok(())
+    }
+
+    /// Adds an entry, or changes what it says.
+    pub fn add(&mut self, kind: Kind, grave: &Grave<'_>) -> Result<()> {
+        let tree = self.tree.as_ref().expect("prepared before latching");
+        let name = delta::key(grave.delete.stamp, grave.delete.command);
+        let root = grave.tree.root().get().to_le_bytes();
+        let entry: [&[u8]; 3] = [&[kind as u8], &root, grave.key];
+        let length = 9 + grave.key.len();
+        loop {
+            let mut leaf = tree.write(&name)?;
+            if leaf.fits(length) {
+                if leaf.found() {
+                    leaf.replace(&entry, Logging::None);
+                } else {
+                    leaf.insert(&entry, Logging::None);
+                    self.count += 1;
+                }
+                return Ok(());
+            }
+            drop(leaf);
+            tree.make_room(&name, length, None)?;
+        }
+    }
+}
+
+fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<(Kind, PageId, &'e [u8])> {
+    let mut reader = Reader::new(entry);
+    let mut read = || {
+        let kind = match reader.u8()? {
+            1 => Kind::Main,
+            2 => Kind::Buried,
+            _ => return None,
+        };
+        Some((kind, PageId(reader.u64()?), reader.rest()))
+    };
+    Ok(read().ok_or_else(|| damaged("entry of held tombstones", list.root()))?)
+}
+
+impl VersionStore {
+    /// Looks at the held tombstones of a slot again: those whose delete everyone sees by now (`over`) go; the others too
+    /// if a snapshot has ended and no other needs them.
+    pub(crate) fn recheck(
+        &self,
+        collecting: &mut Collecting,
+        horizon: &Horizon<'_>,
+        over: Timestamp,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        let Collecting { held, tools, .. } = collecting;
+        let Some(tree) = held.tree.clone().filter(|_| held.count > 0) else {
+            held.sweep = None;
+            return Ok(());
+        };
+        self.purge(&tree, held, tools, horizon, over, step, collected)?;
+        held.is_due |= tools.snapshots.has_lost_one(horizon.domain());
+        if held.sweep.is_none() && held.is_due {
+            held.is_due = false;
+            held.sweep = Some(Vec::new());
+        }
+        self.sweep(&tree, held, tools, horizon, step, collected)
+    }
+
+    /// Ends the oldest ones, which everyone sees deleted.
+    #[allow(clippy::too_many_arguments, reason = "one step, cut in two")]
+    fn purge(
+        &self,
+        tree: &Tree,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        over: Timestamp,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        let bound = delta::key(over, 0);
+        let mut leaf = LeafCopy::new(self.context().page_size());
+        let (mut key, mut from) = (Vec::new(), Vec::new());
+        loop {
+            tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            for index in leaf.position()..leaf.len() {
+                leaf.key(index, &mut key);
+                if key.as_slice() >= bound.as_slice() {
+                    return Ok(());
+                }
+                let entry = leaf.payload(index);
+                if !step.budget.spend(entry.len() as u64) {
+                    collected.more = true;
+                    return Ok(());
+                }
+                if self.look_again(tree, &key, entry, true, held, tools, horizon, step)? {
+                    // V29. Looking twice at what a failure leaves is harmless.
+                    remove_temporary(tree, &key, &mut tools.hints)?;
+                    held.count = held.count.saturating_sub(1);
+                    collected.work += 1;
+                }
+            }
+            match leaf.upper_fence() {
+                Some(fence) => {
+                    from.clear();
+                    from.extend_from_slice(fence);
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Goes on with the round over all entries.
+    fn sweep(
+        &self,
+        tree: &Tree,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        let mut leaf = LeafCopy::new(self.context().page_size());
+        let mut key = Vec::new();
+        while let Some(from) = held.sweep.clone() {
+            tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            for index in leaf.position()..leaf.len() {
+                leaf.key(index, &mut key);
+                let entry = leaf.payload(index);
+                if !step.budget.spend(entry.len() as u64) {
+                    collected.more = true;
+                    held.sweep = Some(key);
+                    return Ok(());
+                }
+                if self.look_again(tree, &key, entry, false, held, tools, horizon, step)? {
+                    remove_temporary(tree, &key, &mut tools.hints)?;
+                    held.count = held.count.saturating_sub(1);
+                    collected.work += 1;
+                }
+            }
+            held.sweep = leaf.upper_fence().map(<[u8]>::to_vec);
+        }
+        Ok(())
+    }
+
+    /// Looks at one held tombstone; true if it needs no entry any more.
+    #[allow(clippy::too_many_arguments, reason = "one step, cut in two")]
+    fn look_again(
+        &self,
+        list: &Tree,
+        name: &[u8],
+        entry: &[u8],
+        is_over: bool,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        step: &Step<'_>,
+    ) -> Result<bool> {
+        let (kind, root, key) = decode(entry, list)?;
+        let (stamp, command) = delta::decode_key(name)
+            .ok_or_else(|| damaged("key of held tombstones", list.root()))?;
+        let delete = VersionStamp::new(step.slot, stamp, command);
+        let dropped = self.dropped().read();
+        if dropped.contains(&root) {
+            return Ok(true);
+        }
+        let tree = &tools.open(self, root);
+        let grave = Grave { tree, key, delete };
+        let fate = if is_over {
+            Fate::Over
+        } else {
+            self.fate_of(&grave, kind, tools, horizon)?
+        };
+        match kind {
+            Kind::Main => self.carry_out(&grave, fate, held, tools, horizon, step.log),
+            Kind::Buried if fate == Fate::Needed => Ok(false),
+            Kind::Buried => {
+                if let Some(graveyard) = self.graveyards().find(root) {
+                    pair::encode(key, stamp, &mut tools.pair);
+                    let Tools { pair, hints, .. } = &mut *tools;
+                    graveyard.remove(pair, hints)?;
+                }
+                if fate == Fate::Dead {
+                    self.forget_versions(root, tools)?;
+                }
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! Cursors over versioned rows: a leaf at a time, both ways. An OLAP view's cursor merges what is buried (`buried`).
+//!
+//! Invariants:
+//! - V13 A cursor returns each key of its range that its view sees exactly once in a pass, whatever splits, merges,
+//!   inserts and deletes happen meanwhile: it goes on at the fence of the validated copy it read.
+//! - V14 A copy is not used after its transaction rolled back to a savepoint: it may hold rows of commands that
+//!   no longer exist.
+//!
+//! A cursor stands on the row that it returned last. `next` goes to the first visible row above, `prev` to
+//! the first below; a new cursor stands before its range for `next` and behind it for `prev`; at an
+//! end it stays until it is asked the other way.
+
+mod bounds;
+mod buried;
+
+use crate::error::Result;
+use crate::read::{Resolved, View, Visible, visible_as_is};
+use crate::store::VersionStore;
+use bounds::{
+    above_end, below_start, beyond_end, beyond_start, inside, seek_backward, seek_forward,
+};
+use buried::{Buried, Peek, Slot, Way};
+use std::ops::Bound;
+use vellum_btree::{LeafCopy, Seek, Tree};
+
+pub use bounds::KeyRange;
+
+/// Where a scan stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// Not asked yet.
+    Fresh,
+    /// Below everything in the range.
+    Start,
+    /// Above everything in the range.
+    End,
+    /// On the record with this index of the leaf copy.
+    On(usize),
+    /// On a buried row, whose key is in `Scan::key`.
+    Buried(Slot),
+    /// On the key in `Scan::key`; the copy is to be read again.
+    OnKey,
+    /// Right below the key in `Scan::key`; the copy is to be read again.
+    BeforeKey,
+    /// Right above the key in `Scan::key`; the copy is to be read again.
+    BehindKey,
+}
+
+/// A scan of one tree's rows.
+#[derive(Debug)]
+pub struct Scan {
+    leaf: LeafCopy,
+    range: KeyRange,
+    place: Place,
+    /// The records of the copy that lie in the range.
+    inside: std::ops::Range<usize>,
+    key: Vec<u8>,
+    /// Where the next leaf begins or ends.
+    fence: Vec<u8>,
+    row: Vec<u8>,
+    entry: Vec<u8>,
+    /// Where the body of the row that the last step returned stands.
+    body: Body,
+    overflow: bool,
+    /// The buried rows beside the copy at hand.
+    buried: Buried,
+}
+
+/// A row that a scan returned: where its body stands.
+#[derive(Clone, Copy, Debug)]
+enum Body {
+    /// In the leaf copy: record, where in its payload.
+    Leaf(usize, usize, usize),
+    /// In the row buffer, from an offset.
+    Buffer(usize),
+    /// With the buried row.
+    Buried,
+}
+
+/// A visible row.
+#[derive(Clone, Copy, Debug)]
+pub struct ScannedRow<'s> {
+    /// Its key.
+    pub key: &'s [u8],
+    /// Its body.
+    pub body: &'s [u8],
+    /// The body is a chain reference.
+    pub overflow: bool,
+}
+
+impl Scan {
+    /// A scan of the rows in `range`.
+    pub fn new(page_size: usize, range: KeyRange) -> Self {
+        Self {
+            leaf: LeafCopy::new(page_size),
+            range,
+            place: Place::Fresh,
+            inside: 0..0,
+            key: Vec::new(),
+            fence: Vec::new(),
+            row: Vec::new(),
+            entry: Vec::new(),
+            body: Body::Buffer(0),
+            overflow: false,
+            buried: Buried::new(),
+        }
+    }
+
+    /// Stands right below `key` from now on: `next` goes to the first visible row at or above it.
+    pub fn seek(&mut self, key: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.place = Place::BeforeKey;
+    }
+
+    /// Forgets the copy, keeps the place (V14).
+    pub fn invalidate(&mut self) {
+        match self.place {
+            Place::On(index) => {
+                self.leaf.key(index, &mut self.key);
+                self.place = Place::OnKey;
+            }
+            // The key is that of the row.
+            Place::Buried(_) => self.place = Place::OnKey,
+            _ => {}
+        }
+    }
+
+    /// Stands right before the row that the last step returned, in the step's direction: the next step that way returns
+    /// it again.
+    pub fn unread(&mut self, forward: bool) {
+        if let Place::On(_) | Place::Buried(_) = self.place {
+            // The key is that of the row.
+            self.place = if forward {
+                Place::BeforeKey
+            } else {
+                Place::BehindKey
+            };
+        }
+    }
+
+    /// The row that the last step returned.
+    ///
+    /// # Panics
+    /// In a build with debug assertions, if the last call was not a step that returned one.
+    #[inline]
+    pub fn current(&self) -> ScannedRow<'_> {
+        debug_assert!(
+            matches!(self.place, Place::On(_) | Place::Buried(_)),
+            "a row was returned"
+        );
+        let body = match self.body {
+            Body::Buried => self.buried.body(),
+            Body::Leaf(index, start, end) => &self.leaf.payload(index)[start..end],
+            Body::Buffer(start) => &self.row[start..],
+        };
+        ScannedRow {
+            key: &self.key,
+            body,
+            overflow: self.overflow,
+        }
+    }
+
+    /// The next visible row of the copy at hand. `None`, and the scan stands where it stood, if that holds no
+    /// more: a batch ends on the row that it returned last, whatever follows it in the leaf.
+    ///
+    /// # Errors
+    /// As [`Scan::next`].
+    #[inline]
+    pub fn next_at_hand(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let mut index = match self.place {
+            Place::On(index) => index + 1,
+            Place::Buried(slot) => slot.above,
+            _ => return Ok(None),
+        };
+        self.turn(Way::Forward);
+        match self.next_of_copy(&mut index, store, view, tree, true)? {
+            Some(place) => Ok(Some(self.stand(place))),
+            None => Ok(None),
+        }
+    }
+
+    /// The next visible row. `None` at the end of the range.
+    ///
+    /// # Errors
+    /// Storage errors; the scan stands where it stood.
+    #[inline]
+    pub fn next(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let mut index = match self.place {
+            Place::On(index) => index + 1,
+            Place::Buried(slot) => slot.above,
+            Place::End => return Ok(None),
+            _ => self.enter_forward(store, view, tree)?,
+        };
+        self.turn(Way::Forward);
+        loop {
+            if let Some(place) = self.next_of_copy(&mut index, store, view, tree, false)? {
+                return Ok(Some(self.stand(place)));
+            }
+            // Past the range inside this leaf, or past the leaf.
+            let fence = match self.leaf.upper_fence() {
+                Some(fence) if self.inside.end == self.leaf.len() => fence,
+                _ => {
+                    self.place = Place::End;
+                    return Ok(None);
+                }
+            };
+            if beyond_end(&self.range.1, fence) {
+                self.place = Place::End;
+                return Ok(None);
+            }
+            self.fence.clear();
+            self.fence.extend_from_slice(fence);
+            self.invalidate();
+            self.buried.stop();
+            tree.read_leaf(Seek::AtOrAfter(&self.fence), &mut self.leaf)?;
+            self.inside = inside(&self.range, &self.leaf);
+            index = self.leaf.position().max(self.inside.start);
+            if view.olap
+                && let Some(entries) = buried_in(store, tree)
+            {
+                let limit = forward_limit(&self.range, &self.leaf);
+                let from = Bound::Included(self.fence.as_slice());
+                self.buried.start(entries, Way::Forward, from, limit);
+            }
+        }
+    }
+
+    /// The previous visible row. `None` at the start of the range.
+    ///
+    /// # Errors
+    /// As [`Scan::next`].
+    pub fn prev(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let mut above = match self.place {
+            Place::On(index) => index,
+            Place::Buried(slot) => slot.below,
+            Place::Start => return Ok(None),
+            _ => self.enter_backward(store, view, tree)?,
+        };
+        self.turn(Way::Backward);
+        loop {
+            if let Some(place) = self.previous_of_copy(&mut above, store, view, tree)? {
+                return Ok(Some(self.stand(place)));
+            }
+            let fence = match self.leaf.lower_fence() {
+                Some(fence) if self.inside.start == 0 => fence,
+                _ => {
+                    self.place = Place::Start;
+                    return Ok(None);
+                }
+            };
+            if beyond_start(&self.range.0, fence) {
+                self.place = Place::Start;
+                return Ok(None);
+            }
+            self.fence.clear();
+            self.fence.extend_from_slice(fence);
+            self.invalidate();
+            self.buried.stop();
+            tree.read_leaf(Seek::Before(&self.fence), &mut self.leaf)?;
+            self.inside = inside(&self.range, &self.leaf);
+            above = self.leaf.position().min(self.inside.end);
+            if view.olap
+                && let Some(entries) = buried_in(store, tree)
+            {
+                let limit = backward_limit(&self.range, &self.leaf);
+                let from = Bound::Excluded(self.fence.as_slice());
+                self.buried.start(entries, Way::Backward, from, limit);
+            }
+        }
+    }
+
+    /// The next visible row beside or in the copy at hand, from record `index` on: where the scan stands then.
+    #[inline]
+    fn next_of_copy(
+        &mut self,
+        index: &mut usize,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+        at_hand: bool,
+    ) -> Result<Option<Place>> {
+        let ahead = self.buried.peek(store, view, tree, &self.leaf, at_hand)?;
+        let slot = match ahead {
+            Peek::Row(slot) => Some(slot),
+            Peek::None => None,
+            Peek::Further => return Ok(None),
+        };
+        // A record of the same key comes first: if it shows a version, that is the one (V33).
+        let end = slot.map_or(self.inside.end, |slot| slot.above);
+        debug_assert!(end <= self.inside.end, "what is buried lies in the range");
+        while *index < end {
+            if self.judge(*index, store, view, tree)? {
+                if slot.is_some_and(|slot| *index == slot.below) {
+                    self.buried.take();
+                }
+                return Ok(Some(Place::On(*index)));
+            }
+            *index += 1;
+        }
+        Ok(slot.map(Place::Buried))
+    }
+
+    /// The previous visible row beside or in the copy at hand, below record `above`.
+    fn previous_of_copy(
+        &mut self,
+        above: &mut usize,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<Place>> {
+        let slot = match self.buried.peek(store, view, tree, &self.leaf, false)? {
+            Peek::Row(slot) => Some(slot),
+            Peek::None | Peek::Further => None,
+        };
+        let start = slot.map_or(self.inside.start, |slot| slot.below);
+        debug_assert!(
+            start >= self.inside.start,
+            "what is buried lies in the range"
+        );
+        while *above > start {
+            if self.judge(*above - 1, store, view, tree)? {
+                if slot.is_some_and(|slot| *above == slot.above && slot.above > slot.below) {
+                    self.buried.take();
+                }
+                return Ok(Some(Place::On(*above - 1)));
+            }
+            *above -= 1;
+        }
+        Ok(slot.map(Place::Buried))
+    }
+
+    /// Stands on a row that was found.
+    #[inline]
+    fn stand(&mut self, place: Place) -> ScannedRow<'_> {
+        match place {
+            Place::On(index) => self.leaf.key(index, &mut self.key),
+            _ => {
+                self.buried.take();
+                self.key.clear();
+                self.key.extend_from_slice(self.buried.key());
+                (self.body, self.overflow) = (Body::Buried, self.buried.overflow());
+            }
+        }
+        self.place = place;
+        self.current()
+    }
+
+    /// Makes the buried rows those of this direction, if the scan went the other way.
+    #[inline]
+    fn turn(&mut self, way: Way) {
+        if self.buried.is_on() && self.buried.way() != way {
+            let from = Bound::Excluded(self.key.as_slice());
+            let limit = match way {
+                Way::Forward => forward_limit(&self.range, &self.leaf),
+                Way::Backward => backward_limit(&self.range, &self.leaf),
+            };
+            self.buried.turn(way, from, limit);
+        }
+    }
+
+    /// Reads the leaf where a forward scan starts or goes on.
+    fn enter_forward(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<usize> {
+        self.buried.stop();
+        let inside_start = !below_start(&self.range.0, &self.key);
+        let from = match self.place {
+            Place::OnKey | Place::BehindKey if inside_start => Bound::Excluded(&self.key),
+            Place::BeforeKey if inside_start => Bound::Included(&self.key),
+            _ => self.range.0.as_ref(),
+        };
+        let from = from.map(Vec::as_slice);
+        tree.read_leaf(seek_forward(from), &mut self.leaf)?;
+        self.inside = inside(&self.range, &self.leaf);
+        if view.olap
+            && let Some(entries) = buried_in(store, tree)
+        {
+            let limit = forward_limit(&self.range, &self.leaf);
+            self.buried.start(entries, Way::Forward, from, limit);
+        }
+        Ok(self.leaf.position().max(self.inside.start))
+    }
+
+    /// Reads the leaf where a backward scan starts or goes on.
+    fn enter_backward(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<usize> {
+        self.buried.stop();
+        let inside_end = !above_end(&self.range.1, &self.key);
+        let from = match self.place {
+            Place::OnKey | Place::BeforeKey if inside_end => Bound::Excluded(&self.key),
+            Place::BehindKey if inside_end => Bound::Included(&self.key),
+            _ => self.range.1.as_ref(),
+        };
+        let from = from.map(Vec::as_slice);
+        tree.read_leaf(seek_backward(from), &mut self.leaf)?;
+        self.inside = inside(&self.range, &self.leaf);
+        if view.olap
+            && let Some(entries) = buried_in(store, tree)
+        {
+            let limit = backward_limit(&self.range, &self.leaf);
+            self.buried.start(entries, Way::Backward, from, limit);
+        }
+        Ok(self.leaf.position().min(self.inside.end))
+    }
+
+    /// True if record `index` has a visible version, whose body and shape are noted.
+    #[inline]
+    fn judge(
+        &mut self,
+        index: usize,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<bool> {
+        match visible_as_is(view, self.leaf.payload(index)) {
+            Some(Resolved::Visible(Visible {
+                overflow,
+                start,
+                end,
+            })) => {
+                (self.body, self.overflow) = (Body::Leaf(index, start, end), overflow);
+                Ok(true)
+            }
+            Some(Resolved::Absent) => Ok(false),
+            Some(Resolved::Changed) | None => self.judge_chain(index, store, view, tree),
+        }
+    }
+
+    #[cold]
+    fn judge_chain(
+        &mut self,
+        index: usize,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<bool> {
+        self.row.clear();
+        self.row.extend_from_slice(self.leaf.payload(index));
+        let visible = match store.resolve(view, tree, &mut self.row, &mut self.entry)? {
+            Resolved::Visible(visible) => Some(visible),
+            Resolved::Absent => None,
+            Resolved::Changed => {
+                let mut key = Vec::new();
+                self.leaf.key(index, &mut key);
+                store.read(view, tree, &key, &mut self.row, &mut self.entry)?
+            }
+        };
+        if let Some(Visible {
+            overflow, start, ..
+        }) = visible
+        {
+            (self.body, self.overflow) = (Body::Buffer(start), overflow);
+        }
+        Ok(visible.is_some())
+    }
+}
+
+/// The graveyard of a tree, if there is anything in it. Asked after the copy of the main leaf was made (V32).
+#[inline]
+fn buried_in(store: &VersionStore, tree: &Tree) -> Option<Tree> {
+    let graveyard = store.graveyards().find(tree.root())?;
+    graveyard.occupied().cloned()
+}
+
+/// How far forward buried rows belong beside a copy: to its fence, or to the end of the range.
+fn forward_limit<'s>(range: &'s KeyRange, leaf: &'s LeafCopy) -> Bound<&'s [u8]> {
+    match leaf.upper_fence() {
+        Some(fence) if !beyond_end(&range.1, fence) => Bound::Excluded(fence),
+        _ => range.1.as_ref().map(Vec::as_slice),
+    }
+}
+
+/// How far backward buried rows belong beside a copy: to its fence, or to the start of the range.
+fn backward_limit<'s>(range: &'s KeyRange, leaf: &'s LeafCopy) -> Bound<&'s [u8]> {
+    match leaf.lower_fence() {
+        Some(fence) if !beyond_start(&range.0, fence) => Bound::Included(fence),
+        _ => range.0.as_ref().map(Vec::as_slice),
+    }
+}

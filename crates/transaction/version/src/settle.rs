@@ -1,0 +1,370 @@
+//! Settling: tombstones leave the main index as soon as no OLTP transaction needs them, between transactions and by
+//! maintenance.
+//!
+//! Paper: LeanStore §3.2. Differences: a row that no snapshot sees any version of is dropped, never buried (the paper's
+//! dead zone, applied to whole rows); what was buried is looked at again when an analytical snapshot has ended.
+//! Design and cases: docs/design/0013-old-snapshots.md.
+//!
+//! States of a tombstone whose delete every OLTP snapshot sees: in the list → *gone* (another head covers it for good), *dropped*
+//! (no snapshot sees the row), *buried* (some does; `held`), *kept* in the main index (`held`: it cannot be buried, or an
+//! unfinished insert covers it).
+//!
+//! Invariants:
+//! - V16 A tombstone leaves only while it is the row's newest version, by name, or if everyone sees it.
+//! - V27 Of a row that is dropped the tombstone goes first, from the main index or from the graveyard, then the deltas of its
+//!   chain. A reader that stands in the chain misses a delta, begins again (V4), and finds no row.
+//! - V28 An entry that was settled may be settled again: a failure in between costs work, never a row.
+//!
+//! Crash: a tombstone leaves the main index by a redo-only record, which may be durable although the delete is not; undo of
+//! the delete then inserts the row (0013). Graveyards and lists are gone with the snapshots that needed them.
+
+use crate::collect::{Collected, Step};
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::fate::Fate;
+use crate::graveyard::has_room;
+use crate::held::{Held, Kind};
+use crate::pair;
+use crate::row::{Header, STAMPED_HEADER};
+use crate::store::{Collecting, SlotVersions, VersionStore};
+use crate::undo::REMOVE_STEP;
+use crate::work::decode_tombstone;
+use vellum_base::{PageId, Timestamp};
+use vellum_btree::{
+    Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
+};
+use vellum_gc::{Horizon, OpenSnapshots};
+use vellum_sync::atomic::Ordering;
+use vellum_txn::{Domain, VersionStamp};
+use vellum_wal::{Purpose, SlotLog};
+
+/// Settled entries that stay in the list before they are removed together.
+const REMOVE_AT: u32 = 64;
+
+/// Tombstones that a slot has in the main index because an old OLTP snapshot needs them, before it asks for promotion: a
+/// scan steps over all of them.
+const HELD_UP: u64 = 256;
+
+/// How far a list of tombstones was worked off.
+#[derive(Debug)]
+pub(crate) struct Settling {
+    /// Entries up to this key are settled.
+    through: Vec<u8>,
+    /// How many of them are still in the list.
+    settled: u32,
+    leaf: LeafCopy,
+    key: Vec<u8>,
+}
+
+impl Settling {
+    pub fn new(page_size: usize) -> Self {
+        Self {
+            through: Vec::new(),
+            settled: 0,
+            leaf: LeafCopy::new(page_size),
+            key: Vec::new(),
+        }
+    }
+}
+
+/// Buffers, remembered leaves, and the snapshots that were open when last asked.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    pub hints: LeafHints,
+    tree: Option<Tree>,
+    pub entry: Vec<u8>,
+    pub row: Vec<u8>,
+    pub pair: Vec<u8>,
+    /// Versions of the row at hand that have a delta.
+    pub names: Vec<VersionStamp>,
+    pub snapshots: OpenSnapshots,
+}
+
+impl Tools {
+    /// A handle of the tree with this root.
+    pub fn open(&mut self, store: &VersionStore, root: PageId) -> Tree {
+        match &self.tree {
+            Some(tree) if tree.root() == root => tree.clone(),
+            _ => {
+                let tree = Tree::open(store.context(), root, TreeKind::Rows);
+                self.tree = Some(tree.clone());
+                tree
+            }
+        }
+    }
+}
+
+/// What the leaf says about a tombstone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Head {
+    /// It is the row's newest version (V16).
+    Ours,
+    /// It is covered by an insert that may be reverted.
+    Covered,
+    /// The row is a tombstone that everyone sees, whoever made it: it was frozen on the way (a fat row that was turned
+    /// back, an insert that was reverted).
+    Frozen,
+    /// There is no such tombstone, and it will not come back.
+    Gone,
+}
+
+/// A deleted row: which tree, which key, which delete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grave<'g> {
+    pub tree: &'g Tree,
+    pub key: &'g [u8],
+    pub delete: VersionStamp,
+}
+
+impl VersionStore {
+    /// Settles the tombstones of a slot that are due, oldest first.
+    pub(crate) fn settle(
+        &self,
+        versions: &SlotVersions,
+        collecting: &mut Collecting,
+        horizon: &Horizon<'_>,
+        over: Timestamp,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        let Collecting {
+            settling,
+            held,
+            tools,
+            ..
+        } = collecting;
+        if versions.unsettled.load(Ordering::Relaxed) == 0 {
+            return self.forget_settled(versions, settling);
+        }
+        let due = if self.options().graveyard {
+            horizon.tombstones_settled_below(step.slot)
+        } else {
+            over
+        };
+        if due.is_zero() {
+            return Ok(());
+        }
+        let result = self.settle_due(versions, settling, held, tools, (due, over), horizon, step);
+        if settling.settled >= REMOVE_AT {
+            self.forget_settled(versions, settling)?;
+        }
+        if versions.unsettled.load(Ordering::Relaxed) >= HELD_UP {
+            horizon.domain().request_promotion();
+        }
+        let (work, more) = result?;
+        collected.work += work;
+        collected.more |= more;
+        Ok(())
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a collector knows, in parts"
+    )]
+    /// Returns how many were settled, and whether the budget ended it.
+    fn settle_due(
+        &self,
+        versions: &SlotVersions,
+        settling: &mut Settling,
+        held: &mut Held,
+        tools: &mut Tools,
+        (due, over): (Timestamp, Timestamp),
+        horizon: &Horizon<'_>,
+        step: &mut Step<'_>,
+    ) -> Result<(u64, bool)> {
+        let Settling {
+            through,
+            settled,
+            leaf,
+            key,
+        } = settling;
+        let bound = delta::key(due, 0);
+        let mut from = through.clone();
+        let mut work = 0;
+        loop {
+            versions
+                .tombstones
+                .read_leaf(Seek::AtOrAfter(&from), leaf)?;
+            for index in leaf.position()..leaf.len() {
+                leaf.key(index, key);
+                if key.as_slice() >= bound.as_slice() {
+                    return Ok((work, false));
+                }
+                if key <= through {
+                    continue;
+                }
+                let entry = leaf.payload(index);
+                if !step.budget.spend(entry.len() as u64) {
+                    return Ok((work, true));
+                }
+                let (root, row) = decode_tombstone(entry, &versions.tombstones)?;
+                let (stamp, command) = delta::decode_key(key)
+                    .ok_or_else(|| damaged("key of a list of tombstones", root))?;
+                let delete = VersionStamp::new(step.slot, stamp, command);
+                let is_over = stamp < over;
+                self.settle_one((root, row, delete), is_over, held, tools, horizon, step.log)?;
+                through.clone_from(key);
+                *settled += 1;
+                work += 1;
+                versions.unsettled.fetch_sub(1, Ordering::Relaxed);
+            }
+            match leaf.upper_fence() {
+                Some(fence) => {
+                    from.clear();
+                    from.extend_from_slice(fence);
+                }
+                None => return Ok((work, false)),
+            }
+        }
+    }
+
+    fn forget_settled(&self, versions: &SlotVersions, settling: &mut Settling) -> Result<()> {
+        if settling.settled == 0 {
+            return Ok(());
+        }
+        let mut end = settling.through.clone();
+        end.push(0);
+        versions.tombstones.remove_below(&end, REMOVE_STEP, None)?;
+        // What a busy tree left is skipped, and goes with the next.
+        settling.settled = 0;
+        Ok(())
+    }
+
+    fn settle_one(
+        &self,
+        (root, key, delete): (PageId, &[u8], VersionStamp),
+        is_over: bool,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        log: &SlotLog,
+    ) -> Result<()> {
+        // Shared until the tombstone was looked at: no page of the tree goes away under it.
+        let dropped = self.dropped().read();
+        if dropped.contains(&root) {
+            return Ok(());
+        }
+        let tree = &tools.open(self, root);
+        let grave = Grave { tree, key, delete };
+        let fate = if is_over {
+            Fate::Over
+        } else {
+            self.fate_of(&grave, Kind::Main, tools, horizon)?
+        };
+        self.carry_out(&grave, fate, held, tools, horizon, log)
+            .map(|_| ())
+    }
+
+    /// Does to a tombstone in the main index what its fate asks for. False if it is (or stays) among the held ones.
+    pub(crate) fn carry_out(
+        &self,
+        grave: &Grave<'_>,
+        fate: Fate,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        log: &SlotLog,
+    ) -> Result<bool> {
+        let Grave { tree, key, delete } = *grave;
+        let oldest_oltp = horizon.watermarks().oldest_oltp;
+        let graveyard = match fate {
+            Fate::Over => None,
+            Fate::Dead | Fate::Needed => Some(self.graveyards().find_or_make(tree.root())),
+        };
+        if fate == Fate::Needed {
+            // Before latching: it takes frames.
+            if let Some(graveyard) = &graveyard {
+                graveyard.tree(self.context())?;
+            }
+        }
+        held.prepare(self.context())?;
+        log.reserve_for(row_log_bytes(key.len(), 0), Purpose::Optional)?;
+        let leaf = tree.write_near(key, &mut tools.hints)?;
+        match head(&leaf, tree, &delete, horizon.domain())? {
+            Head::Gone => return Ok(true),
+            Head::Frozen => return take_out(leaf, tree, key, log).map(|()| true),
+            Head::Covered => return held.add(Kind::Main, grave).map(|()| false),
+            Head::Ours => {}
+        }
+        match (fate, &graveyard) {
+            (Fate::Dead, Some(graveyard)) => graveyard.note_drop(oldest_oltp),
+            (Fate::Needed, Some(graveyard)) => {
+                leaf.copy_payload(&mut tools.row);
+                if !has_room(tree.context().page_size(), key.len(), tools.row.len()) {
+                    return held.add(Kind::Main, grave).map(|()| false);
+                }
+                pair::encode(key, delete.stamp, &mut tools.pair);
+                graveyard.put(&tools.pair, &tools.row)?;
+                vellum_sync::test_point!("settle: between graveyard and leaf");
+                held.add(Kind::Buried, grave)?;
+                graveyard.note_burial(oldest_oltp);
+            }
+            _ => {}
+        }
+        take_out(leaf, tree, key, log)?;
+        if fate == Fate::Dead {
+            vellum_sync::test_point!("settle: between leaf and deltas");
+            self.forget_versions(tree.root(), tools)?;
+        }
+        Ok(fate != Fate::Needed)
+    }
+
+    /// Removes the deltas of the row that `fate_of` called dead (V27).
+    pub(crate) fn forget_versions(&self, tree: PageId, tools: &mut Tools) -> Result<()> {
+        let Tools { names, hints, .. } = tools;
+        for version in names.drain(..) {
+            if let Some(versions) = self.slot(version.slot) {
+                versions.take_delta(tree, &version, hints)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a latched leaf says about the tombstone of `delete`.
+fn head(
+    leaf: &LeafWrite<'_, '_>,
+    tree: &Tree,
+    delete: &VersionStamp,
+    domain: &Domain,
+) -> Result<Head> {
+    if !leaf.found() {
+        return Ok(Head::Gone);
+    }
+    let mut bytes = [0; STAMPED_HEADER];
+    let bytes = &mut bytes[..leaf.payload_len().min(STAMPED_HEADER)];
+    leaf.payload_read(0, bytes);
+    let header = Header::decode(bytes).ok_or_else(|| damaged("row header", tree.root()))?;
+    Ok(match header.writer {
+        Some(writer) if writer.version == *delete => {
+            debug_assert!(header.shape.tombstone, "the name of a delete");
+            Head::Ours
+        }
+        // The leaf is latched, so the version stays the newest while this asks.
+        Some(writer) if !domain.is_committed(&writer.version) => Head::Covered,
+        None if header.shape.tombstone => Head::Frozen,
+        _ => Head::Gone,
+    })
+}
+
+/// Removes the row that the leaf is positioned at, redo-only, and joins the leaf with a neighbour when it has just become
+/// small, or empty.
+fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog) -> Result<()> {
+    let was_underfull = leaf.is_underfull();
+    leaf.remove(Logging::Record {
+        slot: log,
+        flags: 0,
+        redo: RowRedo::Remove,
+        undo: &[],
+    });
+    let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
+    drop(leaf);
+    if joins {
+        let journal = Journal {
+            slot: log,
+            purpose: Purpose::Optional,
+        };
+        tree.rebalance(key, Some(journal))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Random histories of writers, snapshots of all ages and classes, and collectors with small budgets: every snapshot goes on
+//! seeing what was committed when it began, and nothing is left when the last has ended.
+//!
+//! Not checked here: several threads (`schedules`, and the engine's tests).
+
+use super::world::{SLOTS, World, is_conflict, seed};
+use crate::VersionOptions;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use vellum_base::SlotId;
+use vellum_base::random::Random;
+use vellum_btree::Tree;
+use vellum_gc::Budget;
+use vellum_txn::{Class, Isolation, Transaction};
+
+const ROUNDS: u64 = 40;
+const STEPS: usize = 500;
+const KEYS: u64 = 60;
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+struct Reader {
+    tx: Transaction,
+    rows: Rows,
+}
+
+fn key(random: &mut Random) -> Vec<u8> {
+    let number = random.below(KEYS);
+    // Keys that are prefixes of others, with zeroes, and of many lengths.
+    let mut key = vec![(number % 7) as u8; (number / 7) as usize];
+    key.push((number % 3) as u8);
+    key
+}
+
+fn check(world: &World, tree: &Tree, reader: &Reader, random: &mut Random) {
+    let rows = |range: crate::KeyRange| -> Vec<_> { world.rows_in(&reader.tx, tree, range) };
+    let expected: Vec<_> = reader.rows.clone().into_iter().collect();
+    assert_eq!(rows((Bound::Unbounded, Bound::Unbounded)), expected);
+    let (a, b) = (key(random), key(random));
+    let (low, high) = if a <= b { (a, b) } else { (b, a) };
+    let part: Vec<_> = expected
+        .iter()
+        .filter(|(key, _)| *key > low && *key <= high)
+        .cloned()
+        .collect();
+    assert_eq!(rows((Bound::Excluded(low), Bound::Included(high))), part);
+    for _ in 0..5 {
+        let key = key(random);
+        let found = world.get(&reader.tx, tree, &key);
+        assert_eq!(found.as_ref(), reader.rows.get(&key), "{key:?}");
+    }
+}
+
+fn write(world: &World, tree: &Tree, now: &mut Rows, random: &mut Random) {
+    let isolation = if random.chance(1, 5) {
+        Isolation::ReadCommitted
+    } else {
+        Isolation::Snapshot
+    };
+    // Slots change hands: a row's chain leads through several.
+    let spare: Vec<_> = (0..random.below(3)).map(|_| world.begin()).collect();
+    let tx = world.begin_with(isolation, Class::Auto);
+    drop(spare);
+    let mut own = now.clone();
+    let mut savepoint = None;
+    for number in 0..=random.below(6) {
+        let key = key(random);
+        match random.below(5) {
+            0 | 1 => {
+                assert_eq!(
+                    world.delete(&tx, tree, &key).unwrap().existed,
+                    own.remove(&key).is_some()
+                );
+            }
+            2 if own.get(&key).is_some_and(|value| value.len() > 8) => {
+                let byte = random.below(256) as u8;
+                world.patch(&tx, tree, &key, 2..5, byte).unwrap();
+                own.get_mut(&key).unwrap()[2..5].fill(byte);
+            }
+            _ => {
+                let value = vec![random.below(256) as u8; random.below(60) as usize];
+                world.put(&tx, tree, &key, &value).unwrap();
+                own.insert(key, value);
+            }
+        }
+        if number == 2 && random.chance(1, 3) {
+            savepoint = Some((tx.savepoint(), own.clone()));
+        }
+    }
+    if let Some((savepoint, rows)) = savepoint
+        && random.chance(1, 2)
+    {
+        world.rollback_to(&tx, &savepoint);
+        own = rows;
+    }
+    if random.chance(1, 6) {
+        world.rollback(tx);
+    } else {
+        world.commit(tx);
+        *now = own;
+    }
+}
+
+/// One collection of one slot, like a commit's.
+fn collect_some(world: &World, random: &mut Random) {
+    let slot = SlotId(random.below(u64::from(SLOTS)) as u16);
+    let mut budget = Budget::new(1 + random.below(30) as u32, u64::MAX);
+    world.collect_slot(slot, &mut budget).unwrap();
+}
+
+fn history(seed: u64) {
+    let mut random = Random::new(seed);
+    let options = VersionOptions {
+        fat: random.chance(2, 3),
+        fat_updates: Some(1 + random.below(4) as u8),
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(4096, 32, options);
+    let tree = world.table();
+    let mut now = Rows::new();
+    let mut readers: Vec<Reader> = Vec::new();
+    for _ in 0..STEPS {
+        match random.below(10) {
+            0 if readers.len() < 3 => {
+                let class = [Class::Olap, Class::Olap, Class::Auto, Class::Oltp];
+                let class = class[random.below(4) as usize];
+                readers.push(Reader {
+                    tx: world.begin_with(Isolation::Snapshot, class),
+                    rows: now.clone(),
+                });
+            }
+            1 if !readers.is_empty() && random.chance(1, 3) => {
+                let reader = readers.swap_remove(random.below(readers.len() as u64) as usize);
+                // Some write at last: what was changed since is a conflict, wherever it is.
+                let key = key(&mut random);
+                let put = world.put(&reader.tx, &tree, &key, b"late");
+                if now.get(&key) != reader.rows.get(&key) {
+                    assert!(is_conflict(put), "{key:?}");
+                }
+                world.rollback(reader.tx);
+            }
+            2 if random.chance(1, 8) => {
+                // Who declared nothing is promoted.
+                for _ in 0..100_100 {
+                    world.manager.clock().draw();
+                }
+                world.manager.pass();
+            }
+            3 | 4 => collect_some(&world, &mut random),
+            6 if random.chance(1, 4) => {
+                world.decompose(&tree, &key(&mut random));
+            }
+            5 if !readers.is_empty() => {
+                let reader = &readers[random.below(readers.len() as u64) as usize];
+                check(&world, &tree, reader, &mut random);
+            }
+            _ => write(&world, &tree, &mut now, &mut random),
+        }
+    }
+    for reader in readers {
+        check(&world, &tree, &reader, &mut random);
+        world.rollback(reader.tx);
+        world.collect();
+    }
+    let last: Vec<_> = now.into_iter().collect();
+    assert_eq!(world.rows(&world.begin(), &tree), last);
+    world.collect();
+    assert_eq!(world.store.buried(), 0);
+    assert_eq!(world.heads(&tree), last.len(), "no tombstone is left");
+    assert_eq!(world.deltas(), 0);
+}
+
+#[test]
+fn prop_snapshots_of_all_ages_see_what_they_saw_while_deleted_rows_move_and_go() {
+    let first = seed("prop_snapshots_of_all_ages");
+    let rounds = std::env::var("VELLUM_ROUNDS").ok();
+    let rounds = rounds.and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    for round in 0..rounds {
+        history(first.wrapping_add(round));
+    }
+}

@@ -1,0 +1,111 @@
+//! What the lists of a slot hold: tombstones, and what is to be freed.
+//!
+//! Layout of an entry of the list of tombstones (key: as in `delta`; little-endian):
+//! ```text
+//! 0..8   u64  root page of the row's tree
+//! 8..         the row's key
+//! ```
+//!
+//! Layout of an entry of the work list (key: as in `delta`, then `u8` number of the entry within its version):
+//! ```text
+//! 0      u8   2 overflow chain, 3 tree
+//! 1..9   u64  root page
+//! 9..         chain: u64 length in bytes
+//! ```
+
+use crate::delta;
+use crate::error::damaged;
+use vellum_base::codec::{Put, Reader};
+use vellum_base::{PageId, Result, Timestamp};
+use vellum_btree::Tree;
+
+/// How far a work list was worked off.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// The work of the entries up to this key is done.
+    pub through: Vec<u8>,
+    /// These entries are gone, too.
+    pub is_removed: bool,
+}
+
+impl Default for Done {
+    fn default() -> Self {
+        Self {
+            through: Vec::new(),
+            is_removed: true,
+        }
+    }
+}
+
+/// The entry of a command that dropped a reference to a chain or tree.
+pub(crate) const DISOWN_PART: u8 = 1;
+
+/// Key of a work-list entry: the version's, and which of its entries it is.
+#[inline]
+pub(crate) fn work_key(stamp: Timestamp, command: u32, part: u8) -> [u8; delta::KEY_BYTES + 1] {
+    let mut key = [0; delta::KEY_BYTES + 1];
+    key[..delta::KEY_BYTES].copy_from_slice(&delta::key(stamp, command));
+    key[delta::KEY_BYTES] = part;
+    key
+}
+
+/// Where a tombstone is, from an entry: root page of its tree, its key.
+pub(crate) fn decode_tombstone<'a>(entry: &'a [u8], list: &Tree) -> Result<(PageId, &'a [u8])> {
+    let (root, key) = entry
+        .split_first_chunk::<8>()
+        .ok_or_else(|| damaged("entry of a list of tombstones", list.root()))?;
+    Ok((PageId(u64::from_le_bytes(*root)), key))
+}
+
+/// What is to be freed when a version is seen by everyone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Work {
+    /// Give the pages of this chain back.
+    Chain {
+        /// Its first page.
+        root: PageId,
+        /// Bytes in it.
+        length: u64,
+    },
+    /// Give the pages of this dropped tree back.
+    Tree {
+        /// Its root page.
+        root: PageId,
+    },
+}
+
+const CHAIN: u8 = 2;
+const TREE: u8 = 3;
+
+impl Work {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Chain { root, length } => {
+                out.put_u8(CHAIN);
+                out.put_u64(root.get());
+                out.put_u64(*length);
+            }
+            Self::Tree { root } => {
+                out.put_u8(TREE);
+                out.put_u64(root.get());
+            }
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8], list: &Tree) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        let mut read = || {
+            let kind = reader.u8()?;
+            let root = PageId(reader.u64()?);
+            Some(match kind {
+                CHAIN => Self::Chain {
+                    root,
+                    length: reader.u64()?,
+                },
+                TREE => Self::Tree { root },
+                _ => return None,
+            })
+        };
+        read().ok_or_else(|| damaged("work-list entry", list.root()))
+    }
+}
