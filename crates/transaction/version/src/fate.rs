@@ -103,10 +103,15 @@ impl VersionStore {
         tools: &mut Tools,
         horizon: &Horizon<'_>,
     ) -> Result<Fate> {
-        match self.fate_of_chain(&grave.delete, tools, horizon)? {
-            Some(fate) => Ok(fate),
-            None => self.fate_of_fat(grave, kind, tools, horizon),
+        let fate = match self.fate_of_chain(&grave.delete, tools, horizon)? {
+            Some(fate) => fate,
+            None => self.fate_of_fat(grave, kind, tools, horizon)?,
+        };
+        #[cfg(test)]
+        if self.defect == Some(crate::store::Defect::DropsWhatIsNeeded) {
+            return Ok(Fate::Dead);
         }
+        Ok(fate)
     }
 
     /// As [`VersionStore::fate_of`], where every version but the newest is a delta; `None` if one is not there.

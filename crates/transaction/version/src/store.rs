@@ -43,6 +43,21 @@ pub struct VersionStore {
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
     ownerless: Mutex<Vec<PageId>>,
     graveyards: Graveyards,
+    /// A mistake on purpose, for the tests that must notice it.
+    #[cfg(test)]
+    pub(crate) defect: Option<Defect>,
+}
+
+/// Mistakes on purpose.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Defect {
+    /// Graveyards are not looked into.
+    SkipsGraveyards,
+    /// Tombstones leave the main index although an OLTP snapshot sees the row.
+    SettlesTooEarly,
+    /// Rows are dropped that some snapshot sees.
+    DropsWhatIsNeeded,
 }
 
 /// The trees of a slot.
@@ -259,6 +274,8 @@ impl VersionStore {
             dropped: RwLock::new(BTreeSet::new()),
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
+            #[cfg(test)]
+            defect: None,
         }
     }
 

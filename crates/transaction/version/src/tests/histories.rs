@@ -5,8 +5,10 @@
 
 use super::world::{SLOTS, World, is_conflict, seed};
 use crate::VersionOptions;
+use crate::store::Defect;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::panic::AssertUnwindSafe;
 use vellum_base::SlotId;
 use vellum_base::random::Random;
 use vellum_btree::Tree;
@@ -108,14 +110,15 @@ fn collect_some(world: &World, random: &mut Random) {
     world.collect_slot(slot, &mut budget).unwrap();
 }
 
-fn history(seed: u64) {
+fn history(seed: u64, defect: Option<Defect>) {
     let mut random = Random::new(seed);
     let options = VersionOptions {
         fat: random.chance(2, 3),
         fat_updates: Some(1 + random.below(4) as u8),
         ..VersionOptions::default()
     };
-    let world = World::with_options(4096, 32, options);
+    let mut world = World::with_options(4096, 32, options);
+    world.store.defect = defect;
     let tree = world.table();
     let mut now = Rows::new();
     let mut readers: Vec<Reader> = Vec::new();
@@ -176,6 +179,21 @@ fn prop_snapshots_of_all_ages_see_what_they_saw_while_deleted_rows_move_and_go()
     let rounds = std::env::var("VELLUM_ROUNDS").ok();
     let rounds = rounds.and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
     for round in 0..rounds {
-        history(first.wrapping_add(round));
+        history(first.wrapping_add(round), None);
+    }
+}
+
+#[test]
+fn mistakes_on_purpose_are_noticed() {
+    for defect in [
+        Defect::SkipsGraveyards,
+        Defect::SettlesTooEarly,
+        Defect::DropsWhatIsNeeded,
+    ] {
+        let notices = |seed| {
+            let history = AssertUnwindSafe(|| history(seed, Some(defect)));
+            std::panic::catch_unwind(history).is_err()
+        };
+        assert!((0..ROUNDS).any(notices), "{defect:?}");
     }
 }

@@ -18,6 +18,7 @@ mod fat;
 mod fat_model;
 #[cfg(not(shuttle))]
 mod histories;
+mod moves;
 #[cfg(not(shuttle))]
 mod rollback;
 #[cfg(shuttle)]

@@ -1,0 +1,115 @@
+//! Threads that delete, bury, drop, insert and split, beside old snapshots that scan: random schedules under shuttle, and
+//! whatever the machine does otherwise.
+
+use super::world::{SLOTS, World};
+use std::sync::Arc;
+use vellum_base::SlotId;
+use vellum_btree::Tree;
+use vellum_gc::Budget;
+use vellum_sync::thread;
+use vellum_txn::Transaction;
+
+fn key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}
+
+/// Collects all slots, a little each, as commits do.
+fn collect_some(world: &World) {
+    for slot in (0..SLOTS).map(SlotId) {
+        let mut budget = Budget::new(5, u64::MAX);
+        world.collect_slot(slot, &mut budget).unwrap();
+    }
+}
+
+/// Whatever the others do: these rows, on every path.
+fn check(world: &World, tree: &Tree, tx: &Transaction, rows: u32) {
+    let found = world.rows(tx, tree);
+    assert!(
+        found.iter().all(|(_, value)| value[..] == [7; 100]),
+        "versions of its time"
+    );
+    let numbers = found.iter().map(|(key, _)| key.clone());
+    assert!(numbers.eq((0..rows).map(|number| key(number).to_vec())));
+    for number in [0, rows / 2, rows - 1] {
+        assert_eq!(world.get(tx, tree, &key(number)), Some(vec![7; 100]));
+    }
+}
+
+fn run(rows: u32, rounds: u32) {
+    let world = Arc::new(World::new(4096, 48));
+    let tree = world.table();
+    let tx = world.begin();
+    for number in 0..rows {
+        world.put(&tx, &tree, &key(number), &[7; 100]).unwrap();
+    }
+    world.commit(tx);
+    let (declared, idle) = (world.begin_olap(), world.begin());
+    // Far enough behind that who asks for it has the idle one promoted, in the middle of its scans.
+    for _ in 0..if cfg!(shuttle) { 0 } else { 6_500 } {
+        world.manager.clock().draw();
+    }
+    let mover = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            for round in 0..rounds {
+                let tx = world.begin();
+                for number in (0..rows).filter(|number| number % rounds == round) {
+                    assert!(world.delete(&tx, &tree, &key(number)).unwrap().existed);
+                }
+                world.commit(tx);
+                world.manager.request_promotion();
+                collect_some(&world);
+            }
+        })
+    };
+    let inserter = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            for round in 0..rounds {
+                // A row that nobody else sees comes and goes; rows that were deleted come back, larger; leaves split.
+                let tx = world.begin();
+                world.put(&tx, &tree, &key(rows + 9), &[1; 50]).unwrap();
+                world.commit(tx);
+                let tx = world.begin();
+                let reborn = (0..rows).filter(|number| number % rounds == round);
+                let puts = reborn.map(|number| world.put(&tx, &tree, &key(number), &[9; 300]));
+                let wrote = puts.collect::<crate::Result<Vec<_>>>();
+                if wrote.is_ok() && round % 2 == 0 {
+                    world.commit(tx);
+                } else {
+                    world.rollback(tx);
+                }
+                let tx = world.begin();
+                world.delete(&tx, &tree, &key(rows + 9)).unwrap();
+                world.commit(tx);
+                collect_some(&world);
+            }
+        })
+    };
+    for _ in 0..rounds {
+        check(&world, &tree, &declared, rows);
+        check(&world, &tree, &idle, rows);
+    }
+    mover.join().unwrap();
+    inserter.join().unwrap();
+    world.collect();
+    check(&world, &tree, &declared, rows);
+    check(&world, &tree, &idle, rows);
+    drop((declared, idle));
+    world.collect();
+    assert_eq!((world.store.buried(), world.deltas()), (0, 0));
+}
+
+#[cfg(shuttle)]
+#[test]
+fn shuttle_moves_meet_scans_inserts_splits_and_promotion() {
+    vellum_sync::model(200, || run(4, 2));
+}
+
+#[cfg(not(shuttle))]
+#[test]
+fn moves_meet_scans_inserts_splits_and_promotion() {
+    for _ in 0..10 {
+        run(200, 5);
+    }
+}
