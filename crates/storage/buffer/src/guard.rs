@@ -36,6 +36,39 @@ fn load(words: &PageWords, index: usize) -> u64 {
     }
 }
 
+/// [`PageRead::copy_out`]: each word is loaded once, and nothing is checked again for each.
+#[inline]
+fn copy_out(words: &PageWords, offset: usize, out: &mut [u8]) {
+    let (index, shift) = (offset / 8, (offset % 8) * 8);
+    let mut next = words.get(index..).unwrap_or(&[]).iter();
+    let mut load = || {
+        next.next()
+            .map_or(0, |word| u64::from_le(word.load(Ordering::Relaxed)))
+    };
+    let mut chunks = out.chunks_exact_mut(8);
+    if shift == 0 {
+        for chunk in &mut chunks {
+            chunk.copy_from_slice(&load().to_le_bytes());
+        }
+        let tail = chunks.into_remainder();
+        if !tail.is_empty() {
+            tail.copy_from_slice(&load().to_le_bytes()[..tail.len()]);
+        }
+        return;
+    }
+    let mut low = load();
+    for chunk in &mut chunks {
+        let high = load();
+        chunk.copy_from_slice(&(low >> shift | high << (64 - shift)).to_le_bytes());
+        low = high;
+    }
+    let tail = chunks.into_remainder();
+    if !tail.is_empty() {
+        let rest = low >> shift | load() << (64 - shift);
+        tail.copy_from_slice(&rest.to_le_bytes()[..tail.len()]);
+    }
+}
+
 macro_rules! page_read {
     ($guard:ident) => {
         impl PageRead for $guard<'_> {
@@ -47,6 +80,11 @@ macro_rules! page_read {
             #[inline(always)]
             fn word(&self, index: usize) -> u64 {
                 load(self.words, index)
+            }
+
+            #[inline]
+            fn copy_out(&self, offset: usize, out: &mut [u8]) {
+                copy_out(self.words, offset, out);
             }
 
             fn copy_to(&self, to: &mut PageBuf) {

@@ -312,23 +312,19 @@ pub trait PageWrite: PageRead {
             offset + bytes.len() <= self.size(),
             "write of a run outside the page"
         );
-        let mut at = offset;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let (index, skip) = (at / 8, at % 8);
-            let count = rest.len().min(8 - skip);
-            let (now, later) = rest.split_at(count);
-            if count == 8 {
-                let mut word = [0; 8];
-                word.copy_from_slice(now);
-                self.set_word(index, u64::from_le_bytes(word));
-            } else {
-                let mut word = self.word(index).to_le_bytes();
-                word[skip..skip + count].copy_from_slice(now);
-                self.set_word(index, u64::from_le_bytes(word));
-            }
-            at += count;
-            rest = later;
+        // Parts of words at both ends, whole ones between.
+        let (head, rest) = bytes.split_at((offset.wrapping_neg() % 8).min(bytes.len()));
+        if !head.is_empty() {
+            self.set_part(offset, head.len(), part_of_word(head));
+        }
+        let mut index = (offset + head.len()) / 8;
+        let (chunks, tail) = rest.as_chunks::<8>();
+        for chunk in chunks {
+            self.set_word(index, u64::from_le_bytes(*chunk));
+            index += 1;
+        }
+        if !tail.is_empty() {
+            self.set_part(8 * index, tail.len(), part_of_word(tail));
         }
     }
 
@@ -346,6 +342,14 @@ pub trait PageWrite: PageRead {
             self.set_word(index, u64::from_le(*word));
         }
     }
+}
+
+/// Less than eight bytes as the low bytes of a word.
+#[inline]
+fn part_of_word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }
 
 /// Writes the low `count` (1 to 8) bytes of `value`; they do not cross a word.

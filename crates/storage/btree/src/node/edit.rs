@@ -216,11 +216,11 @@ pub trait NodeWrite: PageWrite {
         self.move_within(from, to, slot.offset + head - from);
         shape.heap = to;
         self.set_shape(shape);
-        for at in 0..shape.count {
-            let moved = self.slot(at);
-            if moved.offset <= slot.offset {
-                let offset = moved.offset - extra;
-                self.set_slot(at, Slot { offset, ..moved });
+        let base = HEADER_BYTES / 8;
+        for at in base..base + shape.count {
+            let word = self.word(at);
+            if Slot::decode(word).offset <= slot.offset {
+                self.set_word(at, Slot::moved_down(word, extra));
             }
         }
     }

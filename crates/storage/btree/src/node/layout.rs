@@ -181,6 +181,13 @@ impl Slot {
         u64::from(self.head) << 32 | (self.offset as u64) << 16 | self.suffix as u64
     }
 
+    /// The word of a slot whose record moved down by `bytes`.
+    #[inline]
+    pub(crate) fn moved_down(word: u64, bytes: usize) -> u64 {
+        debug_assert!(Self::decode(word).offset >= bytes);
+        word - ((bytes as u64) << 16)
+    }
+
     /// Where the key suffix starts.
     #[inline]
     pub fn key_at(self) -> usize {
@@ -203,6 +210,18 @@ pub fn head_of(suffix: &[u8]) -> u32 {
     let mut bytes = [0; 4];
     bytes[..suffix.len()].copy_from_slice(suffix);
     u32::from_be_bytes(bytes)
+}
+
+/// The eight bytes behind the head of a key suffix, zero padded, as a number that compares like them.
+#[inline]
+fn behind_head(suffix: &[u8]) -> u64 {
+    let rest = suffix.get(4..).unwrap_or(&[]);
+    if let Some(bytes) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let mut bytes = [0; 8];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
 }
 
 /// Length of the longest common prefix.
@@ -299,51 +318,68 @@ pub trait NodeRead: PageRead {
     #[inline]
     fn compare_slot(&self, slot: Slot, suffix: &[u8], head: u32) -> Ordering {
         match slot.head.cmp(&head) {
-            Ordering::Equal => {}
-            other => return other,
+            Ordering::Equal => self.compare_behind_head(slot, suffix, behind_head(suffix)),
+            other => other,
         }
-        // Heads pad with zeroes: among keys of at most four bytes, equal heads order by length.
-        if slot.suffix <= 4 && suffix.len() <= 4 {
-            return slot.suffix.cmp(&suffix.len());
+    }
+
+    /// Number of slots of `from..to` whose heads are below `limit`, plus `from`: one word a probe, and a select instead
+    /// of a branch.
+    #[inline]
+    fn heads_below(&self, from: usize, to: usize, limit: u64) -> usize {
+        let base = HEADER_BYTES / 8;
+        let (mut low, mut rest) = (from, to.saturating_sub(from));
+        while rest > 1 {
+            let half = rest / 2;
+            let below = (self.word(base + low + half - 1) >> 32) < limit;
+            low = if below { low + half } else { low };
+            rest -= half;
         }
-        self.compare(slot.key_at(), slot.suffix.min(self.size()), suffix)
+        low + usize::from(rest == 1 && (self.word(base + low) >> 32) < limit)
+    }
+
+    /// Orders the key of a slot against a suffix whose head it has; `behind` are the eight bytes behind the suffix's head.
+    ///
+    /// Zero-padded bytes that differ order as the strings do. Where they are equal and one of the strings ends in them,
+    /// that one is the head of the other, or both are the same: their lengths decide.
+    #[inline]
+    fn compare_behind_head(&self, slot: Slot, suffix: &[u8], behind: u64) -> Ordering {
+        if slot.suffix > 4 && suffix.len() > 4 {
+            let mine = self.u64_at(slot.key_at() + 4).swap_bytes();
+            let mine = mine
+                & !u64::MAX
+                    .checked_shr(8 * (slot.suffix as u32 - 4))
+                    .unwrap_or(0);
+            if mine != behind {
+                return mine.cmp(&behind);
+            }
+            if slot.suffix > 12 && suffix.len() > 12 {
+                let rest = slot.suffix.min(self.size()).saturating_sub(12);
+                return self.compare(slot.key_at() + 12, rest, &suffix[12..]);
+            }
+        }
+        slot.suffix.cmp(&suffix.len())
     }
 
     /// Number of slots whose key is below `suffix`, and whether the next one equals it.
     #[inline]
     fn lower_bound(&self, count: usize, suffix: &[u8]) -> (usize, bool) {
-        let head = head_of(suffix);
-        let base = HEADER_BYTES / 8;
-        // Heads alone first: one word a probe, and a select instead of a branch.
-        let (mut low, mut rest) = (0, count);
-        while rest > 0 {
-            let half = rest / 2;
-            let below = ((self.word(base + low + half) >> 32) as u32) < head;
-            low = if below { low + half + 1 } else { low };
-            rest = if below { rest - half - 1 } else { half };
+        let head = u64::from(head_of(suffix));
+        let mut low = self.heads_below(0, count, head);
+        // Then the run of equal heads: mostly none or one slot, but all of them where a page without a fence has no
+        // prefix and all keys begin alike.
+        let head_at = |at: usize| self.word(HEADER_BYTES / 8 + at) >> 32;
+        if low >= count || head_at(low) != head {
+            return (low, false);
         }
-        // Then the run of equal heads, mostly one slot: gallop to its end, bisect by whole keys.
-        let mut step = 1;
-        let mut high = low;
-        while low < count {
-            let at = high.min(count - 1);
-            match self.compare_slot(self.slot(at), suffix, head) {
-                Ordering::Less => {
-                    low = at + 1;
-                    high = low + step;
-                    step *= 2;
-                }
-                Ordering::Equal => return (at, true),
-                Ordering::Greater => {
-                    high = at;
-                    break;
-                }
-            }
+        let mut high = low + 1;
+        if high < count && head_at(high) == head {
+            high = self.heads_below(high, count, head + 1);
         }
-        let mut high = high.min(count);
+        let behind = behind_head(suffix);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.compare_slot(self.slot(middle), suffix, head) {
+            match self.compare_behind_head(self.slot(middle), suffix, behind) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return (middle, true),
                 Ordering::Greater => high = middle,

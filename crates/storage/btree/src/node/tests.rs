@@ -123,6 +123,38 @@ fn prop_page_equals_a_map_under_random_changes() {
 }
 
 #[test]
+fn prop_search_orders_keys_as_strings_whatever_their_heads_and_lengths() {
+    let mut random = Random::new(seed(
+        "prop_search_orders_keys_as_strings_whatever_their_heads_and_lengths",
+    ));
+    // Few different bytes, zeroes among them: equal heads, equal words behind them, keys that begin other keys.
+    let mut draw = |bytes: u64| {
+        let length = random.below(18) as usize;
+        (0..length)
+            .map(|_| [0, 0, 1, 255][random.below(bytes) as usize])
+            .collect::<Vec<u8>>()
+    };
+    for round in 0..30 {
+        let mut page = empty(16384, None, None);
+        let mut keys = std::collections::BTreeSet::new();
+        for _ in 0..400 {
+            let key = draw(3 + round % 2);
+            let (index, found) = page.find(&key);
+            assert_eq!(found, keys.contains(&key), "{key:?}");
+            if keys.insert(key.clone()) {
+                page.insert_at(index, &key, &[b"payload"]);
+            }
+        }
+        assert_eq!(check_node(&page), Ok(()));
+        for _ in 0..400 {
+            let key = draw(4);
+            let below = keys.range(..key.clone()).count();
+            assert_eq!(page.find(&key), (below, keys.contains(&key)), "{key:?}");
+        }
+    }
+}
+
+#[test]
 fn rows_grow_in_a_full_page_until_no_byte_is_free() {
     let seed = seed("rows_grow_in_a_full_page_until_no_byte_is_free");
     for size in SIZES {
