@@ -7,8 +7,10 @@
 //! | `ci` | `style`, then `test` |
 //! | `tidy` | the rules of the house that no compiler checks |
 //! | `soak MINUTES` | the random suites with fresh seeds |
+//! | `count WORKLOAD` | instructions of one operation: `read`, `rmw`, `update`, `tpcc` |
 #![forbid(unsafe_code)]
 
+mod count;
 mod soak;
 mod steps;
 mod suites;
@@ -27,7 +29,8 @@ cargo xtask <chore>
   style         format, clippy, documentation, tidy
   ci            style, then test
   tidy          the rules of the house that no compiler checks
-  soak MINUTES  the random suites with fresh seeds";
+  soak MINUTES  the random suites with fresh seeds
+  count NAME    instructions of one operation of a workload: read, rmw, update, tpcc";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
             let minutes = minutes.parse().expect("checked in the pattern's guard");
             Workspace::load().and_then(|workspace| soak::run(&workspace, minutes))
         }
+        ["count", name] => Workspace::load().and_then(|workspace| count::run(&workspace, name)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
