@@ -222,6 +222,16 @@ impl Session for VellumSession<'_> {
     }
 
     #[inline]
+    fn prefetch<'k>(
+        &mut self,
+        table: Table,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> Result<()> {
+        let (transaction, handle) = self.parts(table);
+        transaction.prefetch(handle, keys).map_err(failed(table))
+    }
+
+    #[inline]
     fn get(&mut self, table: Table, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         let (transaction, handle) = self.parts(table);
         transaction

@@ -5,8 +5,8 @@
 mod support;
 
 use std::ops::Range;
-use support::{by_value, open, rows, small, tiny, value_of, with_table};
-use vellum::Error;
+use support::{by_value, key, open, rows, small, tiny, value_of, with_table};
+use vellum::{Error, Transaction};
 
 const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
 
@@ -233,4 +233,53 @@ fn index_entries_of_every_length_are_stored_or_refused() {
             assert!(refused > 0, "the limit was reached");
         }
     }
+}
+
+#[test]
+fn prefetched_keys_are_read_without_another_page_and_nothing_else_changes() {
+    let (directory, database, table) = with_table(&small());
+    let value = |number: u32| vec![number as u8; 500];
+    for start in (0..1500).step_by(50) {
+        let rows = |tx: &Transaction| {
+            (start..start + 50)
+                .try_for_each(|number| tx.upsert(&table, &key(number), &value(number)).map(|_| ()))
+        };
+        database.retry(rows).unwrap();
+        database.step().unwrap();
+    }
+    drop(database);
+    // What was opened just now has few pages in memory.
+    let database = open(&directory, &small());
+    let tx = database.begin().unwrap();
+    let table = tx.table("t").unwrap();
+    let wanted = [100_u32, 300, 500, 301, 9999, 700].map(key);
+    let keys = || wanted.iter().map(|key| &key[..]);
+    assert!(tx.get(&table, &key(0), |_| ()).unwrap().is_some());
+    let reads = || database.statistics().pages_read;
+    let before = reads();
+    tx.prefetch(&table, keys()).unwrap();
+    let together = reads();
+    assert!(
+        together >= before + 4,
+        "{before} pages read, then {together}"
+    );
+    for number in [100, 300, 301, 500, 700] {
+        assert_eq!(value_of(&tx, &table, &key(number)), Some(value(number)));
+    }
+    assert_eq!(value_of(&tx, &table, &key(9999)), None);
+    assert_eq!(reads(), together, "they were all there");
+    tx.prefetch(&table, keys()).unwrap();
+    tx.prefetch(&table, std::iter::empty()).unwrap();
+    assert_eq!(reads(), together);
+    let mut found = Vec::new();
+    let more = [1100_u32, 900, 9998].map(key);
+    let more: Vec<&[u8]> = more.iter().map(|key| &key[..]).collect();
+    tx.multi_get(&table, &more, |at, value| {
+        found.push((at, value.map(<[u8]>::to_vec)))
+    })
+    .unwrap();
+    assert_eq!(
+        found,
+        [(0, Some(value(1100))), (1, Some(value(900))), (2, None)]
+    );
 }

@@ -13,6 +13,9 @@ use crate::field::{exact, exact_mut};
 const STOCK_CHANGED: std::ops::Range<usize> =
     stock::QUANTITY.range().start..stock::REMOTE_CNT.range().end;
 
+/// Most lines of an order (clause 2.4.1.3).
+const LINES_MAX: usize = 15;
+
 pub(super) fn run<S: Session>(
     session: &mut S,
     w: u32,
@@ -66,6 +69,14 @@ pub(super) fn run<S: Session>(
     session.insert(ORDER, &order_key(w, d, o), &row)?;
     session.insert(NEW_ORDER, &order_key(w, d, o), &[])?;
     session.insert(ORDER_BY_CUSTOMER, &customer_order_key(w, d, c, o), &[])?;
+
+    // The order names all its items: what the terminal knows, the database may know.
+    let mut stocks = [[0; 8]; LINES_MAX];
+    for (key, line) in stocks.iter_mut().zip(lines) {
+        *key = stock_key(line.supply, line.item);
+    }
+    let stocks = &stocks[..lines.len().min(LINES_MAX)];
+    session.prefetch(STOCK, stocks.iter().map(|key| &key[..]))?;
 
     let (mut total, mut brands) = (0, 0_u64);
     for (number, line) in (1..).zip(lines) {

@@ -36,6 +36,8 @@ pub(super) fn run<S: Session>(
     items.dedup();
 
     let mut low = 0;
+    let stocks: Vec<_> = items.iter().map(|&item| stock_key(w, item)).collect();
+    session.prefetch(STOCK, stocks.iter().map(|key| &key[..]))?;
     for &item in items.iter() {
         let quantity = session
             .get_with(STOCK, &stock_key(w, item), |row| {

@@ -97,6 +97,15 @@ impl Rows<'_> {
         self.look_up(key, true, each)
     }
 
+    /// Reads the pages that these keys' rows are in together, as far as they are not in memory. A hint.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn prefetch<'k>(&mut self, keys: impl IntoIterator<Item = &'k [u8]>) -> Result<()> {
+        self.shape.tree.prefetch(keys)?;
+        Ok(())
+    }
+
     #[inline]
     fn look_up<R>(
         &mut self,

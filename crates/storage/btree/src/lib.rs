@@ -29,6 +29,7 @@ mod merge;
 mod near;
 pub mod node;
 pub mod overflow;
+mod prefetch;
 mod range;
 mod read;
 pub mod record;

@@ -109,6 +109,8 @@ statistics! {
     faults,
     /// Pages made without reading.
     created,
+    /// Pages that were read together with others, before they were needed; counted as faults too.
+    prefetched,
     /// Pages dropped from memory.
     evicted,
     /// Dirty pages that had to be written before they could be dropped, and checkpoint writes.

@@ -147,7 +147,7 @@ impl Pool {
     }
 
     /// Refuses what is not a page of trees or bitmaps.
-    fn check_id(&self, page: PageId) -> Result<()> {
+    pub(crate) fn check_id(&self, page: PageId) -> Result<()> {
         let inside = page.get() < self.file_pages();
         if inside && (!self.shape.is_reserved(page) || self.shape.is_bitmap(page)) {
             Ok(())
@@ -190,20 +190,8 @@ impl Pool {
         count(&self.counters.faults, 1);
         with_bounce(self.shape.page_size, |buffer| {
             self.file.read_at(buffer, self.shape.offset(page))?;
-            match page::check(page, buffer) {
-                Check::Good => {}
-                Check::Zero if !written => {}
-                Check::Zero => return Err(self.corrupt(page, "page was never written", 1, 0)),
-                Check::Bad(expected, found) => {
-                    return Err(self.corrupt(page, "checksum", expected.into(), found.into()));
-                }
-            }
-            let (chunks, rest) = buffer.as_chunks::<8>();
-            debug_assert!(rest.is_empty() && chunks.len() == words.len());
-            for (word, bytes) in words.iter().zip(chunks) {
-                // Native order: the words in memory are the bytes of the file.
-                word.store(u64::from_ne_bytes(*bytes), Relaxed);
-            }
+            check_read(self, page, buffer, written)?;
+            fill(words, buffer);
             Ok(())
         })
     }
@@ -234,9 +222,31 @@ impl Pool {
         }
     }
 
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(wake) = self.wake.get() {
             wake();
         }
+    }
+}
+
+/// Checks the bytes of a page that were read. A page that was never written is an error if `written` demands it.
+pub(crate) fn check_read(pool: &Pool, page: PageId, bytes: &[u8], written: bool) -> Result<()> {
+    match page::check(page, bytes) {
+        Check::Good => Ok(()),
+        Check::Zero if !written => Ok(()),
+        Check::Zero => Err(pool.corrupt(page, "page was never written", 1, 0)),
+        Check::Bad(expected, found) => {
+            Err(pool.corrupt(page, "checksum", expected.into(), found.into()))
+        }
+    }
+}
+
+/// Stores the bytes of a page, which the caller holds exclusively.
+pub(crate) fn fill(words: &PageWords, bytes: &[u8]) {
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    debug_assert!(rest.is_empty() && chunks.len() == words.len());
+    for (word, bytes) in words.iter().zip(chunks) {
+        // Native order: the words in memory are the bytes of the file.
+        word.store(u64::from_ne_bytes(*bytes), Relaxed);
     }
 }

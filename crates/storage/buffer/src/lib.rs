@@ -5,7 +5,7 @@
 //! | the three ways into a page | [`Optimistic`], [`Shared`], [`Exclusive`] (guard.rs) |
 //! | why optimistic reads are sound | racy.rs |
 //! | the state word and its transitions | state.rs |
-//! | how a page comes in, how it leaves | fault.rs, evict.rs, write_out.rs |
+//! | how a page comes in, how it leaves | fault.rs, prefetch.rs, evict.rs, write_out.rs |
 //! | torn writes | double_write.rs |
 //! | checkpoints | checkpoint.rs |
 //! | which pages are in use | [`Space`] (space.rs, bitmap.rs) |
@@ -28,6 +28,7 @@ mod guard;
 mod header;
 pub mod page;
 mod pool;
+mod prefetch;
 mod racy;
 mod space;
 mod state;
@@ -45,5 +46,6 @@ pub use guard::{Exclusive, Optimistic, Shared};
 pub use header::FORMAT_VERSION;
 pub use page::{FLAG_FAT, PAGE_HEADER_BYTES, PageHeader, PageHeaderMut, kind};
 pub use pool::{PageWriteHook, Pool};
+pub use prefetch::PREFETCH_MAX;
 pub use space::{PageUse, RESERVE_PAGES, Space, SpaceCounts};
 pub use words::{PageBuf, PageRead, PageWrite};

@@ -11,6 +11,8 @@ mod crash;
 #[cfg(not(any(loom, shuttle)))]
 mod eviction;
 #[cfg(not(any(loom, shuttle)))]
+mod prefetch;
+#[cfg(not(any(loom, shuttle)))]
 mod space;
 #[cfg(not(loom))]
 mod stress;

@@ -168,6 +168,17 @@ pub trait File: Send + Sync + Debug {
     /// If the file was opened [`OpenOptions::direct`] and something is not aligned.
     fn read_at(&self, out: &mut [u8], offset: u64) -> Result<()>;
 
+    /// Fills several runs, in any order, at once where that is possible.
+    ///
+    /// # Errors
+    /// As [`File::read_at`]; all runs are unspecified then.
+    fn read_batch(&self, runs: &mut [(u64, &mut [u8])]) -> Result<()> {
+        for (offset, out) in runs {
+            self.read_at(out, *offset)?;
+        }
+        Ok(())
+    }
+
     /// Writes all of `bytes` at `offset`; the file grows where needed. Durable after
     /// [`File::sync_data`].
     ///

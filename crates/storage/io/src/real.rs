@@ -204,6 +204,7 @@ impl Directory for RealDirectory {
             is_direct,
             poison: self.poison.clone(),
             ring: ring::Ring::default(),
+            read_ring: ring::Ring::default(),
         }))
     }
 

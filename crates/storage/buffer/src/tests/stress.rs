@@ -13,7 +13,7 @@ fn client(pool: &Pool, pages: u64, seed: u64, steps: u64, writes: &[AtomicU64]) 
     for _ in 0..steps {
         let index = random.below(pages);
         let page = nth(pool, index);
-        match random.below(8) {
+        match random.below(9) {
             0 | 1 => {
                 let mut guard = pool.exclusive(page).unwrap();
                 let value = value_of(page, &guard).expect("whole under a latch");
@@ -42,6 +42,10 @@ fn client(pool: &Pool, pages: u64, seed: u64, steps: u64, writes: &[AtomicU64]) 
             }
             4 => {
                 pool.evict_step(2).unwrap();
+            }
+            5 => {
+                let wanted = [0; 3].map(|_| nth(pool, random.below(pages)));
+                assert!(pool.prefetch(&wanted) <= 3);
             }
             _ => {
                 let view = pool.optimistic(page).unwrap();

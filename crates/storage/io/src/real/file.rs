@@ -24,6 +24,8 @@ pub(super) struct RealFile {
     pub(super) poison: Arc<Poison>,
     /// For batches of scattered direct writes.
     pub(super) ring: Ring,
+    /// For batches of direct reads: one of its own, since who reads waits for it.
+    pub(super) read_ring: Ring,
 }
 
 impl RealFile {
@@ -113,6 +115,30 @@ impl File for RealFile {
         self.assert_aligned(out, offset);
         exact::read(out, offset, |out, offset| self.file.read_at(out, offset))
             .map_err(|source| self.error("read", source))
+    }
+
+    fn read_batch(&self, runs: &mut [(u64, &mut [u8])]) -> Result<()> {
+        for (offset, out) in runs.iter() {
+            self.assert_aligned(out, *offset);
+        }
+        // Buffered reads are copies, of which one after the other is as good.
+        if self.is_direct && runs.len() > 1 {
+            let left_over = self
+                .read_ring
+                .read(&self.file, runs)
+                .map_err(|source| self.error("read", source))?;
+            if let Some(left_over) = left_over {
+                for (run, done) in left_over {
+                    let (offset, out) = &mut runs[run];
+                    self.read_at(&mut out[done..], *offset + done as u64)?;
+                }
+                return Ok(());
+            }
+        }
+        for (offset, out) in runs {
+            self.read_at(out, *offset)?;
+        }
+        Ok(())
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {

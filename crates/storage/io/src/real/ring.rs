@@ -1,17 +1,17 @@
-//! Scattered direct writes, many at a time, through io_uring.
+//! Scattered direct reads and writes, many at a time, through io_uring.
 //!
-//! One `pwrite` after the other keeps the device at a queue depth of one; here up to [`DEPTH`] are under way. Only
+//! One `pread` or `pwrite` after the other keeps the device at a queue depth of one; here up to [`DEPTH`] are under way. Only
 //! for direct I/O: buffered writes are copies, which gain nothing.
 //!
 //! States: `Untried` -> `Ready` by the first batch, or -> `Refused` where the kernel or the container forbids
-//! rings. `Refused` is for good: the caller writes by `pwrite`. `Ready` -> `Untried` if the ring itself fails.
+//! rings. `Refused` is for good: the caller goes on by `pread` and `pwrite`. `Ready` -> `Untried` if the ring itself fails.
 //!
 //! Invariants:
-//! - U1 When [`Ring::write`] returns or unwinds, nothing refers to the caller's bytes: what the kernel took was
+//! - U1 When a call returns or unwinds, nothing refers to the caller's bytes: what the kernel took was
 //!   waited for, and a ring with requests that it did not take is dropped without being entered again.
 //! - U2 A completion belongs to the call that waits for it: the mutex is held from the first submission to the
 //!   last completion.
-//! - U3 What the ring left over (rests of short writes, requests that were not run) is the caller's to write; an error
+//! - U3 What the ring left over (rests of short transfers, requests that were not run) is the caller's to do; an error
 //!   of the medium is reported and not tried again.
 //!
 //! Concurrency: one mutex, only tried. Who finds it held does not queue up behind another's batch.
@@ -25,7 +25,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use vellum_sync::{Backoff, Mutex};
 
-/// Most writes under way at once.
+/// Most requests under way at once.
 const DEPTH: u32 = 64;
 /// Most bytes of one request; the rest counts as left over. Linux transfers a little less than 2 GiB.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
@@ -40,7 +40,7 @@ enum State {
 /// The ring of an open file, made when it is first of use.
 pub(super) struct Ring(Mutex<State>);
 
-/// What [`Ring::write`] did not write: (number of the run, bytes of it that are done).
+/// What was not done: (number of the run, bytes of it that are).
 pub(super) type LeftOver = Vec<(usize, usize)>;
 
 impl fmt::Debug for Ring {
@@ -74,6 +74,22 @@ impl Ring {
     /// # Errors
     /// That of the first run, by number, which failed; any part may have been written.
     pub(super) fn write(&self, file: &File, runs: &[(u64, &[u8])]) -> io::Result<Option<LeftOver>> {
+        self.transfer(file, Runs::Write(runs))
+    }
+
+    /// Fills the runs, in any order. `None` as for [`Ring::write`].
+    ///
+    /// # Errors
+    /// That of the first run, by number, which failed; any part may have been filled.
+    pub(super) fn read(
+        &self,
+        file: &File,
+        runs: &mut [(u64, &mut [u8])],
+    ) -> io::Result<Option<LeftOver>> {
+        self.transfer(file, Runs::Read(runs))
+    }
+
+    fn transfer(&self, file: &File, runs: Runs<'_, '_>) -> io::Result<Option<LeftOver>> {
         let Some(mut state) = self.0.try_lock() else {
             return Ok(None);
         };
@@ -115,10 +131,54 @@ impl Ring {
     }
 }
 
+/// What is to be transferred: offsets in the file, and bytes.
+enum Runs<'r, 'b> {
+    Write(&'r [(u64, &'b [u8])]),
+    Read(&'r mut [(u64, &'b mut [u8])]),
+}
+
+impl Runs<'_, '_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Write(runs) => runs.len(),
+            Self::Read(runs) => runs.len(),
+        }
+    }
+
+    /// Bytes of a run.
+    fn length(&self, run: usize) -> usize {
+        match self {
+            Self::Write(runs) => runs[run].1.len(),
+            Self::Read(runs) => runs[run].1.len(),
+        }
+    }
+
+    /// The request for a run.
+    fn request(&mut self, run: usize, fd: types::Fd) -> squeue::Entry {
+        // Cut off by a constant that is an u32.
+        let length = self.length(run).min(REQUEST_BYTES_MAX) as u32;
+        let request = match self {
+            Self::Write(runs) => {
+                let (offset, bytes) = runs[run];
+                opcode::Write::new(fd, bytes.as_ptr(), length)
+                    .offset(offset)
+                    .build()
+            }
+            Self::Read(runs) => {
+                let (offset, bytes) = &mut runs[run];
+                opcode::Read::new(fd, bytes.as_mut_ptr(), length)
+                    .offset(*offset)
+                    .build()
+            }
+        };
+        request.user_data(run as u64)
+    }
+}
+
 /// Runs under way. Dropping it waits for them.
-struct Batch<'r> {
+struct Batch<'r, 'b> {
     ring: &'r mut IoUring,
-    runs: &'r [(u64, &'r [u8])],
+    runs: Runs<'r, 'b>,
     /// Requests in the queue or taken by the kernel, whose completions were not seen yet.
     under_way: usize,
     left_over: LeftOver,
@@ -126,23 +186,19 @@ struct Batch<'r> {
     failed: Option<(usize, Errno)>,
 }
 
-impl Batch<'_> {
+impl Batch<'_, '_> {
     /// Submits everything and waits for it, up to the first failure. False if the ring failed: requests may
     /// be under way or in the queue then, and which runs were written is not known.
     fn run(&mut self, file: &File) -> bool {
         let fd = types::Fd(file.as_raw_fd());
         let mut next = 0;
         loop {
-            while next < self.runs.len() && self.under_way < DEPTH as usize && self.failed.is_none()
+            while next < self.runs.count()
+                && self.under_way < DEPTH as usize
+                && self.failed.is_none()
             {
-                let (offset, bytes) = self.runs[next];
-                if !bytes.is_empty() {
-                    // Cut off by a constant that is an u32.
-                    let length = bytes.len().min(REQUEST_BYTES_MAX) as u32;
-                    let request = opcode::Write::new(fd, bytes.as_ptr(), length)
-                        .offset(offset)
-                        .build()
-                        .user_data(next as u64);
+                if self.runs.length(next) > 0 {
+                    let request = self.runs.request(next, fd);
                     if !self.push(&request) {
                         return false;
                     }
@@ -153,7 +209,7 @@ impl Batch<'_> {
                 return true;
             }
             // All that is left, or half the queue at once: a wait is a call and a switch.
-            let last = next == self.runs.len() || self.failed.is_some();
+            let last = next == self.runs.count() || self.failed.is_some();
             let wanted = if last {
                 self.under_way
             } else {
@@ -172,9 +228,10 @@ impl Batch<'_> {
     /// Puts a request into the queue; false if it is full.
     fn push(&mut self, request: &squeue::Entry) -> bool {
         let mut queue = self.ring.submission();
-        // SAFETY: the request reads the bytes of a run and writes through its descriptor. Both are borrowed by whoever
+        // SAFETY: the request transfers the bytes of a run through its descriptor. Both are borrowed by whoever
         // made this batch until it is drained, which its end sees to, after which neither the kernel nor the queue
-        // refers to them (U1). The bytes are shared, and only read.
+        // refers to them (U1). Bytes that are written are shared, and only read; those that are read into are borrowed
+        // exclusively, and nobody looks at them before the batch ends.
         let pushed = unsafe { queue.push(request) }.is_ok();
         self.under_way += usize::from(pushed);
         pushed
@@ -186,7 +243,7 @@ impl Batch<'_> {
             self.under_way -= 1;
             // The number of a run, which is an usize.
             let run = entry.user_data() as usize;
-            let length = self.runs[run].1.len();
+            let length = self.runs.length(run);
             match usize::try_from(entry.result()) {
                 Ok(done) if done == length => {}
                 Ok(done) => {
@@ -194,8 +251,8 @@ impl Batch<'_> {
                     self.left_over.push((run, done));
                 }
                 Err(_) => match Errno::from_raw_os_error(-entry.result()) {
-                    // These say that the request was not run, not that the write failed (U3). Kernels that do not know
-                    // the request say EINVAL; if it is the write that they mean, `pwrite` will say so too.
+                    // These say that the request was not run, not that the transfer failed (U3). Kernels that do not
+                    // know the request say EINVAL; if they mean the transfer, `pread` or `pwrite` will say so too.
                     Errno::INTR
                     | Errno::AGAIN
                     | Errno::INVAL
@@ -228,7 +285,7 @@ impl Batch<'_> {
     }
 }
 
-impl Drop for Batch<'_> {
+impl Drop for Batch<'_, '_> {
     fn drop(&mut self) {
         self.drain();
     }

@@ -168,6 +168,7 @@ fn zeroes_written_in_place_of_an_allocation_keep_existing_bytes() {
             is_direct: false,
             poison: Arc::default(),
             ring: ring::Ring::default(),
+            read_ring: ring::Ring::default(),
         };
         file.file.write_at(b"head", 0).unwrap();
         file.extend_by_zeroes(3 << 20).unwrap();
@@ -217,6 +218,7 @@ fn direct_file(directory: &RealDirectory, ring: ring::Ring) -> Option<RealFile> 
         is_direct: true,
         poison: Arc::default(),
         ring,
+        read_ring: ring::Ring::default(),
     })
 }
 
@@ -234,6 +236,49 @@ fn random_blocks(random: &mut vellum_base::random::Random, blocks: usize) -> Ali
         *word = random.next_u64().to_ne_bytes();
     }
     bytes
+}
+
+#[test]
+fn prop_batches_of_direct_reads_give_what_single_reads_would_with_and_without_ring() {
+    use vellum_base::random::Random;
+    const PLACES: usize = 300;
+    let mut random = Random::new(crate::test_seed());
+    for refused in [false, true] {
+        let (_temporary, directory) = scratch();
+        let Some(mut file) = direct_file(&directory, ring::Ring::default()) else {
+            return;
+        };
+        if refused {
+            file.read_ring = ring::Ring::refused();
+        }
+        let content = random_blocks(&mut random, PLACES);
+        file.write_at(&content, 0).unwrap();
+        for round in 0..20 {
+            // Up to more runs than the ring has room for, some of them empty, some twice the same.
+            let mut back = AlignedBuf::zeroed(2 * PLACES * BLOCK).unwrap();
+            let mut runs: Vec<(u64, &mut [u8])> = Vec::new();
+            for bytes in back.chunks_mut(2 * BLOCK).take(random.below(150) as usize) {
+                let length = random.below(3) as usize;
+                let place = random.below((PLACES - length + 1) as u64);
+                runs.push((place * BLOCK as u64, &mut bytes[..length * BLOCK]));
+            }
+            if round % 4 == 3 {
+                // One that the file does not have all of.
+                let bytes = AlignedBuf::zeroed(2 * BLOCK).unwrap();
+                let bytes = Box::leak(Box::new(bytes));
+                runs.push((((PLACES - 1) * BLOCK) as u64, bytes));
+                let error = file.read_batch(&mut runs).unwrap_err();
+                assert!(matches!(error, StorageError::Io { .. }), "{error}");
+                continue;
+            }
+            file.read_batch(&mut runs).unwrap();
+            for (offset, bytes) in &runs {
+                let at = *offset as usize;
+                assert!(bytes[..] == content[at..at + bytes.len()], "at {at}");
+            }
+        }
+        assert_eq!(file.read_ring.is_ready(), !refused && rings_exist());
+    }
 }
 
 #[test]
@@ -342,6 +387,7 @@ fn batch_on_a_descriptor_that_cannot_write_fails_as_a_single_write_does() {
         is_direct: true,
         poison: Arc::default(),
         ring: ring::Ring::default(),
+        read_ring: ring::Ring::default(),
     };
     let runs: Vec<(u64, &[u8])> = (0..100)
         .map(|n| (2 * n * BLOCK as u64, &block[..]))
