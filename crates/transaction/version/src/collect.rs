@@ -225,8 +225,8 @@ impl RowFormat for Reducer {
     }
 }
 
-/// Judges the rows of a full leaf: rows that everyone sees are frozen, fat rows are trimmed, tombstones that everyone sees
-/// go. Most tombstones are settled before; what is left is from before the last restart.
+/// Judges the rows of a full leaf: rows that everyone sees are frozen, fat rows that nobody needs the past of become plain,
+/// tombstones that everyone sees go. Most tombstones are settled before; what is left is from before the last restart.
 #[derive(Debug)]
 pub struct Freezer {
     domain: std::sync::Arc<Domain>,

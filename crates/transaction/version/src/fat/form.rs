@@ -1,7 +1,7 @@
 //! The form that a row has after a write, and how the version that is replaced is put into it.
 
 use crate::fat::decompose::Gone;
-use crate::fat::layout::{BODY_AT, NAME_BYTES, OldVersion, Step, VERSION_OVERHEAD};
+use crate::fat::layout::{BODY_AT, NAME_BYTES, OldVersion, Step, VERSION_OVERHEAD, VersionHead};
 use crate::row::{Header, STAMPED_HEADER, Shape};
 use crate::write::Change;
 use smallvec::SmallVec;
@@ -112,7 +112,7 @@ pub(crate) fn body_length(change: &Change<'_>) -> usize {
 
 /// The replaced version in two parts around its image or name: what it starts with, and its length.
 pub(crate) struct Replaced {
-    head: SmallVec<[u8; 36]>,
+    head: VersionHead,
     tail: [u8; 2],
     is_ranges: bool,
 }
@@ -130,8 +130,7 @@ impl Replaced {
             step,
         };
         let is_ranges = kind == Kind::Ranges;
-        let mut head = SmallVec::new();
-        version.encode_head(&mut head);
+        let head = version.head();
         let length = version.length() + if is_ranges { image.len() } else { 0 };
         Self {
             head,

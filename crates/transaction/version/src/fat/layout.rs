@@ -25,7 +25,7 @@
 //! - F2 A version is made by ranges only if it is as long as the next newer one, and that is no tombstone.
 
 use crate::row::{Header, STAMPED_HEADER};
-use vellum_base::codec::{Put, Reader};
+use vellum_base::codec::Reader;
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::VersionStamp;
 
@@ -264,29 +264,57 @@ impl OldVersion<'_> {
 
     /// Appends it to the old versions of a row: it is newer than all of them.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_head(out);
+        out.extend_from_slice(&self.head());
         if let Step::Ranges(image) = self.step {
-            out.put(image);
+            out.extend_from_slice(image);
         }
-        out.put_u16(u16::try_from(self.length()).expect("a version fits a page"));
+        let length = u16::try_from(self.length()).expect("a version fits a page");
+        out.extend_from_slice(&length.to_le_bytes());
     }
 
-    /// Appends what stands before its ranges and its length.
+    /// What stands before its ranges and its length.
     #[inline]
-    pub fn encode_head(&self, out: &mut impl Extend<u8>) {
+    pub fn head(&self) -> VersionHead {
         debug_assert!(!self.header.fat, "an old version is no row");
-        let kind = match self.step {
+        let header = self.header.encode();
+        let mut head = VersionHead {
+            bytes: [0; VersionHead::MAX],
+            length: 1 + header.len(),
+        };
+        head.bytes[0] = match self.step {
             Step::Same => SAME,
             Step::Ranges(_) => RANGES,
             Step::Copy(_) => COPY,
         };
-        out.extend([kind]);
-        out.extend(self.header.encode().iter().copied());
+        head.bytes[1..head.length].copy_from_slice(&header);
         if let Step::Copy(name) = self.step {
-            out.extend(name.slot.get().to_le_bytes());
-            out.extend(name.stamp.get().to_le_bytes());
-            out.extend(name.command.to_le_bytes());
+            let at = head.length;
+            head.bytes[at..at + 2].copy_from_slice(&name.slot.get().to_le_bytes());
+            head.bytes[at + 2..at + 10].copy_from_slice(&name.stamp.get().to_le_bytes());
+            head.bytes[at + 10..at + NAME_BYTES].copy_from_slice(&name.command.to_le_bytes());
+            head.length += NAME_BYTES;
         }
+        head
+    }
+}
+
+/// The bytes that an old version starts with.
+#[derive(Clone, Copy, Debug)]
+pub struct VersionHead {
+    bytes: [u8; Self::MAX],
+    length: usize,
+}
+
+impl VersionHead {
+    const MAX: usize = 1 + STAMPED_HEADER + NAME_BYTES;
+}
+
+impl std::ops::Deref for VersionHead {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 }
 
