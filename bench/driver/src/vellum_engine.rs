@@ -118,6 +118,13 @@ impl Engine for VellumEngine {
                     statistics.clock.saturating_sub(statistics.oldest_snapshot),
                 ),
                 ("log_bytes_in_use", statistics.log_bytes_in_use),
+                ("version_deltas", statistics.version_deltas),
+                ("version_delta_bytes", statistics.version_delta_bytes),
+                ("version_copies", statistics.version_copies),
+                ("version_copy_bytes", statistics.version_copy_bytes),
+                ("tombstones", statistics.tombstones),
+                ("rows_buried", statistics.rows_buried),
+                ("snapshots_withdrawn", statistics.snapshots_withdrawn),
             ],
         }
     }

@@ -174,7 +174,27 @@ impl Cursor<'_> {
 
     #[inline]
     fn step(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
+        if self.step_at_hand(step)? {
+            let row = self.scan.current();
+            return Ok(Some((row.key, row.body)));
+        }
+        self.step_further(step)
+    }
+
+    /// A step inside the copy of a leaf, which counts no operation. Where snapshots may be withdrawn every step is
+    /// counted: it is to say so.
+    #[inline]
+    fn step_at_hand(&mut self, step: Step) -> Result<bool> {
         self.transaction.check_usable()?;
+        let inner = self.transaction.inner();
+        if self.rollbacks != self.transaction.rollback_count() || inner.domain().may_withdraw() {
+            return Ok(false);
+        }
+        let view = View::of_copy(inner, self.snapshot.snapshot(), self.command);
+        Ok(self.scan.step_at_hand(&view, !matches!(step, Step::Prev)))
+    }
+
+    fn step_further(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
         // Counted for one step: not between two, when user code runs.
         let operation = self.transaction.operation()?;
         self.forget_after_rollback();
@@ -205,7 +225,9 @@ impl Cursor<'_> {
 
     /// Moves to the next row without reading a large value; false at the end.
     fn advance(&mut self) -> Result<bool> {
-        self.transaction.check_usable()?;
+        if self.step_at_hand(Step::Next)? {
+            return Ok(true);
+        }
         // Counted for one step: not between two, when user code runs.
         let operation = self.transaction.operation()?;
         self.forget_after_rollback();

@@ -42,6 +42,8 @@ pub struct Statistics {
     /// Bytes of the pages of old versions: what
     /// [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
     pub version_bytes: u64,
+    /// Deleted rows that are still in the way of everybody, because an OLTP snapshot may see them; about.
+    pub tombstones: u64,
     /// Deleted rows in graveyards: only analytical snapshots see them.
     pub rows_buried: u64,
     /// Snapshots that were withdrawn.
@@ -99,6 +101,7 @@ impl Database {
             pages_durable: space.durable,
             pages_of_versions: space.temporary,
             version_bytes: space.temporary * engine.pool.page_size() as u64,
+            tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
             snapshots_withdrawn: engine.version_budget.withdrawn(),
             version_deltas: deltas.count,

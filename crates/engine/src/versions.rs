@@ -1,6 +1,7 @@
 //! Old versions by table and kind.
 
 use crate::database::Database;
+use crate::error::Result;
 use std::collections::BTreeMap;
 pub use vellum_version::{Tally, VersionKind, VersionSums};
 
@@ -14,14 +15,22 @@ pub struct TableVersions {
     pub sums: VersionSums,
 }
 
+/// Pages that a census looks at, at most.
+const PAGES_MAX: usize = 4096;
+
 impl Database {
-    /// Old versions by table and kind, tables with the most bytes first. Counted when they are made and collected, so this
-    /// costs no look at any page: some microseconds a worker slot that has made versions.
-    pub fn versions(&self) -> Vec<TableVersions> {
+    /// Old versions by table and kind, tables with the most bytes first. Before-images are counted when they are made and
+    /// collected; for tombstones and for versions in rows this looks at up to 4,096 pages (milliseconds), and what is
+    /// beyond them is not counted.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn versions(&self) -> Result<Vec<TableVersions>> {
         let engine = self.engine();
         let names = engine.tables.names_by_tree();
         let mut tables: BTreeMap<Option<String>, VersionSums> = BTreeMap::new();
-        for (tree, sums) in engine.store.versions_by_tree() {
+        let (census, _complete) = engine.store.census(PAGES_MAX)?;
+        for (tree, sums) in census {
             let name = names.get(&tree).cloned();
             tables.entry(name).or_default().add_all(&sums);
         }
@@ -31,6 +40,6 @@ impl Database {
             .collect();
         tables.retain(|table| table.sums.total().count > 0);
         tables.sort_by_key(|table| std::cmp::Reverse(table.sums.total().bytes));
-        tables
+        Ok(tables)
     }
 }

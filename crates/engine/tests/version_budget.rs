@@ -265,7 +265,7 @@ fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
     }
     let keys = u64::from(KEYS);
     let of = |table: &str| {
-        let versions = database.versions();
+        let versions = database.versions().unwrap();
         let found = versions.iter().find(|v| v.table.as_deref() == Some(table));
         found.unwrap().sums
     };
@@ -289,6 +289,59 @@ fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
     }
     assert!(database.statistics().version_copies < 3 * keys);
     assert_eq!(database.statistics().version_deltas, 0);
+}
+
+#[test]
+fn tombstones_buried_rows_and_versions_in_rows_are_told_by_table() {
+    let mut config = config(VersionPolicy::Spill);
+    config.versions.fat = true;
+    let (_, database, table) = with_table(&config);
+    let hot = database.retry(|tx| tx.create_table("hot")).unwrap();
+    let tx = begin(&database);
+    for number in 0..KEYS {
+        tx.insert(&table, &key(number), &[0; 200]).unwrap();
+    }
+    tx.insert(&hot, b"h", &[0; 100]).unwrap();
+    tx.commit().unwrap();
+    let of = |table: &str, kind| {
+        let versions = database.versions().unwrap();
+        let found = versions.iter().find(|v| v.table.as_deref() == Some(table));
+        found.map_or(0, |found| found.sums.of(kind).count)
+    };
+    let clerk = database
+        .begin_with(TransactionOptions::default().class(Class::Oltp))
+        .unwrap();
+    let delete = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let tx = begin(&database);
+            assert!(tx.delete(&table, &key(number)).unwrap());
+            tx.commit().unwrap();
+        }
+    };
+    delete(0..20);
+    settle(&database);
+    assert_eq!(of("t", VersionKind::Tombstone), 20, "in the clerk's way");
+    assert_eq!(database.statistics().tombstones, 20);
+    let analyst = database
+        .begin_with(TransactionOptions::default().class(Class::Olap))
+        .unwrap();
+    drop(clerk);
+    delete(20..30);
+    settle(&database);
+    assert_eq!(of("t", VersionKind::Tombstone), 0);
+    assert_eq!(of("t", VersionKind::Buried), 10, "for the analyst");
+    assert_eq!(database.statistics().rows_buried, 10);
+    for round in 0..200 {
+        let tx = begin(&database);
+        tx.update(&hot, b"h", &[0..8], |bytes| bytes[0] = round)
+            .unwrap();
+        tx.commit().unwrap();
+    }
+    assert!(of("hot", VersionKind::Fat) > 0);
+    assert_eq!(of("t", VersionKind::Fat), 0);
+    drop(analyst);
+    settle(&database);
+    assert_eq!(of("t", VersionKind::Buried), 0);
 }
 
 #[test]

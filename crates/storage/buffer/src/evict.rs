@@ -164,6 +164,13 @@ impl Pool {
         std::mem::take(&mut *self.evictor.fat.lock())
     }
 
+    /// Pages in memory that are marked as ones with fat rows, at most `max`. Looks at every frame; a hint, like the mark.
+    pub fn fat_pages(&self, max: usize) -> Vec<PageId> {
+        let frames = (0..self.frames()).map(|frame| frame as Frame);
+        let pages = frames.filter_map(|frame| self.frames.page(frame));
+        pages.filter(|page| self.is_fat(*page)).take(max).collect()
+    }
+
     /// Names a page with fat rows to maintenance; false if too many are named (E4).
     fn name_fat(&self, page: PageId) -> bool {
         let mut fat = self.evictor.fat.lock();

@@ -59,6 +59,11 @@ impl Held {
         Ok(())
     }
 
+    /// The list, if there ever was an entry.
+    pub fn list(&self) -> Option<Tree> {
+        self.tree.clone()
+    }
+
     /// Adds an entry, or changes what it says.
     pub fn add(&mut self, kind: Kind, grave: &Grave<'_>) -> Result<()> {
         let tree = self.tree.as_ref().expect("prepared before latching");
@@ -83,7 +88,8 @@ impl Held {
     }
 }
 
-fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<(Kind, PageId, &'e [u8])> {
+/// What an entry says: where the tombstone is, root page of its tree, its key.
+pub(crate) fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<(Kind, PageId, &'e [u8])> {
     let mut reader = Reader::new(entry);
     let mut read = || {
         let kind = match reader.u8()? {

@@ -12,10 +12,11 @@
 //! | what is visited twice, in a measurement | `stamping` |
 //! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate` |
 //! | where are rows that only old snapshots see | `graveyard`, `pair` |
-//! | how many are there | `accounts` |
+//! | how many are there | `accounts`, `census` |
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod census;
 pub mod collect;
 pub mod delta;
 mod error;
@@ -42,6 +43,7 @@ pub mod write;
 mod tests;
 
 pub use accounts::{Tally, VersionKind, VersionSums};
+pub use census::Census;
 pub use error::{Result, VersionError};
 pub use options::VersionOptions;
 pub use read::{View, Visible};

@@ -53,6 +53,17 @@ impl<'t> View<'t> {
         }
     }
 
+    /// What private copies are judged by outside of an operation; for nothing else.
+    #[inline]
+    pub fn of_copy(transaction: &'t Transaction, snapshot: Timestamp, command: u32) -> Self {
+        Self {
+            transaction,
+            snapshot,
+            command,
+            olap: true,
+        }
+    }
+
     /// What a statement that starts now sees.
     #[inline]
     pub fn of_statement(operation: &'t Operation<'_>) -> Self {

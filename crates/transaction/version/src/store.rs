@@ -21,7 +21,7 @@ use crate::held::Held;
 use crate::options::VersionOptions;
 use crate::settle::{Settling, Tools};
 use crate::work::Done;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
 use vellum_btree::{Appender, LeafHints, LeafWrite, Logging, Tree, TreeContext, TreeKind};
@@ -200,6 +200,11 @@ impl SlotVersions {
         Ok(done)
     }
 
+    /// Tombstones that were not looked at yet, about.
+    pub fn unsettled(&self) -> u64 {
+        self.unsettled.load(Ordering::Relaxed)
+    }
+
     /// Looks at the accounts.
     pub fn account<R>(&self, look: impl FnOnce(&Accounts) -> R) -> R {
         look(&self.delta_edge.lock().accounts)
@@ -305,13 +310,9 @@ impl VersionStore {
         &self.ownerless
     }
 
-    /// Old versions by kind, by the root page of the index whose rows they belong to.
-    pub fn versions_by_tree(&self) -> BTreeMap<PageId, VersionSums> {
-        let mut sums = BTreeMap::new();
-        for versions in self.slots.iter().filter_map(OnceLock::get) {
-            versions.account(|accounts| accounts.report(&mut sums));
-        }
-        sums
+    /// The slots' trees, of those slots that have made versions.
+    pub(crate) fn slots(&self) -> &[OnceLock<SlotVersions>] {
+        &self.slots
     }
 
     /// Old versions by kind. Some ten nanoseconds for each slot that has made any.

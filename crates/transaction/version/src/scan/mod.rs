@@ -185,6 +185,33 @@ impl Scan {
         }
     }
 
+    /// Moves to the neighbouring record of the copy at hand, if that is a row that can be handed out as it stands there; false,
+    /// and the scan stands where it stood, if it takes more than that. Looks at nothing but the private copy, so it
+    /// needs no counted operation: what was buried since is in the copy.
+    #[inline]
+    pub fn step_at_hand(&mut self, view: &View<'_>, forward: bool) -> bool {
+        let Place::On(on) = self.place else {
+            return false;
+        };
+        let index = if forward { on + 1 } else { on.wrapping_sub(1) };
+        if !self.inside.contains(&index) || self.buried.is_on() {
+            return false;
+        }
+        let seen = visible_as_is(view, self.leaf.payload(index));
+        let Some(Resolved::Visible(Visible {
+            overflow: false,
+            start,
+            end,
+        })) = seen
+        else {
+            return false;
+        };
+        (self.body, self.overflow) = (Body::Leaf(index, start, end), false);
+        self.leaf.key(index, &mut self.key);
+        self.place = Place::On(index);
+        true
+    }
+
     /// The next visible row. `None` at the end of the range.
     ///
     /// # Errors
