@@ -214,6 +214,38 @@ fn tree_that_nobody_knows_leaks_and_one_in_the_list_does_not() {
 }
 
 #[test]
+fn chain_in_the_list_and_in_a_tree_of_the_list_has_one_owner_but_not_one_in_a_table() {
+    let world = World::new();
+    let engine = world.database.engine();
+    let tx = world.database.begin().unwrap();
+    let tree = engine.store.create_tree(tx.inner()).unwrap();
+    let chain = engine.store.write_chain(tx.inner(), &[1; 9000]).unwrap();
+    let mut loader = tree.bulk_loader(Some(world.journal()), 100);
+    let flags = [vellum_version::row::Shape::CHAINED.reduced_flags()];
+    loader.push(b"k", &[&flags, &chain.encode()]).unwrap();
+    loader.finish().unwrap();
+    // Both are listed now, as a load that was rolled back leaves them.
+    let report = world.database.verify().unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    assert_eq!(report.pages.pending, 1 + 3);
+    // In the middle of a load only the tree is.
+    engine.store.adopt(tx.inner(), chain.root).unwrap();
+    let report = world.database.verify().unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    drop(tx);
+    let table = world.database.verify().unwrap().tables[0].tree.root;
+    let mut row = Vec::new();
+    assert!(world.tree(table).get(&[7], &mut row).unwrap());
+    let of_row = u64::from_le_bytes(*row[row.len() - 16..].first_chunk().unwrap());
+    let listed = PendingKind::Chain.payload();
+    let pending = engine.store.pending_free();
+    pending
+        .put(&of_row.to_be_bytes(), listed, Some(world.journal()))
+        .unwrap();
+    world.assert_finds(&format!("pending {of_row}"), "page reached once");
+}
+
+#[test]
 fn catalog_row_that_is_none_and_index_without_table_are_named() {
     let world = World::new();
     let engine = world.database.engine();

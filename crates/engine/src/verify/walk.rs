@@ -10,7 +10,7 @@ use super::indexes::{self, Sums};
 use super::{Finding, IndexReport, PagesReport, Report, TableReport, TreeReport};
 use crate::error::Result;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use vellum_base::{PageId, Result as StorageResult, StorageError, TableId};
 use vellum_btree::overflow::{self, ChainRef, Reader};
@@ -77,6 +77,8 @@ impl PageSet {
 struct Walk<'w> {
     context: &'w Arc<TreeContext>,
     reached: RefCell<PageSet>,
+    /// While what is listed as unowned is walked over: chains that are listed themselves.
+    listed_chains: RefCell<HashSet<PageId>>,
     report: RefCell<Report>,
 }
 
@@ -103,6 +105,7 @@ pub(super) fn report(context: &Arc<TreeContext>, roots: &Roots, indexes: bool) -
     let walk = Walk {
         context,
         reached: RefCell::new(PageSet::new(pages)),
+        listed_chains: RefCell::default(),
         report: RefCell::new(Report::default()),
     };
     let catalog = walk.catalog(roots.catalog)?;
@@ -244,6 +247,9 @@ impl Walk<'_> {
             );
             return Ok(false);
         };
+        if self.listed_chains.borrow().contains(&chain.root) {
+            return Ok(true);
+        }
         let mut reached = |page| self.reached.borrow_mut().insert(page);
         let checked = overflow::verify(self.context, chain.root, &mut reached);
         let Some((pages, bytes)) = self.tolerate(object, checked)? else {
@@ -288,6 +294,12 @@ impl Walk<'_> {
 
     /// Walks over what is listed as unowned.
     fn pending(&self, listed: &[(PageId, PendingKind)]) -> Result<()> {
+        // A tree on the list may have rows that still refer to them: a load that was rolled back, a dropped tree
+        // that is being freed. The list counts.
+        let chains = listed
+            .iter()
+            .filter(|(_, kind)| *kind == PendingKind::Chain);
+        *self.listed_chains.borrow_mut() = chains.map(|(root, _)| *root).collect();
         for (root, kind) in listed {
             let object = format!("pending {root}");
             match kind {

@@ -94,10 +94,13 @@ impl<'s> Reverter<'s> {
     ///
     /// `log`: of a slot that the caller has.
     ///
+    /// A tree that was loaded goes before the chains of its rows, as it was listed: no row on the list refers to a page
+    /// that is free.
+    ///
     /// # Errors
     /// I/O, log space: they stay listed, and recovery frees them.
     pub fn free_relisted(&mut self, log: &SlotLog) -> Result<()> {
-        while let Some((root, kind)) = self.relisted.pop() {
+        for (root, kind) in std::mem::take(&mut self.relisted) {
             self.store.free_listed(root, kind, log, Purpose::Undo)?;
         }
         Ok(())
