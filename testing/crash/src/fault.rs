@@ -86,9 +86,11 @@ pub fn run_with(
                 }
                 model = next;
             }
-            // A rollback that failed is tried again later; until then its rows are in the way.
+            // A rollback that failed is tried again later; until then its rows are in the way. One of a
+            // transaction that was dropped fails without a word.
             Err((_, Answer::Refused(why)))
-                if why.is_of_the_disk() || (why == Refusal::Conflict && felt.refused > 0) =>
+                if why.is_of_the_disk()
+                    || (why == Refusal::Conflict && (felt.refused > 0 || has_failed(disk))) =>
             {
                 felt.refused += 1;
                 let commits = matches!(
@@ -187,6 +189,11 @@ pub fn run_with(
         return Err(what);
     }
     Ok(felt)
+}
+
+/// Whether the fault has come, as far back as the disk remembers.
+fn has_failed(disk: &SimulatedDirectory) -> bool {
+    disk.trace().iter().any(|call| call.fault.is_some())
 }
 
 /// After a failed sync: writes are refused, no sync is tried again, nothing reaches the disk.
