@@ -2,6 +2,7 @@
 //! whatever the machine does otherwise.
 
 use super::world::{SLOTS, World};
+use crate::VersionError;
 use std::sync::Arc;
 use vellum_base::SlotId;
 use vellum_btree::Tree;
@@ -35,6 +36,25 @@ fn check(world: &World, tree: &Tree, tx: &Transaction, rows: u32) {
     }
 }
 
+/// Runs a transaction again until nobody is in its way: two want the same rows, and a writer that was promoted
+/// meanwhile may not insert where rows were dropped.
+fn retry<R>(world: &World, mut work: impl FnMut(&Transaction) -> crate::Result<R>) -> R {
+    loop {
+        let tx = world.begin();
+        match work(&tx) {
+            Ok(done) => {
+                world.commit(tx);
+                return done;
+            }
+            Err(VersionError::Conflict) => {
+                world.rollback(tx);
+                thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 fn run(rows: u32, rounds: u32) {
     let world = Arc::new(World::new(4096, 48));
     let tree = world.table();
@@ -52,11 +72,12 @@ fn run(rows: u32, rounds: u32) {
         let (world, tree) = (world.clone(), tree.clone());
         thread::spawn(move || {
             for round in 0..rounds {
-                let tx = world.begin();
-                for number in (0..rows).filter(|number| number % rounds == round) {
-                    assert!(world.delete(&tx, &tree, &key(number)).unwrap().existed);
-                }
-                world.commit(tx);
+                retry(&world, |tx| {
+                    for number in (0..rows).filter(|number| number % rounds == round) {
+                        assert!(world.delete(tx, &tree, &key(number))?.existed);
+                    }
+                    Ok(())
+                });
                 world.manager.request_promotion();
                 collect_some(&world);
             }
@@ -67,9 +88,7 @@ fn run(rows: u32, rounds: u32) {
         thread::spawn(move || {
             for round in 0..rounds {
                 // A row that nobody else sees comes and goes; rows that were deleted come back, larger; leaves split.
-                let tx = world.begin();
-                world.put(&tx, &tree, &key(rows + 9), &[1; 50]).unwrap();
-                world.commit(tx);
+                retry(&world, |tx| world.put(tx, &tree, &key(rows + 9), &[1; 50]));
                 let tx = world.begin();
                 let reborn = (0..rows).filter(|number| number % rounds == round);
                 let puts = reborn.map(|number| world.put(&tx, &tree, &key(number), &[9; 300]));
@@ -79,9 +98,7 @@ fn run(rows: u32, rounds: u32) {
                 } else {
                     world.rollback(tx);
                 }
-                let tx = world.begin();
-                world.delete(&tx, &tree, &key(rows + 9)).unwrap();
-                world.commit(tx);
+                retry(&world, |tx| world.delete(tx, &tree, &key(rows + 9)));
                 collect_some(&world);
             }
         })

@@ -218,6 +218,8 @@ impl World {
         key: &[u8],
     ) -> Option<Vec<u8>> {
         let (mut row, mut delta) = (Vec::new(), Vec::new());
+        // Counted: the class stays (R10).
+        let _operation = transaction.operation().unwrap();
         let found = self
             .store
             .read(&view(transaction), tree, key, &mut row, &mut delta)
@@ -239,6 +241,8 @@ impl World {
     ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let page_size = self.store.context().page_size();
         let mut scan = Scan::new(page_size, range.clone());
+        // Counted: the class stays (R10).
+        let _operation = transaction.operation().unwrap();
         let view = view(transaction);
         let mut rows = Vec::new();
         while let Some(row) = scan.next(&self.store, &view, tree).unwrap() {
