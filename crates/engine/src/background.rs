@@ -19,7 +19,7 @@ use vellum_gc::{Budget, Horizon};
 use vellum_sync::atomic::{AtomicBool, Ordering};
 use vellum_sync::{Condvar, Mutex};
 use vellum_txn::{ActiveSnapshots, TransactionError};
-use vellum_version::{Reverter, VersionError};
+use vellum_version::{Purpose, Reverter, VersionError};
 
 /// How long an asynchronous commit can stay in memory while nothing else flushes.
 const MAINTENANCE_TICK: Duration = Duration::from_millis(50);
@@ -54,6 +54,7 @@ impl Engine {
             self.checkpoint()?;
             busy = true;
         }
+        busy |= self.free_copies_now()?;
         Ok(busy)
     }
 
@@ -73,6 +74,24 @@ impl Engine {
             any = true;
         }
         Ok(any)
+    }
+
+    /// Frees chains that operations made and then failed, once their transactions have ended. For who holds
+    /// `maintenance`.
+    fn free_given_up(&self) -> Result<bool> {
+        let is_live = |stamp| {
+            (0..self.manager.slots_in_use()).any(|id| {
+                let live = self.log.slot(SlotId(id as u16)).lock().live_transaction();
+                live.is_some_and(|live| live.0 == stamp)
+            })
+        };
+        let log = self.system_slot(SystemSlot::Maintenance);
+        let ended = |stamp| !is_live(stamp);
+        match self.store.free_given_up_by(ended, log, Purpose::Optional) {
+            // When there is log again.
+            Err(StorageError::OutOfSpace { .. }) => Ok(false),
+            freed => freed,
+        }
     }
 
     /// Collects garbage of slots that nobody uses, or somebody for long. True if there was any. Does nothing while `maintenance` is taken:
@@ -113,7 +132,8 @@ impl Engine {
     /// As [`Engine::collect_idle`], for who holds `maintenance`.
     pub fn collect_idle_alone(&self) -> Result<bool> {
         let horizon = Horizon::refreshed(self.manager.domain());
-        let mut any = false;
+        self.tables.forget(&horizon);
+        let mut any = self.free_given_up()?;
         for slot in (0..self.manager.slots_in_use() as u16).map(SlotId) {
             // What ran in a slot before its long transaction left garbage, too; that is collected on our own account.
             let lease = self.manager.lease_idle(slot);
@@ -326,6 +346,7 @@ fn maintain(engine: &Engine, control: &Control) {
         control.note(engine.collect_idle().map(|_| ()));
         control.note(engine.make_fat_plain().map(|_| ()));
         engine.keep_version_budget();
+        control.note(engine.free_copies_now().map(|_| ()));
         control.note(engine.log.flush_round().map(|_| ()));
         if engine.space.runs_short() {
             // A disk that is full is found by who needs the space.

@@ -4,7 +4,8 @@
 //!    now on no segment from A on is used again before it is copied ([`LogCopy`]).
 //! 2. Pages are copied through the pool, one after the other: those whose bits are set in their bitmap page, as
 //!    each of them is at that moment.
-//! 3. One more flush round. The log up to its end E is copied.
+//! 3. Chains of carried undo that were linked since step 1 are copied (B5). One more flush round. The log up to its end
+//!    E is copied.
 //! 4. Everything is synced and the copied log is read once; only then the control file of step 1 is written.
 //!
 //! Invariants:
@@ -14,6 +15,8 @@
 //!   given back, and the round of step 3 begins after the last copy.
 //! - B3 The target is no database before its control file is there, which is written last, atomically. Who
 //!   fails removes what it wrote.
+//! - B5 What a chain of carried undo holds is in no log record. So no checkpoint, which alone links such chains, runs
+//!   from when the last of them is copied to when the end of the log is.
 //! - B4 A target that fails (full, gone) fails the backup and nothing else.
 //!
 //! Why pages that change their use meanwhile do no harm: a page that is allocated after its bitmap was looked at is
@@ -38,12 +41,15 @@ use crate::open;
 use std::path::Path;
 use std::sync::Arc;
 use vellum_base::{PageId, Result as StorageResult, StorageError};
+use vellum_btree::overflow;
 use vellum_buffer::{
     BITMAP_BITS_AT, PageBuf, PageHeader, PageRead, Pool, PoolConfig, bitmap, kind,
     page::page_checksum,
 };
 use vellum_io::{AlignedBuf, Directory, File, OpenOptions, RealDirectory};
 
+/// How often chains that were linked meanwhile are copied before checkpoints have to wait for the last ones.
+const CHAIN_PASSES: usize = 2;
 /// Bytes that are written to the target at once.
 const RUN_BYTES: usize = 1 << 20;
 
@@ -158,8 +164,29 @@ impl Engine {
         };
         let (control, log) = self.checkpointer.pin_log(copy);
         let data = self.copy_pages(target, &log)?;
+        let mut run = Run::new(data.clone(), self.config.page_size)?;
+        let backups = self.checkpointer.backups();
+        for _ in 0..CHAIN_PASSES {
+            for _ in 0..backups.chains() {
+                // What is written to the target is written without the lock.
+                let quiet = self.checkpointer.hold();
+                let pages = self.read_chain(backups.next_chain())?;
+                drop(quiet);
+                run.push_all(pages)?;
+            }
+        }
+        log.copy_before(self.log.position().segment);
+        // B5.
+        let quiet = self.checkpointer.hold();
+        let mut rest = Vec::new();
+        while backups.chains() > 0 {
+            rest.append(&mut self.read_chain(backups.next_chain())?);
+        }
         self.log.flush_round()?;
         let end = log.finish(&self.log)?;
+        drop(quiet);
+        run.push_all(rest)?;
+        run.flush()?;
         let synced = data
             .sync_data()
             .and_then(|()| target.sync_dir(LOG_FOLDER))
@@ -207,6 +234,30 @@ impl Engine {
         let length = shape.offset(PageId(self.pool.file_pages()));
         file.allocate(0, length).map_err(of_target)?;
         Ok(file)
+    }
+
+    /// Reads a chain of carried undo, if it is still there. For who holds the checkpointer, which alone frees such chains.
+    fn read_chain(&self, root: Option<PageId>) -> StorageResult<Vec<(PageId, PageBuf)>> {
+        let mut copies = Vec::new();
+        let Some(root) = root else {
+            return Ok(copies);
+        };
+        let listed = root.get().to_be_bytes();
+        if !self.store.pending_free().get(&listed, &mut Vec::new())? {
+            return Ok(copies);
+        }
+        let mut pages = Vec::new();
+        overflow::verify(&self.context, root, &mut |page| {
+            pages.push(page);
+            true
+        })?;
+        for page in pages {
+            let mut copied = PageBuf::new(self.config.page_size);
+            if self.copy_page(page, &mut copied)? {
+                copies.push((page, copied));
+            }
+        }
+        Ok(copies)
     }
 
     /// Copies a page that was in use a moment ago; false if it need not be in the copy.
@@ -286,6 +337,13 @@ impl Run {
         place[..4].copy_from_slice(&sum.to_le_bytes());
         self.count += 1;
         Ok(written)
+    }
+
+    fn push_all(&mut self, pages: Vec<(PageId, PageBuf)>) -> StorageResult<()> {
+        for (page, mut content) in pages {
+            self.push(page, &mut content)?;
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> StorageResult<()> {

@@ -3,14 +3,14 @@
 //! Paper: "Rethinking Logging, Checkpoints, and Recovery" (SIGMOD 2020): pages are written round the pool in small
 //! steps, nobody is stopped. Differences: one scan of all frames a checkpoint, whose start is the new position.
 //!
-//! A checkpoint: (1) note the log's position P; (2) write every page that was dirty when the scan began; (3) if the
-//! log runs full, carry forward the undo of live transactions in the oldest segments, a bounded amount; delete
-//! what was carried for transactions that ended or were compensated meanwhile; (4) make both durable;
-//! (5) write the control file: redo starts at P, analysis at the oldest segment A that undo still needs;
-//! (6) release the segments before both.
+//! A checkpoint: (1) if the log runs full, copy the undo of live transactions in the oldest segments to pages that
+//! nobody knows yet (carry.rs); (2) note the log's position P; (3) write every page that was dirty when the scan
+//! began, the copies among them; (4) link the copies; delete what was carried for transactions that ended or were
+//! compensated meanwhile; make both durable; (5) write the control file: redo starts at P, analysis at the oldest
+//! segment A that undo still needs; (6) release the segments before both; (7) give back chains of dropped copies.
 //!
-//! Carrying writes about as many log bytes as the undo that it frees, but these need no carrying again and go
-//! with the next checkpoint; so a bounded step always gets on, however large the transaction.
+//! What a checkpoint logs does not depend on how much it carries: a few hundred bytes a transaction and megabyte
+//! (docs/design/0004-log.md, "Why undo never fails for space").
 //!
 //! Invariants:
 //! - K1 The control file names P only after every change below P is in the data file.
@@ -23,22 +23,20 @@
 //! are ordinary logged rows, so they are there or not with the log.
 
 use crate::backup::{Backups, LogCopy};
+use crate::carry::Keep;
 use crate::control::Control;
-use crate::engine::{Engine, SystemSlot};
+use crate::engine::Engine;
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use vellum_base::{Gsn, Result, StorageError, Timestamp};
-use vellum_btree::{Journal, LeafCopy, Seek};
+use vellum_base::{Gsn, PageId, Result, Timestamp};
 use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Mutex, MutexGuard};
-use vellum_version::undo::{carried_key, carried_piece_bytes};
-use vellum_wal::{LogPosition, LogSpace, Purpose, SlotLog};
+use vellum_txn::Loser;
+use vellum_wal::{LogPosition, LogSpace};
 
-/// How full the log is, in per cent of its limit, when undo is carried forward.
-const CARRY_PRESSURE: u64 = 50;
 /// Pages written in one step of a checkpoint.
-const STEP_PAGES: usize = 64;
+pub(crate) const STEP_PAGES: usize = 64;
 
 /// The state of checkpoints.
 #[derive(Debug)]
@@ -49,6 +47,10 @@ pub(crate) struct Checkpointer {
     /// Checkpoints since the database was opened.
     done: AtomicU64,
     backups: Backups,
+    /// Chains of copies that were dropped: listed, and to be given back. Changed by checkpoints alone.
+    unowned: Mutex<Vec<PageId>>,
+    /// While a recovery undoes losers by copies: down to which GSN (inclusive) each is undone.
+    losers: Mutex<Option<HashMap<Timestamp, Gsn>>>,
 }
 
 thread_local! {
@@ -78,7 +80,38 @@ impl Checkpointer {
             log_bytes_at_last: AtomicU64::new(0),
             done: AtomicU64::new(0),
             backups: Backups::default(),
+            unowned: Mutex::new(Vec::new()),
+            losers: Mutex::new(None),
         }
+    }
+
+    /// No checkpoint runs until this is given back.
+    pub fn hold(&self) -> impl Sized + '_ {
+        self.control.lock()
+    }
+
+    /// From now on a recovery undoes these losers by copies; with `None`, no more.
+    pub fn set_losers(&self, losers: Option<&[Loser]>) {
+        let undone =
+            |losers: &[Loser]| losers.iter().map(|loser| (loser.stamp, Gsn::MAX)).collect();
+        *self.losers.lock() = losers.map(undone);
+    }
+
+    /// A recovery has undone a loser down to `gsn`; zero: all of it.
+    pub fn note_undone(&self, stamp: Timestamp, gsn: Gsn) {
+        if let Some(losers) = &mut *self.losers.lock() {
+            losers.insert(stamp, gsn);
+        }
+    }
+
+    /// How far a recovery is, if one is under way.
+    pub fn losers(&self) -> Option<HashMap<Timestamp, Gsn>> {
+        self.losers.lock().clone()
+    }
+
+    /// Chains of copies that were dropped.
+    pub fn unowned(&self) -> MutexGuard<'_, Vec<PageId>> {
+        self.unowned.lock()
     }
 
     /// Backups under way.
@@ -114,7 +147,19 @@ impl Engine {
     /// # Errors
     /// I/O, space: the last checkpoint stays the one that counts.
     pub fn checkpoint(&self) -> Result<()> {
-        self.checkpoint_with(false, self.checkpointer.control.lock())
+        self.checkpoint_with(false, Keep::Newest, self.checkpointer.control.lock())
+    }
+
+    /// Gives back what dropped copies of undo took, unless a checkpoint is under way, which does it itself. True if
+    /// there was any.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn free_copies_now(&self) -> Result<bool> {
+        match self.checkpointer.control.try_lock() {
+            Some(_control) => self.free_copies(),
+            None => Ok(false),
+        }
     }
 
     /// The last checkpoint of a database that is closed in good order: nothing to redo or undo.
@@ -122,18 +167,25 @@ impl Engine {
     /// # Errors
     /// As [`Engine::checkpoint`]: the database opens with a recovery then.
     pub fn checkpoint_clean(&self) -> Result<()> {
-        self.checkpoint_with(true, self.checkpointer.control.lock())
+        self.checkpoint_with(true, Keep::Newest, self.checkpointer.control.lock())
     }
 
-    fn checkpoint_with(&self, clean: bool, mut control: MutexGuard<'_, Control>) -> Result<()> {
+    fn checkpoint_with(
+        &self,
+        clean: bool,
+        keep: Keep,
+        mut control: MutexGuard<'_, Control>,
+    ) -> Result<()> {
         let _inside = Inside::enter();
         let written = self.log.statistics().bytes_written;
+        let copies = self.copy_undo(keep)?;
         let (position, known) = self.log.known_position();
         // Above every timestamp and GSN in records before the position.
         let timestamp_floor = self.clock.now();
         let mut scan = self.pool.checkpoint_begin();
         while !self.pool.checkpoint_step(&mut scan, STEP_PAGES)? {}
-        self.carry_forward(position)?;
+        self.link_copies(copies)?;
+        self.drop_copies()?;
         let oldest = self
             .log
             .oldest_live_segment()
@@ -159,172 +211,8 @@ impl Engine {
             .log_bytes_at_last
             .store(written, Ordering::Relaxed);
         self.checkpointer.done.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        self.free_copies().map(|_| ())
     }
-
-    /// K2. Carries the oldest segments while the log is fuller than it should be.
-    fn carry_forward(&self, position: LogPosition) -> Result<()> {
-        let log = self.system_slot(SystemSlot::Checkpoint);
-        // What a checkpoint may take is bounded in bytes of log: copies of long records take thrice their own.
-        let written = self.log.statistics().bytes_written;
-        let budget = self.config.log_segment_bytes / 2;
-        let mut carried = false;
-        while self.log.pressure() > CARRY_PRESSURE
-            && self.log.statistics().bytes_written - written < budget
-        {
-            let oldest = self.log.oldest_live_segment();
-            let Some(segment) = oldest.filter(|segment| *segment < position.segment) else {
-                break;
-            };
-            match self.carry_segment(segment, log) {
-                Ok(_) => carried = true,
-                // What was carried gives back its segments, and with them room for the rest.
-                Err(StorageError::OutOfSpace { .. }) if carried => break,
-                Err(error) => return Err(error),
-            }
-            if self.log.oldest_live_segment() == oldest {
-                break;
-            }
-        }
-        let live: HashSet<Timestamp> = (0..self.manager.slots_in_use())
-            .filter_map(|id| {
-                self.log
-                    .slot(vellum_base::SlotId(id as u16))
-                    .lock()
-                    .live_transaction()
-            })
-            .map(|(stamp, _)| stamp)
-            .collect();
-        if self.drop_carried(log, |stamp, _| !live.contains(&stamp))? {
-            // Durable before the segments go.
-            self.log.flush_round()?;
-        }
-        Ok(())
-    }
-
-    /// Carries the undo that lies in `segment` and before; returns how many bytes were copied.
-    fn carry_segment(&self, segment: u64, log: &SlotLog) -> Result<u64> {
-        let next = LogPosition {
-            segment: segment + 1,
-            ..LogPosition::default()
-        };
-        let (mut carried, mut bytes) = (Vec::new(), 0);
-        for id in self.log.slots_before(next) {
-            let slot = self.log.slot(id);
-            let Some(mut carry) = slot.carry(next.segment) else {
-                continue;
-            };
-            // Copies of what was compensated since they were made go before there are new ones: what is written
-            // after a rollback to a savepoint lies above what that compensated, and is not void.
-            if carry.void_copies < Gsn::MAX {
-                let void = |stamp, gsn| stamp == carry.stamp && gsn >= carry.void_copies;
-                self.drop_carried(log, void)?;
-            }
-            // They come newest first and are kept by GSN: turned round, they are appends, which log a fraction of
-            // what splits in the middle would. A segment of them fits into what memory may hold beside the pool.
-            let mut records = Vec::new();
-            while let Some(record) = carry.records.next_record()? {
-                let small = vellum_version::undo::for_undo(&record)?;
-                let mut bytes = Vec::with_capacity(small.length());
-                small.encode_to(&mut bytes);
-                records.push((record.header.gsn, bytes));
-            }
-            for (gsn, record) in records.iter().rev() {
-                // Compensated meanwhile: void.
-                if *gsn < slot.lock().lowest_compensated() {
-                    self.carry_record(carry.stamp, *gsn, record, log)?;
-                    bytes += record.len() as u64;
-                }
-            }
-            carried.push((slot, carry.stamp, carry.to));
-        }
-        // Durable before anybody relies on the copies.
-        self.log.flush_round()?;
-        for (slot, stamp, to) in carried {
-            slot.lock().set_carried(stamp, to);
-        }
-        Ok(bytes)
-    }
-
-    /// Puts what undo needs of one record (key and undo bytes) into the `undo` tree, in pieces.
-    fn carry_record(&self, stamp: Timestamp, gsn: Gsn, record: &[u8], log: &SlotLog) -> Result<()> {
-        let journal = Journal {
-            slot: log,
-            purpose: Purpose::Checkpoint,
-        };
-        let piece_bytes = carried_piece_bytes(self.pool.page_size());
-        for (piece, chunk) in record.chunks(piece_bytes).enumerate() {
-            let piece = u8::try_from(piece).expect("a record is a few quarters of a page");
-            let key = carried_key(stamp, gsn, piece);
-            self.carried.put(&key, chunk, Some(journal))?;
-        }
-        Ok(())
-    }
-
-    /// Deletes the carried copies that are void by stamp and GSN. True if there were any.
-    ///
-    /// At both ends of the tree whole leaves at a time: the copies of one large transaction take as many log bytes
-    /// to delete one by one as its rollback takes, more than is set aside for a checkpoint.
-    fn drop_carried(
-        &self,
-        log: &SlotLog,
-        is_void: impl Fn(Timestamp, Gsn) -> bool,
-    ) -> Result<bool> {
-        let mut leaf = LeafCopy::new(self.pool.page_size());
-        self.carried.read_leaf(Seek::First, &mut leaf)?;
-        if leaf.is_empty() && leaf.upper_fence().is_none() {
-            return Ok(false);
-        }
-        let is_void = |key: &[u8]| match (read_u64(key, 0), read_u64(key, 8)) {
-            (Some(stamp), Some(gsn)) => is_void(Timestamp(stamp), Gsn(gsn)),
-            _ => true,
-        };
-        let mut key = Vec::new();
-        // The first and the last copy that stays, and the void ones between, which are few: those of a
-        // transaction that is neither the oldest nor the newest with copies.
-        let (mut first, mut last) = (None, Vec::new());
-        let (mut between, mut maybe_between, mut any) = (Vec::new(), Vec::new(), false);
-        loop {
-            for index in 0..leaf.len() {
-                leaf.key(index, &mut key);
-                if is_void(&key) {
-                    any = true;
-                    if first.is_some() {
-                        maybe_between.push(key.clone());
-                    }
-                } else {
-                    first.get_or_insert_with(|| key.clone());
-                    last.clone_from(&key);
-                    between.append(&mut maybe_between);
-                }
-            }
-            let Some(fence) = leaf.upper_fence().map(<[u8]>::to_vec) else {
-                break;
-            };
-            self.carried.read_leaf(Seek::AtOrAfter(&fence), &mut leaf)?;
-        }
-        let journal = Some(Journal {
-            slot: log,
-            purpose: Purpose::Checkpoint,
-        });
-        if any {
-            let below = first.unwrap_or_else(|| vec![u8::MAX; 18]);
-            while !self.carried.remove_below(&below, STEP_PAGES, journal)? {}
-            // The first key above the last that stays.
-            last.push(0);
-            while !self.carried.remove_from(&last, STEP_PAGES, journal)? {}
-            for key in between {
-                self.carried.delete(&key, journal)?;
-            }
-        }
-        Ok(any)
-    }
-}
-
-fn read_u64(key: &[u8], at: usize) -> Option<u64> {
-    key.get(at..)?
-        .first_chunk()
-        .map(|bytes| u64::from_be_bytes(*bytes))
 }
 
 /// Gives log space back when a writer finds none.
@@ -348,19 +236,16 @@ impl LogSpace for SpaceByCheckpoint {
             return Ok(false);
         }
         let before = engine.log.oldest_segment();
-        loop {
-            let live = engine.log.oldest_live_segment();
+        for keep in [Keep::Newest, Keep::Nothing] {
             let control = engine.checkpointer.control.lock();
             // Somebody else's checkpoint may have done it while this waited.
             if engine.log.oldest_segment() == before {
-                engine.checkpoint_with(false, control)?;
+                engine.checkpoint_with(false, keep, control)?;
             }
             if engine.log.oldest_segment() != before {
                 return Ok(true);
             }
-            if engine.log.oldest_live_segment() == live {
-                return Ok(false);
-            }
         }
+        Ok(false)
     }
 }

@@ -30,6 +30,7 @@
 mod background;
 mod backup;
 mod bulk;
+mod carry;
 mod checkpoint;
 mod config;
 mod control;

@@ -214,7 +214,7 @@ fn recover(
         start,
     )?;
     let log = Arc::new(log);
-    // Until losers are undone nothing of the log can go.
+    // Until losers are undone, or their undo is carried, nothing of the log can go.
     log.set_unbounded(true);
     log_of_pool.set(log.clone());
     let space = Arc::new(Space::load(pool.clone(), Gsn(start.first_gsn.get()))?);
@@ -234,16 +234,16 @@ fn recover(
         control,
     };
     let engine = parts.assemble(restart_floor, |_, _| Ok(()))?;
-    recovered.undo(&engine)?;
+    recovered.undo(&engine, || give_log_space(&engine))?;
     give_log_space(&engine);
     engine.checkpoint()?;
     engine.log.set_unbounded(false);
     Ok(engine)
 }
 
-/// From now on who finds no log space makes a checkpoint. Not before losers are undone: a checkpoint knows
-/// running transactions only, so it would give back what undo still has to read, and the next open would not
-/// know that they lost.
+/// From now on who finds no log space makes a checkpoint. Not before losers are undone, or all that undo needs of them
+/// is carried: otherwise a checkpoint would give back what undo still has to read, and the next open would
+/// not know that they lost.
 fn give_log_space(engine: &Arc<Engine>) {
     let hook = SpaceByCheckpoint::new(Arc::downgrade(engine));
     engine.log.set_log_space(Arc::new(hook));

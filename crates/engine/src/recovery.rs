@@ -14,21 +14,28 @@
 //! - Y1 Nothing before 3 changes a file except by writing pages that redo made (whose records are durable) and
 //!   restoring torn ones: recovery can be cut off anywhere and starts again.
 //! - Y2 Redo memory is bounded by a window of the log.
+//! - Y3 Undo that may be large is carried forward before it begins (carry.rs): then recovery needs no old segment, and
+//!   makes checkpoints like anybody else when it finds no log. Such a checkpoint records how far each loser is undone
+//!   before it releases the compensations that say so.
 
+use crate::checkpoint::STEP_PAGES;
 use crate::control::Control;
 use crate::engine::{Engine, SystemSlot, system_slot};
 use crate::error::Result;
 use std::sync::Arc;
-use vellum_base::{PageId, Result as StorageResult, StorageError, Timestamp};
+use vellum_base::{Gsn, PageId, Result as StorageResult, StorageError, Timestamp};
 use vellum_btree::{Journal, LeafCopy, Redo, Seek, Tree};
 use vellum_buffer::Pool;
 use vellum_io::Directory;
 use vellum_sync::thread;
-use vellum_txn::{Analysis, Outcome, log_verdict, undo_losers};
+use vellum_txn::{Analysis, Loser, Outcome, Undo, log_verdict, loser_records, undo_losers};
 use vellum_version::Reverter;
+use vellum_version::carried::{Copies, drop_ended, rows, void};
 use vellum_version::collect::Reducer;
 use vellum_version::pending::PendingKind;
-use vellum_wal::{LogPosition, LogReader, LogStart, Purpose, RedoWindows, SegmentFiles, Verdict};
+use vellum_wal::{
+    LogPosition, LogReader, LogStart, Purpose, Record, RedoWindows, SegmentFiles, Verdict,
+};
 
 /// Bytes of log records in one window of redo.
 const WINDOW_BYTES: usize = 16 << 20;
@@ -88,38 +95,116 @@ impl Recovered {
         self.reader.start_after(keep_from_segment)
     }
 
-    /// Steps 3 to 5.
-    pub fn undo(mut self, engine: &Engine) -> Result<()> {
+    /// Steps 3 to 5. `give_log_space` lets checkpoints be made from now on by who finds no log space.
+    pub fn undo(mut self, engine: &Engine, give_log_space: impl FnOnce()) -> Result<()> {
         let slot = system_slot(&engine.config, SystemSlot::Checkpoint);
         if let Some(verdict) = self.reader.ends().last() {
             log_verdict(&engine.log, slot, *verdict)?;
             engine.log.flush_round()?;
         }
-        for_each_key(&engine.carried, |key| {
-            if let Some(stamp) = key.first_chunk() {
-                self.analysis.carried(Timestamp(u64::from_be_bytes(*stamp)));
-            }
-            Ok(())
-        })?;
-        let Outcome { losers, .. } = self.analysis.finish();
+        for row in rows(&engine.carried, None)? {
+            self.analysis.carried(row.stamp);
+        }
+        let Outcome { mut losers, .. } = self.analysis.finish();
         let log = engine.log.slot(slot);
-        let mut reverter = Reverter::recovering(&engine.store, log, &engine.carried);
+        if is_large(engine, &losers)? && carry_losers(engine, &self.files, &losers)? {
+            losers = losers.iter().map(Loser::carried).collect();
+            engine.checkpointer.set_losers(Some(&losers));
+            give_log_space();
+            engine.checkpoint()?;
+            engine.log.set_unbounded(false);
+        }
+        let mut reverter = Progress {
+            engine,
+            reverter: Reverter::recovering(&engine.store, log, &engine.carried),
+        };
         undo_losers(&engine.log, slot, &self.files, &losers, &mut reverter)?;
-        free_pending(engine)?;
-        let journal = Some(Journal {
+        engine.checkpointer.set_losers(None);
+        // Nobody is left who needs copies of undo. Their chains are listed.
+        let journal = Journal {
             slot: log,
             purpose: Purpose::Checkpoint,
-        });
-        let mut keys = Vec::new();
-        for_each_key(&engine.carried, |key| {
-            keys.push(key.to_vec());
-            Ok(())
-        })?;
-        for key in keys {
-            engine.carried.delete(&key, journal)?;
-        }
+        };
+        drop_ended(&engine.carried, |_| false, journal, &mut Vec::new())?;
+        // What checkpoints have not freed yet is listed, too, and must not be freed twice.
+        engine.checkpointer.unowned().clear();
+        free_pending(engine)?;
         engine.tables.load(engine)?;
         Ok(())
+    }
+}
+
+/// True if undo of the losers may take more log than what is left of a full one: then it is carried forward first.
+fn is_large(engine: &Engine, losers: &[Loser]) -> Result<bool> {
+    let bytes: u64 = losers
+        .iter()
+        .map(|loser| loser.end.get() - loser.first.get())
+        .sum();
+    Ok(bytes > engine.config.log_segment_bytes / 2 || !rows(&engine.carried, None)?.is_empty())
+}
+
+/// Y3. Copies what undo of the losers needs of the log; false (and nothing is changed) if there is no room for it:
+/// undo then goes by the log, in the space that was set aside for it.
+fn carry_losers(engine: &Engine, files: &Arc<SegmentFiles>, losers: &[Loser]) -> Result<bool> {
+    let full = |error: &StorageError| matches!(error, StorageError::OutOfSpace { .. });
+    let mut all = Vec::new();
+    for loser in losers {
+        let mut copies = Copies::new(&engine.context, loser.stamp);
+        let copied = loser_records(files, loser, &mut |record| copies.push(record))
+            .and_then(|void_from| copies.finish().map(|()| void_from));
+        match copied {
+            Ok(void_from) => all.push((copies, void_from.min(loser.void_from))),
+            Err(error) if full(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut scan = engine.pool.checkpoint_begin();
+    while !engine.pool.checkpoint_step(&mut scan, STEP_PAGES)? {}
+    let journal = Journal {
+        slot: engine.system_slot(SystemSlot::Checkpoint),
+        purpose: Purpose::Checkpoint,
+    };
+    let mut unowned = engine.checkpointer.unowned();
+    for (copies, void_from) in all {
+        let of = (copies.stamp(), void_from);
+        let linked = void(&engine.carried, of, journal, &mut unowned).and_then(|_| {
+            let (store, tree) = (&engine.store, &engine.carried);
+            copies.link(store, tree, Gsn::MAX, journal, &mut unowned, &mut |_| ())
+        });
+        match linked {
+            Ok(_) => {}
+            // What is linked so far is beside the log's own records, which undo meets first.
+            Err(error) if full(&error) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    engine.log.flush_round()?;
+    Ok(true)
+}
+
+/// Undo that tells checkpoints how far it is.
+struct Progress<'e> {
+    engine: &'e Engine,
+    reverter: Reverter<'e>,
+}
+
+impl Undo for Progress<'_> {
+    fn undo(&mut self, record: &Record<'_>) -> StorageResult<()> {
+        self.reverter.undo(record)?;
+        if let Some(stamp) = record.stamp() {
+            let undone = record.header.gsn;
+            self.engine.checkpointer.note_undone(stamp, undone);
+        }
+        Ok(())
+    }
+
+    fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> StorageResult<bool> {
+        let found = self.reverter.carried(stamp, below, out)?;
+        if !found {
+            // All of it.
+            self.engine.checkpointer.note_undone(stamp, Gsn::ZERO);
+        }
+        Ok(found)
     }
 }
 

@@ -6,11 +6,13 @@
 //! Invariants:
 //! - D1 Whoever changes a table's shape has written the table's catalog row first, so two never do it at once.
 //! - D2 Table ids are never used for another table while the database is open, and never a persisted one.
+//! - D3 A table is forgotten when no snapshot that is open or can be drawn finds its catalog row. Handles keep their
+//!   shapes.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::transaction::Transaction;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use vellum_base::{PageId, StorageError, TableId};
@@ -19,6 +21,7 @@ use vellum_catalog::entry::{
     index_key, index_prefix, name_in_key, name_is_valid, prefix_end, table_key, table_prefix,
 };
 use vellum_catalog::{IndexEntry, TableEntry};
+use vellum_gc::Horizon;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU32, Ordering};
 use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
@@ -60,13 +63,48 @@ impl Index {
 pub(crate) struct Tables {
     next: AtomicU32,
     by_id: Mutex<HashMap<TableId, Arc<Shape>>>,
+    /// Shapes of dropped tables, in the order of the drops: their tables are forgotten when everybody sees that (D3).
+    dropped: Mutex<VecDeque<Arc<Shape>>>,
 }
+
+/// Dropped tables that are looked at for each that is dropped.
+const FORGET_STEP: usize = 64;
 
 impl Tables {
     pub fn new(next: u32) -> Self {
         Self {
             next: AtomicU32::new(next),
             by_id: Mutex::new(HashMap::new()),
+            dropped: Mutex::new(VecDeque::new()),
+        }
+    }
+
+    /// D3. Forgets dropped tables, a bounded number.
+    pub fn forget(&self, horizon: &Horizon<'_>) {
+        let mut dropped = self.dropped.lock();
+        for _ in 0..FORGET_STEP {
+            let Some(shape) = dropped.front() else {
+                return;
+            };
+            if !shape.is_void() {
+                let seen = |by| horizon.is_frozen(by);
+                if !shape.made_by().is_none_or(seen) {
+                    return;
+                }
+                self.by_id.lock().remove(&shape.id);
+            }
+            dropped.pop_front();
+        }
+    }
+
+    /// Forgets a table whose making was rolled back; does nothing for a later shape.
+    pub fn forget_void(&self, shape: &Arc<Shape>) {
+        let mut tables = self.by_id.lock();
+        if tables
+            .get(&shape.id)
+            .is_some_and(|base| Arc::ptr_eq(base, shape))
+        {
+            tables.remove(&shape.id);
         }
     }
 
@@ -259,7 +297,11 @@ impl Transaction {
                     self.disown_tree(index.tree.root())?;
                 }
                 self.disown_tree(shape.tree.root())?;
-                self.note_shape(&Shape::append(shape, ShapeChange::Drop, dropped_by));
+                let dropped = Shape::append(shape, ShapeChange::Drop, dropped_by);
+                self.note_shape(&dropped);
+                let tables = &self.engine().tables;
+                tables.dropped.lock().push_back(dropped);
+                tables.forget(&Horizon::published(self.inner().domain()));
                 Ok(())
             })
         })
@@ -514,4 +556,56 @@ fn check_name(name: &str) -> Result<()> {
     }
     let what = format!("a name of {} bytes (1 to 255 are allowed)", name.len());
     Err(Error::InvalidArgument { what })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use crate::{Config, Database};
+    use std::sync::Arc;
+    use vellum_io::MemoryDirectory;
+
+    #[test]
+    fn ten_thousand_tables_that_came_and_went_are_forgotten() {
+        let mut config = Config::default()
+            .pool_bytes(4 << 20)
+            .background_threads(false);
+        config.slots_max = 8;
+        let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+        let known = || database.engine().tables.by_id.lock().len();
+        let old = database.retry(|tx| tx.create_table("old")).unwrap();
+        let reader = database.begin().unwrap();
+        database.retry(|tx| tx.drop_table("old")).unwrap();
+        for round in 0..10_000 {
+            let tx = database.begin().unwrap();
+            tx.create_table("t").unwrap();
+            if round % 3 == 0 {
+                tx.rollback().unwrap();
+                continue;
+            }
+            tx.commit().unwrap();
+            database.retry(|tx| tx.drop_table("t")).unwrap();
+            if round == 200 {
+                assert!(
+                    known() > 100,
+                    "an old snapshot sees the first, which is in front"
+                );
+                assert!(reader.get(&old, b"k", |_| ()).unwrap().is_none());
+                break;
+            }
+        }
+        reader.commit().unwrap();
+        for round in 200..10_000 {
+            database.retry(|tx| tx.create_table("t").map(drop)).unwrap();
+            database.retry(|tx| tx.drop_table("t")).unwrap();
+            assert!(
+                round < 300 || known() < 200,
+                "{} tables known in round {round}",
+                known()
+            );
+        }
+        while database.step().unwrap() {}
+        assert!(known() <= 1, "{}", known());
+        assert!(database.verify().unwrap().is_sound());
+    }
 }

@@ -195,6 +195,7 @@ impl Transaction {
             let stays = u64::from(*command) < savepoint.command;
             if !stays {
                 shape.make_void();
+                engine.tables.forget_void(shape);
             }
             stays
         });

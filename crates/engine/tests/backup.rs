@@ -559,3 +559,28 @@ fn tables_made_dropped_and_the_file_cut_during_a_backup_leave_a_sound_copy() {
     let restored = assert_good_copy(Arc::new(copy), config());
     assert_eq!(restored.begin().unwrap().tables().unwrap().len(), 2);
 }
+
+#[test]
+fn undo_that_is_carried_forward_during_a_backup_is_in_the_copy() {
+    let mut config = config();
+    config.log_bytes_max = 2 << 20;
+    let database = open(Arc::new(MemoryDirectory::new()), config.clone());
+    let bank = make_bank(&database);
+    let writer = Arc::new(Mutex::new(Some(database.begin().unwrap())));
+    let (theirs, calls, source) = (writer.clone(), AtomicU64::new(0), database.clone());
+    let copy = back_up_with(&database, move || {
+        // A fifth of the log each time; the first calls are before the log is pinned.
+        let from = calls.fetch_add(1, Ordering::Relaxed) as u32 * 400;
+        let writer = theirs.lock().unwrap();
+        for n in from..from + 400 {
+            let account = (n % ACCOUNTS).to_be_bytes();
+            let written = writer.as_ref().unwrap().upsert(&bank, &account, &[0; 500]);
+            assert!(written.unwrap());
+        }
+        source.checkpoint().unwrap();
+    });
+    assert_good_copy(Arc::new(copy), config);
+    let writer = writer.lock().unwrap().take().unwrap();
+    writer.rollback().unwrap();
+    assert_bank(&database);
+}

@@ -200,3 +200,42 @@ fn a_cursor_that_meets_a_failing_disk_goes_on_where_it_stood() {
     }
     assert_eq!(value_of(&tx, &table, &key(9)).unwrap().len(), 6008);
 }
+
+#[test]
+fn values_with_pages_of_their_own_that_a_failing_operation_made_are_given_back() {
+    let directory = Arc::new(SimulatedDirectory::new());
+    let database = Database::open_directory(directory.clone(), tiny(4096, 24)).unwrap();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    // A list of chains and a table that do not fit into memory, so that every step may have to read.
+    let held = database.begin().unwrap();
+    for n in 0..600 {
+        database
+            .retry(|tx| tx.upsert(&table, &key(n), &vec![n as u8; 3000]))
+            .unwrap();
+        database
+            .retry(|tx| tx.upsert(&table, &key(n), &[n as u8; 700]))
+            .unwrap();
+    }
+    held.commit().unwrap();
+    let mut failed = 0;
+    for nth in 0..60 {
+        for call in [Call::Read, Call::Write] {
+            let tx = database.begin().unwrap();
+            // Pages of the table leave memory.
+            tx.count(&table, ..).unwrap();
+            directory.fail(Fault::nth(call, nth).forever());
+            let put = tx.upsert(&table, &key(1000), &vec![7; 120_000]);
+            directory.clear_faults();
+            failed += u32::from(put.is_err());
+            // One that could not be undone is rolled back.
+            let _ = tx.commit();
+        }
+    }
+    assert!(failed > 10, "{failed} operations failed");
+    settle(&database);
+    database.checkpoint().unwrap();
+    settle(&database);
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    assert_eq!(report.pages.pending, 0, "after {failed} failures");
+}

@@ -5,7 +5,9 @@ mod support;
 
 use std::sync::Arc;
 use support::{key, rows, seed, small, tiny, value_of, with_table};
-use vellum::{Config, Database, Durability, Isolation, Table, Transaction, TransactionOptions};
+use vellum::{
+    Config, Database, Durability, Error, Isolation, Table, Transaction, TransactionOptions,
+};
 use vellum_base::random::Random;
 use vellum_io::{PowerCut, SimulatedDirectory};
 use vellum_sync::test_point::TestPoints;
@@ -397,5 +399,40 @@ fn crash_tombstone_that_went_before_its_delete_was_hardened_is_not_missed_by_und
         assert_eq!(rows(&tx, &tx.table("t").unwrap()), before, "seed {seed}");
         drop(tx);
         assert!(recovered.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn read_committed_writes_to_a_row_that_is_being_inserted_conflict_in_every_form() {
+    let (_directory, database, table) = with_table(&small());
+    let options = TransactionOptions::default().isolation(Isolation::ReadCommitted);
+    let forms: [&dyn Fn(&Transaction) -> vellum::Result<bool>; 3] = [
+        &|tx| tx.update(&table, b"k", &[0..1], |bytes| bytes[0] = 9),
+        &|tx| tx.replace(&table, b"k", b"other"),
+        &|tx| tx.delete(&table, b"k"),
+    ];
+    for (number, form) in forms.iter().enumerate() {
+        let inserting = database.begin().unwrap();
+        inserting.insert(&table, b"k", b"new").unwrap();
+        let tx = database.begin_with(options).unwrap();
+        let refused = form(&tx);
+        assert!(
+            matches!(refused, Err(Error::Conflict)),
+            "form {number}: {refused:?}"
+        );
+        tx.rollback().unwrap();
+        // Committed since: the next statement sees it.
+        let tx = database.begin_with(options).unwrap();
+        inserting.commit().unwrap();
+        assert!(form(&tx).unwrap(), "form {number}");
+        tx.rollback().unwrap();
+        // Rolled back: there is nothing, and no conflict.
+        database.retry(|tx| tx.delete(&table, b"k")).unwrap();
+        let inserting = database.begin().unwrap();
+        inserting.insert(&table, b"k", b"new").unwrap();
+        inserting.rollback().unwrap();
+        let tx = database.begin_with(options).unwrap();
+        assert!(!form(&tx).unwrap(), "form {number}");
+        tx.commit().unwrap();
     }
 }

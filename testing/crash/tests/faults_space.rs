@@ -202,7 +202,6 @@ fn faults_updates_and_deletes_larger_than_memory_and_their_rollback_work() {
 }
 
 #[test]
-#[ignore = "carrying the undo of long rows forward takes more log than it gives back"]
 fn faults_updates_and_deletes_larger_than_the_log_and_their_rollback_work() {
     change_everything(8);
 }

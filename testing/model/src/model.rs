@@ -497,9 +497,6 @@ impl Model {
                 if seen.as_ref().is_some_and(outside) {
                     return Err(Refusal::RangeOutsideValue);
                 }
-                if seen.is_none() && self.open[&view.reader].how.read_committed {
-                    return Ok(Answer::Found(false));
-                }
             }
             rows.check_writable(key, view, self.defect)?;
             // Who creates, drops or changes a table is a writer of it, too.

@@ -11,7 +11,7 @@ use super::of_target;
 use crate::control::Control;
 use crate::engine::LOG_FOLDER;
 use std::sync::Arc;
-use vellum_base::{Result, StorageError};
+use vellum_base::{PageId, Result, StorageError};
 use vellum_io::{AlignedBuf, Directory, File, OpenOptions};
 use vellum_sync::{Mutex, MutexGuard};
 use vellum_wal::{Log, LogPosition, LogReader, SegmentFiles, Verdict};
@@ -25,6 +25,8 @@ pub(crate) struct Backups {
     /// Held by the one backup.
     one: Mutex<()>,
     log: Mutex<Option<Arc<LogCopy>>>,
+    /// Chains that were linked since the log was pinned: their content is in no log (`btree::detached`).
+    chains: Mutex<Vec<PageId>>,
 }
 
 /// A backup under way; its end lets go of the log.
@@ -48,8 +50,26 @@ impl Backups {
         }
     }
 
+    /// Notes a chain whose content the log does not have, if a backup is under way.
+    pub fn note_chain(&self, root: PageId) {
+        if self.log.lock().is_some() {
+            self.chains.lock().push(root);
+        }
+    }
+
+    /// How many chains are noted.
+    pub fn chains(&self) -> usize {
+        self.chains.lock().len()
+    }
+
+    /// Takes a chain out of those that were noted.
+    pub fn next_chain(&self) -> Option<PageId> {
+        self.chains.lock().pop()
+    }
+
     /// From now on segments from `copy` on are released only after they were copied.
     pub fn pin(&self, copy: Arc<LogCopy>) {
+        self.chains.lock().clear();
         *self.log.lock() = Some(copy);
     }
 

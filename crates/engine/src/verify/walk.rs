@@ -18,6 +18,7 @@ use vellum_btree::{Tree, TreeContext, TreeKind, TreeStatistics};
 use vellum_buffer::{BITMAP_BITS_AT, PageBuf, PageHeader, PageRead, kind};
 use vellum_catalog::entry::{name_in_key, table_prefix};
 use vellum_catalog::{IndexEntry, TableEntry};
+use vellum_version::carried::CarriedRow;
 use vellum_version::fat::layout::FatRow;
 use vellum_version::pending::PendingKind;
 use vellum_version::row::{Header, newest};
@@ -110,7 +111,10 @@ pub(super) fn report(context: &Arc<TreeContext>, roots: &Roots, indexes: bool) -
     };
     let catalog = walk.catalog(roots.catalog)?;
     let pending = walk.pending_list(roots.pending_free)?;
-    walk.plain("undo", roots.undo, &mut |_, key, _| key.len() == 17)?;
+    // Their chains are listed as pending.
+    walk.plain("undo", roots.undo, &mut |_, key, payload| {
+        CarriedRow::decode(key, payload).is_some()
+    })?;
     walk.tables(catalog, indexes)?;
     let before = walk.reached.borrow().count;
     walk.pending(&pending)?;

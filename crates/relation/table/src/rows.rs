@@ -175,17 +175,20 @@ impl Rows<'_> {
         } else {
             let chain = self.store.write_chain(self.transaction, value)?;
             let written = self.write_row(key, RowShape::CHAINED, &chain.encode(), when);
-            match &written {
-                Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root)?,
+            let adopted = match &written {
+                Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root),
                 _ => {
-                    let log = self
-                        .transaction
-                        .domain()
-                        .log()
-                        .slot(self.transaction.slot());
-                    self.store
-                        .free_chain(chain.root, log, vellum_version::Purpose::Undo)?;
+                    self.store.give_up(self.transaction, chain.root);
+                    Ok(())
                 }
+            };
+            if let Err(error) = adopted {
+                // The row refers to the chain until it is reverted.
+                self.store.give_up(self.transaction, chain.root);
+                return Err(error.into());
+            }
+            if !matches!(&written, Ok(written) if written.changed) {
+                self.store.free_given_up(self.transaction);
             }
             written?
         };
@@ -273,7 +276,11 @@ impl Rows<'_> {
                 .store
                 .read_near(&view, tree, key, row, delta, hints, true)?
             else {
-                return self.update_invisible(key);
+                if self.update_invisible(key)? {
+                    // Committed since the statement's snapshot was drawn: the next one sees it.
+                    continue;
+                }
+                return Ok(false);
             };
             row.drain(..visible.start);
             if visible.overflow {
@@ -341,21 +348,20 @@ impl Rows<'_> {
         Ok(written.changed)
     }
 
-    /// The statement sees no row: nothing to update, or a conflict with who inserted it meanwhile.
+    /// The statement sees no row: nothing to update, or a conflict with who is inserting it. True if there is a row now
+    /// that a statement of this transaction that starts now sees.
     fn update_invisible(&mut self, key: &[u8]) -> Result<bool> {
-        if self.transaction.options().isolation == Isolation::ReadCommitted {
-            return Ok(false);
-        }
         let view = View::of_statement(&self.operation);
         let shape = self.shape;
         let decide = |_: Option<Current<'_>>| {
             check_newest(shape)?;
             Ok(Change::Nothing)
         };
-        self.store
+        let written = self
+            .store
             .write(&view, &shape.tree, key, &mut self.buffers.scratch, decide)
             .map_err(|error| TableError::of(error, &shape.name))?;
-        Ok(false)
+        Ok(written.existed && self.transaction.options().isolation == Isolation::ReadCommitted)
     }
 
     /// Replaces the large value whose reference is in the row buffer by a new chain, if it is still the newest one;
@@ -469,8 +475,9 @@ pub fn revert_to(
     let log = transaction.domain().log().slot(transaction.slot());
     let mut reverter = Reverter::running(store, log, carried);
     transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
-    // Everything is reverted. What cannot be freed now stays listed, and recovery frees it.
+    // Everything is reverted. What cannot be freed now stays listed, and maintenance frees it.
     let _ = reverter.free_relisted(log);
+    store.free_given_up(transaction);
     Ok(())
 }
 

@@ -117,7 +117,8 @@ impl Shape {
         true
     }
 
-    fn is_void(&self) -> bool {
+    /// True if the change that made it was rolled back.
+    pub fn is_void(&self) -> bool {
         // Acquire: pairs with the release in `make_void`.
         self.void.load(Ordering::Acquire)
     }

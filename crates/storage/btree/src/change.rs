@@ -140,6 +140,7 @@ pub(crate) struct Change<'a, 'c> {
     journal: Option<Journal<'a>>,
     touches: SmallVec<[Touch<'a, 'c>; 4]>,
     freed: SmallVec<[Exclusive<'c>; 2]>,
+    adopted: &'a [PageId],
 }
 
 /// Bits of one bitmap page.
@@ -162,7 +163,13 @@ impl<'a, 'c> Change<'a, 'c> {
             journal,
             touches: SmallVec::new(),
             freed: SmallVec::new(),
+            adopted: &[],
         }
+    }
+
+    /// Pages that were taken as temporary ones, and whose content is in the file: they become durable.
+    pub(crate) fn adopt(&mut self, pages: &'a [PageId]) {
+        self.adopted = pages;
     }
 
     /// A page that did not exist before.
@@ -381,6 +388,9 @@ impl<'a, 'c> Change<'a, 'c> {
             }
         }
         let space = self.context.space();
+        for page in self.adopted {
+            space.settle(*page);
+        }
         for page in given {
             space.give(page, gsn);
         }
@@ -400,6 +410,10 @@ impl<'a, 'c> Change<'a, 'c> {
         for page in &self.freed {
             let (page, bit) = geometry.bitmap_of(page.page_id());
             places.push((page, bit, false));
+        }
+        for page in self.adopted {
+            let (page, bit) = geometry.bitmap_of(*page);
+            places.push((page, bit, true));
         }
         places.sort_unstable();
         let mut bits: SmallVec<[Bits<'c>; 2]> = SmallVec::new();

@@ -16,6 +16,7 @@
 //! | `tree.bulk_loader(slot, fill)` | sorted loads behind the last key |
 //! | `tree.drop_pages(slot, budget, entry)` | gives all pages back |
 //! | `overflow::Writer`, `Reader`, `free` | payloads beyond a page |
+//! | `detached::DetachedWriter`, `Detached::link` | the same, written without logging the payload |
 //! | `Redo::apply(header, redo)` | recovery |
 //! | `tree.verify(..)` | checks a quiet tree |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod bulk;
 mod change;
 mod context;
 mod descend;
+pub mod detached;
 mod merge;
 mod near;
 pub mod node;

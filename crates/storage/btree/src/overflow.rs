@@ -34,8 +34,8 @@ use vellum_buffer::{Exclusive, PageBuf, PageRead, PageWrite};
 
 /// Bytes before the data.
 pub const CHAIN_HEADER_BYTES: usize = 40;
-const NEXT_AT: usize = 24;
-const LENGTH_AT: usize = 32;
+pub(crate) const NEXT_AT: usize = 24;
+pub(crate) const LENGTH_AT: usize = 32;
 
 /// Longest payload.
 pub const MAX_LENGTH: u64 = 1 << 30;

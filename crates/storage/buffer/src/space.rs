@@ -328,6 +328,24 @@ impl Space {
         Ok(self.floor())
     }
 
+    /// Notes that a page that was taken as temporary is durable from now on: its bit is set in its bitmap.
+    ///
+    /// # Panics
+    /// If the page is not in use as a temporary one.
+    pub fn settle(&self, page: PageId) {
+        let mut mirror = self.mirror.lock();
+        let found = mirror.page_use(self.shape, page);
+        assert_eq!(
+            found,
+            PageUse::Temporary,
+            "page {page} was taken as temporary"
+        );
+        let (group, word, mask) = locate(self.shape, page);
+        mirror.groups[group].temporary[word] &= !mask;
+        mirror.counts.temporary -= 1;
+        mirror.counts.durable += 1;
+    }
+
     /// Gives a page back. `freed_at` is the GSN of the record that freed it (durable pages), and at
     /// least the page's own GSN; [`Gsn::ZERO`] for a temporary page whose GSN was never raised
     /// above what it started with. The record must have been appended before.

@@ -67,5 +67,5 @@ pub use rollback::{Savepoint, Undo};
 pub use slot::Class;
 pub use stamp::VersionStamp;
 pub use transaction::Transaction;
-pub use undo_losers::{log_verdict, undo_losers};
+pub use undo_losers::{log_verdict, loser_records, undo_losers};
 pub use watermarks::Watermarks;

@@ -45,6 +45,22 @@ pub struct Loser {
     pub void_from: Gsn,
 }
 
+impl Loser {
+    /// The same loser when all that undo needs of it was carried forward.
+    #[must_use]
+    pub fn carried(&self) -> Self {
+        Self {
+            stamp: self.stamp,
+            slot: None,
+            incarnation: 0,
+            first: Lsn::ZERO,
+            end: Lsn::ZERO,
+            last_chunk: ChunkPosition::default(),
+            void_from: Gsn::MAX,
+        }
+    }
+}
+
 /// What analysis found.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {

@@ -70,8 +70,8 @@ impl Descent {
         }
     }
 
-    /// The next older record that is not void.
-    fn next(&mut self, undo: &mut dyn Undo) -> Result<Option<Copied>> {
+    /// The next older record in the log that is not void.
+    fn next_in_log(&mut self) -> Result<Option<Copied>> {
         while let Some(records) = &mut self.records {
             let Some(record) = records.next_record()? else {
                 self.records = None;
@@ -87,6 +87,14 @@ impl Descent {
                 return Ok(Some(Copied::of(&record)));
             }
         }
+        Ok(None)
+    }
+
+    /// The next older record that is not void.
+    fn next(&mut self, undo: &mut dyn Undo) -> Result<Option<Copied>> {
+        if let Some(record) = self.next_in_log()? {
+            return Ok(Some(record));
+        }
         let mut bytes = Vec::new();
         if !undo.carried(self.stamp, self.void_from, &mut bytes)? {
             return Ok(None);
@@ -98,6 +106,24 @@ impl Descent {
         self.void_from = record.header.gsn;
         Ok(Some(Copied::of(&record)))
     }
+}
+
+/// Hands what undo of a loser needs of the log to `keep`, newest first: for a recovery that carries it forward, so that
+/// the log is not needed. What was carried forward before is not among it. Returns the lowest GSN that was handed over
+/// or is compensated: copies that were made before are void at or above it.
+///
+/// # Errors
+/// What reading or `keep` reports.
+pub fn loser_records(
+    files: &Arc<SegmentFiles>,
+    loser: &Loser,
+    keep: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+) -> Result<Gsn> {
+    let mut descent = Descent::new(files, loser);
+    while let Some(record) = descent.next_in_log()? {
+        keep(&record.record())?;
+    }
+    Ok(descent.void_from)
 }
 
 /// Undoes all losers, in descending GSN over all of them, and logs their aborts in `slot`, which the

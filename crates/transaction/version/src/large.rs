@@ -6,7 +6,7 @@
 use crate::error::{Result, damaged};
 use crate::pending::{FREE_STEP, PendingKind};
 use crate::store::VersionStore;
-use vellum_base::PageId;
+use vellum_base::{PageId, Timestamp};
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
 use vellum_txn::Transaction;
@@ -32,12 +32,66 @@ impl VersionStore {
         if let Err(error) = writer.write(value) {
             let root = writer.root();
             if !root.is_zero() {
-                // Still listed if this fails: recovery frees it.
-                let _ = self.free_chain(root, log, Purpose::Undo);
+                self.give_up(transaction, root);
+                self.free_given_up(transaction);
             }
             return Err(error.into());
         }
-        Ok(writer.finish()?)
+        let root = writer.root();
+        writer.finish().map_err(|error| {
+            // Its last page is missing; without a page before that there is no chain.
+            if !root.is_zero() {
+                self.give_up(transaction, root);
+                self.free_given_up(transaction);
+            }
+            error.into()
+        })
+    }
+
+    /// Notes that `transaction` made this chain, which is listed, and does not adopt it: it is to be freed once no row
+    /// of the transaction refers to it.
+    pub fn give_up(&self, transaction: &Transaction, root: PageId) {
+        if let Ok(stamp) = transaction.stamp() {
+            self.given_up().lock().push((stamp, root));
+        }
+    }
+
+    /// Frees what `transaction` has given up, no row of which refers to it. What cannot be freed now is left for
+    /// [`VersionStore::free_given_up_by`].
+    pub fn free_given_up(&self, transaction: &Transaction) {
+        let log = transaction.domain().log().slot(transaction.slot());
+        if let Ok(stamp) = transaction.stamp() {
+            let _ = self.free_given_up_by(|other| other == stamp, log, Purpose::Undo);
+        }
+    }
+
+    /// Frees what these transactions have given up. True if there was anything.
+    ///
+    /// # Errors
+    /// I/O, log space: what is left is listed; call again.
+    pub fn free_given_up_by(
+        &self,
+        of: impl Fn(Timestamp) -> bool,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<bool> {
+        let mut any = false;
+        loop {
+            // One at a time is out of the list while it is freed: nobody else frees it meanwhile.
+            let next = {
+                let mut all = self.given_up().lock();
+                let at = all.iter().position(|(stamp, _)| of(*stamp));
+                at.map(|at| all.swap_remove(at))
+            };
+            let Some((stamp, root)) = next else {
+                return Ok(any);
+            };
+            if let Err(error) = self.free_chain(root, log, purpose) {
+                self.given_up().lock().push((stamp, root));
+                return Err(error);
+            }
+            any = true;
+        }
     }
 
     /// Reads a chain, a chunk at a time. No latch is held during the calls.
@@ -88,8 +142,12 @@ impl VersionStore {
         Ok(())
     }
 
-    /// A bounded step of [`VersionStore::free_chain`]; true once nothing is left. Not to be called again then.
-    pub(crate) fn free_chain_step(
+    /// A bounded step of [`VersionStore::free_chain`], of [`FREE_STEP`] pages; true once nothing is left. Not to be called
+    /// again then.
+    ///
+    /// # Errors
+    /// As [`VersionStore::free_chain`].
+    pub fn free_chain_step(
         &self,
         root: PageId,
         log: &SlotLog,

@@ -8,7 +8,7 @@
 //! | what does a row look like | `row`, `delta`, `undo_record`; with its old versions in it: `fat` |
 //! | which version does a snapshot see | `read`, `scan` (the rule itself: `txn`) |
 //! | what does a write do | `write`, `large`, `pending` |
-//! | how is it reverted | `undo` |
+//! | how is it reverted | `undo`; when the log has moved on: `carried` |
 //! | what is visited twice, in a measurement | `stamping` |
 //! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate` |
 //! | where are rows that only old snapshots see | `graveyard`, `pair` |
@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+pub mod carried;
 mod census;
 pub mod collect;
 pub mod delta;

@@ -15,7 +15,7 @@ use crate::store::VersionStore;
 use crate::undo_record::{self, Revert};
 use crate::work::Work;
 use vellum_base::PageId;
-use vellum_btree::overflow::ChainRef;
+use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{
     Entry, Journal, LeafCopy, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
@@ -54,8 +54,10 @@ impl PendingKind {
     }
 }
 
+/// Pages of a chain that are given back between two looks at the budget of a step.
+const CHAIN_STEP: usize = 8;
 /// Pages that one step of freeing gives back.
-pub(crate) const FREE_STEP: usize = 64;
+pub const FREE_STEP: usize = 64;
 
 impl VersionStore {
     /// Makes a tree of rows that is listed until [`VersionStore::adopt`].
@@ -196,7 +198,10 @@ impl VersionStore {
         }
         let tree = Tree::open(self.context(), root, TreeKind::Rows);
         let journal = Some(Journal { slot: log, purpose });
-        self.free_ownerless(log, purpose)?;
+        let mut pages = FREE_STEP;
+        if !self.free_ownerless(&mut pages, log, purpose)? {
+            return Ok(false);
+        }
         let mut leaf = LeafCopy::new(self.context().page_size());
         let (mut from, mut key) = (Vec::new(), Vec::new());
         for _ in 0..FREE_STEP {
@@ -223,7 +228,9 @@ impl VersionStore {
                     }
                     drop(row);
                     self.ownerless().lock().push(chain);
-                    self.free_ownerless(log, purpose)?;
+                    if !self.free_ownerless(&mut pages, log, purpose)? {
+                        return Ok(false);
+                    }
                 }
             }
             match leaf.upper_fence() {
@@ -238,14 +245,27 @@ impl VersionStore {
         Ok(false)
     }
 
-    /// Frees chains whose rows are gone; what fails is tried again by the next step.
-    fn free_ownerless(&self, log: &SlotLog, purpose: Purpose) -> vellum_base::Result<()> {
+    /// Frees chains whose rows are gone, about `pages` of their pages; false if there is more. What fails is tried again by the
+    /// next step.
+    fn free_ownerless(
+        &self,
+        pages: &mut usize,
+        log: &SlotLog,
+        purpose: Purpose,
+    ) -> vellum_base::Result<bool> {
         let mut chains = self.ownerless().lock();
         while let Some(chain) = chains.last() {
-            self.free_chain(*chain, log, purpose)?;
-            chains.pop();
+            if *pages == 0 {
+                return Ok(false);
+            }
+            let journal = Some(Journal { slot: log, purpose });
+            let (context, list) = (self.context(), self.pending_free());
+            *pages = pages.saturating_sub(CHAIN_STEP);
+            if overflow::free(context, *chain, CHAIN_STEP, journal, Some(list))? {
+                chains.pop();
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Frees a tree that is listed, and takes it off the list. Nobody uses it any more.

@@ -43,6 +43,8 @@ pub struct VersionStore {
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
     ownerless: Mutex<Vec<PageId>>,
     graveyards: Graveyards,
+    /// Chains that transactions have made and not adopted, with the stamp.
+    given_up: Mutex<Vec<(Timestamp, PageId)>>,
     /// A mistake on purpose, for the tests that must notice it.
     #[cfg(test)]
     pub(crate) defect: Option<Defect>,
@@ -279,6 +281,7 @@ impl VersionStore {
             dropped: RwLock::new(BTreeSet::new()),
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
+            given_up: Mutex::new(Vec::new()),
             #[cfg(test)]
             defect: None,
         }
@@ -303,6 +306,11 @@ impl VersionStore {
     /// Trees whose pages are being given back.
     pub(crate) fn dropped(&self) -> &RwLock<BTreeSet<PageId>> {
         &self.dropped
+    }
+
+    /// Chains that transactions have made and not adopted.
+    pub(crate) fn given_up(&self) -> &Mutex<Vec<(Timestamp, PageId)>> {
+        &self.given_up
     }
 
     /// Chains of dropped trees whose rows are gone.

@@ -12,6 +12,7 @@
 //!
 //! Crash: a record is compensated or not; recovery goes on with the next older one.
 
+use crate::carried::CarriedReader;
 use crate::delta;
 use crate::error::damaged;
 use crate::fat::layout::{FatRow, encode_lengths};
@@ -26,7 +27,7 @@ use vellum_base::codec::Reader;
 use vellum_base::{Gsn, PageId, Result, StorageError, Timestamp};
 use vellum_btree::record::{Operation, REMOVE};
 use vellum_btree::{
-    Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
+    Journal, LeafHints, LeafWrite, Logging, RowRedo, Tree, TreeKind, row_log_bytes,
 };
 use vellum_sync::atomic::Ordering;
 use vellum_txn::{Undo, VersionStamp};
@@ -44,23 +45,9 @@ pub struct Reverter<'s> {
     carried: &'s Tree,
     row: Vec<u8>,
     entry: Vec<u8>,
-    leaf: LeafCopy,
+    copies: CarriedReader<'s>,
     /// Chains and trees that came back on the list of `pending_free`.
     relisted: Vec<(PageId, PendingKind)>,
-}
-
-/// Bytes of a piece of a carried record: the value of one row of the `undo` tree.
-pub fn carried_piece_bytes(page_size: usize) -> usize {
-    page_size / 4
-}
-
-/// Key of a piece of a carried record in the `undo` tree: `stamp u64, gsn u64, piece u8`, big-endian.
-pub fn carried_key(stamp: Timestamp, gsn: Gsn, piece: u8) -> [u8; 17] {
-    let mut key = [0; 17];
-    key[..8].copy_from_slice(&stamp.get().to_be_bytes());
-    key[8..16].copy_from_slice(&gsn.get().to_be_bytes());
-    key[16] = piece;
-    key
 }
 
 impl<'s> Reverter<'s> {
@@ -75,7 +62,6 @@ impl<'s> Reverter<'s> {
     }
 
     fn new(store: &'s VersionStore, log: &'s SlotLog, carried: &'s Tree, has_deltas: bool) -> Self {
-        let leaf = LeafCopy::new(store.context().page_size());
         let (row, entry, relisted) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             store,
@@ -84,7 +70,7 @@ impl<'s> Reverter<'s> {
             carried,
             row,
             entry,
-            leaf,
+            copies: CarriedReader::default(),
             relisted,
         }
     }
@@ -453,37 +439,7 @@ impl Undo for Reverter<'_> {
     }
 
     fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool> {
-        out.clear();
-        // Pieces of one record are neighbours; the newest record below is found from behind.
-        let bound = carried_key(stamp, below, 0);
-        self.carried
-            .read_leaf(Seek::Before(&bound), &mut self.leaf)?;
-        let mut key = Vec::new();
-        while self.leaf.position() == 0 {
-            let Some(fence) = self.leaf.lower_fence().map(<[u8]>::to_vec) else {
-                return Ok(false);
-            };
-            self.carried
-                .read_leaf(Seek::Before(&fence), &mut self.leaf)?;
-        }
-        self.leaf.key(self.leaf.position() - 1, &mut key);
-        let Some(found) = key
-            .first_chunk::<16>()
-            .filter(|k| k[..8] == bound[..8])
-            .copied()
-        else {
-            return Ok(false);
-        };
-        for piece in 0..=u8::MAX {
-            let mut name = [0; 17];
-            name[..16].copy_from_slice(&found);
-            name[16] = piece;
-            if !self.carried.get(&name, &mut self.entry)? {
-                break;
-            }
-            out.extend_from_slice(&self.entry);
-        }
-        Ok(true)
+        self.copies.next(self.carried, stamp, below, out)
     }
 }
 

@@ -7,6 +7,8 @@ mod chains;
 #[cfg(not(loom))]
 mod concurrent;
 #[cfg(not(any(loom, shuttle)))]
+mod detached;
+#[cfg(not(any(loom, shuttle)))]
 mod model;
 #[cfg(not(any(loom, shuttle)))]
 mod ranges;

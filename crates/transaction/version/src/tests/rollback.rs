@@ -3,7 +3,7 @@
 use super::world::World;
 use crate::pending::PendingKind;
 use crate::row::Shape;
-use crate::undo::{Reverter, carried_key};
+use crate::undo::Reverter;
 use crate::{Change, Scratch};
 use vellum_btree::Journal;
 use vellum_io::{Call, Fault};
@@ -161,7 +161,8 @@ fn regress_savepoint_rollback_ignores_what_a_checkpoint_is_copying_at_the_moment
     let journal = Some(Journal::forward(
         world.log.slot(vellum_base::SlotId(super::world::SLOTS)),
     ));
-    let name = carried_key(tx.stamp().unwrap(), savepoint.gsn, 0);
+    let mut name = tx.stamp().unwrap().get().to_be_bytes().to_vec();
+    name.extend_from_slice(&savepoint.gsn.get().to_be_bytes());
     world.carried.put(&name, &[1, 2, 3], journal).unwrap();
     world.rollback_to(&tx, &savepoint);
     assert_eq!(world.rows(&tx, &tree).len(), 1);

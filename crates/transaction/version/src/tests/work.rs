@@ -8,6 +8,7 @@ use vellum_base::SlotId;
 use vellum_gc::Budget;
 use vellum_io::{Call, Fault};
 use vellum_txn::Transaction;
+use vellum_wal::Purpose;
 
 /// Puts a chain of `value` under `key`; gives the reference's bytes.
 fn put_chain(
@@ -415,4 +416,32 @@ fn chains_of_a_dropped_table_go_with_it_whatever_fails_in_between() {
     assert!(failures > 0, "the disk failed in between");
     assert_eq!(world.pending(), 0);
     assert_eq!(world.space.counts().durable, before);
+}
+
+#[test]
+fn a_dropped_table_goes_in_bounded_steps_whatever_the_length_of_a_value() {
+    let world = World::new(4096, 64);
+    let before = world.pages_in_use();
+    let tx = world.begin();
+    let tree = world.store.create_tree(&tx).unwrap();
+    put_chain(&world, &tx, &tree, b"k", &vec![3; 4_000_000]);
+    world.store.adopt(&tx, tree.root()).unwrap();
+    world.commit(tx);
+    let full = world.pages_in_use();
+    assert!(full > before + 900);
+    let tx = world.begin();
+    let log = world.log_of(&tx);
+    let (mut steps, mut left) = (0, full);
+    while !world
+        .store
+        .free_dropped_step(tree.root(), log, Purpose::Optional)
+        .unwrap()
+    {
+        let now = world.pages_in_use();
+        assert!(left - now < 100, "{} pages in one step", left - now);
+        left = now;
+        steps += 1;
+    }
+    assert!(steps > 10, "{steps} steps");
+    world.rollback(tx);
 }
