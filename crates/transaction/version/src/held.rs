@@ -44,6 +44,8 @@ pub(crate) struct Held {
     tree: Option<Tree>,
     /// Entries; at no time less than there are.
     count: u64,
+    /// No entry has a stamp below it: most collections need not look.
+    none_below: Timestamp,
     /// Where a round over all entries goes on.
     sweep: Option<Vec<u8>>,
     /// Another round is due: a snapshot has ended.
@@ -68,6 +70,7 @@ impl Held {
     pub fn add(&mut self, kind: Kind, grave: &Grave<'_>) -> Result<()> {
         let tree = self.tree.as_ref().expect("prepared before latching");
         let name = delta::key(grave.delete.stamp, grave.delete.command);
+        self.none_below = self.none_below.min(grave.delete.stamp);
         let root = grave.tree.root().get().to_le_bytes();
         let entry: [&[u8]; 3] = [&[kind as u8], &root, grave.key];
         let length = 9 + grave.key.len();
@@ -139,7 +142,11 @@ impl VersionStore {
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
+        if over <= held.none_below {
+            return Ok(());
+        }
         let bound = delta::key(over, 0);
+        let mut stays = false;
         let mut leaf = LeafCopy::new(self.context().page_size());
         let (mut key, mut from) = (Vec::new(), Vec::new());
         loop {
@@ -147,6 +154,9 @@ impl VersionStore {
             for index in leaf.position()..leaf.len() {
                 leaf.key(index, &mut key);
                 if key.as_slice() >= bound.as_slice() {
+                    if !stays {
+                        held.none_below = over;
+                    }
                     return Ok(());
                 }
                 let entry = leaf.payload(index);
@@ -159,6 +169,8 @@ impl VersionStore {
                     remove_temporary(tree, &key, &mut tools.hints)?;
                     held.count = held.count.saturating_sub(1);
                     collected.work += 1;
+                } else {
+                    stays = true;
                 }
             }
             match leaf.upper_fence() {

@@ -52,6 +52,10 @@ pub struct VersionStore {
 
 /// Mistakes on purpose.
 #[cfg(test)]
+#[cfg_attr(
+    any(loom, shuttle),
+    allow(dead_code, reason = "those builds run some of the tests")
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Defect {
     /// Graveyards are not looked into.
