@@ -16,7 +16,7 @@
 //! | [`search`] | cycles, by the names that they have |
 //! | [`story`] | an anomaly told to a person |
 //! | [`generate`] | a long history to measure with |
-//! | [`check`] | all of it, with a verdict |
+//! | [`mod@check`] | all of it, with a verdict |
 //!
 //! Paper: Adya, Liskov, O'Neil: Generalized Isolation Level Definitions (ICDE 2000) for the names; Cerone, Gotsman: Analysing Snapshot
 //! Isolation (PODC 2016) for what snapshot isolation forbids; Kingsbury, Alvaro: Elle (PVLDB 14(3), 2020) for lists as registers that

@@ -295,7 +295,7 @@ impl<'a, 'c> Change<'a, 'c> {
     /// Makes the change. Returns its GSN, zero if nothing is logged.
     ///
     /// # Errors
-    /// A bitmap page cannot be read; nothing was changed.
+    /// A bitmap page cannot be read, or says that a page of the change is taken (or free) already; nothing was changed.
     pub(crate) fn commit(self) -> Result<Gsn> {
         self.commit_inner(None)
     }
@@ -318,6 +318,16 @@ impl<'a, 'c> Change<'a, 'c> {
             None => Gsn::ZERO,
             Some(journal) => {
                 let mut bits = self.latch_bitmaps()?;
+                // Before anything changes: damaged references could name a page that is free, or somebody else's.
+                for bits in &bits {
+                    for (bit, in_use) in &bits.changes {
+                        if bitmap::is_set(&bits.page, *bit) == *in_use {
+                            let (id, expected) = (bits.page.page_id(), u64::from(!in_use));
+                            let what = "a page is taken or freed once";
+                            return Err(self.context.corrupt(id, what, expected, 1 - expected));
+                        }
+                    }
+                }
                 let mut highest = Gsn::ZERO;
                 for touch in &mut self.touches {
                     highest = highest.max(touch.page.guard().page_gsn());
