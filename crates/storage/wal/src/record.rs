@@ -199,8 +199,13 @@ impl<'a> Iterator for Records<'a> {
             return None;
         };
         let length = record.length();
+        // A chunk that says it stands at the end of all positions is damaged, whatever its checksum.
+        let Some(next) = self.lsn.0.checked_add(length as u64) else {
+            self.broken = true;
+            return None;
+        };
         self.bytes = &self.bytes[length..];
-        self.lsn = Lsn(self.lsn.0 + length as u64);
+        self.lsn = Lsn(next);
         Some(record)
     }
 }
@@ -209,6 +214,13 @@ impl<'a> Iterator for Records<'a> {
 mod tests {
     use super::*;
     use vellum_base::random::Random;
+
+    #[test]
+    fn regress_records_at_the_end_of_all_positions_are_damage() {
+        let bytes = sample(0, b"redo", b"");
+        let mut records = Records::new(&bytes, Lsn(u64::MAX - 1));
+        assert!(records.next().is_none(), "no overflow, and no record");
+    }
 
     fn sample(flags: u8, redo: &[u8], undo: &[u8]) -> Vec<u8> {
         let header = RecordHeader {
