@@ -228,10 +228,9 @@ impl Batch<'_, '_> {
     /// Puts a request into the queue; false if it is full.
     fn push(&mut self, request: &squeue::Entry) -> bool {
         let mut queue = self.ring.submission();
-        // SAFETY: the request transfers the bytes of a run through its descriptor. Both are borrowed by whoever
-        // made this batch until it is drained, which its end sees to, after which neither the kernel nor the queue
-        // refers to them (U1). Bytes that are written are shared, and only read; those that are read into are borrowed
-        // exclusively, and nobody looks at them before the batch ends.
+        // Bytes that are written are shared and only read; those read into are borrowed exclusively until the batch ends.
+        // SAFETY: descriptor and bytes are borrowed by whoever made this batch until it is drained, which its end sees
+        // to; after that neither the kernel nor the queue refers to them (U1).
         let pushed = unsafe { queue.push(request) }.is_ok();
         self.under_way += usize::from(pushed);
         pushed
