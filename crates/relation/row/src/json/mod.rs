@@ -1,0 +1,26 @@
+//! `json` and `jsonb`.
+//!
+//! `json` is its text. `jsonb` is a tree in bytes that is looked into where it lies, without being
+//! parsed: see `tree`.
+
+/// A `jsonb` value of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Jsonb(pub(crate) Box<[u8]>);
+
+/// A `jsonb` value in the bytes of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JsonbRef<'a>(pub(crate) &'a [u8]);
+
+impl Jsonb {
+    /// Its borrowed form.
+    pub fn as_ref(&self) -> JsonbRef<'_> {
+        JsonbRef(&self.0)
+    }
+}
+
+impl JsonbRef<'_> {
+    /// A value of its own.
+    pub fn to_jsonb(self) -> Jsonb {
+        Jsonb(self.0.into())
+    }
+}

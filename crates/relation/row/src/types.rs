@@ -1,0 +1,525 @@
+//! The types of columns and expressions, with the facts that `pg_type` has of them, and their
+//! modifiers (`numeric(p,s)`, `varchar(n)`, `timestamp(p)`) in PostgreSQL's form.
+//!
+//! Not here: parsing the name of a type (the SQL parser's), what values do.
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// The type of a column or expression, without its modifier.
+///
+/// The numbers are persisted (schemas, keys): they never change.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Type {
+    /// `boolean`
+    Bool = 1,
+    /// `smallint`
+    Int2 = 2,
+    /// `integer`
+    Int4 = 3,
+    /// `bigint`
+    Int8 = 4,
+    /// `real`
+    Float4 = 5,
+    /// `double precision`
+    Float8 = 6,
+    /// `numeric`, `numeric(p,s)`
+    Numeric = 7,
+    /// `text`
+    Text = 8,
+    /// `character varying(n)`
+    Varchar = 9,
+    /// `character(n)`: padded with blanks, which do not count when compared. `bpchar` in `pg_type`.
+    Char = 10,
+    /// `bytea`
+    Bytea = 11,
+    /// `date`
+    Date = 12,
+    /// `time without time zone`
+    Time = 13,
+    /// `timestamp without time zone`
+    Timestamp = 14,
+    /// `timestamp with time zone`
+    Timestamptz = 15,
+    /// `interval`
+    Interval = 16,
+    /// `uuid`
+    Uuid = 17,
+    /// `json`: text, kept as it was written
+    Json = 18,
+    /// `jsonb`
+    Jsonb = 19,
+    /// `oid`: unsigned four-byte integer of the system catalogs
+    Oid = 20,
+    /// `name`: text of at most 63 bytes of the system catalogs
+    Name = 21,
+}
+
+/// All types, in the order of their numbers.
+pub const TYPES: [Type; 21] = [
+    Type::Bool,
+    Type::Int2,
+    Type::Int4,
+    Type::Int8,
+    Type::Float4,
+    Type::Float8,
+    Type::Numeric,
+    Type::Text,
+    Type::Varchar,
+    Type::Char,
+    Type::Bytea,
+    Type::Date,
+    Type::Time,
+    Type::Timestamp,
+    Type::Timestamptz,
+    Type::Interval,
+    Type::Uuid,
+    Type::Json,
+    Type::Jsonb,
+    Type::Oid,
+    Type::Name,
+];
+
+struct Facts {
+    /// `typname`
+    name: &'static str,
+    /// The name in SQL, as `format_type` prints it without a modifier.
+    sql_name: &'static str,
+    oid: u32,
+    array_oid: u32,
+    length: i16,
+    category: char,
+    preferred: bool,
+}
+
+const fn facts(
+    names: (&'static str, &'static str),
+    oids: (u32, u32),
+    length: i16,
+    category: char,
+    preferred: bool,
+) -> Facts {
+    Facts {
+        name: names.0,
+        sql_name: names.1,
+        oid: oids.0,
+        array_oid: oids.1,
+        length,
+        category,
+        preferred,
+    }
+}
+
+static FACTS: [Facts; 21] = [
+    facts(("bool", "boolean"), (16, 1000), 1, 'B', true),
+    facts(("int2", "smallint"), (21, 1005), 2, 'N', false),
+    facts(("int4", "integer"), (23, 1007), 4, 'N', false),
+    facts(("int8", "bigint"), (20, 1016), 8, 'N', false),
+    facts(("float4", "real"), (700, 1021), 4, 'N', false),
+    facts(("float8", "double precision"), (701, 1022), 8, 'N', true),
+    facts(("numeric", "numeric"), (1700, 1231), -1, 'N', false),
+    facts(("text", "text"), (25, 1009), -1, 'S', true),
+    facts(
+        ("varchar", "character varying"),
+        (1043, 1015),
+        -1,
+        'S',
+        false,
+    ),
+    facts(("bpchar", "character"), (1042, 1014), -1, 'S', false),
+    facts(("bytea", "bytea"), (17, 1001), -1, 'U', false),
+    facts(("date", "date"), (1082, 1182), 4, 'D', false),
+    facts(
+        ("time", "time without time zone"),
+        (1083, 1183),
+        8,
+        'D',
+        false,
+    ),
+    facts(
+        ("timestamp", "timestamp without time zone"),
+        (1114, 1115),
+        8,
+        'D',
+        false,
+    ),
+    facts(
+        ("timestamptz", "timestamp with time zone"),
+        (1184, 1185),
+        8,
+        'D',
+        true,
+    ),
+    facts(("interval", "interval"), (1186, 1187), 16, 'T', true),
+    facts(("uuid", "uuid"), (2950, 2951), 16, 'U', false),
+    facts(("json", "json"), (114, 199), -1, 'U', false),
+    facts(("jsonb", "jsonb"), (3802, 3807), -1, 'U', false),
+    facts(("oid", "oid"), (26, 1028), 4, 'N', true),
+    facts(("name", "name"), (19, 1003), 64, 'S', false),
+];
+
+impl Type {
+    fn facts(self) -> &'static Facts {
+        &FACTS[self as usize - 1]
+    }
+
+    /// The type with this persisted number.
+    pub fn from_code(code: u8) -> Option<Self> {
+        TYPES.get(usize::from(code).checked_sub(1)?).copied()
+    }
+
+    /// The persisted number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The type with this oid in `pg_type`.
+    pub fn from_oid(oid: u32) -> Option<Self> {
+        TYPES.into_iter().find(|ty| ty.oid() == oid)
+    }
+
+    /// Its oid in `pg_type`.
+    pub fn oid(self) -> u32 {
+        self.facts().oid
+    }
+
+    /// The oid of the type of its arrays (`typarray`).
+    pub fn array_oid(self) -> u32 {
+        self.facts().array_oid
+    }
+
+    /// `typname`: `int4`, `bpchar`.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The name in SQL: `integer`, `character`. What messages say.
+    pub fn sql_name(self) -> &'static str {
+        self.facts().sql_name
+    }
+
+    /// `typlen`: bytes of a value in the protocol's binary format; -1 if that varies.
+    pub fn length(self) -> i16 {
+        self.facts().length
+    }
+
+    /// `typcategory`.
+    pub fn category(self) -> char {
+        self.facts().category
+    }
+
+    /// `typispreferred`: whether an implicit cast within the category likes to end here.
+    pub fn is_preferred(self) -> bool {
+        self.facts().preferred
+    }
+
+    /// Whether values are held as [`Value::Text`](crate::Value::Text).
+    pub fn is_plain_text(self) -> bool {
+        matches!(self, Type::Text | Type::Varchar | Type::Name)
+    }
+
+    /// Whether it is `smallint`, `integer` or `bigint`.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Type::Int2 | Type::Int4 | Type::Int8)
+    }
+
+    /// Whether its values have an order, and thus can be compared, sorted, grouped and indexed.
+    pub fn is_orderable(self) -> bool {
+        self != Type::Json
+    }
+
+    /// As `format_type` prints it: `character varying(10)`, `numeric(12,2)`, `bpchar` for a
+    /// `character` without modifier.
+    pub fn format(self, typmod: Typmod) -> String {
+        let name = self.sql_name();
+        match self {
+            Type::Char if typmod.is_none() => "bpchar".to_owned(),
+            Type::Varchar | Type::Char => match typmod.length() {
+                Some(length) => format!("{name}({length})"),
+                None => name.to_owned(),
+            },
+            Type::Numeric => match typmod.precision_scale() {
+                Some((precision, scale)) => format!("numeric({precision},{scale})"),
+                None => name.to_owned(),
+            },
+            Type::Time | Type::Timestamp | Type::Timestamptz => match typmod.fraction() {
+                Some(digits) => {
+                    let (head, tail) = name.split_once(' ').unwrap_or((name, ""));
+                    format!("{head}({digits}) {tail}")
+                }
+                None => name.to_owned(),
+            },
+            Type::Interval => typmod.format_interval(),
+            _ => name.to_owned(),
+        }
+    }
+}
+
+/// A type's modifier, as in `atttypmod`: -1 for none, else a number whose meaning is the type's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Typmod(pub i32);
+
+/// PostgreSQL counts the length word of a variable-length value into the modifier.
+const HEADER: i32 = 4;
+
+/// The longest `varchar(n)` and `char(n)`, in characters.
+pub const STRING_LENGTH_MAX: i32 = 10_485_760;
+/// The largest precision of `numeric(p,s)`.
+pub const NUMERIC_PRECISION_MAX: i32 = 1000;
+
+/// All fields: the range of an interval that names none.
+const INTERVAL_FULL_RANGE: i32 = 0x7fff;
+const INTERVAL_FULL_PRECISION: i32 = 0xffff;
+
+impl Typmod {
+    /// No modifier.
+    pub const NONE: Typmod = Typmod(-1);
+
+    /// Whether there is none.
+    pub fn is_none(self) -> bool {
+        self.0 < 0
+    }
+
+    /// The modifier of `varchar(n)` (or `char(n)`, which messages name by `ty`).
+    ///
+    /// # Errors
+    /// 22023 if `length` is not in 1..=[`STRING_LENGTH_MAX`].
+    pub fn of_length(ty: Type, length: i64) -> Result<Self> {
+        let name = if ty == Type::Char { "char" } else { "varchar" };
+        if length < 1 {
+            let message = format!("length for type {name} must be at least 1");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER, message));
+        }
+        match i32::try_from(length) {
+            Ok(length) if length <= STRING_LENGTH_MAX => Ok(Self(length + HEADER)),
+            _ => {
+                let message = format!("length for type {name} cannot exceed {STRING_LENGTH_MAX}");
+                Err(SqlError::new(SqlState::INVALID_PARAMETER, message))
+            }
+        }
+    }
+
+    /// The modifier of `numeric(precision, scale)`.
+    ///
+    /// # Errors
+    /// 22023 if the precision is not in 1..=1000 or the scale not in -1000..=1000.
+    pub fn of_numeric(precision: i64, scale: i64) -> Result<Self> {
+        let limit = i64::from(NUMERIC_PRECISION_MAX);
+        if !(1..=limit).contains(&precision) {
+            let message = format!("NUMERIC precision {precision} must be between 1 and {limit}");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER, message));
+        }
+        if !(-limit..=limit).contains(&scale) {
+            let message = format!("NUMERIC scale {scale} must be between -{limit} and {limit}");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER, message));
+        }
+        let (precision, scale) = (precision as i32, scale as i32);
+        Ok(Self(((precision << 16) | (scale & 0x7ff)) + HEADER))
+    }
+
+    /// The modifier of `time(p)`, `timestamp(p)` and `timestamptz(p)`. More than six digits are
+    /// six, as in PostgreSQL (which warns).
+    ///
+    /// # Errors
+    /// 22023 if `digits` is negative.
+    pub fn of_fraction(ty: Type, digits: i64) -> Result<Self> {
+        if digits < 0 {
+            let (head, tail) = ty.sql_name().split_once(' ').unwrap_or((ty.sql_name(), ""));
+            let tail = if tail.starts_with("with ") {
+                " WITH TIME ZONE"
+            } else {
+                ""
+            };
+            let message = format!(
+                "{}({digits}){tail} precision must not be negative",
+                head.to_uppercase()
+            );
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER, message));
+        }
+        Ok(Self(digits.min(6) as i32))
+    }
+
+    /// The modifier of an interval of these fields (a set of [`IntervalFields`]) with so many
+    /// fractional digits of the second.
+    ///
+    /// # Errors
+    /// 22023 if `digits` is negative.
+    pub fn of_interval(fields: Option<IntervalFields>, digits: Option<i64>) -> Result<Self> {
+        let range = fields.map_or(INTERVAL_FULL_RANGE, |fields| i32::from(fields.0));
+        let digits = match digits {
+            Some(digits) if digits < 0 => {
+                let message = format!("INTERVAL({digits}) precision must not be negative");
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER, message));
+            }
+            Some(digits) => digits.min(6) as i32,
+            None => INTERVAL_FULL_PRECISION,
+        };
+        if range == INTERVAL_FULL_RANGE && digits == INTERVAL_FULL_PRECISION {
+            return Ok(Self::NONE);
+        }
+        Ok(Self((range << 16) | digits))
+    }
+
+    /// Characters of `varchar(n)` and `char(n)`.
+    pub fn length(self) -> Option<usize> {
+        usize::try_from(self.0.checked_sub(HEADER)?).ok()
+    }
+
+    /// Precision and scale of `numeric(p,s)`.
+    pub fn precision_scale(self) -> Option<(i32, i32)> {
+        if self.0 < HEADER {
+            return None;
+        }
+        let packed = self.0 - HEADER;
+        // The scale is an eleven-bit number with sign.
+        let scale = ((packed & 0x7ff) ^ 1024) - 1024;
+        Some(((packed >> 16) & 0xffff, scale))
+    }
+
+    /// Fractional digits of the second of `time(p)`, `timestamp(p)`, `timestamptz(p)`.
+    pub fn fraction(self) -> Option<u32> {
+        u32::try_from(self.0).ok()
+    }
+
+    /// Fractional digits of the second of an interval, if limited.
+    pub fn interval_fraction(self) -> Option<u32> {
+        let digits = self.0 & INTERVAL_FULL_PRECISION;
+        (!self.is_none() && digits != INTERVAL_FULL_PRECISION).then_some(digits as u32)
+    }
+
+    /// The fields of an interval, if limited.
+    pub fn interval_fields(self) -> Option<IntervalFields> {
+        let range = (self.0 >> 16) & INTERVAL_FULL_RANGE;
+        (!self.is_none() && range != INTERVAL_FULL_RANGE).then_some(IntervalFields(range as u16))
+    }
+
+    fn format_interval(self) -> String {
+        let mut out = "interval".to_owned();
+        if let Some(name) = self.interval_fields().and_then(IntervalFields::name) {
+            out.push(' ');
+            out.push_str(name);
+        }
+        if let Some(digits) = self.interval_fraction() {
+            out.push_str(&format!("({digits})"));
+        }
+        out
+    }
+}
+
+/// The fields of an interval type: `interval day to second`. Bits as PostgreSQL numbers them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IntervalFields(pub u16);
+
+impl IntervalFields {
+    const MONTH_BIT: u16 = 1 << 1;
+    const YEAR_BIT: u16 = 1 << 2;
+    const DAY_BIT: u16 = 1 << 3;
+    const HOUR_BIT: u16 = 1 << 10;
+    const MINUTE_BIT: u16 = 1 << 11;
+    const SECOND_BIT: u16 = 1 << 12;
+
+    /// `YEAR`
+    pub const YEAR: Self = Self(Self::YEAR_BIT);
+    /// `MONTH`
+    pub const MONTH: Self = Self(Self::MONTH_BIT);
+    /// `DAY`
+    pub const DAY: Self = Self(Self::DAY_BIT);
+    /// `HOUR`
+    pub const HOUR: Self = Self(Self::HOUR_BIT);
+    /// `MINUTE`
+    pub const MINUTE: Self = Self(Self::MINUTE_BIT);
+    /// `SECOND`
+    pub const SECOND: Self = Self(Self::SECOND_BIT);
+    /// `YEAR TO MONTH`
+    pub const YEAR_TO_MONTH: Self = Self(Self::YEAR_BIT | Self::MONTH_BIT);
+    /// `DAY TO HOUR`
+    pub const DAY_TO_HOUR: Self = Self(Self::DAY_BIT | Self::HOUR_BIT);
+    /// `DAY TO MINUTE`
+    pub const DAY_TO_MINUTE: Self = Self(Self::DAY_TO_HOUR.0 | Self::MINUTE_BIT);
+    /// `DAY TO SECOND`
+    pub const DAY_TO_SECOND: Self = Self(Self::DAY_TO_MINUTE.0 | Self::SECOND_BIT);
+    /// `HOUR TO MINUTE`
+    pub const HOUR_TO_MINUTE: Self = Self(Self::HOUR_BIT | Self::MINUTE_BIT);
+    /// `HOUR TO SECOND`
+    pub const HOUR_TO_SECOND: Self = Self(Self::HOUR_TO_MINUTE.0 | Self::SECOND_BIT);
+    /// `MINUTE TO SECOND`
+    pub const MINUTE_TO_SECOND: Self = Self(Self::MINUTE_BIT | Self::SECOND_BIT);
+
+    /// As SQL writes it; `None` if SQL has no such set.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::YEAR => "year",
+            Self::MONTH => "month",
+            Self::DAY => "day",
+            Self::HOUR => "hour",
+            Self::MINUTE => "minute",
+            Self::SECOND => "second",
+            Self::YEAR_TO_MONTH => "year to month",
+            Self::DAY_TO_HOUR => "day to hour",
+            Self::DAY_TO_MINUTE => "day to minute",
+            Self::DAY_TO_SECOND => "day to second",
+            Self::HOUR_TO_MINUTE => "hour to minute",
+            Self::HOUR_TO_SECOND => "hour to second",
+            Self::MINUTE_TO_SECOND => "minute to second",
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_oids_lead_back_to_their_type() {
+        for ty in TYPES {
+            assert_eq!(Type::from_code(ty.code()), Some(ty));
+            assert_eq!(Type::from_oid(ty.oid()), Some(ty));
+        }
+        assert_eq!(Type::from_code(0), None);
+        assert_eq!(Type::from_code(22), None);
+        assert_eq!((Type::Int8.oid(), Type::Int8.name()), (20, "int8"));
+        assert_eq!((Type::Char.oid(), Type::Char.array_oid()), (1042, 1014));
+        assert_eq!(Type::Jsonb.oid(), 3802);
+    }
+
+    #[test]
+    fn modifiers_are_those_of_postgresql() {
+        assert_eq!(Typmod::of_numeric(12, 2).unwrap(), Typmod(786_438));
+        assert_eq!(
+            Typmod::of_numeric(3, -2).unwrap().precision_scale(),
+            Some((3, -2))
+        );
+        assert_eq!(Typmod::of_length(Type::Varchar, 10).unwrap(), Typmod(14));
+        let format = |ty: Type, typmod: Typmod| ty.format(typmod);
+        assert_eq!(
+            format(Type::Numeric, Typmod::of_numeric(3, -2).unwrap()),
+            "numeric(3,-2)"
+        );
+        assert_eq!(
+            format(Type::Timestamptz, Typmod(3)),
+            "timestamp(3) with time zone"
+        );
+        assert_eq!(format(Type::Char, Typmod::NONE), "bpchar");
+        assert_eq!(format(Type::Char, Typmod(5)), "character(1)");
+        let fields = Typmod::of_interval(Some(IntervalFields::DAY_TO_SECOND), Some(3)).unwrap();
+        assert_eq!(format(Type::Interval, fields), "interval day to second(3)");
+        assert_eq!(Typmod::of_interval(None, None).unwrap(), Typmod::NONE);
+    }
+
+    #[test]
+    fn modifiers_out_of_range_are_refused() {
+        let state = |result: Result<Typmod>| result.unwrap_err().state();
+        assert_eq!(state(Typmod::of_numeric(0, 0)), SqlState::INVALID_PARAMETER);
+        assert_eq!(
+            state(Typmod::of_numeric(1, 1001)),
+            SqlState::INVALID_PARAMETER
+        );
+        let none = Typmod::of_length(Type::Char, 0).unwrap_err();
+        assert_eq!(none.message(), "length for type char must be at least 1");
+        assert_eq!(
+            state(Typmod::of_length(Type::Varchar, 10_485_761)),
+            SqlState::INVALID_PARAMETER
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Values: owned, and borrowed from a row, a parameter or a constant.
+//!
+//! A value knows its type but for the kinds of text: `text`, `varchar` and `name` are all
+//! [`Value::Text`]; `char(n)` is a variant of its own because its trailing blanks do not count.
+//! Modifiers (lengths, scales) are applied when a value enters a column and are
+//! not kept with it.
+//!
+//! Not here: equality of SQL. The derived one is that of forms.
+
+use crate::datetime::{Date, Interval, Time, Timestamp};
+use crate::json::{Jsonb, JsonbRef};
+use crate::numeric::{Numeric, NumericRef};
+use crate::types::Type;
+
+/// A value that owns its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// No value, of any type.
+    Null,
+    /// `boolean`
+    Bool(bool),
+    /// `smallint`
+    Int2(i16),
+    /// `integer`
+    Int4(i32),
+    /// `bigint`
+    Int8(i64),
+    /// `real`
+    Float4(f32),
+    /// `double precision`
+    Float8(f64),
+    /// `numeric`
+    Numeric(Numeric),
+    /// `text`, `varchar(n)`, `name`
+    Text(Box<str>),
+    /// `char(n)`, padded with blanks to its length
+    Char(Box<str>),
+    /// `bytea`
+    Bytea(Box<[u8]>),
+    /// `date`
+    Date(Date),
+    /// `time`
+    Time(Time),
+    /// `timestamp`
+    Timestamp(Timestamp),
+    /// `timestamptz`
+    Timestamptz(Timestamp),
+    /// `interval`
+    Interval(Interval),
+    /// `uuid`
+    Uuid([u8; 16]),
+    /// `json`, as it was written
+    Json(Box<str>),
+    /// `jsonb`
+    Jsonb(Jsonb),
+    /// `oid`
+    Oid(u32),
+}
+
+/// A value whose bytes lie elsewhere. Copying it is cheap, reading it from a row allocates nothing.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'a> {
+    /// No value, of any type.
+    Null,
+    /// `boolean`
+    Bool(bool),
+    /// `smallint`
+    Int2(i16),
+    /// `integer`
+    Int4(i32),
+    /// `bigint`
+    Int8(i64),
+    /// `real`
+    Float4(f32),
+    /// `double precision`
+    Float8(f64),
+    /// `numeric`
+    Numeric(NumericRef<'a>),
+    /// `text`, `varchar(n)`, `name`
+    Text(&'a str),
+    /// `char(n)`, padded with blanks to its length
+    Char(&'a str),
+    /// `bytea`
+    Bytea(&'a [u8]),
+    /// `date`
+    Date(Date),
+    /// `time`
+    Time(Time),
+    /// `timestamp`
+    Timestamp(Timestamp),
+    /// `timestamptz`
+    Timestamptz(Timestamp),
+    /// `interval`
+    Interval(Interval),
+    /// `uuid`
+    Uuid([u8; 16]),
+    /// `json`, as it was written
+    Json(&'a str),
+    /// `jsonb`
+    Jsonb(JsonbRef<'a>),
+    /// `oid`
+    Oid(u32),
+}
+
+const _: () = assert!(size_of::<Value>() <= 24);
+const _: () = assert!(size_of::<ValueRef<'_>>() <= 32);
+
+impl Value {
+    /// Text of type `text`.
+    pub fn text(text: impl Into<Box<str>>) -> Self {
+        Value::Text(text.into())
+    }
+
+    /// Its borrowed form.
+    #[inline]
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Bool(value) => ValueRef::Bool(*value),
+            Value::Int2(value) => ValueRef::Int2(*value),
+            Value::Int4(value) => ValueRef::Int4(*value),
+            Value::Int8(value) => ValueRef::Int8(*value),
+            Value::Float4(value) => ValueRef::Float4(*value),
+            Value::Float8(value) => ValueRef::Float8(*value),
+            Value::Numeric(value) => ValueRef::Numeric(value.as_ref()),
+            Value::Text(value) => ValueRef::Text(value),
+            Value::Char(value) => ValueRef::Char(value),
+            Value::Bytea(value) => ValueRef::Bytea(value),
+            Value::Date(value) => ValueRef::Date(*value),
+            Value::Time(value) => ValueRef::Time(*value),
+            Value::Timestamp(value) => ValueRef::Timestamp(*value),
+            Value::Timestamptz(value) => ValueRef::Timestamptz(*value),
+            Value::Interval(value) => ValueRef::Interval(*value),
+            Value::Uuid(value) => ValueRef::Uuid(*value),
+            Value::Json(value) => ValueRef::Json(value),
+            Value::Jsonb(value) => ValueRef::Jsonb(value.as_ref()),
+            Value::Oid(value) => ValueRef::Oid(*value),
+        }
+    }
+
+    /// Whether it is null.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// Its type; `text` for every text but `char(n)`; `None` for null, which is of any type.
+    pub fn ty(&self) -> Option<Type> {
+        self.as_ref().ty()
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    /// A value of its own. Allocates for text, bytes, `jsonb` and long numbers.
+    pub fn to_value(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Bool(value) => Value::Bool(value),
+            ValueRef::Int2(value) => Value::Int2(value),
+            ValueRef::Int4(value) => Value::Int4(value),
+            ValueRef::Int8(value) => Value::Int8(value),
+            ValueRef::Float4(value) => Value::Float4(value),
+            ValueRef::Float8(value) => Value::Float8(value),
+            ValueRef::Numeric(value) => Value::Numeric(value.to_numeric()),
+            ValueRef::Text(value) => Value::Text(value.into()),
+            ValueRef::Char(value) => Value::Char(value.into()),
+            ValueRef::Bytea(value) => Value::Bytea(value.into()),
+            ValueRef::Date(value) => Value::Date(value),
+            ValueRef::Time(value) => Value::Time(value),
+            ValueRef::Timestamp(value) => Value::Timestamp(value),
+            ValueRef::Timestamptz(value) => Value::Timestamptz(value),
+            ValueRef::Interval(value) => Value::Interval(value),
+            ValueRef::Uuid(value) => Value::Uuid(value),
+            ValueRef::Json(value) => Value::Json(value.into()),
+            ValueRef::Jsonb(value) => Value::Jsonb(value.to_jsonb()),
+            ValueRef::Oid(value) => Value::Oid(value),
+        }
+    }
+
+    /// Whether it is null.
+    #[inline]
+    pub fn is_null(self) -> bool {
+        matches!(self, ValueRef::Null)
+    }
+
+    /// Its type; `text` for every text but `char(n)`; `None` for null, which is of any type.
+    pub fn ty(self) -> Option<Type> {
+        Some(match self {
+            ValueRef::Null => return None,
+            ValueRef::Bool(_) => Type::Bool,
+            ValueRef::Int2(_) => Type::Int2,
+            ValueRef::Int4(_) => Type::Int4,
+            ValueRef::Int8(_) => Type::Int8,
+            ValueRef::Float4(_) => Type::Float4,
+            ValueRef::Float8(_) => Type::Float8,
+            ValueRef::Numeric(_) => Type::Numeric,
+            ValueRef::Text(_) => Type::Text,
+            ValueRef::Char(_) => Type::Char,
+            ValueRef::Bytea(_) => Type::Bytea,
+            ValueRef::Date(_) => Type::Date,
+            ValueRef::Time(_) => Type::Time,
+            ValueRef::Timestamp(_) => Type::Timestamp,
+            ValueRef::Timestamptz(_) => Type::Timestamptz,
+            ValueRef::Interval(_) => Type::Interval,
+            ValueRef::Uuid(_) => Type::Uuid,
+            ValueRef::Json(_) => Type::Json,
+            ValueRef::Jsonb(_) => Type::Jsonb,
+            ValueRef::Oid(_) => Type::Oid,
+        })
+    }
+
+    /// Whether a column of type `ty` holds values of this variant. Null fits everywhere.
+    #[inline]
+    pub fn fits(self, ty: Type) -> bool {
+        match self.ty() {
+            None => true,
+            Some(Type::Text) => ty.is_plain_text(),
+            Some(own) => own == ty,
+        }
+    }
+
+    /// The text of `text`, `varchar`, `name`, `char(n)` and `json`.
+    pub fn as_str(self) -> Option<&'a str> {
+        match self {
+            ValueRef::Text(text) | ValueRef::Char(text) | ValueRef::Json(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of `smallint`, `integer`, `bigint` and `oid`.
+    #[inline]
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            ValueRef::Int2(value) => Some(i64::from(value)),
+            ValueRef::Int4(value) => Some(i64::from(value)),
+            ValueRef::Int8(value) => Some(value),
+            ValueRef::Oid(value) => Some(i64::from(value)),
+            _ => None,
+        }
+    }
+
+    /// The value of `boolean`.
+    #[inline]
+    pub fn as_bool(self) -> Option<bool> {
+        match self {
+            ValueRef::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> From<&'a Value> for ValueRef<'a> {
+    fn from(value: &'a Value) -> Self {
+        value.as_ref()
+    }
+}
