@@ -290,8 +290,9 @@ impl Transaction {
         self.write_operation(|| {
             self.all_or_nothing(|| {
                 let shape = self.shape_of(&table)?;
-                self.check_newest(shape)?;
+                vellum_sync::test_point!("schema: before the catalog row");
                 let dropped_by = self.delete_catalog(&table_key(name), name)?;
+                check_newest(shape)?;
                 for index in &shape.indexes {
                     self.delete_catalog(&index_key(shape.id, &index.name), name)?;
                     self.disown_tree(index.tree.root())?;
@@ -392,21 +393,15 @@ impl Transaction {
 
     /// D1: writes the table's catalog row as it is. The shape is the newest then, and stays it.
     pub(crate) fn lock_shape(&self, shape: &Shape) -> Result<VersionStamp> {
-        self.check_newest(shape)?;
         let key = table_key(&shape.name);
         let missing = || Error::NoSuchTable {
             name: shape.name.to_string(),
         };
         let row = self.read_catalog(&key)?.ok_or_else(missing)?;
-        self.overwrite_catalog(&key, &row, &shape.name)
-    }
-
-    pub(crate) fn check_newest(&self, shape: &Shape) -> Result<()> {
-        if shape.is_newest() {
-            Ok(())
-        } else {
-            Err(Error::Conflict)
-        }
+        vellum_sync::test_point!("schema: before the catalog row");
+        let changed_by = self.overwrite_catalog(&key, &row, &shape.name)?;
+        check_newest(shape)?;
+        Ok(changed_by)
     }
 
     pub(crate) fn disown_tree(&self, root: PageId) -> Result<()> {
@@ -547,6 +542,16 @@ impl Transaction {
             from.clear();
             from.extend_from_slice(fence);
         }
+    }
+}
+
+/// Refuses a shape that somebody changed since it was looked up. Asked once the table's catalog row is written (D1):
+/// under read committed that write succeeds although the row was changed, and the change committed, in between.
+fn check_newest(shape: &Shape) -> Result<()> {
+    if shape.is_newest() {
+        Ok(())
+    } else {
+        Err(Error::Conflict)
     }
 }
 
