@@ -10,6 +10,9 @@
 //!   checkpoint goes on without, and releases what it can.
 //! - K6 Copies count for nobody before they are linked, their link is durable, and `SlotGuard::set_carried` says so, in
 //!   this order.
+//! - K7 Records that are compensated after they were copied are linked all the same. Their compensations lie above what
+//!   is carried ([`Copied::to`]), so who reads down to the copies has met them and goes on below what they void; and
+//!   before the log gives them up, the next copying voids what they name (`Copied::void_copies`).
 //!
 //! Crash: copies that are not linked are free pages; linked ones without `set_carried` are beside the log's own
 //! records, which a recovery reads first, with the same content.
@@ -121,13 +124,10 @@ impl Engine {
     /// False if the transaction has ended.
     fn link(&self, copied: Copied, unowned: &mut Vec<vellum_base::PageId>) -> Result<bool> {
         let stamp = copied.copies.stamp();
-        let below = {
-            let latch = self.log.slot(copied.slot).lock();
-            match latch.live_transaction() {
-                Some((live, _)) if live == stamp => latch.lowest_compensated(),
-                _ => return Ok(false),
-            }
-        };
+        let live = self.log.slot(copied.slot).lock().live_transaction();
+        if live.is_none_or(|live| live.0 != stamp) {
+            return Ok(false);
+        }
         let journal = self.carry_journal();
         // Copies of what was compensated since they were made go before there are new ones: what is written after a
         // rollback to a savepoint lies above what that compensated, and is not void.
@@ -138,7 +138,7 @@ impl Engine {
         let (store, tree) = (&self.store, &self.carried);
         copied
             .copies
-            .link(store, tree, below, journal, unowned, &mut note)?;
+            .link(store, tree, journal, unowned, &mut note)?;
         Ok(true)
     }
 

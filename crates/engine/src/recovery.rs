@@ -169,7 +169,7 @@ fn carry_losers(engine: &Engine, files: &Arc<SegmentFiles>, losers: &[Loser]) ->
         let of = (copies.stamp(), void_from);
         let linked = void(&engine.carried, of, journal, &mut unowned).and_then(|_| {
             let (store, tree) = (&engine.store, &engine.carried);
-            copies.link(store, tree, Gsn::MAX, journal, &mut unowned, &mut |_| ())
+            copies.link(store, tree, journal, &mut unowned, &mut |_| ())
         });
         match linked {
             Ok(_) => {}

@@ -162,7 +162,8 @@ impl Transaction {
         if self.inner().options().read_only {
             return Err(Error::ReadOnly);
         }
-        if !self.inner().has_written() && self.engine().directory.poisoned() {
+        if self.engine().directory.poisoned() {
+            // None of it could become durable any more.
             return Err(Error::Poisoned);
         }
         self.note_end(work())

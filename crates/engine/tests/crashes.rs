@@ -8,7 +8,7 @@ use std::sync::Arc;
 use support::{by_value, key, rows, seed, tiny};
 use vellum::{Config, Database, Durability, Isolation, Result, Transaction, TransactionOptions};
 use vellum_base::random::Random;
-use vellum_io::{PowerCut, SimulatedDirectory};
+use vellum_io::{Directory, PowerCut, SimulatedDirectory};
 
 /// One step of a transaction.
 fn step(tx: &Transaction, random: &mut Random) -> Result<()> {
@@ -127,4 +127,88 @@ fn crash_definitions_chains_and_savepoints_cut_off_anywhere_leave_a_sound_databa
         let config = [tiny(4096, 32), tiny(4096, 128), tiny(8192, 40)][case as usize % 3].clone();
         life(seed.wrapping_add(case), &config);
     }
+}
+
+/// What is in use after recovery: pages of the whole file, and those that are only listed.
+fn pages_after_recovery(disk: &SimulatedDirectory, config: &Config) -> (u64, u64, u64) {
+    let directory: Arc<dyn Directory> = Arc::new(disk.clone());
+    let database = Database::open_directory(directory, config.clone()).unwrap();
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    let pages = report.pages;
+    let free = database.statistics().pages_free;
+    assert_eq!(pages.free, free, "the allocator knows of them");
+    (pages.in_use, pages.pending, free)
+}
+
+#[test]
+fn crash_chains_and_trees_of_losers_and_of_dropped_tables_are_free_pages_after_recovery() {
+    let config = tiny(4096, 128);
+    let disk = SimulatedDirectory::new();
+    let database = Database::open_directory(Arc::new(disk.clone()), config.clone()).unwrap();
+    database
+        .retry(|tx| tx.create_table("kept").map(drop))
+        .unwrap();
+    let fill = |tx: &Transaction, name: &str| {
+        let table = tx.create_table(name).unwrap();
+        tx.create_index(&table, "i", by_value(0, Some(3), false))
+            .unwrap();
+        for n in 0..200 {
+            let length = if n % 20 == 0 { 30_000 } else { 100 };
+            tx.insert(&table, &key(n), &vec![n as u8; length]).unwrap();
+        }
+    };
+    database.sync().unwrap();
+    let (before, pending, free) =
+        pages_after_recovery(&disk.power_cut(1, PowerCut::CLEAN), &config);
+    assert_eq!(pending, 0);
+    // A loser, with a tree, an index and chains.
+    let loser = database.begin().unwrap();
+    fill(&loser, "lost");
+    database.sync().unwrap();
+    let in_use = database.verify().unwrap().pages.in_use;
+    assert!(
+        in_use > before + 80,
+        "{in_use} pages in use, {before} before"
+    );
+    let after = pages_after_recovery(&disk.power_cut(2, PowerCut::CLEAN), &config);
+    assert_eq!((after.0, after.1), (before, 0), "of a loser");
+    assert!(after.2 >= free, "{} pages free, {free} before", after.2);
+    loser.rollback().unwrap();
+    // A table whose drop is committed, while somebody still sees it.
+    database
+        .retry(|tx| {
+            fill(tx, "dropped");
+            Ok(())
+        })
+        .unwrap();
+    let reader = database.begin().unwrap();
+    reader.table("dropped").unwrap();
+    database.retry(|tx| tx.drop_table("dropped")).unwrap();
+    let pending = database.verify().unwrap().pages.pending;
+    assert!(
+        pending > 80,
+        "{pending} pages are listed while they are seen"
+    );
+    let after = pages_after_recovery(&disk.power_cut(3, PowerCut::CLEAN), &config);
+    assert_eq!((after.0, after.1), (before, 0), "of a dropped table");
+    // Once more, cut off again and again: what a recovery has freed is not freed twice.
+    let mut cut = disk.power_cut(4, PowerCut::CLEAN);
+    for call in 1..60 {
+        cut.cut_after(call);
+        let opened = Database::open_directory(Arc::new(cut.clone()), config.clone());
+        let done = opened.is_ok();
+        drop(opened);
+        cut = cut.power_cut(call, PowerCut::KINDS[call as usize % 8]);
+        if done {
+            break;
+        }
+    }
+    let after = pages_after_recovery(&cut, &config);
+    assert_eq!(
+        (after.0, after.1),
+        (before, 0),
+        "after recoveries that were cut off"
+    );
+    reader.commit().unwrap();
 }

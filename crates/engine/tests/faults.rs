@@ -7,7 +7,7 @@ use std::sync::Arc;
 use support::{by_value, key, rows, seed, settle, tiny, value_of};
 use vellum::{Database, Error, Table, Transaction};
 use vellum_base::random::Random;
-use vellum_io::{Call, Fault, SimulatedDirectory};
+use vellum_io::{Call, Directory, Fault, SimulatedDirectory};
 
 /// A table with two indexes, larger than the pool.
 fn filled() -> (Arc<SimulatedDirectory>, Database, Table) {
@@ -238,4 +238,41 @@ fn values_with_pages_of_their_own_that_a_failing_operation_made_are_given_back()
     let report = database.verify().unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
     assert_eq!(report.pages.pending, 0, "after {failed} failures");
+}
+
+#[test]
+fn every_write_after_a_failed_sync_is_refused_as_poisoned_at_once() {
+    let (directory, database, table) = filled();
+    let before = rows(&database.begin().unwrap(), &table);
+    let open = database.begin().unwrap();
+    open.insert(&table, &key(1000), &value(1000, 1000, 10))
+        .unwrap();
+    directory.fail(Fault::nth(Call::Sync, 0));
+    assert!(matches!(database.sync(), Err(Error::Io { .. })));
+    assert!(directory.poisoned());
+    let fresh = database.begin().unwrap();
+    for tx in [&fresh, &open] {
+        let name = value(2000, 2000, 10);
+        let writes = [
+            tx.insert(&table, &key(2000), &name),
+            tx.upsert(&table, &key(1), &name).map(drop),
+            tx.update(&table, &key(1), &[8..9], |_| ()).map(drop),
+            tx.delete(&table, &key(1)).map(drop),
+            tx.create_table("u").map(drop),
+            tx.drop_table("t"),
+        ];
+        for (number, result) in writes.into_iter().enumerate() {
+            assert!(
+                matches!(result, Err(Error::Poisoned)),
+                "write {number}: {result:?}"
+            );
+        }
+        assert!(
+            tx.get(&table, &key(1), |_| ()).unwrap().is_some(),
+            "reads go on"
+        );
+    }
+    fresh.rollback().unwrap();
+    assert!(matches!(open.commit(), Err(Error::Poisoned)));
+    assert!(rows(&database.begin().unwrap(), &table) == before);
 }

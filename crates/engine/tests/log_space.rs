@@ -248,3 +248,30 @@ fn regress_writers_beside_an_idle_transaction_are_never_refused_for_log_space() 
         assert!(database.verify().unwrap().is_sound());
     }
 }
+
+#[test]
+fn crash_undo_that_was_carried_is_durable_before_its_segments_go() {
+    let (disk, database, tables) = filled(1);
+    let tx = database.begin().unwrap();
+    let (mut carried, mut released) = (0, 0);
+    for n in 0..ROWS {
+        change(&tx, &tables[0], n);
+        if n % 250 != 0 {
+            continue;
+        }
+        let in_use = database.statistics().log_bytes_in_use;
+        database.checkpoint().unwrap();
+        // What this checkpoint did is all that the power cut finds: nothing was flushed after it.
+        let after = disk.power_cut(u64::from(n), PowerCut::CLEAN);
+        let recovered = open(&after);
+        assert_untouched(&recovered, &tables);
+        carried += u32::from(database.verify().unwrap().pages.pending > 0);
+        released += u32::from(database.statistics().log_bytes_in_use < in_use);
+    }
+    assert!(
+        carried > 3 && released > 3,
+        "{carried} carried, {released} released"
+    );
+    tx.rollback().unwrap();
+    assert_untouched(&database, &tables);
+}

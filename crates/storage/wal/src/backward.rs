@@ -257,8 +257,8 @@ impl SlotLog {
     /// The records of the slot's live transaction that lie in segments before `segment`, are not
     /// compensated and not carried yet. `None` if nothing is.
     ///
-    /// What is compensated afterwards voids its copy: before copying a record, compare its GSN
-    /// under the slot's latch with [`crate::SlotGuard::lowest_compensated`], which starts anew here.
+    /// What is compensated afterwards voids its copy: the next call says so ([`Carry::void_copies`]), before the segments
+    /// of those compensations can go.
     pub fn carry(&self, segment: u64) -> Option<Carry> {
         let bounds = self.lock().carry_bounds(segment)?;
         let CarryBounds {

@@ -422,16 +422,6 @@ impl SlotGuard<'_> {
         }
     }
 
-    /// The lowest GSN that the live transaction has compensated since the last [`SlotLog::carry`] that
-    /// returned something, `Gsn::MAX` for none. Of the records that were there then, and were not void,
-    /// those at or above it are void now, and those below are not (R9).
-    pub fn lowest_compensated(&self) -> Gsn {
-        self.state
-            .live
-            .as_ref()
-            .map_or(Gsn::MAX, |live| live.lowest_compensated)
-    }
-
     /// Below this lsn the live transaction's undo was carried forward.
     pub fn carried(&self) -> Lsn {
         self.state

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use harness::*;
 use vellum_base::random::Random;
 use vellum_base::{Gsn, SlotId, StorageError};
-use vellum_io::{Call, Directory, Fault, FaultError, OpenOptions, PowerCut, SimulatedDirectory};
+use vellum_io::{
+    Call, Directory, Fault, FaultError, OpenOptions, PowerCut, SimulatedDirectory, Torn,
+};
 use vellum_wal::*;
 
 fn all(dir: &dyn Directory) -> vellum_base::Result<(Recoveries, LogReader)> {
@@ -421,6 +423,58 @@ fn crash_while_a_failed_flush_over_segments_is_repeated() {
         }
     }
     assert!(failures >= 30, "{failures} flushes failed");
+}
+
+/// A flush of several rounds within one segment fails, is repeated with a record more in front, and is cut off: the
+/// rounds of the two attempts lie at the same places and do not continue each other.
+#[test]
+fn crash_leftovers_of_a_failed_flush_are_not_pieced_together_with_its_repetition() {
+    let config = LogConfig {
+        slots_max: 8,
+        slot_buffer_bytes: 1 << 20,
+        segment_bytes: 8 << 20,
+        log_bytes_max: 8 * (8 << 20),
+    };
+    let fill = |engine: &mut Engine| {
+        for slot in 0..4 {
+            let stamp = engine.begin(SlotId(slot));
+            for _ in 0..200 {
+                engine.change(SlotId(slot), stamp, 3000).unwrap();
+            }
+        }
+    };
+    for call in 0..4 {
+        let dir = SimulatedDirectory::new();
+        let mut engine = open(Arc::new(dir.clone()), config.clone(), LogStart::first()).unwrap();
+        // Files are made now, with a round for each: then one flush takes all that follows.
+        fill(&mut engine);
+        for slot in 0..4 {
+            let ts = engine.commit(SlotId(slot)).unwrap();
+            engine.harden(ts).unwrap();
+        }
+        let begin = engine.log.position();
+        fill(&mut engine);
+        dir.fail(Fault::nth(Call::Write, 2).on("log/"));
+        assert!(engine.log.flush_round().is_err());
+        let live = engine.log.slot(SlotId(0)).lock().live_transaction();
+        let stamp = live.unwrap().0;
+        engine.change(SlotId(0), stamp, 3000).unwrap();
+        dir.cut_after(call);
+        let _ = engine.log.flush_round();
+        let place = engine.log.position();
+        assert_eq!(
+            (place.segment, place.round),
+            (1, begin.round),
+            "call {call}"
+        );
+        for seed in 0..16 {
+            let whole = PowerCut::KINDS[5];
+            assert!(whole.reorder && whole.torn == Torn::None);
+            let (found, reader) = all(&dir.power_cut(seed, whole)).unwrap();
+            let last = reader.ends()[0];
+            engine.model.check(found.get(&1).unwrap_or(&none()), last);
+        }
+    }
 }
 
 #[test]

@@ -11,8 +11,8 @@
 //! every recovery.
 //!
 //! Invariants:
-//! - V23 The copies of a transaction that are not void are exactly its uncompensated undoable records below what is
-//!   carried (`SlotGuard::carried`); for each GSN that counts, the chain with the highest `low` at or below it has it.
+//! - V23 The copies of a transaction that are not void, less those that a compensation above what is carried
+//!   (`SlotGuard::carried`) names, are exactly its uncompensated undoable records below that; for each GSN that counts, the chain with the highest `low` at or below it has it.
 //! - V24 A chain is given back after its row is gone, and nobody reads it by then: its row goes when all of it is
 //!   void, or when the transaction has ended.
 //!
@@ -226,7 +226,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Makes the copies count: those with a GSN below `below`, the rest is compensated by now. All pages are in the
+    /// Makes the copies count, all of them: what was compensated since is voided later ([`void`]). All pages are in the
     /// file. Copies that an earlier call left half-way are replaced. `linked` gets the root of each chain that is linked.
     ///
     /// # Errors
@@ -235,7 +235,6 @@ impl Copies {
         self,
         store: &VersionStore,
         tree: &Tree,
-        below: Gsn,
         journal: Journal<'_>,
         unowned: &mut Vec<PageId>,
         linked: &mut dyn FnMut(PageId),
@@ -246,9 +245,6 @@ impl Copies {
         };
         void(tree, (self.stamp, *lowest), journal, unowned)?;
         for (low, chain) in self.chains {
-            if low >= below {
-                continue;
-            }
             let entry = Entry {
                 tree: store.pending_free(),
                 payload: PendingKind::Chain.payload(),
@@ -260,7 +256,7 @@ impl Copies {
                 stamp,
                 low,
                 chain,
-                below,
+                below: Gsn::MAX,
             };
             if let Err(error) = row.put(tree, journal) {
                 unowned.push(chain.root);
