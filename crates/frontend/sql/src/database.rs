@@ -1,0 +1,93 @@
+//! What all sessions of a database share.
+
+use crate::error::{Result, SqlError};
+use crate::roles::{self, Role};
+use crate::session::{Session, SessionOptions};
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum::{Database, Error, Transaction};
+
+/// Name of the role that a new database has; its password is set by [`SqlDatabase::set_verifier`].
+pub const FIRST_ROLE: &str = "vellum";
+/// Name of the database.
+pub const DATABASE: &str = "vellum";
+/// Number of the first role.
+const FIRST_ROLE_OID: u32 = 10;
+
+/// A database that speaks SQL. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SqlDatabase {
+    shared: Arc<Shared>,
+}
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub engine: Database,
+}
+
+impl SqlDatabase {
+    /// Opens the SQL catalog of an engine database; makes it if there is none. Blocks for I/O.
+    ///
+    /// # Errors
+    /// What the engine reports; `XX001` for a catalog that cannot be read.
+    pub fn open(engine: Database) -> Result<Self> {
+        engine.retry(|transaction| match transaction.table(roles::TABLE) {
+            Ok(_) => Ok(()),
+            Err(Error::NoSuchTable { .. }) => {
+                transaction.create_table(roles::TABLE)?;
+                let mut first = Role::new(FIRST_ROLE, FIRST_ROLE_OID);
+                first.superuser = true;
+                first.login = true;
+                first.create_role = true;
+                first.create_database = true;
+                roles::put_bytes(transaction, &first)
+            }
+            Err(error) => Err(error),
+        })?;
+        Ok(Self {
+            shared: Arc::new(Shared { engine }),
+        })
+    }
+
+    /// The engine below.
+    pub fn engine(&self) -> &Database {
+        &self.shared.engine
+    }
+
+    /// Starts a session. No slot of the engine is taken before its first statement.
+    ///
+    /// # Errors
+    /// `28000` for an unknown role, `3D000` for an unknown database, `22023` and `42704` for settings that cannot be.
+    pub fn session(&self, options: SessionOptions) -> Result<Session> {
+        Session::new(self.shared.clone(), options)
+    }
+
+    /// The role of this name; `None` if there is none.
+    ///
+    /// # Errors
+    /// What the engine reports.
+    pub fn role(&self, name: &str) -> Result<Option<Role>> {
+        let transaction = self.engine().begin()?;
+        roles::find(&transaction, name)
+    }
+
+    /// Sets a role's SCRAM-SHA-256 verifier (see [`Role::verifier`]); `None` takes its password away. Durable on return.
+    ///
+    /// # Errors
+    /// `42704` if there is no such role; what the engine reports.
+    pub fn set_verifier(&self, name: &str, verifier: Option<&str>) -> Result<()> {
+        let set = |transaction: &Transaction| -> Result<()> {
+            let role = roles::find(transaction, name)?;
+            let mut role = role.ok_or_else(|| {
+                let message = format!("role \"{name}\" does not exist");
+                SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
+            })?;
+            role.verifier = verifier.map(str::to_owned);
+            roles::put(transaction, &role)
+        };
+        let transaction = self.engine().begin()?;
+        set(&transaction)?;
+        Ok(transaction.commit()?)
+    }
+}

@@ -1,0 +1,263 @@
+//! Errors and notices of SQL, with the fields that PostgreSQL's protocol carries.
+//!
+//! Every error has a SQLSTATE. Texts are PostgreSQL's where it has the same error: people search for them.
+
+use crate::sqlstate::{self, SqlState};
+
+/// Result of anything that a statement can make fail.
+pub type Result<T> = std::result::Result<T, SqlError>;
+
+/// An error of a statement.
+#[derive(Clone, Debug)]
+pub struct SqlError {
+    inner: Box<Fields>,
+}
+
+/// What an error or a notice says.
+#[derive(Clone, Debug)]
+pub struct Fields {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What a program goes by.
+    pub sqlstate: SqlState,
+    /// What a person reads: one line.
+    pub message: String,
+    /// More of it.
+    pub detail: Option<String>,
+    /// What could be done.
+    pub hint: Option<String>,
+    /// Place in the statement's text, in characters, from 1.
+    pub position: Option<u32>,
+    /// Where it happened, e.g. the line of a COPY.
+    pub context: Option<String>,
+    /// Schema of the object that it is about.
+    pub schema: Option<String>,
+    /// Table that it is about.
+    pub table: Option<String>,
+    /// Column that it is about.
+    pub column: Option<String>,
+    /// Type that it is about.
+    pub data_type: Option<String>,
+    /// Constraint that it is about.
+    pub constraint: Option<String>,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Severity {
+    /// The statement failed.
+    Error,
+    /// The session is over.
+    Fatal,
+    /// Something that the user should look at.
+    Warning,
+    /// Something that the user may want to know.
+    Notice,
+    /// What was asked for.
+    Info,
+}
+
+impl Severity {
+    /// The word of the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "ERROR",
+            Self::Fatal => "FATAL",
+            Self::Warning => "WARNING",
+            Self::Notice => "NOTICE",
+            Self::Info => "INFO",
+        }
+    }
+}
+
+impl Fields {
+    fn new(severity: Severity, sqlstate: SqlState, message: String) -> Self {
+        Self {
+            severity,
+            sqlstate,
+            message,
+            detail: None,
+            hint: None,
+            position: None,
+            context: None,
+            schema: None,
+            table: None,
+            column: None,
+            data_type: None,
+            constraint: None,
+        }
+    }
+
+    /// A notice.
+    pub fn notice(message: impl Into<String>) -> Self {
+        Self::new(
+            Severity::Notice,
+            sqlstate::SUCCESSFUL_COMPLETION,
+            message.into(),
+        )
+    }
+
+    /// A warning.
+    pub fn warning(sqlstate: SqlState, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, sqlstate, message.into())
+    }
+
+    /// Adds a second line.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+}
+
+impl SqlError {
+    /// An error.
+    #[cold]
+    pub fn new(sqlstate: SqlState, message: impl Into<String>) -> Self {
+        Self {
+            inner: Box::new(Fields::new(Severity::Error, sqlstate, message.into())),
+        }
+    }
+
+    /// `0A000`: what is not there.
+    #[cold]
+    pub fn unsupported(what: impl std::fmt::Display) -> Self {
+        Self::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("{what} is not supported"),
+        )
+    }
+
+    /// `42601`.
+    #[cold]
+    pub fn syntax(message: impl Into<String>) -> Self {
+        Self::new(sqlstate::SYNTAX_ERROR, message)
+    }
+
+    /// `XX000`: a state that should not be; the statement fails instead of the process.
+    #[cold]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(sqlstate::INTERNAL_ERROR, message)
+    }
+
+    /// Everything it says.
+    pub fn fields(&self) -> &Fields {
+        &self.inner
+    }
+
+    /// The SQLSTATE.
+    pub fn sqlstate(&self) -> SqlState {
+        self.inner.sqlstate
+    }
+
+    /// The first line.
+    pub fn message(&self) -> &str {
+        &self.inner.message
+    }
+
+    /// Adds a second line.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.inner.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds advice.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.inner.hint = Some(hint.into());
+        self
+    }
+
+    /// Says where in the text, unless it is known already.
+    #[must_use]
+    pub fn at(mut self, position: Option<u32>) -> Self {
+        self.inner.position = self.inner.position.or(position);
+        self
+    }
+
+    /// Says where it happened.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Self {
+        self.inner.context = Some(context.into());
+        self
+    }
+
+    /// Names the table.
+    #[must_use]
+    pub fn on_table(mut self, schema: &str, table: &str) -> Self {
+        self.inner.schema = Some(schema.into());
+        self.inner.table = Some(table.into());
+        self
+    }
+
+    /// Names the column.
+    #[must_use]
+    pub fn on_column(mut self, column: &str) -> Self {
+        self.inner.column = Some(column.into());
+        self
+    }
+
+    /// Names the constraint.
+    #[must_use]
+    pub fn on_constraint(mut self, constraint: &str) -> Self {
+        self.inner.constraint = Some(constraint.into());
+        self
+    }
+
+    /// Makes it end the session.
+    #[must_use]
+    pub fn fatal(mut self) -> Self {
+        self.inner.severity = Severity::Fatal;
+        self
+    }
+}
+
+impl std::fmt::Display for SqlError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = &self.inner;
+        write!(f, "{} ({})", fields.message, fields.sqlstate)?;
+        if let Some(detail) = &fields.detail {
+            write!(f, "; {detail}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+impl From<vellum::Error> for SqlError {
+    #[cold]
+    fn from(error: vellum::Error) -> Self {
+        use vellum::Error as E;
+        let (state, message) = match &error {
+            E::Conflict => (
+                sqlstate::SERIALIZATION_FAILURE,
+                "could not serialize access due to concurrent update".to_owned(),
+            ),
+            E::SnapshotTooOld => (sqlstate::SNAPSHOT_TOO_OLD, "snapshot too old".to_owned()),
+            E::Timeout { .. } => (sqlstate::TOO_MANY_CONNECTIONS, error.to_string()),
+            E::KeyExists { .. } => (sqlstate::UNIQUE_VIOLATION, error.to_string()),
+            E::KeyTooLong { length, limit } => (
+                sqlstate::PROGRAM_LIMIT_EXCEEDED,
+                format!("index row size {length} exceeds maximum {limit}"),
+            ),
+            E::ValueTooLong { .. } => (sqlstate::PROGRAM_LIMIT_EXCEEDED, error.to_string()),
+            E::ReadOnly => (
+                sqlstate::READ_ONLY_SQL_TRANSACTION,
+                "cannot write in a read-only transaction".to_owned(),
+            ),
+            E::OutOfSpace { .. } => (sqlstate::DISK_FULL, error.to_string()),
+            E::VersionSpace { .. } => (sqlstate::DISK_FULL, error.to_string()),
+            E::MemoryLimit { .. } => (sqlstate::OUT_OF_MEMORY, error.to_string()),
+            E::Corruption { .. } | E::ForeignFormat { .. } => {
+                (sqlstate::DATA_CORRUPTED, error.to_string())
+            }
+            E::Io { .. } | E::Poisoned | E::Locked { .. } => {
+                (sqlstate::IO_ERROR, error.to_string())
+            }
+            _ => (sqlstate::INTERNAL_ERROR, error.to_string()),
+        };
+        Self::new(state, message)
+    }
+}

@@ -1,0 +1,26 @@
+//! SQL over the engine: sessions that take statements' texts and answer with rows, as PostgreSQL would.
+//!
+//! [`SqlDatabase`] opens the catalog of an engine database; [`Session`] runs statements for one client. Whoever carries
+//! bytes to the client implements [`Sink`]. The structure is told in `docs/design/0015-sql.md`.
+//!
+//! Not here: sockets, message framing, authentication (`server`); values and their codecs (`row`); pages and versions
+//! (`engine`).
+#![forbid(unsafe_code)]
+
+mod database;
+mod error;
+mod parse;
+mod roles;
+mod session;
+pub mod sqlstate;
+mod wire;
+
+pub use database::{DATABASE, FIRST_ROLE, SqlDatabase};
+pub use error::{Fields, Result, Severity, SqlError};
+pub use roles::Role;
+pub use session::{
+    CancelHandle, Parameters, Progress, Session, SessionOptions, StatementDescription,
+    TransactionStatus,
+};
+pub use sqlstate::SqlState;
+pub use wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};

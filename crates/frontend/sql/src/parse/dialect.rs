@@ -1,0 +1,123 @@
+//! PostgreSQL's dialect with a bound on the parser's work.
+//!
+//! The parser tries one reading of what it meets, and on an error goes back and tries another. Where readings are nested
+//! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
+//! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
+
+use sqlparser::ast::Expr;
+use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use std::any::TypeId;
+use std::cell::Cell;
+
+/// Expressions that may be begun for each token, on average.
+const PER_TOKEN: u64 = 32;
+/// And those that any text may begin.
+const AT_LEAST: u64 = 20_000;
+
+/// The dialect, for one text.
+#[derive(Debug)]
+pub(super) struct Bounded {
+    base: PostgreSqlDialect,
+    left: Cell<u64>,
+}
+
+impl Bounded {
+    pub fn new(tokens: usize) -> Self {
+        Self {
+            base: PostgreSqlDialect {},
+            left: Cell::new(AT_LEAST + PER_TOKEN * tokens as u64),
+        }
+    }
+}
+
+/// What PostgreSQL's dialect says, for the questions that it answers itself.
+macro_rules! as_base {
+    ($($name:ident),* $(,)?) => {
+        $(fn $name(&self) -> bool {
+            self.base.$name()
+        })*
+    };
+}
+
+impl Dialect for Bounded {
+    fn dialect(&self) -> TypeId {
+        self.base.dialect()
+    }
+
+    fn parse_prefix(&self, _parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                None
+            }
+            None => Some(Err(ParserError::RecursionLimitExceeded)),
+        }
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        self.base.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        self.base.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        self.base.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        self.base.is_identifier_part(ch)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        self.base.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        self.base.is_custom_operator_part(ch)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        self.base.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        self.base.prec_value(precedence)
+    }
+
+    as_base!(
+        supports_unicode_string_literal,
+        supports_filter_during_aggregation,
+        supports_group_by_expr,
+        allow_extract_custom,
+        allow_extract_single_quotes,
+        supports_create_index_with_clause,
+        supports_explain_with_utility_options,
+        supports_listen_notify,
+        supports_factorial_operator,
+        supports_bitwise_shift_operators,
+        supports_comment_on,
+        supports_load_extension,
+        supports_named_fn_args_with_colon_operator,
+        supports_named_fn_args_with_expr_name,
+        supports_empty_projections,
+        supports_nested_comments,
+        supports_string_escape_constant,
+        supports_numeric_literal_underscores,
+        supports_array_typedef_with_brackets,
+        supports_geometric_types,
+        supports_set_names,
+        supports_alter_column_type_using,
+        supports_notnull_operator,
+        supports_interval_options,
+        supports_insert_table_alias,
+        supports_create_table_like_parenthesized,
+        supports_select_wildcard_with_alias,
+        supports_comma_separated_trim,
+        supports_xml_expressions,
+        supports_comment_optimizer_hint,
+    );
+}

@@ -1,0 +1,255 @@
+//! From text to syntax trees, within bounds: no text makes the parser or those who walk its trees overflow a stack.
+//!
+//! Invariants:
+//! - P1 A tree's depth is bounded: nesting by the parser's own limit ([`NESTING_MAX`]), chains of operators, which the
+//!   parser turns into left-deep trees without nesting, by [`CHAIN_MAX`] tokens between two commas.
+//! - P2 Work is bounded by the length of the text ([`dialect`], and [`PARENTHESES_MAX`] where tables are expected).
+//! - P3 Trees are made, walked and dropped on a stack that has room for P1 ([`with_stack`]).
+
+mod dialect;
+
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use sqlparser::ast::Statement;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// How deep expressions, subqueries and parentheses may be nested.
+const NESTING_MAX: usize = 200;
+/// Operators between two commas.
+const CHAIN_MAX: usize = 4000;
+/// Parentheses in a row where a table is expected: each may be a subquery or a join, and the parser tries both.
+const PARENTHESES_MAX: usize = 10;
+/// Stack that a thread must have left to parse, bind and drop a statement.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Runs `work` with enough stack for any tree that the parser makes (P3).
+pub(crate) fn with_stack<R>(work: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(STACK_BYTES / 8, STACK_BYTES, work)
+}
+
+/// The statements of a text.
+///
+/// # Errors
+/// `42601` with the position, `54001` for nesting beyond the limits.
+pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| {
+            let position = position(text, error.location.line, error.location.column);
+            SqlError::syntax(tokenizer_message(&error.message)).at(position)
+        })?;
+    check_chains(&tokens)?;
+    let dialect = dialect::Bounded::new(tokens.len());
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens);
+    let mut found = Vec::new();
+    loop {
+        while parser.consume_token(&Token::SemiColon) {}
+        if parser.peek_token_ref().token == Token::EOF {
+            return Ok(found);
+        }
+        let parsed = parser.parse_statement();
+        let statement = parsed.map_err(|error| syntax_error(text, &parser, error))?;
+        found.push(statement);
+        let next = parser.peek_token_ref();
+        if !matches!(next.token, Token::SemiColon | Token::EOF) {
+            return Err(at_token(text, next));
+        }
+    }
+}
+
+/// P1.
+fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut chain = 0usize;
+    let (mut table, mut parentheses) = (false, 0usize);
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => {}
+            Token::LParen if table => {
+                parentheses += 1;
+                if parentheses > PARENTHESES_MAX {
+                    return Err(too_deep());
+                }
+            }
+            Token::Word(word) => {
+                table = matches!(word.keyword, Keyword::FROM | Keyword::JOIN | Keyword::USING);
+                parentheses = 0;
+            }
+            _ => (table, parentheses) = (false, 0),
+        }
+        match &token.token {
+            Token::Comma | Token::SemiColon => chain = 0,
+            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
+            Token::Word(word) if !is_operator(word.keyword) => {}
+            Token::LParen | Token::RParen | Token::Placeholder(_) => {}
+            _ => {
+                chain += 1;
+                if chain > CHAIN_MAX {
+                    return Err(too_deep());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_operator(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::AND
+            | Keyword::OR
+            | Keyword::NOT
+            | Keyword::IS
+            | Keyword::IN
+            | Keyword::LIKE
+            | Keyword::ILIKE
+            | Keyword::BETWEEN
+            | Keyword::COLLATE
+            | Keyword::AT
+            | Keyword::UNION
+            | Keyword::EXCEPT
+            | Keyword::INTERSECT
+            | Keyword::JOIN
+    )
+}
+
+/// `54001`.
+pub(crate) fn too_deep() -> SqlError {
+    SqlError::new(
+        sqlstate::STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+    )
+    .with_hint("The statement is nested too deeply; write it flatter.")
+}
+
+#[cold]
+fn syntax_error(text: &str, parser: &Parser<'_>, error: ParserError) -> SqlError {
+    match error {
+        ParserError::RecursionLimitExceeded => too_deep(),
+        ParserError::TokenizerError(message) => SqlError::syntax(tokenizer_message(&message)),
+        ParserError::ParserError(message) => {
+            // "…, found: TOKEN at Line: 1, Column: 8": the place is in the text of the error only.
+            let place = message
+                .rsplit_once(" at Line: ")
+                .and_then(|(before, rest)| {
+                    let (line, column) = rest.split_once(", Column: ")?;
+                    let found = before.rsplit_once("found: ").map(|(_, found)| found);
+                    Some((line.parse().ok()?, column.parse().ok()?, found?.to_owned()))
+                });
+            match place {
+                Some((line, column, found)) => {
+                    let position = position(text, line, column);
+                    SqlError::syntax(near(&found)).at(position)
+                }
+                None if message.contains("found: EOF") => {
+                    SqlError::syntax(near("EOF")).at(u32::try_from(text.chars().count() + 1).ok())
+                }
+                None => {
+                    let next = parser.peek_token_ref();
+                    let mut error = at_token(text, next);
+                    if next.token == Token::EOF {
+                        error = SqlError::syntax(message);
+                    }
+                    error
+                }
+            }
+        }
+    }
+}
+
+#[cold]
+fn at_token(text: &str, token: &TokenWithSpan) -> SqlError {
+    let start = token.span.start;
+    let error = SqlError::syntax(near(&token.token.to_string()));
+    error.at(position(text, start.line, start.column))
+}
+
+fn near(found: &str) -> String {
+    if found == "EOF" {
+        "syntax error at end of input".to_owned()
+    } else {
+        format!("syntax error at or near \"{found}\"")
+    }
+}
+
+fn tokenizer_message(message: &str) -> String {
+    if message.starts_with("Unterminated string literal") {
+        "unterminated quoted string".to_owned()
+    } else if message.contains("double quote") || message.contains("close delimiter") {
+        "unterminated quoted identifier".to_owned()
+    } else {
+        format!("syntax error: {message}")
+    }
+}
+
+/// Characters before a line and column (both from 1), plus one; `None` where there is no such place.
+pub(crate) fn position(text: &str, line: u64, column: u64) -> Option<u32> {
+    if line == 0 {
+        return None;
+    }
+    let skipped = usize::try_from(line - 1).ok()?;
+    let before: usize = text
+        .split_inclusive('\n')
+        .take(skipped)
+        .map(|line| line.chars().count())
+        .sum();
+    u32::try_from(u64::try_from(before).ok()? + column).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    fn fails(text: &str) -> SqlError {
+        with_stack(|| statements(text).unwrap_err())
+    }
+
+    #[test]
+    fn syntax_errors_name_the_token_and_its_place() {
+        let error = fails("select 1;\n selec 2");
+        assert_eq!(error.message(), "syntax error at or near \"selec\"");
+        assert_eq!(error.fields().position, Some(12));
+        let error = fails("select * from t where");
+        assert_eq!(error.message(), "syntax error at end of input");
+        assert_eq!(error.sqlstate(), sqlstate::SYNTAX_ERROR);
+    }
+
+    #[test]
+    fn nesting_is_refused_before_the_stack_ends() {
+        for text in [
+            format!("select {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+            format!("select {}1", "1+".repeat(100_000)),
+            format!("select {} 1", "- ".repeat(100_000)),
+            format!("select {} true", "not ".repeat(100_000)),
+            format!("select 1{}", "::int".repeat(100_000)),
+            format!("select 1 {}", "union select 1 ".repeat(100_000)),
+            format!("select {}", "case when true then ".repeat(50_000)),
+            format!("select * from {}", "(select * from ".repeat(50_000)),
+            format!("select * from {}a b c", "(".repeat(50_000)),
+            format!("select {}1 as", "cast(".repeat(100)),
+        ] {
+            let error = fails(&text);
+            assert_eq!(
+                error.sqlstate(),
+                sqlstate::STATEMENT_TOO_COMPLEX,
+                "{:.60}: {error}",
+                text
+            );
+        }
+        let long = format!("select {}1", "1+".repeat(CHAIN_MAX));
+        with_stack(|| drop(statements(&long).unwrap()));
+    }
+
+    #[test]
+    fn several_statements_come_one_by_one_and_empty_ones_are_none() {
+        assert_eq!(statements(";; ;").unwrap().len(), 0);
+        assert_eq!(statements("select 1; begin;").unwrap().len(), 2);
+        assert_eq!(statements("-- nothing").unwrap().len(), 0);
+    }
+}

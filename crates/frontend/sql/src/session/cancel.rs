@@ -1,0 +1,79 @@
+//! Cancelling a statement from another thread.
+
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum_sync::atomic::{AtomicU8, Ordering};
+
+const NONE: u8 = 0;
+const CANCELLED: u8 = 1;
+const SHUTDOWN: u8 = 2;
+
+/// Cancels what its session runs. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct CancelHandle {
+    asked: Arc<AtomicU8>,
+}
+
+impl CancelHandle {
+    /// Asks the statement that runs now to end with `57014`. Does nothing if none runs: the next one forgets it.
+    pub fn cancel(&self) {
+        // A shutdown is not taken back. Relaxed: it carries nothing but itself.
+        let _ = self
+            .asked
+            .compare_exchange(NONE, CANCELLED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Asks the session to end with `57P01`: the statement that runs now, and every later one.
+    pub fn shut_down(&self) {
+        self.asked.store(SHUTDOWN, Ordering::Relaxed);
+    }
+
+    /// A statement starts: what was asked before it is not about it.
+    pub(crate) fn start(&self) {
+        let _ = self
+            .asked
+            .compare_exchange(CANCELLED, NONE, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// `57014` or `57P01` if somebody asked.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.asked.load(Ordering::Relaxed) {
+            NONE => Ok(()),
+            asked => Err(refused(asked)),
+        }
+    }
+}
+
+#[cold]
+fn refused(asked: u8) -> SqlError {
+    if asked == SHUTDOWN {
+        let text = "terminating connection due to administrator command";
+        return SqlError::new(sqlstate::ADMIN_SHUTDOWN, text).fatal();
+    }
+    SqlError::new(
+        sqlstate::QUERY_CANCELED,
+        "canceling statement due to user request",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_is_for_the_statement_that_runs() {
+        let handle = CancelHandle::default();
+        handle.cancel();
+        assert!(handle.check().is_err());
+        handle.start();
+        assert!(handle.check().is_ok(), "the next one forgets it");
+        handle.shut_down();
+        handle.cancel();
+        handle.start();
+        let error = handle.check().unwrap_err();
+        assert_eq!(error.sqlstate(), sqlstate::ADMIN_SHUTDOWN);
+    }
+}
