@@ -30,6 +30,11 @@ impl Bounded {
             left: Cell::new(AT_LEAST + PER_TOKEN * tokens as u64),
         }
     }
+
+    /// Whether the text was refused for its work. The parser's own error may have been replaced by another reading's.
+    pub fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
 }
 
 /// What PostgreSQL's dialect says, for the questions that it answers itself.
