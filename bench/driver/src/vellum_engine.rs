@@ -229,13 +229,16 @@ impl Session for VellumSession<'_> {
     }
 
     #[inline]
-    fn prefetch<'k>(
-        &mut self,
-        table: Table,
-        keys: impl IntoIterator<Item = &'k [u8]>,
-    ) -> Result<()> {
-        let (transaction, handle) = self.parts(table);
-        transaction.prefetch(handle, keys).map_err(failed(table))
+    fn prefetch<'k>(&mut self, rows: impl IntoIterator<Item = (Table, &'k [u8])>) -> Result<()> {
+        let transaction = self
+            .transaction
+            .as_ref()
+            .expect("an operation inside a transaction");
+        let tables = &self.engine.tables;
+        let rows = rows.into_iter();
+        transaction
+            .prefetch(rows.map(|(table, key)| (&tables[table.position()], key)))
+            .map_err(failed_transaction)
     }
 
     #[inline]

@@ -228,17 +228,13 @@ pub trait Session {
         Ok(found.is_some())
     }
 
-    /// Says that the rows under these keys will be asked for next, so that an engine may read them together. Changes
+    /// Says that these rows will be asked for next, or put there, so that an engine may read them together. Changes
     /// no result.
     ///
     /// # Errors
     /// Whatever the engine reports.
-    fn prefetch<'k>(
-        &mut self,
-        table: Table,
-        keys: impl IntoIterator<Item = &'k [u8]>,
-    ) -> Result<()> {
-        let _ = (table, keys);
+    fn prefetch<'k>(&mut self, rows: impl IntoIterator<Item = (Table, &'k [u8])>) -> Result<()> {
+        let _ = rows;
         Ok(())
     }
 

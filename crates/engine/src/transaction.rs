@@ -14,11 +14,14 @@ use crate::database::SlotToken;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::schema::Table;
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use vellum_base::PageId;
 use vellum_btree::max_key;
+use vellum_buffer::PREFETCH_MAX;
 use vellum_gc::{Budget, Horizon};
 use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to};
 use vellum_txn::{
@@ -286,18 +289,37 @@ impl Transaction {
         Ok(found.is_some())
     }
 
-    /// Reads the pages that these keys' rows are in, as far as they are not in memory: together, which takes about as
-    /// long as reading one of them. A hint to give before operations on them one by one; it changes no result, and
+    /// Reads the pages that these rows are in, or would be in, as far as they are not in memory: together, which takes about
+    /// as long as reading one of them. A hint to give before operations on them one by one; it changes no result, and
     /// costs next to nothing while the data fits into memory.
     ///
     /// # Errors
     /// As [`Transaction::get`].
     pub fn prefetch<'k>(
         &self,
-        table: &Table,
-        keys: impl IntoIterator<Item = &'k [u8]>,
+        rows: impl IntoIterator<Item = (&'k Table, &'k [u8])>,
     ) -> Result<()> {
-        self.read_operation(|| self.with_rows(table, |rows| rows.prefetch(keys)))
+        let pool = &self.engine().pool;
+        if !pool.is_outgrown() {
+            return Ok(());
+        }
+        let mut missing: SmallVec<[PageId; PREFETCH_MAX]> = SmallVec::new();
+        for (table, key) in rows {
+            let leaf =
+                self.read_operation(|| self.with_rows(table, |rows| rows.missing_leaf(key)))?;
+            if let Some(leaf) = leaf.filter(|leaf| !missing.contains(leaf)) {
+                missing.push(leaf);
+            }
+            if missing.len() == PREFETCH_MAX {
+                pool.prefetch(&missing);
+                missing.clear();
+            }
+        }
+        // One alone is read by who needs it.
+        if missing.len() > 1 {
+            pool.prefetch(&missing);
+        }
+        Ok(())
     }
 
     /// Looks several keys up, best in ascending order; calls `each` with the position of each key and its value. Pages
@@ -311,7 +333,7 @@ impl Transaction {
         keys: &[&[u8]],
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.prefetch(table, keys.iter().copied())?;
+        self.prefetch(keys.iter().map(|key| (table, *key)))?;
         for (position, key) in keys.iter().enumerate() {
             let found = self.read_operation(|| {
                 self.with_rows(table, |rows| {

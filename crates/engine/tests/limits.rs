@@ -257,7 +257,7 @@ fn prefetched_keys_are_read_without_another_page_and_nothing_else_changes() {
     assert!(tx.get(&table, &key(0), |_| ()).unwrap().is_some());
     let reads = || database.statistics().pages_read;
     let before = reads();
-    tx.prefetch(&table, keys()).unwrap();
+    tx.prefetch(keys().map(|key| (&table, key))).unwrap();
     let together = reads();
     assert!(
         together >= before + 4,
@@ -268,8 +268,8 @@ fn prefetched_keys_are_read_without_another_page_and_nothing_else_changes() {
     }
     assert_eq!(value_of(&tx, &table, &key(9999)), None);
     assert_eq!(reads(), together, "they were all there");
-    tx.prefetch(&table, keys()).unwrap();
-    tx.prefetch(&table, std::iter::empty()).unwrap();
+    tx.prefetch(keys().map(|key| (&table, key))).unwrap();
+    tx.prefetch(std::iter::empty()).unwrap();
     assert_eq!(reads(), together);
     let mut found = Vec::new();
     let more = [1100_u32, 900, 9998].map(key);

@@ -26,6 +26,19 @@ pub(super) fn run<S: Session>(
     scratch: &mut Scratch,
 ) -> Result<Outcome> {
     session.begin(TxOptions::READ_WRITE)?;
+    // The order names its customer and all its items: what the terminal knows, the database may know.
+    let mut stocks = [[0; 8]; LINES_MAX];
+    for (key, line) in stocks.iter_mut().zip(lines) {
+        *key = stock_key(line.supply, line.item);
+    }
+    let stocks = &stocks[..lines.len().min(LINES_MAX)];
+    let customer = customer_key(w, d, c);
+    let last_order = customer_order_key(w, d, c, u32::MAX);
+    let rows = stocks.iter().map(|key| (STOCK, &key[..]));
+    session.prefetch(rows.chain([
+        (CUSTOMER, &customer[..]),
+        (ORDER_BY_CUSTOMER, &last_order[..]),
+    ]))?;
     let w_tax = session
         .get_with(WAREHOUSE, &warehouse_key(w), |row| {
             warehouse::TAX.get(exact::<{ warehouse::LENGTH }>(row))
@@ -49,7 +62,7 @@ pub(super) fn run<S: Session>(
     }
 
     let (discount, credit, last) = session
-        .get_with(CUSTOMER, &customer_key(w, d, c), |row| {
+        .get_with(CUSTOMER, &customer, |row| {
             let row = exact::<{ customer::LENGTH }>(row);
             let last = customer::LAST.padded(row)[0];
             (
@@ -69,14 +82,6 @@ pub(super) fn run<S: Session>(
     session.insert(ORDER, &order_key(w, d, o), &row)?;
     session.insert(NEW_ORDER, &order_key(w, d, o), &[])?;
     session.insert(ORDER_BY_CUSTOMER, &customer_order_key(w, d, c, o), &[])?;
-
-    // The order names all its items: what the terminal knows, the database may know.
-    let mut stocks = [[0; 8]; LINES_MAX];
-    for (key, line) in stocks.iter_mut().zip(lines) {
-        *key = stock_key(line.supply, line.item);
-    }
-    let stocks = &stocks[..lines.len().min(LINES_MAX)];
-    session.prefetch(STOCK, stocks.iter().map(|key| &key[..]))?;
 
     let (mut total, mut brands) = (0, 0_u64);
     for (number, line) in (1..).zip(lines) {

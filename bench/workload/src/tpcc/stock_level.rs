@@ -37,7 +37,7 @@ pub(super) fn run<S: Session>(
 
     let mut low = 0;
     let stocks: Vec<_> = items.iter().map(|&item| stock_key(w, item)).collect();
-    session.prefetch(STOCK, stocks.iter().map(|key| &key[..]))?;
+    session.prefetch(stocks.iter().map(|key| (STOCK, &key[..])))?;
     for &item in items.iter() {
         let quantity = session
             .get_with(STOCK, &stock_key(w, item), |row| {

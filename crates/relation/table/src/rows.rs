@@ -97,13 +97,12 @@ impl Rows<'_> {
         self.look_up(key, true, each)
     }
 
-    /// Reads the pages that these keys' rows are in together, as far as they are not in memory. A hint.
+    /// The leaf of a key, if it is not in memory; nobody vouches for that.
     ///
     /// # Errors
     /// Storage errors.
-    pub fn prefetch<'k>(&mut self, keys: impl IntoIterator<Item = &'k [u8]>) -> Result<()> {
-        self.shape.tree.prefetch(keys)?;
-        Ok(())
+    pub fn missing_leaf(&mut self, key: &[u8]) -> Result<Option<vellum_base::PageId>> {
+        Ok(self.shape.tree.missing_leaf(key)?)
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! Scattered direct reads and writes, many at a time, through io_uring.
 //!
-//! One `pread` or `pwrite` after the other keeps the device at a queue depth of one; here up to [`DEPTH`] are under way. Only
+//! One `pread` or `pwrite` after the other keeps the device at a queue depth of one; here up to [`DEPTH`] reads or
+//! [`WRITE_DEPTH`] writes are under way. Only
 //! for direct I/O: buffered writes are copies, which gain nothing.
 //!
 //! States: `Untried` -> `Ready` by the first batch, or -> `Refused` where the kernel or the container forbids
@@ -27,6 +28,9 @@ use vellum_sync::{Backoff, Mutex};
 
 /// Most requests under way at once.
 const DEPTH: u32 = 64;
+/// Most writes under way at once. Nobody waits for the pages of a batch, but for reads that queue up behind them: with
+/// data five times the pool TPC-C ran 7 % faster with 16 than with 64, and 20 % slower with 2.
+const WRITE_DEPTH: usize = 16;
 /// Most bytes of one request; the rest counts as left over. Linux transfers a little less than 2 GiB.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
 
@@ -145,6 +149,14 @@ impl Runs<'_, '_> {
         }
     }
 
+    /// Most requests under way at once.
+    fn depth(&self) -> usize {
+        match self {
+            Self::Write(_) => WRITE_DEPTH,
+            Self::Read(_) => DEPTH as usize,
+        }
+    }
+
     /// Bytes of a run.
     fn length(&self, run: usize) -> usize {
         match self {
@@ -194,7 +206,7 @@ impl Batch<'_, '_> {
         let mut next = 0;
         loop {
             while next < self.runs.count()
-                && self.under_way < DEPTH as usize
+                && self.under_way < self.runs.depth()
                 && self.failed.is_none()
             {
                 if self.runs.length(next) > 0 {
