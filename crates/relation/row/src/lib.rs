@@ -5,17 +5,31 @@
 //! Not here: expressions, names, nulls in operators (SQL); which columns make a key (catalog).
 #![forbid(unsafe_code)]
 
+mod binary;
+mod bytes;
+mod compare;
 pub mod datetime;
 mod error;
+mod float;
+mod integer;
 pub mod json;
 pub mod numeric;
 pub mod schema;
+#[cfg(test)]
+mod seed;
+mod settings;
+mod strings;
+mod text;
 mod types;
 mod value;
 
+pub use binary::{receive, send};
+pub use compare::{compare, hash};
 pub use error::{Result, SqlError, SqlState};
 pub use json::{Jsonb, JsonbRef};
 pub use numeric::{Numeric, NumericRef};
 pub use schema::{Assigned, Column, ColumnId, RowView, Schema};
+pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
+pub use text::{input, output, text_of_bytes};
 pub use types::{IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod};
 pub use value::{Value, ValueRef};

@@ -3,6 +3,21 @@
 //! Layout: as in PostgreSQL: days or microseconds since 2000-01-01, the extreme values being the
 //! infinities; an interval is months, days and microseconds, three numbers that do not mix.
 
+mod abbreviations;
+pub mod calendar;
+mod clock;
+mod input;
+mod moment;
+mod parse;
+mod span;
+mod tokens;
+mod write;
+mod write_span;
+mod zone;
+
+pub use calendar::Day;
+pub use zone::{Offset, TimeZone};
+
 /// Microseconds of a second.
 pub const MICROS_PER_SECOND: i64 = 1_000_000;
 /// Microseconds of a minute.

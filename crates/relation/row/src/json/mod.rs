@@ -3,6 +3,15 @@
 //! `json` is its text. `jsonb` is a tree in bytes that is looked into where it lies, without being
 //! parsed: see `tree`.
 
+mod access;
+mod order;
+mod parse;
+mod tree;
+mod write;
+
+pub use access::{array_element, array_element_text, check, field, field_text};
+pub use tree::{JsonbArray, JsonbKind, JsonbObject};
+
 /// A `jsonb` value of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Jsonb(pub(crate) Box<[u8]>);

@@ -12,6 +12,8 @@ use super::{POWERS_OF_TEN, SMALL_MAX, SMALL_SCALE_MAX};
 pub(crate) const BASE: u32 = 10_000;
 /// Decimal digits of a digit.
 pub(crate) const BASE_DIGITS: i32 = 4;
+/// The largest weight of a number: 131072 decimal digits before the point.
+pub(crate) const WEIGHT_MAX: i32 = 32767;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Digits {
@@ -55,6 +57,10 @@ impl Digits {
             scale,
             digits,
         }
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
     }
 
     /// `coefficient / 10^scale`.
@@ -106,6 +112,24 @@ impl Digits {
         (value.abs() <= SMALL_MAX).then_some((value, scale))
     }
 
+    /// The digit at a power of 10000; zero outside of the run.
+    pub fn at(&self, place: i32) -> u16 {
+        usize::try_from(self.weight - place)
+            .ok()
+            .and_then(|index| self.digits.get(index).copied())
+            .unwrap_or(0)
+    }
+
+    /// The digits from the place of `high` down to that of `low`, zeros where there are none.
+    pub fn run(&self, high: i32, low: i32) -> Vec<u16> {
+        (low..=high).rev().map(|place| self.at(place)).collect()
+    }
+
+    /// Power of 10000 of the last digit that can show at this scale.
+    pub fn lowest_place(scale: u16) -> i32 {
+        -((i32::from(scale) + BASE_DIGITS - 1) / BASE_DIGITS)
+    }
+
     /// Appends the stored form.
     pub fn store(&self, out: &mut Vec<u8>) {
         out.push(if self.negative {
@@ -155,7 +179,7 @@ impl Digits {
 
     /// Drops all that stands behind the scale.
     pub fn truncate_to_scale(&mut self) {
-        let lowest = -((i32::from(self.scale) + BASE_DIGITS - 1) / BASE_DIGITS);
+        let lowest = Self::lowest_place(self.scale);
         let keep = usize::try_from(self.weight - lowest + 1).unwrap_or(0);
         if keep < self.digits.len() {
             self.digits.truncate(keep);

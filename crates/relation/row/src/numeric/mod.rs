@@ -12,8 +12,15 @@
 //! The scale is the count of decimal digits after the point that are shown; it is no part of the
 //! value (1.0 = 1.00) but is kept.
 
+mod arithmetic;
+mod convert;
 mod digits;
+mod magnitude;
+pub(crate) mod order;
+mod round;
 mod stored;
+pub(crate) mod text;
+mod wire;
 
 pub(crate) use digits::Digits;
 

@@ -185,15 +185,6 @@ fn a_value_that_does_not_fit_its_column_is_refused() {
     );
 }
 
-fn seed() -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(Random::fresh_seed);
-    println!("VELLUM_SEED={seed}");
-    seed
-}
-
 fn random_value<'a>(random: &mut Random, column: &Column, text: &'a str) -> ValueRef<'a> {
     if random.chance(1, 5) {
         return ValueRef::Null;
@@ -221,7 +212,7 @@ fn random_value<'a>(random: &mut Random, column: &Column, text: &'a str) -> Valu
 
 #[test]
 fn prop_rows_are_read_back_under_every_later_version_and_damage_never_panics() {
-    let mut random = Random::new(seed());
+    let mut random = crate::seed::random();
     let types = [
         Type::Bool,
         Type::Int2,

@@ -1,0 +1,193 @@
+//! Time zones: the offset of an instant, and of a time on the wall.
+//!
+//! The rules are those of the IANA database that is built into the program, so that two machines with
+//! the same data agree. Rules repeat every 400 years as the calendar does; an instant outside of the
+//! library's range is looked up in a year of the same form.
+//!
+//! On the wall a time may not exist (clocks were put forward) or exist twice (put back). The first is
+//! read with the offset before the change, the second with the one after it: both are standard time.
+
+use super::calendar::{DAYS_PER_400_YEARS, UNIX_EPOCH_DAYS};
+use super::{Day, MICROS_PER_DAY, MICROS_PER_SECOND, Timestamp};
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZoneDatabase};
+use std::sync::{Arc, OnceLock};
+
+/// A time zone. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct TimeZone(Zone);
+
+#[derive(Clone, Debug)]
+enum Zone {
+    /// Seconds east of Greenwich.
+    Fixed(i32),
+    Named(Arc<Named>),
+}
+
+#[derive(Debug)]
+struct Named {
+    name: String,
+    rules: jiff::tz::TimeZone,
+}
+
+/// Where the clock of a zone stands, and what people call it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offset {
+    /// Seconds east of Greenwich.
+    pub seconds: i32,
+    /// `CET`, `CEST`; `None` if the zone is just an offset.
+    pub abbreviation: Option<String>,
+}
+
+fn database() -> &'static TimeZoneDatabase {
+    static DATABASE: OnceLock<TimeZoneDatabase> = OnceLock::new();
+    DATABASE.get_or_init(TimeZoneDatabase::bundled)
+}
+
+/// Days that a day must be moved by, in whole calendar cycles, to come into the library's years.
+fn cycles(day: i64) -> i64 {
+    // 1600-01-01 .. 2400-01-01 holds every rule there was; years outside of -9000 .. 9000 are moved.
+    let year = i64::from(Day::of_number(day).year);
+    if (-9000..=9000).contains(&year) {
+        0
+    } else {
+        -((year - 2000).div_euclid(400)) * DAYS_PER_400_YEARS
+    }
+}
+
+impl TimeZone {
+    /// Coordinated universal time.
+    pub fn utc() -> Self {
+        Self::named("UTC").unwrap_or(Self(Zone::Fixed(0)))
+    }
+
+    /// A zone that is so many seconds east of Greenwich all year.
+    pub fn fixed(seconds_east: i32) -> Self {
+        Self(Zone::Fixed(seconds_east))
+    }
+
+    /// The zone of this name, upper or lower case: one of the IANA database (`Europe/Berlin`) or a
+    /// POSIX rule (`EST5EDT`, `<+03>-3`). `None` if there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        let found = database().get(name).ok();
+        let posix = || {
+            let is_rule = name.len() < 100 && name.bytes().any(|byte| byte.is_ascii_digit());
+            is_rule
+                .then(|| jiff::tz::TimeZone::posix(name).ok())
+                .flatten()
+        };
+        let rules = found.or_else(posix)?;
+        let name = rules.iana_name().unwrap_or(name).to_owned();
+        Some(Self(Zone::Named(Arc::new(Named { name, rules }))))
+    }
+
+    /// The zone's name; for a fixed one the POSIX rule for it (`<+03>-03`).
+    pub fn name(&self) -> String {
+        match &self.0 {
+            Zone::Named(named) => named.name.clone(),
+            Zone::Fixed(seconds) => {
+                let mut east = String::new();
+                super::write::write_zone(*seconds, false, &mut east);
+                let mut west = String::new();
+                super::write::write_zone(-*seconds, false, &mut west);
+                let west = if *seconds == 0 { "+00" } else { &west };
+                format!("<{east}>{west}")
+            }
+        }
+    }
+
+    /// Seconds east of Greenwich at an instant.
+    pub fn offset_at(&self, instant: Timestamp) -> i32 {
+        match &self.0 {
+            Zone::Fixed(seconds) => *seconds,
+            Zone::Named(named) => match jiff_instant(instant) {
+                Some(instant) => named.rules.to_offset(instant).seconds(),
+                None => 0,
+            },
+        }
+    }
+
+    /// Offset and abbreviation at an instant.
+    pub fn offset_info_at(&self, instant: Timestamp) -> Offset {
+        match &self.0 {
+            Zone::Fixed(seconds) => Offset {
+                seconds: *seconds,
+                abbreviation: None,
+            },
+            Zone::Named(named) => match jiff_instant(instant) {
+                Some(instant) => {
+                    let info = named.rules.to_offset_info(instant);
+                    Offset {
+                        seconds: info.offset().seconds(),
+                        abbreviation: Some(info.abbreviation().to_owned()),
+                    }
+                }
+                None => Offset {
+                    seconds: 0,
+                    abbreviation: None,
+                },
+            },
+        }
+    }
+
+    /// Seconds east of Greenwich when clocks in this zone show `wall` (microseconds since
+    /// 2000-01-01 00:00 there).
+    pub fn offset_of_wall(&self, wall: i64) -> i32 {
+        let named = match &self.0 {
+            Zone::Fixed(seconds) => return *seconds,
+            Zone::Named(named) => named,
+        };
+        let day = wall.div_euclid(MICROS_PER_DAY);
+        let Some(time) = jiff_wall(day + cycles(day), wall.rem_euclid(MICROS_PER_DAY)) else {
+            return 0;
+        };
+        match named.rules.to_ambiguous_timestamp(time).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset.seconds(),
+            AmbiguousOffset::Gap { before, .. } => before.seconds(),
+            AmbiguousOffset::Fold { after, .. } => after.seconds(),
+        }
+    }
+
+    /// What a clock in this zone shows at an instant.
+    pub fn wall(&self, instant: Timestamp) -> i64 {
+        let offset = i64::from(self.offset_at(instant)) * MICROS_PER_SECOND;
+        instant.0.saturating_add(offset)
+    }
+
+    /// The instant at which a clock in this zone shows `wall`; `None` if it is beyond 64 bits.
+    pub fn instant(&self, wall: i64) -> Option<i64> {
+        wall.checked_sub(i64::from(self.offset_of_wall(wall)) * MICROS_PER_SECOND)
+    }
+}
+
+impl PartialEq for TimeZone {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Zone::Fixed(a), Zone::Fixed(b)) => a == b,
+            (Zone::Named(a), Zone::Named(b)) => a.name == b.name,
+            _ => false,
+        }
+    }
+}
+
+fn jiff_instant(instant: Timestamp) -> Option<jiff::Timestamp> {
+    let day = instant.0.div_euclid(MICROS_PER_DAY);
+    let day = day + cycles(day) + i64::from(UNIX_EPOCH_DAYS);
+    let seconds = day * 86_400 + instant.0.rem_euclid(MICROS_PER_DAY) / MICROS_PER_SECOND;
+    jiff::Timestamp::from_second(seconds).ok()
+}
+
+fn jiff_wall(day: i64, micros: i64) -> Option<DateTime> {
+    let Day { year, month, day } = Day::of_number(day);
+    let second = micros / MICROS_PER_SECOND;
+    DateTime::new(
+        i16::try_from(year).ok()?,
+        month as i8,
+        day as i8,
+        (second / 3600) as i8,
+        (second / 60 % 60) as i8,
+        (second % 60) as i8,
+        0,
+    )
+    .ok()
+}

@@ -1,0 +1,82 @@
+//! `smallint`, `integer`, `bigint` and `oid` as text.
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::numeric::text::trim_blanks;
+
+/// Appends a number in decimal.
+pub(crate) fn write_u64(value: u64, out: &mut String) {
+    let mut buffer = [0u8; 20];
+    let mut at = buffer.len();
+    let mut rest = value;
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.push_str(str::from_utf8(&buffer[at..]).unwrap_or(""));
+}
+
+/// Appends a number in decimal.
+pub(crate) fn write_i64(value: i64, out: &mut String) {
+    if value < 0 {
+        out.push('-');
+    }
+    write_u64(value.unsigned_abs(), out);
+}
+
+/// Reads a whole number of type `name` in the range of `T`: a sign, digits, blanks around.
+pub(crate) fn parse<T: TryFrom<i64>>(text: &str, name: &str) -> Result<T> {
+    let body = trim_blanks(text);
+    let (negative, digits) = match body.as_bytes() {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    let mut value = Some(0i64);
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return Err(SqlError::invalid_text(name, text));
+        }
+        let digit = i64::from(digit - b'0');
+        // Counted downwards, because there is one more negative number.
+        value = value.and_then(|value| value.checked_mul(10)?.checked_sub(digit));
+    }
+    if digits.is_empty() {
+        return Err(SqlError::invalid_text(name, text));
+    }
+    let value = value.and_then(|value| {
+        if negative {
+            Some(value)
+        } else {
+            value.checked_neg()
+        }
+    });
+    value
+        .and_then(|value| T::try_from(value).ok())
+        .ok_or_else(|| {
+            let message = format!("value \"{text}\" is out of range for type {name}");
+            SqlError::new(SqlState::NUMERIC_OUT_OF_RANGE, message)
+        })
+}
+
+/// Reads an `oid`: negative numbers of four bytes wrap around, as C's `strtoul` has them.
+pub(crate) fn parse_oid(text: &str) -> Result<u32> {
+    let body = trim_blanks(text);
+    let digits = body.strip_prefix(['-', '+']).unwrap_or(body);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(SqlError::invalid_text("oid", text));
+    }
+    let value = parse::<i64>(body, "oid").ok();
+    match value {
+        Some(value) if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value) => {
+            Ok(value as u32)
+        }
+        _ => {
+            let message = format!("value \"{text}\" is out of range for type oid");
+            Err(SqlError::new(SqlState::NUMERIC_OUT_OF_RANGE, message))
+        }
+    }
+}

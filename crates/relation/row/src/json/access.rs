@@ -1,0 +1,115 @@
+//! `->` and `->>` of `json` and `jsonb`.
+//!
+//! The outer `None` of what is looked for and not there is SQL's null.
+
+use super::JsonbRef;
+use super::parse::{Node, What, parse};
+use super::tree::JsonbKind;
+use crate::error::Result;
+
+/// The index of an element, counted from the end if it is negative.
+fn element(index: i32, count: usize) -> Option<usize> {
+    let index = i64::from(index);
+    let count = i64::try_from(count).ok()?;
+    usize::try_from(if index < 0 { count + index } else { index }).ok()
+}
+
+impl<'a> JsonbRef<'a> {
+    /// `jsonb -> text`: the value of a key.
+    pub fn field(self, key: &str) -> Option<JsonbRef<'a>> {
+        match self.kind()? {
+            JsonbKind::Object(object) => object.get(key),
+            _ => None,
+        }
+    }
+
+    /// `jsonb -> integer`: the element at an index, from the end if it is negative.
+    pub fn element(self, index: i32) -> Option<JsonbRef<'a>> {
+        match self.kind()? {
+            JsonbKind::Array(array) => array.get(element(index, array.len())?),
+            // A scalar is an array of one for this operator alone.
+            _ => None,
+        }
+    }
+
+    /// The value as text, as `->>` gives it: a string without quotes; `None` for `null`.
+    pub fn as_text(self) -> Option<String> {
+        match self.kind()? {
+            JsonbKind::Null => None,
+            JsonbKind::String(text) => Some(text.to_owned()),
+            _ => {
+                let mut out = String::new();
+                self.write(&mut out);
+                Some(out)
+            }
+        }
+    }
+}
+
+/// Whether the text is JSON.
+///
+/// # Errors
+/// 22P02 if not, 54001 if it is nested too deeply.
+pub fn check(text: &str) -> Result<()> {
+    parse(text, false).map(|_| ())
+}
+
+/// `json -> text`: the text of a key's value as it was written; of equal keys the last one counts.
+///
+/// # Errors
+/// As [`super::Jsonb::parse`].
+pub fn field<'a>(text: &'a str, key: &str) -> Result<Option<&'a str>> {
+    Ok(find_field(text, key)?.map(|node| &text[node.span]))
+}
+
+/// `json ->> text`: the value of a key as text.
+///
+/// # Errors
+/// As [`super::Jsonb::parse`].
+pub fn field_text(text: &str, key: &str) -> Result<Option<String>> {
+    Ok(find_field(text, key)?.and_then(|node| plain(node, text)))
+}
+
+/// `json -> integer`: the text of the element at an index, from the end if it is negative.
+///
+/// # Errors
+/// As [`super::Jsonb::parse`].
+pub fn array_element(text: &str, index: i32) -> Result<Option<&str>> {
+    Ok(find_element(text, index)?.map(|node| &text[node.span]))
+}
+
+/// `json ->> integer`: the element at an index as text.
+///
+/// # Errors
+/// As [`super::Jsonb::parse`].
+pub fn array_element_text(text: &str, index: i32) -> Result<Option<String>> {
+    Ok(find_element(text, index)?.and_then(|node| plain(node, text)))
+}
+
+fn find_field<'a>(text: &'a str, key: &str) -> Result<Option<Node<'a>>> {
+    match parse(text, true)?.what {
+        What::Object(pairs) => Ok(pairs
+            .into_iter()
+            .rev()
+            .find(|(own, _)| own == key)
+            .map(|(_, node)| node)),
+        _ => Ok(None),
+    }
+}
+
+fn find_element(text: &str, index: i32) -> Result<Option<Node<'_>>> {
+    match parse(text, true)?.what {
+        What::Array(mut elements) => Ok(element(index, elements.len())
+            .filter(|index| *index < elements.len())
+            .map(|index| elements.swap_remove(index))),
+        _ => Ok(None),
+    }
+}
+
+fn plain(node: Node<'_>, text: &str) -> Option<String> {
+    match node.what {
+        What::Null => None,
+        What::String(string) => Some(string.into_owned()),
+        _ => Some(text[node.span].to_owned()),
+    }
+}
