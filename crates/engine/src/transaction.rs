@@ -538,7 +538,7 @@ impl Transaction {
     fn collect(&self, lease: &Lease) {
         let engine = self.engine();
         let horizon = Horizon::published(lease.domain());
-        let mut budget = Budget::new(COLLECT_ITEMS, COLLECT_BYTES);
+        let mut budget = Budget::new(COLLECT_ITEMS, COLLECT_BYTES).lazy();
         let log = engine.log.slot(lease.slot());
         // An error here is not the transaction's: what is left is collected later, or reported by the next
         // operation that meets the same disk.

@@ -148,7 +148,7 @@ impl Tree {
         debug_assert_eq!(parent.child(separator_index, count), left.page_id());
         debug_assert_eq!(parent.child(separator_index + 1, count), right.page_id());
         let (low, high) = (copy(&left), copy(&right));
-        let mut joined = PageBuf::new(context.page_size());
+        let mut joined = PageBuf::to_overwrite(context.page_size());
         // A page that is nearly full again would soon be split again; an empty page costs more.
         let worth = |joined: &PageBuf| {
             let spare = low.shape().count == 0 || high.shape().count == 0;
@@ -209,7 +209,8 @@ impl Tree {
             return Ok(Outcome::Nothing);
         }
         let size = context.page_size();
-        let (mut new_low, mut new_high) = (PageBuf::new(size), PageBuf::new(size));
+        let (mut new_low, mut new_high) =
+            (PageBuf::to_overwrite(size), PageBuf::to_overwrite(size));
         let base = frame_of(low);
         let low_frame = Frame {
             lower: lower_fence(low),
@@ -236,7 +237,7 @@ impl Tree {
         };
         let fits = fill(&mut new_low, &low_frame, 0, middle)
             && fill(&mut new_high, &high_frame, middle + 1, keys.len());
-        let mut new_above = PageBuf::new(size);
+        let mut new_above = PageBuf::to_overwrite(size);
         let frame = frame_of(&above);
         let mut builder = Builder::new(&mut new_above, &frame);
         let fits = fits
@@ -311,7 +312,7 @@ struct Neighbours<'p> {
 }
 
 pub(crate) fn copy<P: PageRead + ?Sized>(page: &P) -> PageBuf {
-    let mut copy = PageBuf::new(page.size());
+    let mut copy = PageBuf::to_overwrite(page.size());
     page.copy_to(&mut copy);
     copy
 }

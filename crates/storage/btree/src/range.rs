@@ -55,6 +55,16 @@ impl<'k> Doomed<'k> {
         }
     }
 
+    /// How many rows of the leaf at the edge go.
+    fn rows(self, page: &impl NodeRead) -> usize {
+        let count = page.shape().count;
+        match self {
+            Self::Below(key) if page.covers(key) => page.find(key).0,
+            Self::From(key) if page.covers(key) => count - page.find(key).0.min(count),
+            _ => count,
+        }
+    }
+
     /// The slots of a leaf that stay.
     fn stays(self, page: &PageBuf) -> std::ops::Range<usize> {
         let count = page.shape().count;
@@ -84,6 +94,14 @@ impl<'k> Doomed<'k> {
     }
 }
 
+/// What becomes of the range's rows in the leaves where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Goes,
+    /// They may stay until there are more ([`Tree::remove_most_below`]).
+    MayStay,
+}
+
 /// What a step came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
@@ -108,7 +126,22 @@ impl Tree {
         budget: usize,
         journal: Option<Journal<'_>>,
     ) -> Result<bool> {
-        self.remove_doomed(Doomed::Below(key), budget, journal)
+        self.remove_doomed(Doomed::Below(key), budget, journal, Rest::Goes)
+    }
+
+    /// As [`Tree::remove_below`], for who calls it again and again with keys that ascend: only leaves that are wholly in the
+    /// range go, two of them or more at a time, and of a tree that is one full leaf the larger part of it. To remove the last few
+    /// rows each time would cost a copy of all the others.
+    ///
+    /// # Errors
+    /// As [`Tree::remove_below`].
+    pub fn remove_most_below(
+        &self,
+        key: &[u8],
+        budget: usize,
+        journal: Option<Journal<'_>>,
+    ) -> Result<bool> {
+        self.remove_doomed(Doomed::Below(key), budget, journal, Rest::MayStay)
     }
 
     /// Removes all rows with keys at or above `key`, as [`Tree::remove_below`].
@@ -121,7 +154,7 @@ impl Tree {
         budget: usize,
         journal: Option<Journal<'_>>,
     ) -> Result<bool> {
-        self.remove_doomed(Doomed::From(key), budget, journal)
+        self.remove_doomed(Doomed::From(key), budget, journal, Rest::Goes)
     }
 
     /// Gives all pages back, about `budget` of them in this call; true once the root is gone too.
@@ -139,7 +172,7 @@ impl Tree {
         journal: Option<Journal<'_>>,
         entry: Option<&Tree>,
     ) -> Result<bool> {
-        if !self.remove_doomed(Doomed::All, budget, journal)? {
+        if !self.remove_doomed(Doomed::All, budget, journal, Rest::Goes)? {
             return Ok(false);
         }
         let journal = self.journal(journal);
@@ -174,6 +207,7 @@ impl Tree {
         doomed: Doomed<'_>,
         budget: usize,
         journal: Option<Journal<'_>>,
+        rest: Rest,
     ) -> Result<bool> {
         let journal = self.journal(journal);
         let mut freed = 0;
@@ -184,7 +218,7 @@ impl Tree {
                 return Ok(false);
             }
             self.reserve_change(journal)?;
-            match self.remove_step(doomed, journal)? {
+            match self.remove_step(doomed, journal, rest)? {
                 Step::Freed(pages) => {
                     freed += pages;
                     attempts = 0;
@@ -199,12 +233,17 @@ impl Tree {
         }
     }
 
-    fn remove_step(&self, doomed: Doomed<'_>, journal: Option<Journal<'_>>) -> Result<Step> {
+    fn remove_step(
+        &self,
+        doomed: Doomed<'_>,
+        journal: Option<Journal<'_>>,
+        rest: Rest,
+    ) -> Result<Step> {
         let Some(path) = self.try_descend(doomed.edge(), 0)? else {
             return Ok(Step::Changed);
         };
         let Some(above) = path.parent else {
-            return self.trim(doomed, doomed.edge(), journal);
+            return self.trim(doomed, doomed.edge(), journal, rest);
         };
         let parent = copy(&above);
         if !above.validate() {
@@ -227,7 +266,9 @@ impl Tree {
             Doomed::Below(_) | Doomed::All => 0..(0..=count).take_while(holds).count(),
         };
         match run.len() {
-            0 => self.trim(doomed, doomed.edge(), journal),
+            // Two leaves make one empty one; less is not worth a change.
+            0 | 1 if rest == Rest::MayStay => Ok(Step::Done),
+            0 => self.trim(doomed, doomed.edge(), journal, rest),
             1 if count > 0 => self.settle_edge(doomed, &parent, run.start, journal),
             1 => self.climb(doomed, journal),
             _ => {
@@ -269,7 +310,7 @@ impl Tree {
         let above_key = (last < count).then(|| entry(parent, last).key());
         let lower = below.as_deref().or_else(|| lower_fence(parent));
         let upper = above_key.as_deref().or_else(|| upper_fence(parent));
-        let mut empty = PageBuf::new(context.page_size());
+        let mut empty = PageBuf::to_overwrite(context.page_size());
         let leaf_frame = Frame {
             tree: self.root(),
             flags: self.kind().flags(),
@@ -280,7 +321,7 @@ impl Tree {
         };
         Builder::new(&mut empty, &leaf_frame).finish();
         // Separators inside the run go; what led to its last leaf leads to the one that is kept.
-        let mut new_parent = PageBuf::new(context.page_size());
+        let mut new_parent = PageBuf::to_overwrite(context.page_size());
         let kept_id = kept.page_id();
         let rightmost = if last == count {
             kept_id
@@ -326,7 +367,7 @@ impl Tree {
         child: usize,
         journal: Option<Journal<'_>>,
     ) -> Result<Step> {
-        if self.trim(doomed, doomed.edge(), journal)? == Step::Changed {
+        if self.trim(doomed, doomed.edge(), journal, Rest::Goes)? == Step::Changed {
             return Ok(Step::Changed);
         }
         // The separator between the two leaves names the boundary leaf from either side.
@@ -338,7 +379,7 @@ impl Tree {
             Target::Covering(&between)
         };
         self.reserve_change(journal)?;
-        if self.trim(doomed, beside, journal)? == Step::Changed {
+        if self.trim(doomed, beside, journal, Rest::Goes)? == Step::Changed {
             return Ok(Step::Changed);
         }
         self.reserve_change(journal)?;
@@ -385,10 +426,19 @@ impl Tree {
         doomed: Doomed<'_>,
         target: Target<'_>,
         journal: Option<Journal<'_>>,
+        rest: Rest,
     ) -> Result<Step> {
         let Some(path) = self.try_descend(target, 0)? else {
             return Ok(Step::Changed);
         };
+        if rest == Rest::MayStay {
+            let shape = path.page.shape();
+            let few = doomed.rows(&path.page) * 2 <= shape.count;
+            let has_room = shape.free > self.context().page_size() / 4;
+            if (few || has_room) && path.page.validate() {
+                return Ok(Step::Done);
+            }
+        }
         let Some(mut leaf) = path.page.try_exclusive() else {
             return Ok(Step::Changed);
         };
@@ -397,7 +447,7 @@ impl Tree {
         if stays.len() == content.shape().count {
             return Ok(Step::Done);
         }
-        let mut trimmed = PageBuf::new(content.as_bytes().len());
+        let mut trimmed = PageBuf::to_overwrite(content.as_bytes().len());
         let fits = rebuild(&content, stays, &frame_of(&content), &mut trimmed);
         assert!(fits, "fewer rows between the same fences");
         let redo = doomed.redo();

@@ -265,7 +265,7 @@ impl Tree {
         else {
             return Ok(Continue(Obstacle::Fits));
         };
-        let mut content = PageBuf::new(context.page_size());
+        let mut content = PageBuf::to_overwrite(context.page_size());
         let frame = Frame {
             tree: self.root(),
             flags,
@@ -313,7 +313,7 @@ fn fits<P: PageRead + ?Sized>(page: &P, incoming: Incoming<'_>) -> bool {
 
 /// True if the leaf holds exactly the rows of the copy.
 fn same_rows(page: &Exclusive<'_>, copy: &LeafCopy) -> bool {
-    let mut now = PageBuf::new(page.size());
+    let mut now = PageBuf::to_overwrite(page.size());
     page.copy_to(&mut now);
     copy.same_rows(&now)
 }
@@ -328,11 +328,11 @@ struct Halves {
 /// Splits a page into two private ones. `None` if it has nothing to separate.
 fn halves(page: &Exclusive<'_>, key: &[u8], incoming: Option<Incoming<'_>>) -> Option<Halves> {
     let size = page.size();
-    let mut from = PageBuf::new(size);
+    let mut from = PageBuf::to_overwrite(size);
     page.copy_to(&mut from);
     let mut halves = Halves {
-        left: PageBuf::new(size),
-        right: PageBuf::new(size),
+        left: PageBuf::to_overwrite(size),
+        right: PageBuf::to_overwrite(size),
         separator: Vec::new(),
     };
     match incoming {

@@ -47,7 +47,7 @@ pub(crate) fn words(page: &impl PageRead) -> impl Iterator<Item = u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::PageBuf;
+    use crate::private::PageBuf;
 
     #[test]
     fn every_bit_of_the_page_is_its_own() {

@@ -16,9 +16,10 @@
 
 use crate::page::{PageHeader, PageHeaderMut};
 use crate::pool::Pool;
+use crate::private::PageBuf;
 use crate::racy::PageWords;
 use crate::state::{Outcome, PageState, Word};
-use crate::words::{PageBuf, PageRead, PageWrite};
+use crate::words::{PageRead, PageWrite};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
 use vellum_base::{Gsn, PageId};
@@ -69,6 +70,14 @@ fn copy_out(words: &PageWords, offset: usize, out: &mut [u8]) {
     }
 }
 
+/// Loads each word once. In native order: the words in memory are the bytes of the page.
+#[inline]
+fn load_all(words: &PageWords, to: &mut [u64]) {
+    for (word, to) in words.iter().zip(to) {
+        *to = word.load(Ordering::Relaxed);
+    }
+}
+
 macro_rules! page_read {
     ($guard:ident) => {
         impl PageRead for $guard<'_> {
@@ -93,9 +102,20 @@ macro_rules! page_read {
                     to.size(),
                     "pages of one database have one size"
                 );
-                for (index, word) in self.words.iter().enumerate() {
-                    to.set_word(index, u64::from_le(word.load(Ordering::Relaxed)));
-                }
+                load_all(self.words, to.words_mut());
+            }
+
+            fn copy_ends_to(&self, head: usize, tail: usize, to: &mut PageBuf) {
+                assert_eq!(
+                    self.size(),
+                    to.size(),
+                    "pages of one database have one size"
+                );
+                let to = to.words_mut();
+                let head = head.min(self.words.len());
+                let tail = tail.clamp(head, self.words.len());
+                load_all(&self.words[..head], &mut to[..head]);
+                load_all(&self.words[tail..], &mut to[tail..]);
             }
         }
 
@@ -379,6 +399,19 @@ impl PageWrite for Exclusive<'_> {
     fn set_word(&mut self, index: usize, value: u64) {
         self.written = true;
         self.words[index].store(value.to_le(), Ordering::Relaxed);
+    }
+
+    fn copy_from(&mut self, from: &PageBuf) {
+        assert_eq!(
+            self.size(),
+            from.size(),
+            "pages of one database have one size"
+        );
+        self.written = true;
+        // In native order: the words in memory are the bytes of the page.
+        for (word, from) in self.words.iter().zip(from.words()) {
+            word.store(*from, Ordering::Relaxed);
+        }
     }
 
     #[inline]

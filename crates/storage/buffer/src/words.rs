@@ -11,6 +11,7 @@
 //! - W2 Writers change a page only through [`PageWrite::set_word`], so that a racing reader sees
 //!   each word old or new, never torn.
 
+use crate::private::PageBuf;
 use std::cmp::Ordering;
 
 /// Read access to the words of one page.
@@ -120,9 +121,19 @@ pub trait PageRead {
             to.size(),
             "pages of one database have one size"
         );
-        for (index, word) in to.words.iter_mut().enumerate() {
+        for (index, word) in to.words_mut().iter_mut().enumerate() {
             *word = self.word(index).to_le();
         }
+    }
+
+    /// Copies the words before number `head` and those from number `tail` on; what is between is left as it is.
+    /// Numbers beyond the page count as its end.
+    ///
+    /// # Panics
+    /// If the sizes differ.
+    fn copy_ends_to(&self, head: usize, tail: usize, to: &mut PageBuf) {
+        let _ = (head, tail);
+        self.copy_to(to);
     }
 }
 
@@ -338,7 +349,7 @@ pub trait PageWrite: PageRead {
             from.size(),
             "pages of one database have one size"
         );
-        for (index, word) in from.words.iter().enumerate() {
+        for (index, word) in from.words().iter().enumerate() {
             self.set_word(index, u64::from_le(*word));
         }
     }
@@ -368,92 +379,5 @@ fn move_part<P: PageWrite + ?Sized>(page: &mut P, from: usize, to: usize, count:
     if count > 0 {
         let value = page.u64_at(from);
         page.set_part(to, count, value);
-    }
-}
-
-/// A private copy of a page: nobody else can see it, so it also gives plain byte slices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageBuf {
-    words: Box<[u64]>,
-}
-
-impl PageBuf {
-    /// A page of zeroes.
-    ///
-    /// # Panics
-    /// If `size` is not a multiple of 8.
-    pub fn new(size: usize) -> Self {
-        assert!(size.is_multiple_of(8), "a page is made of words");
-        Self {
-            words: vec![0; size / 8].into_boxed_slice(),
-        }
-    }
-
-    /// Sets every byte to zero.
-    pub fn clear(&mut self) {
-        self.words.fill(0);
-    }
-
-    /// The bytes of the page.
-    #[inline]
-    pub fn as_bytes(&self) -> &[u8] {
-        let start: *const u8 = self.words.as_ptr().cast();
-        // SAFETY: the words are initialized, live as long as the borrow of self, and hold the
-        // page's bytes in order (they are kept little-endian); any address is aligned for bytes.
-        unsafe { std::slice::from_raw_parts(start, self.words.len() * 8) }
-    }
-
-    /// The bytes of the page, for writing.
-    #[inline]
-    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
-        let length = self.words.len() * 8;
-        let start: *mut u8 = self.words.as_mut_ptr().cast();
-        // SAFETY: as in as_bytes, and the borrow of self is exclusive; every byte is valid in a word.
-        unsafe { std::slice::from_raw_parts_mut(start, length) }
-    }
-}
-
-impl PageRead for PageBuf {
-    #[inline]
-    fn size(&self) -> usize {
-        self.words.len() * 8
-    }
-
-    #[inline]
-    fn word(&self, index: usize) -> u64 {
-        self.words.get(index).map_or(0, |word| u64::from_le(*word))
-    }
-
-    #[inline]
-    fn copy_out(&self, offset: usize, out: &mut [u8]) {
-        let bytes = self.as_bytes();
-        let rest = &bytes[offset.min(bytes.len())..];
-        let count = rest.len().min(out.len());
-        let (head, tail) = out.split_at_mut(count);
-        head.copy_from_slice(&rest[..count]);
-        tail.fill(0);
-    }
-
-    fn copy_to(&self, to: &mut PageBuf) {
-        to.words.copy_from_slice(&self.words);
-    }
-}
-
-impl PageWrite for PageBuf {
-    #[inline]
-    fn set_word(&mut self, index: usize, value: u64) {
-        self.words[index] = value.to_le();
-    }
-
-    #[inline]
-    fn write(&mut self, offset: usize, bytes: &[u8]) {
-        self.as_bytes_mut()[offset..offset + bytes.len()].copy_from_slice(bytes);
-    }
-
-    #[inline]
-    fn move_within(&mut self, from: usize, to: usize, length: usize) {
-        let bytes = self.as_bytes_mut();
-        assert!(to <= bytes.len() - length, "move of a run outside the page");
-        bytes.copy_within(from..from + length, to);
     }
 }

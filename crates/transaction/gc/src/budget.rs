@@ -5,6 +5,7 @@
 pub struct Budget {
     items: u32,
     bytes: u64,
+    lazy: bool,
 }
 
 impl Budget {
@@ -12,11 +13,27 @@ impl Budget {
     pub const UNBOUNDED: Self = Self {
         items: u32::MAX,
         bytes: u64::MAX,
+        lazy: false,
     };
 
     /// At most `items` looked at and `bytes` given back; the last item may go over `bytes`.
     pub const fn new(items: u32, bytes: u64) -> Self {
-        Self { items, bytes }
+        Self {
+            items,
+            bytes,
+            lazy: false,
+        }
+    }
+
+    /// The same for who comes again soon: what is cheaper to remove together with more of it may stay.
+    pub const fn lazy(self) -> Self {
+        Self { lazy: true, ..self }
+    }
+
+    /// True if some may stay ([`Budget::lazy`]).
+    #[inline]
+    pub const fn is_lazy(&self) -> bool {
+        self.lazy
     }
 
     /// Takes one item of `bytes` from the budget; false, and nothing taken, if it is spent.

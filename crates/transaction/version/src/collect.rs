@@ -87,7 +87,7 @@ impl VersionStore {
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
         if !dead.is_zero() {
-            let done = versions.take_deltas_below(dead, REMOVE_STEP)?;
+            let done = versions.take_deltas_below(dead, REMOVE_STEP, budget.is_lazy())?;
             collected.more |= !done;
         }
         let mut step = Step { slot, log, budget };

@@ -195,11 +195,15 @@ impl SlotVersions {
         Ok(true)
     }
 
-    /// Takes the before-images of stamps below `dead` out, whole leaves at a time; false if there are more.
-    pub fn take_deltas_below(&self, dead: Timestamp, pages: usize) -> Result<bool> {
-        let done = self
-            .deltas
-            .remove_below(&delta::key(dead, 0), pages, None)?;
+    /// Takes the before-images of stamps below `dead` out, whole leaves at a time; false if there are more. `lazy`: those
+    /// in the leaves of the last ones may stay. They are forgotten here all the same: who is counted is who is needed.
+    pub fn take_deltas_below(&self, dead: Timestamp, pages: usize, lazy: bool) -> Result<bool> {
+        let key = delta::key(dead, 0);
+        let done = if lazy {
+            self.deltas.remove_most_below(&key, pages, None)?
+        } else {
+            self.deltas.remove_below(&key, pages, None)?
+        };
         if done {
             self.delta_edge.lock().accounts.forget_below(dead);
         }

@@ -61,7 +61,7 @@ pub struct Builder<'b> {
 }
 
 impl<'b> Builder<'b> {
-    /// Clears `page` and gives it the frame.
+    /// Gives `page`, whatever it holds, the frame and no record. Its bytes are all set when it is finished.
     pub fn new(page: &'b mut PageBuf, frame: &Frame<'_>) -> Self {
         let (lower, upper) = (frame.lower.unwrap_or(&[]), frame.upper.unwrap_or(&[]));
         debug_assert!(
@@ -70,7 +70,9 @@ impl<'b> Builder<'b> {
         );
         let prefix = frame.prefix();
         let size = page.size();
-        page.clear();
+        for index in 0..HEADER_BYTES / 8 {
+            page.set_word(index, 0);
+        }
         page.set_u8(
             4,
             if frame.level == 0 {
@@ -168,8 +170,10 @@ impl<'b> Builder<'b> {
         })
     }
 
-    /// Writes slot count and free bytes.
+    /// Writes slot count and free bytes, and zeroes between slots and records.
     pub fn finish(self) {
+        let slots_end = HEADER_BYTES + self.count * SLOT_BYTES;
+        self.page.as_bytes_mut()[slots_end..self.heap].fill(0);
         let shape = self.page.shape();
         let free = self.heap - HEADER_BYTES - self.count * SLOT_BYTES;
         self.page.set_shape(Shape {

@@ -80,6 +80,36 @@ fn queue_that_is_appended_and_trimmed_keeps_its_size() {
 }
 
 #[test]
+fn most_of_a_range_goes_in_few_changes_and_nothing_beyond_it() {
+    for kept in [0, 3, 400] {
+        let world = World::new(4096, 64);
+        let tree = world.tree(TreeKind::Temporary);
+        let mut appender = tree.appender();
+        for number in 0..6_000_u64 {
+            let key = number.to_be_bytes();
+            appender
+                .append(&key, &[&[1; 40]], crate::Logging::None, None)
+                .unwrap();
+            if number % 8 == 7 && number > kept {
+                let below = (number - kept).to_be_bytes();
+                while !tree.remove_most_below(&below, 8, None).unwrap() {}
+                let rows = crate::testing::assert_sound(&tree).rows;
+                // A leaf holds about 70 of them; what stays is in two, and in the one that is left empty.
+                assert!(
+                    rows > kept && rows <= kept + 160,
+                    "{rows} rows, {kept} needed"
+                );
+                assert!(world.pages_in_use() <= 5 + kept / 30);
+            }
+        }
+        let below = 5_990_u64.to_be_bytes();
+        while !tree.remove_below(&below, 8, None).unwrap() {}
+        let rows = crate::testing::assert_sound(&tree).rows;
+        assert!(rows <= 10 && rows > kept.min(9), "{rows} rows");
+    }
+}
+
+#[test]
 fn dropping_is_done_in_bounded_steps_and_takes_its_entry_along() {
     let world = World::new(4096, 64);
     let mut random = Random::new(5);
