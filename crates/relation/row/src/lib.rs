@@ -13,6 +13,7 @@ mod error;
 mod float;
 mod integer;
 pub mod json;
+pub mod key;
 pub mod numeric;
 pub mod schema;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use binary::{receive, send};
 pub use compare::{compare, hash};
 pub use error::{Result, SqlError, SqlState};
 pub use json::{Jsonb, JsonbRef};
+pub use key::{KeyCodec, KeyColumn, KeyRange};
 pub use numeric::{Numeric, NumericRef};
 pub use schema::{Assigned, Column, ColumnId, RowView, Schema};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};

@@ -9,6 +9,8 @@
 //! `VELLUM_PSQL="psql -h … -U …" cargo test -p vellum-row --test golden`, which writes the files; without
 //! the variable nothing but the files is needed.
 
+#![allow(clippy::unwrap_used, reason = "a test of files that it writes itself")]
+
 mod golden_cases;
 
 use golden_cases::{answer, sql};

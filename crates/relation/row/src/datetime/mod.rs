@@ -83,4 +83,21 @@ impl Interval {
         let days = i128::from(self.months) * 30 + i128::from(self.days);
         days * i128::from(MICROS_PER_DAY) + i128::from(self.micros)
     }
+
+    /// An interval of this length, with as many months, then days, as there are in it; `None` if no
+    /// interval is so long.
+    pub fn of_span(span: i128) -> Option<Self> {
+        let take = |rest: i128, unit: i128| {
+            let count = (rest / unit).clamp(i128::from(i32::MIN), i128::from(i32::MAX));
+            (count as i32, rest - count * unit)
+        };
+        let day = i128::from(MICROS_PER_DAY);
+        let (months, rest) = take(span, 30 * day);
+        let (days, rest) = take(rest, day);
+        Some(Self {
+            months,
+            days,
+            micros: i64::try_from(rest).ok()?,
+        })
+    }
 }

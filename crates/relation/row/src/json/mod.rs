@@ -11,6 +11,7 @@ mod write;
 
 pub use access::{array_element, array_element_text, check, field, field_text};
 pub use tree::{JsonbArray, JsonbKind, JsonbObject};
+pub(crate) use write::write_string;
 
 /// A `jsonb` value of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -21,6 +21,7 @@ mod row;
 mod tests;
 
 pub use layout::VERSION_MAX;
+pub(crate) use layout::fixed_scale;
 pub use row::{Assigned, RowView};
 
 use crate::error::{Result, SqlError, SqlState};
@@ -49,8 +50,8 @@ pub struct Column {
     pub typmod: Typmod,
     /// Whether it may hold null. Not checked here.
     pub nullable: bool,
-    /// Whether its value stands in the row. A column whose value the table's key
-    /// holds exactly need not stand in the row again; the row then reads it as
+    /// Whether its value stands in the row. A column that stands exactly in the table's key
+    /// ([`crate::key::is_exact`]) need not stand in the row again; the row then reads it as
     /// [`Self::missing`].
     pub stored: bool,
     /// What a row from before this column was added reads.
