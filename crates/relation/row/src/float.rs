@@ -8,6 +8,24 @@
 use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::text::trim_blanks;
 
+/// A result above all finite floats (22003).
+#[cold]
+pub(crate) fn overflow() -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_OUT_OF_RANGE,
+        "value out of range: overflow",
+    )
+}
+
+/// A result that is not zero but too near to it (22003).
+#[cold]
+pub(crate) fn underflow() -> SqlError {
+    SqlError::new(
+        SqlState::NUMERIC_OUT_OF_RANGE,
+        "value out of range: underflow",
+    )
+}
+
 /// What `real` and `double precision` differ in.
 pub(crate) trait Float: Copy + PartialEq + std::fmt::LowerExp + std::str::FromStr {
     /// Name in messages.

@@ -5,16 +5,20 @@
 //! Not here: expressions, names, nulls in operators (SQL); which columns make a key (catalog).
 #![forbid(unsafe_code)]
 
+pub mod arithmetic;
 mod binary;
 mod bytes;
+mod cast;
 mod compare;
 pub mod datetime;
 mod error;
 mod float;
+pub mod functions;
 mod integer;
 pub mod json;
 pub mod key;
 pub mod numeric;
+mod pattern;
 pub mod schema;
 #[cfg(test)]
 mod seed;
@@ -25,11 +29,13 @@ mod types;
 mod value;
 
 pub use binary::{receive, send};
+pub use cast::{CastContext, cast, cast_between, is_ready};
 pub use compare::{compare, hash};
 pub use error::{Result, SqlError, SqlState};
 pub use json::{Jsonb, JsonbRef};
 pub use key::{KeyCodec, KeyColumn, KeyRange};
 pub use numeric::{Numeric, NumericRef};
+pub use pattern::Pattern;
 pub use schema::{Assigned, Column, ColumnId, RowView, Schema};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
 pub use text::{input, output, text_of_bytes};

@@ -72,6 +72,7 @@ fn regenerate(name: &str, psql: &str) {
             script.push_str(&format!("{line};\n"));
         } else if !line.starts_with('#') && !line.is_empty() {
             let columns: Vec<String> = line.split('\t').map(unescape).collect();
+            script.push_str(&golden_cases::setup(&columns));
             let query = sql(&columns);
             script.push_str(&format!(
                 "select pg_temp.esc(pg_temp.probe($case${query}$case$));\n"
@@ -161,4 +162,19 @@ fn check(name: &str) {
 #[test]
 fn text_and_binary_forms_are_those_of_postgresql() {
     check("forms.tsv");
+}
+
+#[test]
+fn casts_are_those_of_postgresql() {
+    check("casts.tsv");
+}
+
+#[test]
+fn operators_and_functions_are_those_of_postgresql() {
+    check("operators.tsv");
+}
+
+#[test]
+fn orders_are_those_of_postgresql() {
+    check("orders.tsv");
 }

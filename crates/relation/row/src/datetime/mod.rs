@@ -4,6 +4,7 @@
 //! infinities; an interval is months, days and microseconds, three numbers that do not mix.
 
 mod abbreviations;
+mod arithmetic;
 pub mod calendar;
 mod clock;
 mod input;

@@ -27,8 +27,9 @@ impl<'a> JsonbRef<'a> {
     pub fn element(self, index: i32) -> Option<JsonbRef<'a>> {
         match self.kind()? {
             JsonbKind::Array(array) => array.get(element(index, array.len())?),
+            JsonbKind::Object(_) => None,
             // A scalar is an array of one for this operator alone.
-            _ => None,
+            _ => (element(index, 1) == Some(0)).then_some(self),
         }
     }
 

@@ -52,20 +52,26 @@ impl Numeric {
         self.to_whole("smallint")
     }
 
-    /// The nearest double; an infinity if the number is above all of them.
-    pub fn to_f64(&self) -> f64 {
+    /// The nearest double, where one division of exact doubles finds it.
+    pub(crate) fn small_f64(&self) -> Option<f64> {
         match &self.0 {
-            Repr::NaN => f64::NAN,
-            Repr::Infinity => f64::INFINITY,
-            Repr::NegInfinity => f64::NEG_INFINITY,
+            Repr::NaN => Some(f64::NAN),
+            Repr::Infinity => Some(f64::INFINITY),
+            Repr::NegInfinity => Some(f64::NEG_INFINITY),
             // Both operands are exact, so the quotient is rounded once.
             Repr::Small { coefficient, scale }
                 if coefficient.unsigned_abs() < 1 << 53 && usize::from(*scale) < EXACT_POWERS =>
             {
-                *coefficient as f64 / POWERS_OF_TEN[usize::from(*scale)] as f64
+                Some(*coefficient as f64 / POWERS_OF_TEN[usize::from(*scale)] as f64)
             }
-            _ => self.to_string().parse().unwrap_or(f64::NAN),
+            _ => None,
         }
+    }
+
+    /// The nearest double; an infinity if the number is above all of them.
+    pub fn to_f64(&self) -> f64 {
+        self.small_f64()
+            .unwrap_or_else(|| self.to_string().parse().unwrap_or(f64::NAN))
     }
 
     /// The nearest single; an infinity if the number is above all of them.

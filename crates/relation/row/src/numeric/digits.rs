@@ -89,13 +89,13 @@ impl Digits {
     /// Coefficient and scale if they are those of a small number.
     pub fn to_small(&self) -> Option<(i64, u8)> {
         let scale = u8::try_from(self.scale).ok()?;
-        if scale > SMALL_SCALE_MAX || self.weight > 4 {
+        if scale > SMALL_SCALE_MAX || self.weight > 4 || self.digits.len() > 9 {
             return None;
         }
         let mut value: i128 = 0;
         let mut place = self.weight;
         for digit in &self.digits {
-            value = value * i128::from(BASE) + i128::from(*digit);
+            value = value.checked_mul(i128::from(BASE))? + i128::from(*digit);
             place -= 1;
         }
         // `place` is now one below the last digit's: value is to be multiplied by 10000^(place + 1).
@@ -109,7 +109,7 @@ impl Digits {
         }
         let value = if self.negative { -value } else { value };
         let value = i64::try_from(value).ok()?;
-        (value.abs() <= SMALL_MAX).then_some((value, scale))
+        (value.unsigned_abs() <= SMALL_MAX as u64).then_some((value, scale))
     }
 
     /// The digit at a power of 10000; zero outside of the run.

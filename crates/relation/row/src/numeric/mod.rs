@@ -109,7 +109,7 @@ impl Numeric {
         debug_assert!(u32::from(scale) <= SCALE_MAX);
         match (i64::try_from(coefficient), u8::try_from(scale)) {
             (Ok(coefficient), Ok(scale))
-                if coefficient.abs() <= SMALL_MAX && scale <= SMALL_SCALE_MAX =>
+                if coefficient.unsigned_abs() <= SMALL_MAX as u64 && scale <= SMALL_SCALE_MAX =>
             {
                 Self(Repr::Small { coefficient, scale })
             }

@@ -1,7 +1,8 @@
 //! Rounding: to a scale, to a column's precision, to whole numbers. Halves go away from zero.
 
-use super::digits::{BASE, BASE_DIGITS};
-use super::{Digits, Numeric, POWERS_OF_TEN, Repr};
+use super::digits::{BASE, BASE_DIGITS, WEIGHT_MAX};
+use super::text::overflow;
+use super::{Digits, Numeric, POWERS_OF_TEN, Repr, SCALE_MAX};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Typmod;
 
@@ -14,8 +15,8 @@ pub(super) enum Rounding {
     Away,
 }
 
-/// The largest scale that `round` and `trunc` take.
-const ROUND_SCALE_MAX: i32 = 2000;
+/// Rounding to this scale leaves nothing of any number.
+const ROUND_SCALE_MIN: i32 = -(WEIGHT_MAX + 1) * BASE_DIGITS - 1;
 
 impl Digits {
     /// The number with no digit behind 10^-scale; a negative scale makes zeros before the point. The
@@ -101,36 +102,55 @@ impl Numeric {
         }
     }
 
+    /// The same, if the result is not too long.
+    fn at_scale_checked(&self, scale: i32, how: Rounding) -> Result<Numeric> {
+        let result = self.at_scale(scale.clamp(ROUND_SCALE_MIN, SCALE_MAX as i32), how);
+        match &result.0 {
+            Repr::Big(digits) if digits.weight > WEIGHT_MAX => Err(overflow()),
+            _ => Ok(result),
+        }
+    }
+
     /// Rounded to `scale` digits after the point (before it, if negative). SQL's `round`.
-    pub fn round(&self, scale: i32) -> Numeric {
-        let scale = scale.clamp(-ROUND_SCALE_MAX, ROUND_SCALE_MAX);
-        self.at_scale(scale, Rounding::HalfAway)
+    ///
+    /// # Errors
+    /// 22003 if the result has too many digits.
+    pub fn round(&self, scale: i32) -> Result<Numeric> {
+        self.at_scale_checked(scale, Rounding::HalfAway)
     }
 
     /// Cut to `scale` digits after the point. SQL's `trunc`.
-    pub fn truncate(&self, scale: i32) -> Numeric {
-        let scale = scale.clamp(-ROUND_SCALE_MAX, ROUND_SCALE_MAX);
-        self.at_scale(scale, Rounding::Truncate)
+    ///
+    /// # Errors
+    /// 22003 if the result has too many digits.
+    pub fn truncate(&self, scale: i32) -> Result<Numeric> {
+        self.at_scale_checked(scale, Rounding::Truncate)
     }
 
     /// The smallest whole number not below it.
-    pub fn ceiling(&self) -> Numeric {
+    ///
+    /// # Errors
+    /// 22003 if it has too many digits.
+    pub fn ceiling(&self) -> Result<Numeric> {
         let how = if self.is_negative() {
             Rounding::Truncate
         } else {
             Rounding::Away
         };
-        self.at_scale(0, how)
+        self.at_scale_checked(0, how)
     }
 
     /// The largest whole number not above it.
-    pub fn floor(&self) -> Numeric {
+    ///
+    /// # Errors
+    /// 22003 if it has too many digits.
+    pub fn floor(&self) -> Result<Numeric> {
         let how = if self.is_negative() {
             Rounding::Away
         } else {
             Rounding::Truncate
         };
-        self.at_scale(0, how)
+        self.at_scale_checked(0, how)
     }
 
     /// As a column of type `numeric(p,s)` holds it.
