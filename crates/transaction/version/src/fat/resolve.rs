@@ -13,18 +13,16 @@ use vellum_base::PageId;
 use vellum_btree::Tree;
 use vellum_txn::VersionStamp;
 
-/// Where the version that is wanted starts from, and the ranges to write over that.
+/// Where the version that is wanted starts from, and the ranges to write over that. Large: it is filled, not handed on.
+#[derive(Default)]
 struct Way<'r> {
     copy: Option<VersionStamp>,
     images: SmallVec<[&'r [u8]; 16]>,
 }
 
-/// Finds what a view sees among old versions, and whether that is a chain's reference; `Some(None)`: no row.
-fn find<'r>(view: &View<'_>, versions: OldVersions<'r>) -> Option<Option<(bool, Way<'r>)>> {
-    let mut way = Way {
-        copy: None,
-        images: SmallVec::new(),
-    };
+/// Finds what a view sees among old versions: the way there, and whether it is a chain's reference; `Some(None)`: no row.
+#[inline]
+fn find<'r>(view: &View<'_>, versions: OldVersions<'r>, way: &mut Way<'r>) -> Option<Option<bool>> {
     for version in versions {
         let version = version.ok()?;
         match version.step {
@@ -42,7 +40,7 @@ fn find<'r>(view: &View<'_>, versions: OldVersions<'r>) -> Option<Option<(bool, 
                 }
             }
             _ if version.header.shape.tombstone => return Some(None),
-            _ => return Some(Some((version.header.shape.overflow, way))),
+            _ => return Some(Some(version.header.shape.overflow)),
         }
     }
     // F1: the oldest version is the first, or everyone sees it.
@@ -95,8 +93,9 @@ impl VersionStore {
         let (front, rest) = row.split_at_mut(end);
         let used = FatRow::decode_versions(front).ok_or_else(broken)?;
         let versions = rest.get(..used).ok_or_else(broken)?;
-        let found = find(view, OldVersions::new(versions)).ok_or_else(broken)?;
-        let Some((overflow, way)) = found else {
+        let mut way = Way::default();
+        let found = find(view, OldVersions::new(versions), &mut way).ok_or_else(broken)?;
+        let Some(overflow) = found else {
             return Ok(Some((None, false)));
         };
         let body = match way.copy {
