@@ -143,6 +143,23 @@ impl KeyCodec {
         Ok(())
     }
 
+    /// Appends the bytes of the column at `position`; a key is those of all columns in order.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[inline]
+    pub fn encode_column(
+        &self,
+        position: usize,
+        value: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        encode::column(&self.columns[position], value, out)
+    }
+
     /// Reads the values of a key. Bytes behind the last column are left alone and their position is
     /// given back with the values.
     ///

@@ -2,6 +2,7 @@
 
 use super::{KeyCodec, KeyColumn, PRESENT, encode};
 use crate::error::Result;
+use crate::types::Type;
 use crate::value::ValueRef;
 use std::ops::Bound;
 
@@ -55,20 +56,53 @@ fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
+/// An integer as one of another width.
+enum Fitted<'a> {
+    /// Any other value, and an integer that fits.
+    Value(ValueRef<'a>),
+    /// An integer below all of the type's, or above.
+    Below,
+    Above,
+}
+
+fn fitted(value: ValueRef<'_>, ty: Type) -> Fitted<'_> {
+    let Some(number) = value.as_i64().filter(|_| !value.fits(ty)) else {
+        return Fitted::Value(value);
+    };
+    let fits = match ty {
+        Type::Int2 => i16::try_from(number).ok().map(ValueRef::Int2),
+        Type::Int4 => i32::try_from(number).ok().map(ValueRef::Int4),
+        Type::Int8 => Some(ValueRef::Int8(number)),
+        Type::Oid => u32::try_from(number).ok().map(ValueRef::Oid),
+        _ => Some(value),
+    };
+    match fits {
+        Some(value) => Fitted::Value(value),
+        None if number < 0 => Fitted::Below,
+        None => Fitted::Above,
+    }
+}
+
 impl KeyCodec {
-    /// The keys whose first columns have these values. Null stands for null here.
+    /// The keys whose first columns have these values. Null stands for null here. An integer may be of
+    /// another width than the column.
     ///
     /// # Errors
     /// As [`Self::encode`].
     pub fn prefix(&self, values: &[ValueRef<'_>]) -> Result<KeyRange> {
         let mut start = Vec::new();
-        self.encode(values, &mut start)?;
+        for (at, value) in values.iter().enumerate() {
+            match fitted(*value, self.columns()[at].ty) {
+                Fitted::Value(value) => self.encode_column(at, value, &mut start)?,
+                Fitted::Below | Fitted::Above => return Ok(KeyRange::empty()),
+            }
+        }
         Ok(KeyRange::of_prefix(start))
     }
 
     /// The keys whose first columns have the values `equal`, and the next one a value between `lower`
     /// and `upper`. Nulls in the next column are not among them, and a bound of null lets nothing
-    /// through, as SQL's comparisons have it.
+    /// through, as SQL's comparisons have it. An integer may be of another width than the column.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -81,32 +115,70 @@ impl KeyCodec {
         lower: Bound<ValueRef<'_>>,
         upper: Bound<ValueRef<'_>>,
     ) -> Result<KeyRange> {
-        let column = &self.columns()[equal.len()];
-        let mut prefix = Vec::new();
-        self.encode(equal, &mut prefix)?;
-        let is_null = |bound: &Bound<ValueRef<'_>>| matches!(bound, Bound::Included(value) | Bound::Excluded(value) if value.is_null());
-        if is_null(&lower) || is_null(&upper) {
-            return Ok(KeyRange::empty());
+        let prefix = self.prefix(equal)?;
+        if prefix.is_empty() && !equal.is_empty() {
+            return Ok(prefix);
         }
+        self.range_behind(&prefix.start, equal.len(), lower, upper)
+    }
+
+    /// The same, where `prefix` is the bytes of the columns before `position`.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    ///
+    /// # Panics
+    /// If there is no column at `position`.
+    pub fn range_behind(
+        &self,
+        prefix: &[u8],
+        position: usize,
+        lower: Bound<ValueRef<'_>>,
+        upper: Bound<ValueRef<'_>>,
+    ) -> Result<KeyRange> {
+        let column = &self.columns()[position];
+        // `None` where the bound lets nothing through: null, or beyond all values of the column's type on
+        // the wrong side. On the other side it bounds nothing.
+        let keyed =
+            |bound: Bound<ValueRef<'_>>, is_lower: bool| -> Result<Option<Bound<Vec<u8>>>> {
+                let (value, included) = match bound {
+                    Bound::Included(value) => (value, true),
+                    Bound::Excluded(value) => (value, false),
+                    Bound::Unbounded => return Ok(Some(Bound::Unbounded)),
+                };
+                let value = match (fitted(value, column.ty), is_lower) {
+                    (Fitted::Value(ValueRef::Null), _) => return Ok(None),
+                    (Fitted::Value(value), _) => value,
+                    (Fitted::Below, true) | (Fitted::Above, false) => {
+                        return Ok(Some(Bound::Unbounded));
+                    }
+                    (Fitted::Below, false) | (Fitted::Above, true) => return Ok(None),
+                };
+                let mut key = prefix.to_vec();
+                encode::column(column, value, &mut key)?;
+                Ok(Some(if included {
+                    Bound::Included(key)
+                } else {
+                    Bound::Excluded(key)
+                }))
+            };
+        let (Some(lower), Some(upper)) = (keyed(lower, true)?, keyed(upper, false)?) else {
+            return Ok(KeyRange::empty());
+        };
         let (first, last) = if column.descending {
             (upper, lower)
         } else {
             (lower, upper)
         };
-        let with = |value: ValueRef<'_>| -> Result<Vec<u8>> {
-            let mut key = prefix.clone();
-            encode::column(column, value, &mut key)?;
-            Ok(key)
-        };
         let start = match first {
-            Bound::Included(value) => Some(with(value)?),
-            Bound::Excluded(value) => behind(&with(value)?),
-            Bound::Unbounded => Some(present(column, &prefix)),
+            Bound::Included(key) => Some(key),
+            Bound::Excluded(key) => behind(&key),
+            Bound::Unbounded => Some(present(column, prefix)),
         };
         let end = match last {
-            Bound::Included(value) => behind(&with(value)?),
-            Bound::Excluded(value) => Some(with(value)?),
-            Bound::Unbounded => behind(&present(column, &prefix)),
+            Bound::Included(key) => behind(&key),
+            Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => behind(&present(column, prefix)),
         };
         // Nothing lies behind a bound of nothing but 0xff.
         Ok(start.map_or_else(KeyRange::empty, |start| KeyRange { start, end }))
@@ -126,7 +198,7 @@ impl KeyCodec {
         let mut prefix = Vec::new();
         self.encode(equal, &mut prefix)?;
         let mut start = present(column, &prefix);
-        let is_char = column.ty == crate::types::Type::Char;
+        let is_char = column.ty == Type::Char;
         let beginning = if is_char {
             crate::strings::trim_char(beginning)
         } else {

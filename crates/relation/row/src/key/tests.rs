@@ -445,3 +445,29 @@ fn a_beginning_of_text_is_a_range_in_both_directions() {
         }
     }
 }
+
+#[test]
+fn an_integer_of_another_width_bounds_a_range_even_beyond_the_columns_type() {
+    let column = KeyColumn::new(Type::Int4, Typmod::NONE, true);
+    for column in [column, column.descending()] {
+        let codec = KeyCodec::new(vec![column]).unwrap();
+        let inside = |lower: Bound<i64>, upper: Bound<i64>, value: i32| {
+            let (lower, upper) = (lower.map(ValueRef::Int8), upper.map(ValueRef::Int8));
+            let range = codec.range(&[], lower, upper).unwrap();
+            range.contains(&key(column, &Value::Int4(value)))
+        };
+        let (big, small) = (1i64 << 40, -(1i64 << 40));
+        assert!(inside(
+            Bound::Included(small),
+            Bound::Excluded(big),
+            i32::MAX
+        ));
+        assert!(inside(Bound::Excluded(small), Bound::Included(7), 7));
+        assert!(!inside(Bound::Excluded(small), Bound::Excluded(7), 7));
+        assert!(!inside(Bound::Included(big), Bound::Unbounded, i32::MAX));
+        assert!(!inside(Bound::Unbounded, Bound::Included(small), i32::MIN));
+        let seven = codec.prefix(&[ValueRef::Int2(7)]).unwrap();
+        assert!(seven.contains(&key(column, &Value::Int4(7))));
+        assert!(codec.prefix(&[ValueRef::Int8(big)]).unwrap().is_empty());
+    }
+}
