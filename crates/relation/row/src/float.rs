@@ -85,13 +85,72 @@ impl Float for f32 {
     }
 }
 
-/// Digits without point, and the power of ten of the first.
-fn split(text: &str) -> (String, i32) {
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
-    let digits = digits.trim_end_matches('0');
-    let digits = if digits.is_empty() { "0" } else { digits };
-    (digits.to_owned(), exponent.parse().unwrap_or(0))
+/// The digits of a float, on the stack.
+#[derive(Clone, Copy)]
+struct Decimal {
+    digits: [u8; 40],
+    count: usize,
+    /// The power of ten of the first digit.
+    exponent: i32,
+}
+
+impl Decimal {
+    /// Takes the number that `{:e}` writes apart.
+    fn of(arguments: std::fmt::Arguments<'_>) -> Self {
+        let mut reader = Reader {
+            decimal: Decimal {
+                digits: [0; 40],
+                count: 0,
+                exponent: 0,
+            },
+            in_exponent: false,
+            negative: false,
+        };
+        // The reader takes everything, and never more than 40 digits.
+        let _ = std::fmt::Write::write_fmt(&mut reader, arguments);
+        let Reader {
+            mut decimal,
+            negative,
+            ..
+        } = reader;
+        if negative {
+            decimal.exponent = -decimal.exponent;
+        }
+        while decimal.count > 1 && decimal.digits[decimal.count - 1] == b'0' {
+            decimal.count -= 1;
+        }
+        decimal
+    }
+
+    fn text(&self) -> &str {
+        str::from_utf8(&self.digits[..self.count]).unwrap_or("0")
+    }
+}
+
+struct Reader {
+    decimal: Decimal,
+    in_exponent: bool,
+    negative: bool,
+}
+
+impl std::fmt::Write for Reader {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        for byte in text.bytes() {
+            match byte {
+                b'e' => self.in_exponent = true,
+                b'-' if self.in_exponent => self.negative = true,
+                b'0'..=b'9' if self.in_exponent => {
+                    self.decimal.exponent = self.decimal.exponent * 10 + i32::from(byte - b'0');
+                }
+                b'0'..=b'9' if self.decimal.count < self.decimal.digits.len() => {
+                    self.decimal.digits[self.decimal.count] = byte;
+                    self.decimal.count += 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether `digits * 10^(exponent - len + 1)` lies in the middle between `value` and a neighbour.
@@ -135,30 +194,31 @@ fn is_tie<F: Float>(value: F, digits: &str, exponent: i32) -> bool {
     })
 }
 
-fn shortest<F: Float>(value: F) -> (String, i32) {
-    let (digits, exponent) = split(&format!("{value:e}"));
-    // Of two nearest decimals the one with the even last digit is taken.
-    let behind = digits.len() - 1;
-    let rounded = format!("{value:.behind$e}");
-    if rounded.parse::<F>().is_ok_and(|back| back == value) {
-        let (digits, exponent) = split(&rounded);
-        if !is_tie(value, &digits, exponent) {
-            return (digits, exponent);
-        }
+fn shortest<F: Float>(value: F) -> Decimal {
+    let decimal = Decimal::of(format_args!("{value:e}"));
+    let (mantissa, power) = value.parts();
+    // Only a value with few binary places can be, or lie in, the middle of anything: each place costs
+    // a decimal digit.
+    if power + (mantissa.trailing_zeros() as i32) < -27 {
+        return decimal;
     }
-    if !is_tie(value, &digits, exponent) {
-        return (digits, exponent);
+    // Of two nearest decimals the one with the even last digit is taken, if it leads back; else the
+    // shortest; else, where that is a middle, the nearest with more digits.
+    let fits = |behind: usize| {
+        let text = format!("{value:.behind$e}");
+        let rounded = Decimal::of(format_args!("{text}"));
+        let leads_back = text.parse::<F>().is_ok_and(|back| back == value);
+        (leads_back && !is_tie(value, rounded.text(), rounded.exponent)).then_some(rounded)
+    };
+    if let Some(even) = fits(decimal.count - 1) {
+        return even;
     }
-    for count in digits.len()..F::DIGITS_ENOUGH {
-        let text = format!("{value:.count$e}");
-        if text.parse::<F>().is_ok_and(|back| back == value) {
-            let (digits, exponent) = split(&text);
-            if !is_tie(value, &digits, exponent) {
-                return (digits, exponent);
-            }
-        }
+    if is_tie(value, decimal.text(), decimal.exponent)
+        && let Some(longer) = (decimal.count..F::DIGITS_ENOUGH).find_map(fits)
+    {
+        return longer;
     }
-    (digits, exponent)
+    decimal
 }
 
 /// Appends a float.
@@ -179,15 +239,14 @@ pub(crate) fn write<F: Float>(value: F, extra_digits: i32, out: &mut String) {
         out.push('0');
         return;
     }
-    let (digits, exponent, limit) = if extra_digits > 0 {
-        let (digits, exponent) = shortest(value);
-        (digits, exponent, F::DIGITS)
+    let (decimal, limit) = if extra_digits > 0 {
+        (shortest(value), F::DIGITS)
     } else {
         let count = (F::DIGITS + extra_digits).max(1);
         let behind = count as usize - 1;
-        let (digits, exponent) = split(&format!("{wide:.behind$e}"));
-        (digits, exponent, count)
+        (Decimal::of(format_args!("{wide:.behind$e}")), count)
     };
+    let (digits, exponent) = (decimal.text(), decimal.exponent);
     if exponent < -4 || exponent >= limit {
         out.push_str(&digits[..1]);
         if digits.len() > 1 {
@@ -205,11 +264,11 @@ pub(crate) fn write<F: Float>(value: F, extra_digits: i32, out: &mut String) {
         for _ in 1..-exponent {
             out.push('0');
         }
-        out.push_str(&digits);
+        out.push_str(digits);
     } else {
         let whole = exponent as usize + 1;
         if digits.len() <= whole {
-            out.push_str(&digits);
+            out.push_str(digits);
             for _ in digits.len()..whole {
                 out.push('0');
             }

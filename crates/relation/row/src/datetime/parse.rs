@@ -612,8 +612,81 @@ impl Parser<'_> {
     }
 }
 
+/// Reads the form that programs write, `2024-01-02 03:04:05.678+02:00`, time and offset left out
+/// perhaps. `None` for anything else, wrong fields included.
+fn parse_iso(text: &str) -> Option<Parsed> {
+    let bytes = text.as_bytes();
+    let digits = |from: usize, count: usize| -> Option<i32> {
+        bytes
+            .get(from..from + count)?
+            .iter()
+            .try_fold(0, |value, byte| {
+                byte.is_ascii_digit()
+                    .then(|| value * 10 + i32::from(byte - b'0'))
+            })
+    };
+    let mark = |at: usize, wanted: u8| (bytes.get(at) == Some(&wanted)).then_some(());
+    mark(4, b'-')?;
+    mark(7, b'-')?;
+    let day = Day {
+        year: digits(0, 4)?,
+        month: digits(5, 2)?,
+        day: digits(8, 2)?,
+    };
+    if day.year == 0 || !day.exists() {
+        return None;
+    }
+    let mut parsed = Parsed {
+        moment: Moment::Fields,
+        day,
+        micros: 0,
+        zone: None,
+    };
+    if bytes.len() == 10 {
+        return Some(parsed);
+    }
+    if !matches!(bytes[10], b' ' | b'T') {
+        return None;
+    }
+    mark(13, b':')?;
+    mark(16, b':')?;
+    let (hour, minute, second) = (digits(11, 2)?, digits(14, 2)?, digits(17, 2)?);
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let mut at = 19;
+    let mut fraction = 0;
+    if bytes.get(at) == Some(&b'.') {
+        let count = bytes[at + 1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        if !(1..=6).contains(&count) {
+            return None;
+        }
+        fraction = i64::from(digits(at + 1, count)?) * 10i64.pow(6 - count as u32);
+        at += 1 + count;
+    }
+    parsed.micros = i64::from(hour) * MICROS_PER_HOUR
+        + i64::from(minute) * MICROS_PER_MINUTE
+        + i64::from(second) * MICROS_PER_SECOND
+        + fraction;
+    parsed.zone = match (bytes.get(at), bytes.len() - at) {
+        (None, _) => None,
+        (Some(b'Z'), 1) => Some(Zone::Offset(0)),
+        (Some(b'+' | b'-'), 3 | 6) => Some(Zone::Offset(displacement(&text[at..]).ok()?)),
+        _ => return None,
+    };
+    Some(parsed)
+}
+
 /// Reads text as what `goal` says.
 pub(super) fn parse(text: &str, goal: Goal, settings: &Settings) -> Parse<Parsed> {
+    if goal == Goal::DateTime
+        && let Some(parsed) = parse_iso(text)
+    {
+        return Ok(parsed);
+    }
     let tokens = tokenize(text)?;
     let mut parser = Parser {
         settings,

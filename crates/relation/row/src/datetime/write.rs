@@ -15,11 +15,25 @@ pub(super) const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri"
 /// Appends a number with at least `width` digits.
 pub(super) fn write_padded(value: i64, width: usize, out: &mut String) {
     debug_assert!(value >= 0);
-    let digits = value.max(1).ilog10() as usize + 1;
-    for _ in digits..width {
-        out.push('0');
+    let digit = |place: i64| char::from(b'0' + (place % 10) as u8);
+    match width {
+        2 if value < 100 => {
+            out.push(digit(value / 10));
+            out.push(digit(value));
+        }
+        4 if value < 10_000 => {
+            for unit in [1000, 100, 10, 1] {
+                out.push(digit(value / unit));
+            }
+        }
+        _ => {
+            let digits = value.max(1).ilog10() as usize + 1;
+            for _ in digits..width {
+                out.push('0');
+            }
+            crate::integer::write_u64(value.unsigned_abs(), out);
+        }
     }
-    crate::integer::write_u64(value.unsigned_abs(), out);
 }
 
 /// Appends seconds with their fraction, without zeros at its end.
@@ -29,10 +43,11 @@ pub(super) fn write_seconds(micros: i64, width: usize, out: &mut String) {
     let fraction = micros % MICROS_PER_SECOND;
     if fraction > 0 {
         out.push('.');
-        let start = out.len();
-        write_padded(fraction, 6, out);
-        let kept = out.trim_end_matches('0').len();
-        out.truncate(kept.max(start));
+        let (mut rest, mut unit) = (fraction, 100_000);
+        while rest > 0 {
+            out.push(char::from(b'0' + (rest / unit) as u8));
+            (rest, unit) = (rest % unit, unit / 10);
+        }
     }
 }
 

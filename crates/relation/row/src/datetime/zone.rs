@@ -76,7 +76,9 @@ impl TimeZone {
                 .then(|| jiff::tz::TimeZone::posix(name).ok())
                 .flatten()
         };
-        let rules = found.or_else(posix)?;
+        let Some(rules) = found.or_else(posix) else {
+            return posix_offset(name).map(Self::fixed);
+        };
         let name = rules.iana_name().unwrap_or(name).to_owned();
         Some(Self(Zone::Named(Arc::new(Named { name, rules }))))
     }
@@ -158,6 +160,29 @@ impl TimeZone {
     pub fn instant(&self, wall: i64) -> Option<i64> {
         wall.checked_sub(i64::from(self.offset_of_wall(wall)) * MICROS_PER_SECOND)
     }
+}
+
+/// Seconds east of letters and an offset to the west, `X03:04:05`: PostgreSQL takes fewer letters than
+/// POSIX wants.
+fn posix_offset(name: &str) -> Option<i32> {
+    let offset = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    if offset.len() == name.len() || offset.is_empty() {
+        return None;
+    }
+    let (sign, offset) = match offset.as_bytes()[0] {
+        b'-' => (1, &offset[1..]),
+        b'+' => (-1, &offset[1..]),
+        _ => (-1, offset),
+    };
+    let mut seconds = 0;
+    for (part, (unit, largest)) in offset.split(':').zip([(3600, 167), (60, 59), (1, 59)]) {
+        if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let value: i32 = part.parse().ok().filter(|value| *value <= largest)?;
+        seconds += value * unit;
+    }
+    (offset.split(':').count() <= 3).then_some(sign * seconds)
 }
 
 impl PartialEq for TimeZone {

@@ -4,6 +4,7 @@
 //! operand that is, goes through base-10000 digits.
 
 use super::digits::{BASE_DIGITS, WEIGHT_MAX};
+use super::order::Parts;
 use super::round::Rounding;
 use super::text::overflow;
 use super::{Digits, Numeric, POWERS_OF_TEN, Repr, SCALE_MAX, magnitude};
@@ -223,10 +224,7 @@ impl Numeric {
         if let Some(special) = self.divide_special(other) {
             return special;
         }
-        let (Some(a), Some(b)) = (self.digits(), other.digits()) else {
-            return Ok(Numeric::NAN);
-        };
-        let scale = quotient_scale(&a, &b);
+        let scale = quotient_scale(self, other);
         if let (
             Repr::Small {
                 coefficient: a,
@@ -241,6 +239,9 @@ impl Numeric {
         {
             return Ok(Numeric::from_scaled(quotient, scale as u16));
         }
+        let (Some(a), Some(b)) = (self.digits(), other.digits()) else {
+            return Ok(Numeric::NAN);
+        };
         Numeric::checked(divide_digits(&a, &b, scale, Rounding::HalfAway))
     }
 
@@ -360,15 +361,19 @@ fn add_digits(a: &Digits, b: &Digits) -> Digits {
     }
 }
 
-fn quotient_scale(a: &Digits, b: &Digits) -> i32 {
-    let (first_a, first_b) = (
-        a.digits.first().unwrap_or(&0),
-        b.digits.first().unwrap_or(&0),
-    );
-    let weight = a.weight - b.weight - i32::from(first_a <= first_b);
+fn quotient_scale(a: &Numeric, b: &Numeric) -> i32 {
+    // Weight and first digit of a finite number.
+    let head = |number: &Numeric| {
+        number.as_ref().with_parts(|parts| match parts {
+            Parts::Finite { weight, digits, .. } => (weight, digits.first().copied().unwrap_or(0)),
+            _ => (0, 0),
+        })
+    };
+    let ((weight_a, first_a), (weight_b, first_b)) = (head(a), head(b));
+    let weight = weight_a - weight_b - i32::from(first_a <= first_b);
     (QUOTIENT_DIGITS_MIN - weight * BASE_DIGITS)
-        .max(i32::from(a.scale))
-        .max(i32::from(b.scale))
+        .max(a.scale() as i32)
+        .max(b.scale() as i32)
         .clamp(0, QUOTIENT_SCALE_MAX)
 }
 
