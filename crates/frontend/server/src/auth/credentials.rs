@@ -1,0 +1,129 @@
+//! The verifiers of roles, and the first password of a database.
+//!
+//! Crash: the password is written and durable before the verifier that is made of it, so a start that is cut off in between
+//! finds the password and makes the verifier of it.
+
+use super::verifier::Verifier;
+use crate::files;
+use crate::secret;
+use std::io;
+use std::path::{Path, PathBuf};
+use vellum_sql::{SqlDatabase, SqlError};
+
+/// The role that owns everything, and the name of the database.
+pub const SUPERUSER: &str = "vellum";
+/// File of the first password.
+const PASSWORD_FILE: &str = "password";
+/// Longest such file that is read.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
+/// What is known of who logs in.
+#[derive(Debug)]
+pub struct Account {
+    /// Its verifier; none if it has no password.
+    pub verifier: Option<Verifier>,
+    /// Whether it may do anything.
+    pub superuser: bool,
+    /// Whether it may connect at all.
+    pub login: bool,
+}
+
+/// Looks a role up; none if there is none. Blocks for pages.
+///
+/// # Errors
+/// The engine's.
+pub fn account(database: &SqlDatabase, name: &str) -> Result<Option<Account>, SqlError> {
+    let role = database.role(name)?;
+    Ok(role.map(|role| Account {
+        verifier: role.verifier.as_deref().and_then(Verifier::parse),
+        superuser: role.superuser,
+        login: role.login,
+    }))
+}
+
+/// Gives the superuser a password if it has none. Returns the file that it is written to, if so.
+///
+/// # Errors
+/// If the file cannot be read or written, or the database cannot be written.
+pub fn make_first_password(
+    directory: &Path,
+    database: &SqlDatabase,
+) -> io::Result<Option<PathBuf>> {
+    let account = account(database, SUPERUSER).map_err(io::Error::other)?;
+    if account.is_some_and(|account| account.verifier.is_some()) {
+        return Ok(None);
+    }
+    let path = directory.join(PASSWORD_FILE);
+    let found = files::read_text(&path, PASSWORD_BYTES_MAX)?;
+    let password = match found.as_deref().map(str::trim_end) {
+        Some(password) if !password.is_empty() => password.to_owned(),
+        _ => {
+            let password = secret::password()?;
+            files::write_private(&path, format!("{password}\n").as_bytes())?;
+            password
+        }
+    };
+    let verifier = Verifier::of(&password)?.to_text();
+    database
+        .set_verifier(SUPERUSER, Some(&verifier))
+        .map_err(io::Error::other)?;
+    Ok(Some(path))
+}
+
+/// Where the first password is written.
+pub fn password_path(directory: &Path) -> PathBuf {
+    directory.join(PASSWORD_FILE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use vellum::{Config, Database};
+
+    fn database(directory: &Path) -> SqlDatabase {
+        let config = Config::default().pool_bytes(16 << 20);
+        SqlDatabase::open(Database::open(directory, config).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_first_start_makes_a_password_that_only_its_owner_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = database(directory.path());
+        let path = make_first_password(directory.path(), &database)
+            .unwrap()
+            .unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let password = fs::read_to_string(&path).unwrap();
+        let kept = account(&database, SUPERUSER).unwrap().unwrap();
+        assert!(kept.superuser && kept.login);
+        let verifier = kept.verifier.unwrap();
+        let again = Verifier::with_salt(password.trim_end(), &verifier.salt, verifier.iterations);
+        assert!(again == verifier);
+        // The password may be thrown away.
+        fs::remove_file(&path).unwrap();
+        assert!(
+            make_first_password(directory.path(), &database)
+                .unwrap()
+                .is_none()
+        );
+        assert!(!path.exists());
+        assert!(account(&database, "eve").unwrap().is_none());
+    }
+
+    #[test]
+    fn crash_between_password_and_verifier_keeps_the_password() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = database(directory.path());
+        let path = make_first_password(directory.path(), &database)
+            .unwrap()
+            .unwrap();
+        let password = fs::read_to_string(&path).unwrap();
+        database.set_verifier(SUPERUSER, None).unwrap();
+        let again = make_first_password(directory.path(), &database).unwrap();
+        assert_eq!(again.as_ref(), Some(&path));
+        assert_eq!(fs::read_to_string(&path).unwrap(), password);
+    }
+}

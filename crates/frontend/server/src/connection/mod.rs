@@ -1,0 +1,331 @@
+//! A connection after login: messages in, answers out.
+//!
+//! States: between messages; copying (the client sends data of a COPY); skipping (an extended query failed: everything up to
+//! Sync is thrown away). Each of them lasts while the connection is parked, too.
+//!
+//! | module | concern |
+//! | --- | --- |
+//! | this one | the loop: read, dispatch, flush, rest |
+//! | [`requests`] | what each message does |
+//! | [`answers`] | what a session tells, as messages |
+//!
+//! Invariants:
+//! - P1: the client is written to when it has something to wait for: at ReadyForQuery, at Flush, before a COPY's data, after an
+//!   error, and when [`crate::wire::outbound::FLUSH_BYTES`] are gathered. So a group of messages up to a Sync has one write.
+//! - P2: whatever a message contains, the answer is an error of this connection. What follows a broken frame cannot be
+//!   read, so that ends it (FATAL); what follows a broken body can.
+//! - P3: after an error in an extended query nothing is done before the next Sync.
+//!
+//! Concurrency: one thread at a time.
+
+pub mod answers;
+pub mod requests;
+
+use crate::sessions::{Place, Tally};
+use crate::settings::Settings;
+use crate::stream::Stream;
+use crate::wire::inbound::{Frame, Inbound};
+use crate::wire::outbound::Outbound;
+use crate::wire::report::Report;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+use vellum_base::clock::monotonic_nanos;
+use vellum_sql::{Session, TransactionStatus};
+
+/// How long a connection keeps its thread while its client says nothing.
+pub const PAUSE: Duration = Duration::from_millis(200);
+
+/// What connections need of the settings.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest body of a message.
+    pub message_bytes_max: usize,
+    /// When a session that says nothing ends.
+    pub idle: Option<Duration>,
+    /// The same in a transaction.
+    pub idle_in_transaction: Option<Duration>,
+    /// How long a write waits.
+    pub write: Option<Duration>,
+    /// Statements that take at least as long are logged.
+    pub log_statement_nanos: Option<u64>,
+}
+
+impl Limits {
+    /// Those of the settings.
+    pub fn new(settings: &Settings) -> Self {
+        let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+        Self {
+            message_bytes_max: settings.message_mib_max << 20,
+            idle: seconds(settings.idle_timeout_seconds),
+            idle_in_transaction: seconds(settings.idle_in_transaction_timeout_seconds),
+            write: seconds(settings.write_timeout_seconds),
+            log_statement_nanos: u64::try_from(settings.log_statements_ms)
+                .ok()
+                .map(|ms| ms.saturating_mul(1_000_000)),
+        }
+    }
+}
+
+/// A client that has logged in.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    inbound: Inbound,
+    out: Outbound,
+    session: Session,
+    mode: Mode,
+    /// An error waits to be sent although nobody asked for a flush.
+    urgent: bool,
+    limits: Arc<Limits>,
+    place: Place,
+}
+
+/// What the connection does with messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// What they say.
+    Serving,
+    /// Nothing before the next Sync.
+    Skipping,
+    /// They are data of a COPY, which an extended query began, or a simple one.
+    Copying { extended: bool },
+}
+
+/// Why a parked connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// Its client said something, or left.
+    Readable,
+    /// It has been idle for too long.
+    Expired,
+    /// The server stops.
+    Stopping,
+}
+
+/// How a connection leaves its thread.
+#[derive(Debug)]
+pub enum Rest {
+    /// Its client says nothing: it waits elsewhere, until the moment (monotonic, nanoseconds) if there is one.
+    Parked(Box<Connection>, Option<u64>),
+    /// It is over.
+    Ended,
+}
+
+/// The connection is over.
+#[derive(Debug)]
+enum End {
+    /// As its client asked.
+    Asked,
+    /// The client is told why.
+    Told(Report),
+    /// The client cannot be told any more.
+    Lost(io::Error),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+impl Connection {
+    /// A connection whose login is done; `out` holds what the client was not sent yet.
+    pub fn new(
+        stream: Stream,
+        out: Outbound,
+        session: Session,
+        limits: Arc<Limits>,
+        place: Place,
+    ) -> Self {
+        Self {
+            stream,
+            inbound: Inbound::new(),
+            out,
+            session,
+            mode: Mode::Serving,
+            urgent: false,
+            limits,
+            place,
+        }
+    }
+
+    /// Number of the socket's descriptor.
+    pub fn descriptor(&self) -> std::os::fd::RawFd {
+        self.stream.socket().descriptor()
+    }
+
+    /// Tells the client that login is done, and serves it.
+    pub fn begin(mut self: Box<Self>) -> Rest {
+        let begun = self
+            .stream
+            .set_pace(PAUSE, self.limits.write)
+            .map_err(End::Lost)
+            .and_then(|()| self.ready());
+        match begun {
+            Ok(()) => self.serve(),
+            Err(end) => self.end(end),
+        }
+    }
+
+    /// Goes on after it was parked.
+    pub fn wake(mut self: Box<Self>, why: Wake) -> Rest {
+        match why {
+            Wake::Readable => self.serve(),
+            Wake::Expired => {
+                let report = if self.session.status() == TransactionStatus::Idle {
+                    let text = "terminating connection due to idle-session timeout";
+                    Report::fatal("57P05", text)
+                } else {
+                    let text = "terminating connection due to idle-in-transaction timeout";
+                    Report::fatal("25P03", text)
+                };
+                self.end(End::Told(report))
+            }
+            Wake::Stopping => self.end(End::Told(stopping())),
+        }
+    }
+
+    /// Handles messages until the client pauses or the connection ends.
+    fn serve(mut self: Box<Self>) -> Rest {
+        loop {
+            if let Err(end) = self.handle_all() {
+                return self.end(end);
+            }
+            if self.place.sessions().is_stopping() {
+                return self.end(End::Told(stopping()));
+            }
+            match self.inbound.fill(&mut self.stream) {
+                Ok(0) => {
+                    // A server that stops shuts the reading side down: that looks like a client that left.
+                    let end = if self.place.sessions().is_stopping() {
+                        End::Told(stopping())
+                    } else {
+                        End::Lost(io::ErrorKind::UnexpectedEof.into())
+                    };
+                    return self.end(end);
+                }
+                Ok(count) => {
+                    Tally::count(&self.place.seat().tally.bytes_received, count as u64);
+                }
+                Err(error) if is_pause(&error) => return self.park(),
+                Err(error) => {
+                    let end = if self.place.sessions().is_stopping() {
+                        End::Told(stopping())
+                    } else {
+                        End::Lost(error)
+                    };
+                    return self.end(end);
+                }
+            }
+        }
+    }
+
+    /// Handles every message that has arrived.
+    fn handle_all(&mut self) -> Result<(), End> {
+        loop {
+            match self.inbound.next(self.limits.message_bytes_max) {
+                Ok(Frame::Message { kind, body }) => self.handle(kind, body)?,
+                Ok(Frame::TooLong { kind, bytes }) => self.refuse_long(kind, bytes)?,
+                Ok(Frame::Incomplete) => break,
+                Err(report) => return Err(End::Told(report)),
+            }
+        }
+        if self.urgent {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the thread with as little memory as possible.
+    fn park(mut self: Box<Self>) -> Rest {
+        if self.inbound.is_empty() {
+            self.inbound.release();
+        }
+        if self.out.is_empty() {
+            self.out.release();
+        }
+        let idle = match self.session.status() {
+            TransactionStatus::Idle => self.limits.idle,
+            TransactionStatus::InBlock | TransactionStatus::Failed => {
+                self.limits.idle_in_transaction
+            }
+        };
+        let deadline = idle.map(|idle| {
+            let left = idle.saturating_sub(PAUSE);
+            let nanos = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+            monotonic_nanos().saturating_add(nanos)
+        });
+        Rest::Parked(self, deadline)
+    }
+
+    /// ReadyForQuery, and the write that every group of messages ends with (P1).
+    fn ready(&mut self) -> Result<(), End> {
+        self.out.ready(self.session.status().byte());
+        self.flush()
+    }
+
+    /// Writes what is gathered.
+    fn flush(&mut self) -> Result<(), End> {
+        self.urgent = false;
+        Ok(write_out(
+            &mut self.stream,
+            &mut self.out,
+            &self.place.seat().tally,
+        )?)
+    }
+
+    /// The end: tells the client, if it listens. The session's transaction is rolled back when it is dropped.
+    fn end(&mut self, end: End) -> Rest {
+        let process = self.place.seat().process;
+        match end {
+            End::Asked => tracing::debug!(process, "client left"),
+            End::Told(report) => {
+                tracing::info!(
+                    process,
+                    sqlstate = %report.sqlstate,
+                    "connection ended: {}", report.message
+                );
+                report.write(&mut self.out);
+                Tally::count(&self.place.seat().tally.errors, 1);
+                // If it cannot be told, it is gone already.
+                let _ = self.flush();
+            }
+            End::Lost(error) => {
+                let open = self.session.status() != TransactionStatus::Idle;
+                if open || !matches!(error.kind(), io::ErrorKind::UnexpectedEof) {
+                    tracing::info!(process, %error, open_transaction = open, "client lost");
+                }
+            }
+        }
+        self.stream.close();
+        Rest::Ended
+    }
+}
+
+/// Writes what is gathered, in as few calls as the socket allows.
+fn write_out(stream: &mut Stream, out: &mut Outbound, tally: &Tally) -> io::Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    stream.write_all(out.as_slice())?;
+    stream.flush()?;
+    Tally::count(&tally.bytes_sent, out.as_slice().len() as u64);
+    out.clear();
+    Ok(())
+}
+
+fn stopping() -> Report {
+    Report::fatal(
+        "57P01",
+        "terminating connection due to administrator command",
+    )
+}
+
+/// Whether a read ended because the client says nothing.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}

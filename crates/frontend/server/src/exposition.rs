@@ -1,0 +1,255 @@
+//! What the server and its database have counted, as text that Prometheus reads.
+//!
+//! Layout: for each metric `# HELP`, `# TYPE`, and a line with its name and value. Counters end in `_total`, sizes in `_bytes`,
+//! times in `_seconds`.
+
+use crate::server::Shared;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What the server counts beside its sessions.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Connections that were accepted.
+    pub accepted: AtomicU64,
+    /// Of these, refused at once.
+    pub refused: AtomicU64,
+    /// Logins that failed.
+    pub logins_failed: AtomicU64,
+    /// Requests to cancel.
+    pub cancels: AtomicU64,
+    /// Connections that are parked now.
+    pub parked: AtomicU64,
+}
+
+/// Writes metrics.
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn metric(&mut self, kind: &str, name: &str, help: &str, value: impl std::fmt::Display) {
+        // Writing to a string does not fail.
+        let _ = write!(
+            self.text,
+            "# HELP vellum_{name} {help}\n# TYPE vellum_{name} {kind}\nvellum_{name} {value}\n"
+        );
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.metric("counter", name, help, value);
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: u64) {
+        self.metric("gauge", name, help, value);
+    }
+}
+
+/// The page of all metrics. Costs some microseconds, and an instant for each session; blocks nobody.
+pub fn page(shared: &Shared) -> String {
+    let mut page = Page {
+        text: String::with_capacity(8 << 10),
+    };
+    of_server(shared, &mut page);
+    of_database(shared, &mut page);
+    page.text
+}
+
+fn of_server(shared: &Shared, page: &mut Page) {
+    let sessions = &shared.sessions;
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    page.gauge(
+        "sessions",
+        "Sessions that are open.",
+        wide(sessions.count()),
+    );
+    page.gauge(
+        "sessions_max",
+        "Most sessions.",
+        wide(sessions.connections_max()),
+    );
+    page.gauge(
+        "sessions_parked",
+        "Sessions whose clients say nothing.",
+        load(&shared.counts.parked),
+    );
+    page.gauge("logins", "Logins under way.", wide(sessions.logins()));
+    page.gauge(
+        "client_threads",
+        "Threads for clients.",
+        wide(shared.crew.threads()),
+    );
+    let counts = &shared.counts;
+    page.counter(
+        "connections_total",
+        "Connections that were accepted.",
+        load(&counts.accepted),
+    );
+    page.counter(
+        "connections_refused_total",
+        "Connections that were refused because too many logins were under way.",
+        load(&counts.refused),
+    );
+    page.counter(
+        "logins_failed_total",
+        "Logins that failed.",
+        load(&counts.logins_failed),
+    );
+    page.counter(
+        "cancel_requests_total",
+        "Requests to cancel a statement.",
+        load(&counts.cancels),
+    );
+    let tally = sessions.tally();
+    page.counter(
+        "statements_total",
+        "Statements that clients ran.",
+        load(&tally.statements),
+    );
+    let seconds = Duration::from_nanos(load(&tally.statement_nanos)).as_secs_f64();
+    page.metric(
+        "counter",
+        "statement_seconds_total",
+        "Time that statements took.",
+        seconds,
+    );
+    page.counter(
+        "errors_total",
+        "Errors that clients were sent.",
+        load(&tally.errors),
+    );
+    page.counter(
+        "received_bytes_total",
+        "Bytes from clients.",
+        load(&tally.bytes_received),
+    );
+    page.counter(
+        "sent_bytes_total",
+        "Bytes to clients.",
+        load(&tally.bytes_sent),
+    );
+}
+
+fn of_database(shared: &Shared, page: &mut Page) {
+    let s = shared.database.engine().statistics();
+    let counters = [
+        (
+            "log_written_bytes_total",
+            "Bytes written to the log.",
+            s.log_bytes_written,
+        ),
+        (
+            "log_record_bytes_total",
+            "Bytes of log records.",
+            s.log_record_bytes,
+        ),
+        ("log_rounds_total", "Flush rounds of the log.", s.log_rounds),
+        (
+            "commits_hardened_total",
+            "Commits that waited for a round.",
+            s.commits_hardened,
+        ),
+        (
+            "pages_read_total",
+            "Pages read from the data file.",
+            s.pages_read,
+        ),
+        (
+            "pages_written_total",
+            "Pages written to the data file.",
+            s.pages_written,
+        ),
+        (
+            "double_write_bytes_total",
+            "Bytes of double writes.",
+            s.double_write_bytes,
+        ),
+        ("checkpoints_total", "Checkpoints.", s.checkpoints),
+        (
+            "snapshots_withdrawn_total",
+            "Snapshots that were withdrawn.",
+            s.snapshots_withdrawn,
+        ),
+    ];
+    for (name, help, value) in counters {
+        page.counter(name, help, value);
+    }
+    let gauges = [
+        (
+            "log_in_use_bytes",
+            "Bytes of the log that may still be needed.",
+            s.log_bytes_in_use,
+        ),
+        ("page_bytes", "Bytes of a page.", s.page_bytes),
+        ("pages_resident", "Pages in memory.", s.pages_resident),
+        (
+            "pages_resident_max",
+            "Pages that memory may hold.",
+            s.pages_resident_max,
+        ),
+        ("pages_file", "Pages of the data file.", s.file_pages),
+        (
+            "pages_durable",
+            "Pages in use for tables and indexes.",
+            s.pages_durable,
+        ),
+        (
+            "pages_of_versions",
+            "Pages in use for old versions.",
+            s.pages_of_versions,
+        ),
+        ("pages_free", "Pages that are free.", s.pages_free),
+        (
+            "version_bytes",
+            "Bytes of pages of old versions.",
+            s.version_bytes,
+        ),
+        (
+            "version_deltas",
+            "Old versions that are byte ranges.",
+            s.version_deltas,
+        ),
+        (
+            "version_copies",
+            "Old versions that are whole rows.",
+            s.version_copies,
+        ),
+        (
+            "tombstones",
+            "Deleted rows that an OLTP snapshot may see.",
+            s.tombstones,
+        ),
+        ("rows_buried", "Deleted rows in graveyards.", s.rows_buried),
+        (
+            "transactions_open",
+            "Transactions that are open.",
+            s.transactions_open,
+        ),
+        (
+            "oldest_snapshot_ticks",
+            "How far the oldest snapshot is behind the clock.",
+            s.clock.saturating_sub(s.oldest_snapshot),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.gauge(name, help, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_has_help_type_and_value() {
+        let mut page = Page {
+            text: String::new(),
+        };
+        page.counter("x_total", "What x is.", 7);
+        let expected =
+            "# HELP vellum_x_total What x is.\n# TYPE vellum_x_total counter\nvellum_x_total 7\n";
+        assert_eq!(page.text, expected);
+    }
+}

@@ -1,0 +1,158 @@
+//! The files that belong to the server and not to the database: configuration, host rules, certificates, passwords.
+//!
+//! Crash: [`write_private`] writes beside the file, syncs, renames, syncs the directory: the file is there whole or not at
+//! all.
+//!
+//! Not here: the database's files (`vellum_io`).
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// The text of a file of at most `bytes_max`; none if there is no such file.
+///
+/// # Errors
+/// If it cannot be read, is longer, or is no UTF-8; the error names the file.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(named(path, &error)),
+    };
+    let mut text = String::new();
+    let read = file.take(bytes_max + 1).read_to_string(&mut text);
+    read.map_err(|error| named(path, &error))?;
+    if text.len() as u64 > bytes_max {
+        let error = io::Error::new(io::ErrorKind::FileTooLarge, "the file is too long");
+        return Err(named(path, &error));
+    }
+    Ok(Some(text))
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+///
+/// # Errors
+/// If it cannot be written; the error names the file.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write(path, bytes).map_err(|error| named(path, &error))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_added_extension("tmp");
+    // What a start that was cut off left has whatever rights it has.
+    remove(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    match path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
+}
+
+/// Makes a directory that only its owner may enter, and those above it. One that is there stays as it is: it may not be
+/// ours.
+///
+/// # Errors
+/// If it cannot be made; the error names it.
+pub fn make_directory(path: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| named(path, &error))
+}
+
+/// Lets only the owner enter a directory that is known to be ours.
+///
+/// # Errors
+/// If its rights cannot be changed; the error names it.
+pub fn make_directory_private(path: &Path) -> io::Result<()> {
+    if is_open_to_others(path)? {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+            .map_err(|error| named(path, &error))?;
+    }
+    Ok(())
+}
+
+/// Whether others than the owner have any right to a file or directory.
+///
+/// # Errors
+/// If its rights cannot be asked for.
+pub fn is_open_to_others(path: &Path) -> io::Result<bool> {
+    let metadata = fs::metadata(path).map_err(|error| named(path, &error))?;
+    Ok(metadata.permissions().mode() & 0o077 != 0)
+}
+
+/// Removes a file; one that is not there is no error.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Lets only the owner use a Unix socket.
+///
+/// # Errors
+/// If its rights cannot be changed.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+        .map_err(|error| named(path, &error))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_file_replaces_what_was_there_and_what_was_left_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        fs::write(&path, "old").unwrap();
+        fs::write(directory.path().join("secret.tmp"), "left over").unwrap();
+        assert!(is_open_to_others(&path).unwrap());
+        write_private(&path, b"new").unwrap();
+        assert_eq!(read_text(&path, 3).unwrap().as_deref(), Some("new"));
+        assert!(!is_open_to_others(&path).unwrap());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_that_are_missing_too_long_or_no_text_are_told_apart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        assert!(read_text(&path, 10).unwrap().is_none());
+        fs::write(&path, "12345").unwrap();
+        let error = read_text(&path, 4).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        fs::write(&path, b"\xff").unwrap();
+        assert!(read_text(&path, 4).is_err());
+    }
+
+    #[test]
+    fn a_directory_is_made_private_only_when_it_is_known_to_be_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b");
+        make_directory(&path).unwrap();
+        assert!(!is_open_to_others(&path).unwrap());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        make_directory(&path).unwrap();
+        assert!(is_open_to_others(&path).unwrap(), "it may be somebody's");
+        make_directory_private(&path).unwrap();
+        assert!(!is_open_to_others(&path).unwrap());
+    }
+}

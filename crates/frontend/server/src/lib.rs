@@ -1,0 +1,44 @@
+//! The PostgreSQL protocol over Vellum: what clients connect to.
+//!
+//! | module | question |
+//! | --- | --- |
+//! | [`settings`] | what can be set, and its defaults |
+//! | [`server`] | how does it start and stop? |
+//! | [`listen`] | what is listened on? |
+//! | [`door`] | who waits for clients that say nothing? |
+//! | [`crew`] | which thread serves a client? |
+//! | [`login`] | how does a client get in? |
+//! | [`auth`] | who may come in, and how is that proved? |
+//! | [`connection`] | what happens with each message? |
+//! | [`sessions`] | who is in, who may cancel whom? |
+//! | [`wire`] | how do messages look? |
+//! | [`stream`], [`tls`] | bytes, with and without TLS |
+//! | [`http`], [`exposition`] | metrics and health |
+//!
+//! A client that talks has a thread, which blocks as it likes; one that pauses has none. The decision and its numbers:
+//! docs/design/0016-server.md.
+//!
+//! Not here: statements (`vellum-sql`), command line (`vellum-cli`).
+#![forbid(unsafe_code)]
+
+mod auth;
+mod connection;
+mod crew;
+mod door;
+mod exposition;
+mod files;
+mod http;
+mod listen;
+mod logging;
+mod login;
+mod secret;
+mod server;
+mod sessions;
+mod settings;
+mod stream;
+mod tls;
+pub mod wire;
+
+pub use logging::start as start_logging;
+pub use server::{Server, StartError, StopSignals};
+pub use settings::{LogFormat, Settings, SettingsError};

@@ -1,0 +1,357 @@
+//! The server as a whole: how it starts, and how it stops.
+//!
+//! States: [`Server::start`] (settings checked → directory private → database open, recovered if that is due → first password
+//! → sockets → serving) → [`Server::stop`] (nobody is let in; idle clients are told 57P01; what runs has a grace, then is
+//! cancelled, then cut off) → database closed with a last checkpoint.
+//!
+//! Crash: a server that is killed loses nothing that it acknowledged: the next start recovers.
+
+use crate::auth::credentials;
+use crate::auth::rules::Rules;
+use crate::auth::verifier::KEY_BYTES;
+use crate::connection::Limits;
+use crate::crew::Crew;
+use crate::door::{self, Bell, Door};
+use crate::exposition::Counts;
+use crate::files;
+use crate::http::Http;
+use crate::listen;
+use crate::secret;
+use crate::sessions::Sessions;
+use crate::settings::{Settings, SettingsError};
+use crate::tls::Tls;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use thiserror::Error;
+use vellum::{Config, Database};
+use vellum_sql::{SqlDatabase, SqlError};
+
+/// Longest file of host rules that is read.
+const RULES_BYTES_MAX: u64 = 1 << 20;
+/// How long cancelled statements may take to notice, and then sockets that were cut off.
+const LAST_GRACE: Duration = Duration::from_secs(5);
+/// Descriptors that the database and the server need beside one for each client.
+const OTHER_DESCRIPTORS: u64 = 256;
+
+/// What all threads of a server share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The settings.
+    pub settings: Settings,
+    /// What connections need of them.
+    pub limits: Arc<Limits>,
+    /// The database.
+    pub database: SqlDatabase,
+    /// Who may come in.
+    pub rules: Rules,
+    /// Certificate and key, if clients may use TLS.
+    pub tls: Option<Tls>,
+    /// Makes verifiers of roles that do not exist; new with each start.
+    pub login_secret: [u8; KEY_BYTES],
+    /// Who is in.
+    pub sessions: Arc<Sessions>,
+    /// The threads of clients that are talking.
+    pub crew: Crew,
+    /// How connections are parked.
+    pub bell: Bell,
+    /// What is counted.
+    pub counts: Counts,
+}
+
+/// A server that runs. Dropping it without [`Server::stop`] leaves it running until the process ends.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    door: JoinHandle<()>,
+    http: Option<Http>,
+    addresses: Vec<SocketAddr>,
+    http_address: Option<SocketAddr>,
+    unix: Option<PathBuf>,
+    new_password: Option<PathBuf>,
+}
+
+/// SIGTERM and SIGINT, from now on: one that comes while a server starts is not lost, and stops it once it runs.
+#[derive(Debug)]
+pub struct StopSignals(Signals);
+
+impl StopSignals {
+    /// Takes the signals over from the system, which would end the process.
+    ///
+    /// # Errors
+    /// If the system does not give them.
+    pub fn new() -> io::Result<Self> {
+        Signals::new([SIGTERM, SIGINT]).map(Self)
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The engine did not open.
+    #[error("cannot open the database in {directory}: {error}")]
+    Database {
+        /// Its directory.
+        directory: String,
+        /// Why.
+        error: vellum::Error,
+    },
+    /// The catalog did not open.
+    #[error("cannot open the catalog: {0}")]
+    Catalog(SqlError),
+    /// The system refused something.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Server {
+    /// Starts a server. Blocks for the recovery of the database, if one is due.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing listens then.
+    pub fn start(settings: Settings) -> Result<Self, StartError> {
+        settings.check()?;
+        let rules = read_rules(&settings)?;
+        listen::check(&settings, &rules)?;
+        files::make_directory(&settings.data)?;
+        let connections = u64::try_from(settings.connections_max).unwrap_or(u64::MAX);
+        allow_descriptors(connections.saturating_add(OTHER_DESCRIPTORS));
+        let engine = open_engine(&settings)?;
+        // The engine refuses a directory that holds something else, so this one is ours.
+        files::make_directory_private(&settings.data)?;
+        let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
+        let new_password = credentials::make_first_password(&settings.data, &database)?;
+        let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
+        let bound = listen::bind(&settings, &rules)?;
+        let http_listener = listen::bind_http(&settings)?;
+        let (poll, bell) = door::make()?;
+        let shared = Arc::new(Shared {
+            limits: Arc::new(Limits::new(&settings)),
+            sessions: Sessions::new(settings.connections_max, settings.connections_reserved),
+            login_secret: secret::random()?,
+            crew: Crew::default(),
+            counts: Counts::default(),
+            settings,
+            database,
+            rules,
+            tls,
+            bell,
+        });
+        let http_address = http_listener
+            .as_ref()
+            .map(std::net::TcpListener::local_addr)
+            .transpose()?;
+        let http = http_listener
+            .map(|listener| Http::start(listener, &shared))
+            .transpose()?;
+        let door = Door::new(shared.clone(), poll, bound.listeners)?;
+        let door = thread::Builder::new()
+            .name("vellum-door".into())
+            .spawn(move || door.run())?;
+        for address in &bound.addresses {
+            tracing::info!(%address, "listening");
+        }
+        Ok(Self {
+            shared,
+            door,
+            http,
+            addresses: bound.addresses,
+            http_address,
+            unix: bound.unix,
+            new_password,
+        })
+    }
+
+    /// Addresses for clients; a port that was 0 is the one that was free.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Address of metrics and health.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http_address
+    }
+
+    /// Path of the Unix socket.
+    pub fn unix_socket(&self) -> Option<&Path> {
+        self.unix.as_deref()
+    }
+
+    /// Where the password is written, if this start made it.
+    pub fn new_password(&self) -> Option<&Path> {
+        self.new_password.as_deref()
+    }
+
+    /// The command that connects to it.
+    pub fn connect_command(&self) -> String {
+        let user = credentials::SUPERUSER;
+        let password = credentials::password_path(&self.shared.settings.data);
+        let prefix = if password.exists() {
+            format!("PGPASSWORD=$(cat {}) ", quoted(&password))
+        } else {
+            String::new()
+        };
+        let place = match (self.addresses.first(), &self.unix) {
+            (Some(address), _) => {
+                let host = if address.ip().is_unspecified() {
+                    "localhost".to_owned()
+                } else {
+                    address.ip().to_string()
+                };
+                format!("-h {host} -p {}", address.port())
+            }
+            (None, Some(path)) => {
+                format!("-h {}", quoted(path.parent().unwrap_or(Path::new("."))))
+            }
+            (None, None) => String::new(),
+        };
+        format!("{prefix}psql {place} -U {user} {user}")
+    }
+
+    /// Serves until SIGTERM or SIGINT, then stops; a second signal ends what still runs.
+    ///
+    /// # Errors
+    /// As [`Server::stop`], and if the system gives no thread.
+    pub fn run(self, signals: StopSignals) -> Result<(), StartError> {
+        let StopSignals(mut signals) = signals;
+        if let Some(signal) = signals.forever().next() {
+            tracing::info!(signal, "stopping");
+        }
+        let handle = signals.handle();
+        let sessions = self.shared.sessions.clone();
+        let impatient = thread::Builder::new()
+            .name("vellum-signals".into())
+            .spawn(move || {
+                if signals.forever().next().is_some() {
+                    sessions.cancel_all();
+                    sessions.disconnect_all();
+                }
+            })?;
+        let stopped = self.stop();
+        handle.close();
+        // A panic in it was reported when it happened.
+        let _ = impatient.join();
+        stopped
+    }
+
+    /// Stops: lets nobody in, tells clients, closes the database. Blocks for at most the grace of the settings, two times five
+    /// seconds, and a checkpoint.
+    ///
+    /// # Errors
+    /// If the database did not close in good order: the next start recovers.
+    pub fn stop(mut self) -> Result<(), StartError> {
+        let sessions = &self.shared.sessions;
+        sessions.stop();
+        self.shared.bell.ring();
+        let grace = Duration::from_secs(self.shared.settings.shutdown_grace_seconds);
+        let mut empty = sessions.wait_until_empty(grace);
+        if !empty {
+            sessions.cancel_all();
+            empty = sessions.wait_until_empty(LAST_GRACE);
+        }
+        if !empty {
+            sessions.disconnect_all();
+            empty = sessions.wait_until_empty(LAST_GRACE);
+        }
+        self.http = None;
+        if empty {
+            self.shared.bell.ring();
+            // A panic in it was reported when it happened.
+            let _ = self.door.join();
+        } else {
+            tracing::error!(sessions = sessions.count(), "sessions did not end");
+        }
+        if let Some(path) = &self.unix {
+            files::remove(path)?;
+        }
+        let engine = self.shared.database.engine().clone();
+        engine.close().map_err(|error| StartError::Database {
+            directory: self.shared.settings.data.display().to_string(),
+            error,
+        })?;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+fn read_rules(settings: &Settings) -> Result<Rules, SettingsError> {
+    let path = &settings.host_rules;
+    if path.as_os_str().is_empty() {
+        return Ok(Rules::standard(settings.insecure_listen));
+    }
+    let named = |what: String| SettingsError::Value(format!("{}: {what}", path.display()));
+    let text = files::read_text(path, RULES_BYTES_MAX)?
+        .ok_or_else(|| named("there is no such file".into()))?;
+    Rules::parse(&text).map_err(|error| named(error.to_string()))
+}
+
+fn load_tls(settings: &Settings) -> io::Result<Tls> {
+    if settings.tls_certificate.as_os_str().is_empty() {
+        return Tls::own(&settings.data, vec!["localhost".into(), "127.0.0.1".into()]);
+    }
+    Tls::load(&settings.tls_certificate, &settings.tls_key)
+}
+
+fn open_engine(settings: &Settings) -> Result<Database, StartError> {
+    let mut config = Config::default().pool_bytes(settings.pool_mib << 20);
+    config.log_bytes_max = settings.log_mib_max << 20;
+    config.slots_max = settings.transactions_max;
+    Database::open(&settings.data, config).map_err(|error| StartError::Database {
+        directory: settings.data.display().to_string(),
+        error,
+    })
+}
+
+/// Raises the limit of descriptors as far as it may be raised. What is missing shows when clients come.
+fn allow_descriptors(wanted: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let allowed = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(allowed),
+            maximum: limit.maximum,
+        },
+    );
+    if raised.is_err() || allowed < wanted {
+        tracing::warn!(
+            allowed,
+            wanted,
+            "the system allows fewer descriptors than connections_max needs"
+        );
+    }
+}
+
+/// A path as a word of a shell's command.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,=@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_the_printed_command_are_words() {
+        assert_eq!(quoted(Path::new("/var/db-1")), "/var/db-1");
+        assert_eq!(quoted(Path::new("my db")), "'my db'");
+        assert_eq!(quoted(Path::new("it's")), "'it'\\''s'");
+    }
+}

@@ -1,0 +1,241 @@
+//! Settings of the server: defaults, a file, and what they must fulfil.
+//!
+//! A file is TOML with the names of [`Settings`]' fields; unknown names are errors, so that a misspelled limit is no lost limit.
+//! Environment and flags are laid over it by the program (`vellum serve`).
+
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Longest file of settings that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Settings of the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Directory of the database.
+    pub data: PathBuf,
+    /// Addresses for clients, `HOST:PORT`; port 0 is any that is free.
+    pub listen: Vec<String>,
+    /// Whether there is a Unix socket, named for the first port.
+    pub unix_socket: bool,
+    /// Its directory; empty for the data directory.
+    pub unix_socket_directory: PathBuf,
+    /// Address for metrics and health, `HOST:PORT`; empty for none.
+    pub http: String,
+    /// Whether clients may use TLS.
+    pub tls: bool,
+    /// Certificate chain as PEM; empty for one that is made in the data directory.
+    pub tls_certificate: PathBuf,
+    /// Its key as PEM; nobody else may be able to read it.
+    pub tls_key: PathBuf,
+    /// File of host rules; empty for a password from everywhere, and TLS from other machines.
+    pub host_rules: PathBuf,
+    /// Whether to listen beyond this machine without TLS or without passwords.
+    pub insecure_listen: bool,
+    /// Whether metrics and health may be read from other machines: they show no data, but what goes on.
+    pub insecure_http: bool,
+    /// Most sessions.
+    pub connections_max: usize,
+    /// Of these, for the superuser.
+    pub connections_reserved: usize,
+    /// Longest message of a client, in MiB.
+    pub message_mib_max: usize,
+    /// Time for a login.
+    pub login_timeout_seconds: u64,
+    /// How long a failed login waits for its answer.
+    pub login_failure_delay_ms: u64,
+    /// When a session that says nothing ends; 0 for never.
+    pub idle_timeout_seconds: u64,
+    /// The same in a transaction.
+    pub idle_in_transaction_timeout_seconds: u64,
+    /// How long a write waits for a client that does not read; 0 for ever.
+    pub write_timeout_seconds: u64,
+    /// How long statements may go on when the server stops.
+    pub shutdown_grace_seconds: u64,
+    /// What is logged: a level, or levels of modules, as in `info,vellum_server=debug`.
+    pub log: String,
+    /// How.
+    pub log_format: LogFormat,
+    /// Statements that take at least as long are logged; negative for none.
+    pub log_statements_ms: i64,
+    /// Memory for pages, in MiB.
+    pub pool_mib: u64,
+    /// Most of the log on disk, in MiB.
+    pub log_mib_max: u64,
+    /// Most transactions at once.
+    pub transactions_max: u16,
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// An object a line.
+    Json,
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("cannot read the settings: {0}")]
+    File(#[from] std::io::Error),
+    /// The file is no TOML, or has a name or value that is none.
+    #[error("{path}: {error}")]
+    Syntax {
+        /// The file.
+        path: String,
+        /// What is wrong, with line and column.
+        error: Box<toml::de::Error>,
+    },
+    /// A value makes no sense.
+    #[error("{0}")]
+    Value(String),
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            data: PathBuf::new(),
+            listen: vec!["127.0.0.1:5432".into()],
+            unix_socket: true,
+            unix_socket_directory: PathBuf::new(),
+            http: String::new(),
+            tls: false,
+            tls_certificate: PathBuf::new(),
+            tls_key: PathBuf::new(),
+            host_rules: PathBuf::new(),
+            insecure_listen: false,
+            insecure_http: false,
+            connections_max: 1000,
+            connections_reserved: 3,
+            message_mib_max: 64,
+            login_timeout_seconds: 60,
+            login_failure_delay_ms: 500,
+            idle_timeout_seconds: 0,
+            idle_in_transaction_timeout_seconds: 0,
+            write_timeout_seconds: 600,
+            shutdown_grace_seconds: 10,
+            log: "info".into(),
+            log_format: LogFormat::Text,
+            log_statements_ms: -1,
+            pool_mib: 1024,
+            log_mib_max: 1024,
+            transactions_max: 1024,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads a file of settings.
+    ///
+    /// # Errors
+    /// If it is missing or is none.
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let text = crate::files::read_text(path, FILE_BYTES_MAX)?.ok_or_else(|| {
+            let what = format!("{}: there is no such file", path.display());
+            std::io::Error::new(std::io::ErrorKind::NotFound, what)
+        })?;
+        toml::from_str(&text).map_err(|error| SettingsError::Syntax {
+            path: path.display().to_string(),
+            error: Box::new(error),
+        })
+    }
+
+    /// The settings as a file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("numbers, texts and lists of texts have a form in TOML")
+    }
+
+    /// Checks what can be checked before anything is opened.
+    ///
+    /// # Errors
+    /// The first value that makes no sense.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let invalid = |what: &str| Err(SettingsError::Value(what.to_owned()));
+        if self.data.as_os_str().is_empty() {
+            return invalid("no data directory is given (--data DIR)");
+        }
+        if self.listen.is_empty() && !self.unix_socket {
+            return invalid("there is neither an address to listen on nor a Unix socket");
+        }
+        if self.connections_reserved >= self.connections_max {
+            return invalid("connections_reserved must be below connections_max");
+        }
+        if !(1..=1024).contains(&self.message_mib_max) {
+            return invalid("message_mib_max is not in 1..=1024");
+        }
+        if self.login_timeout_seconds == 0 {
+            return invalid("login_timeout_seconds must not be 0");
+        }
+        if self.pool_mib == 0 || self.pool_mib > 1 << 30 || self.log_mib_max > 1 << 30 {
+            return invalid("pool_mib and log_mib_max are at most 2^30, and pool_mib is not 0");
+        }
+        if self.tls_certificate.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            return invalid("tls_certificate and tls_key belong together");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usable() -> Settings {
+        Settings {
+            data: "db".into(),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn settings_are_read_as_they_were_printed() {
+        let settings = Settings {
+            tls: true,
+            log_format: LogFormat::Json,
+            listen: vec!["[::1]:5433".into(), "127.0.0.1:0".into()],
+            ..usable()
+        };
+        let read: Settings = toml::from_str(&settings.to_toml()).unwrap();
+        assert_eq!(read, settings);
+        assert!(settings.check().is_ok());
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_is_the_default_and_a_misspelled_name_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("vellum.toml");
+        std::fs::write(&path, "connections_max = 7\n").unwrap();
+        let expected = Settings {
+            connections_max: 7,
+            ..Settings::default()
+        };
+        assert_eq!(Settings::read(&path).unwrap(), expected);
+        std::fs::write(&path, "conections_max = 7\n").unwrap();
+        let error = Settings::read(&path).unwrap_err().to_string();
+        assert!(error.contains("conections_max"), "{error}");
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        let cases: [fn(&mut Settings); 7] = [
+            |s| s.data = PathBuf::new(),
+            |s| (s.listen, s.unix_socket) = (vec![], false),
+            |s| s.connections_reserved = s.connections_max,
+            |s| s.message_mib_max = 0,
+            |s| s.login_timeout_seconds = 0,
+            |s| s.pool_mib = 0,
+            |s| s.tls_key = "key".into(),
+        ];
+        for (number, change) in cases.into_iter().enumerate() {
+            let mut settings = usable();
+            change(&mut settings);
+            assert!(settings.check().is_err(), "case {number}");
+        }
+    }
+}
