@@ -73,7 +73,16 @@ pub fn config() -> Config {
 /// Values of a life do not come again in another.
 const VALUES_A_LIFE: u64 = 1 << 24;
 /// Mutating calls of the disk before it is cut, at most.
-const CALLS_MAX: u64 = 600;
+const CALLS_MAX: u64 = 3000;
+
+/// Ends a life when it is dropped.
+struct Ends<'l>(&'l Life);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
 
 /// Runs one life on an open database; true if every session did its share.
 pub fn live(
@@ -88,6 +97,8 @@ pub fn live(
     let shared = Life::new(life * VALUES_A_LIFE);
     let seeds: Vec<u64> = (0..sessions).map(|_| random.next_u64()).collect();
     let run = |number: usize, seed: u64| -> Result<(), Gone> {
+        // Who waits for others would wait for ever, also if this one panics.
+        let _end = Ends(&shared);
         let mut client = Client {
             database,
             life: &shared,
@@ -96,7 +107,7 @@ pub fn live(
             number,
         };
         let mut step = 0;
-        let result = loop {
+        loop {
             if step == steps || shared.is_over() {
                 break Ok(());
             }
@@ -104,10 +115,7 @@ pub fn live(
             if let Err(gone) = workload.step(&mut client) {
                 break Err(gone);
             }
-        };
-        // Who waits for others would wait for ever.
-        shared.end();
-        result
+        }
     };
     let results: Vec<Result<(), Gone>> = std::thread::scope(|scope| {
         let start = |(number, seed): (usize, u64)| scope.spawn(move || run(number, seed));

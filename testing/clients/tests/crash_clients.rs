@@ -15,7 +15,7 @@ fn cut(name: &str) {
         let mut random = Random::new(seed);
         let plan = Plan {
             sessions: 4,
-            steps: 400,
+            steps: 1500,
             lives: random.between(3, 5),
             seed,
         };

@@ -31,6 +31,7 @@ fn workloads() -> Vec<(&'static str, Vec<Step>)> {
         ddl: true,
         drops_large_values: true,
         classes: false,
+        hot: false,
         burst_max: 10,
     };
     vec![

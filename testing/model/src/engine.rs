@@ -19,8 +19,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use vellum::{
-    Config, Cursor, Database, Durability, Error, Isolation, Savepoint, Transaction,
-    TransactionOptions,
+    Config, Cursor, Database, Durability, Error, Isolation, KeyDescription, KeyPart, Savepoint,
+    Source, Table, Transaction, TransactionOptions,
 };
 use vellum_base::random::Random;
 use vellum_io::{PowerCut, SimulatedDirectory};
@@ -32,6 +32,20 @@ pub struct EngineSubject {
     /// `None` after an open that failed.
     database: Option<Database>,
     open: BTreeMap<TxNumber, Worker>,
+    /// Every table has an index, which is compared with it wherever all of it is read.
+    indexed: bool,
+}
+
+/// The index of every table, by the first bytes of its values.
+const INDEX: &str = "by value";
+
+fn index_key() -> KeyDescription {
+    let part = KeyPart {
+        source: Source::Value,
+        start: 0,
+        end: Some(2),
+    };
+    KeyDescription::new(vec![part], false).expect("a key of one part")
 }
 
 impl EngineSubject {
@@ -45,9 +59,17 @@ impl EngineSubject {
             disk: disk.clone(),
             database: None,
             open: BTreeMap::new(),
+            indexed: false,
         };
         subject.start()?;
         Ok(subject)
+    }
+
+    /// The same, with an index for every table that is made: its entries are compared with the rows wherever all of them are read.
+    #[must_use]
+    pub fn with_indexes(mut self) -> Self {
+        self.indexed = true;
+        self
     }
 
     fn start(&mut self) -> Result<(), Error> {
@@ -82,7 +104,8 @@ impl EngineSubject {
             })
             .slot_timeout(Duration::ZERO);
         let transaction = self.database()?.begin_with(options)?;
-        self.open.insert(tx, Worker::start(transaction));
+        self.open
+            .insert(tx, Worker::start(transaction, self.indexed));
         Ok(Answer::Done)
     }
 
@@ -139,6 +162,11 @@ impl EngineSubject {
             while let Some((key, value)) = cursor.next()? {
                 rows.push((Key(key.to_vec()), value.to_vec()));
             }
+            if self.indexed
+                && let Some(wrong) = compare_index(&transaction, &table)?
+            {
+                return Ok(Refusal::Other(wrong).into());
+            }
             contents.push((name, rows));
         }
         transaction.commit()?;
@@ -147,6 +175,10 @@ impl EngineSubject {
 }
 
 impl Subject for EngineSubject {
+    fn has_indexes(&self) -> bool {
+        self.indexed
+    }
+
     fn apply(&mut self, step: &Step) -> Answer {
         match step {
             Step::Begin { tx, how } => answer(self.begin(*tx, *how)),
@@ -177,10 +209,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(transaction: Transaction) -> Self {
+    fn start(transaction: Transaction, indexed: bool) -> Self {
         let (requests, incoming) = channel();
         let (outgoing, answers) = channel();
-        let thread = std::thread::spawn(move || serve(transaction, &incoming, &outgoing));
+        let thread = std::thread::spawn(move || serve(transaction, indexed, &incoming, &outgoing));
         Self {
             requests: Some(requests),
             answers,
@@ -211,9 +243,15 @@ impl Drop for Worker {
 }
 
 /// Holds a transaction until it ends or nobody asks any more.
-fn serve(transaction: Transaction, requests: &Receiver<Operation>, answers: &Sender<Answer>) {
+fn serve(
+    transaction: Transaction,
+    indexed: bool,
+    requests: &Receiver<Operation>,
+    answers: &Sender<Answer>,
+) {
     let mut open = Open {
         transaction: &transaction,
+        indexed,
         cursors: BTreeMap::new(),
         savepoints: BTreeMap::new(),
     };
@@ -252,6 +290,7 @@ fn serve(transaction: Transaction, requests: &Receiver<Operation>, answers: &Sen
 
 struct Open<'t> {
     transaction: &'t Transaction,
+    indexed: bool,
     cursors: BTreeMap<CursorNumber, Cursor<'t>>,
     savepoints: BTreeMap<u32, Savepoint>,
 }
@@ -261,7 +300,10 @@ impl Open<'_> {
         let transaction = self.transaction;
         Ok(match operation {
             Operation::CreateTable { table } => {
-                transaction.create_table(table)?;
+                let made = transaction.create_table(table)?;
+                if self.indexed {
+                    transaction.create_index(&made, INDEX, index_key())?;
+                }
                 Answer::Done
             }
             Operation::DropTable { table } => {
@@ -338,7 +380,13 @@ impl Open<'_> {
             } => {
                 let table = transaction.table(table)?;
                 let mut cursor = transaction.cursor(&table, bounds(range))?;
-                Answer::Rows(take(&mut cursor, *limit, *backward)?)
+                let rows = take(&mut cursor, *limit, *backward)?;
+                if self.indexed
+                    && let Some(wrong) = compare_index(transaction, &table)?
+                {
+                    return Ok(Refusal::Other(wrong).into());
+                }
+                Answer::Rows(rows)
             }
             Operation::BulkLoad { table, rows } => {
                 let table = transaction.table(table)?;
@@ -415,6 +463,35 @@ fn take(cursor: &mut Cursor<'_>, count: usize, back: bool) -> Result<Vec<(Key, V
         rows.push((Key(key.to_vec()), value.to_vec()));
     }
     Ok(rows)
+}
+
+/// Whether the index shows each row that the table shows, under the columns that the row has now, in order and once, and nothing else; what
+/// is wrong, if something is.
+fn compare_index(transaction: &Transaction, table: &Table) -> Result<Option<String>, Error> {
+    let mut cursor = transaction.cursor(table, ..)?;
+    let mut expected = Vec::new();
+    while let Some((key, value)) = cursor.next()? {
+        let mut columns = Vec::new();
+        index_key().columns(key, value, &mut columns);
+        expected.push((columns, key.to_vec()));
+    }
+    let index = transaction.index(table, INDEX)?;
+    let mut cursor = transaction.index_cursor(&index, ..)?;
+    let (mut found, mut last) = (Vec::new(), Vec::new());
+    while let Some((entry, key)) = cursor.next()? {
+        if !found.is_empty() && entry <= last.as_slice() {
+            return Ok(Some(format!("index entries out of order at {entry:?}")));
+        }
+        entry.clone_into(&mut last);
+        let columns = entry.strip_suffix(key).unwrap_or(entry);
+        found.push((columns.to_vec(), key.to_vec()));
+    }
+    expected.sort_unstable();
+    found.sort_unstable();
+    let missing = expected.iter().find(|row| !found.contains(row));
+    let odd = found.iter().find(|entry| !expected.contains(entry));
+    let same = expected == found;
+    Ok((!same).then(|| format!("the index lacks {missing:?}, and has {odd:?} beside the rows")))
 }
 
 fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {

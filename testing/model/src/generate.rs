@@ -32,6 +32,8 @@ pub struct Profile {
     pub drops_large_values: bool,
     /// Whether transactions are of all classes.
     pub classes: bool,
+    /// Whether there are few rows, much updated by short transactions under many snapshots of all ages.
+    pub hot: bool,
     /// Largest number of rows that a bulk load or a burst writes.
     pub burst_max: u64,
 }
@@ -128,10 +130,24 @@ impl Generator {
                 *weight = 0;
             }
         }
-        let keys = TABLES
+        let mut keys = TABLES
             .map(|_| KeyStyle::draw(&mut random, profile.key_limit))
             .to_vec();
-        let values = ValueStyle::draw(&mut random, profile.page_size);
+        let mut values = ValueStyle::draw(&mut random, profile.page_size);
+        if profile.hot {
+            keys.fill(KeyStyle::Numbers([1, 3, 12][random.below(3) as usize]));
+            if random.chance(1, 2) {
+                values = ValueStyle::Fixed(100);
+            }
+            for ((kind, _), weight) in KINDS.iter().zip(&mut weights) {
+                match kind {
+                    Kind::Update => *weight = 24,
+                    Kind::Upsert | Kind::Get => *weight = 6,
+                    Kind::Delete | Kind::Savepoint | Kind::RollbackTo => *weight = (*weight).min(2),
+                    _ => *weight /= 4,
+                }
+            }
+        }
         let ddl = KINDS.iter().position(|(kind, _)| matches!(kind, Kind::Ddl));
         let drops = ddl.is_some_and(|ddl| weights[ddl] > 0);
         let values = if drops && !profile.drops_large_values {
@@ -211,6 +227,9 @@ impl Generator {
         self.next_tx += 1;
         let random = &mut self.random;
         let (weight, length) = match random.below(8) {
+            // One that is looked at now and then, among many that come and go.
+            0..3 if self.profile.hot => (2, 12),
+            _ if self.profile.hot => (16, 2),
             0 => (1, 40),
             1..3 => (4, 60),
             3..6 => (16, 10),
@@ -264,6 +283,20 @@ impl Generator {
             return Step::Do { tx, operation };
         }
         if self.random.chance(1, length) {
+            if self.profile.hot && length > 2 {
+                // An old snapshot looks at everything before it goes.
+                let table = TABLES[0].to_owned();
+                let range = (Bound::Unbounded, Bound::Unbounded);
+                let operation = Operation::Scan {
+                    table,
+                    range,
+                    backward: self.random.chance(1, 2),
+                    limit: 1000,
+                };
+                let end = Operation::Commit { deferred: true };
+                self.pending.push_back(Step::Do { tx, operation: end });
+                return Step::Do { tx, operation };
+            }
             let operation = match self.random.below(10) {
                 0 => Operation::Abandon,
                 1..3 => Operation::Rollback,

@@ -17,6 +17,11 @@ pub trait Subject {
 
     /// Everything that a fresh transaction sees.
     fn contents(&mut self) -> Answer;
+
+    /// Whether its tables have indexes, so that a changed row may be a new entry.
+    fn has_indexes(&self) -> bool {
+        false
+    }
 }
 
 /// The model as a subject.

@@ -36,6 +36,7 @@ fn profile(config: &Config) -> Profile {
         ddl: true,
         drops_large_values: false,
         classes: false,
+        hot: false,
         burst_max: 150,
     }
 }
@@ -52,6 +53,17 @@ fn run_with(
     adapt: impl Fn(&mut Profile),
     set: impl Fn(&mut Config, u64),
 ) -> Outcome {
+    run_on(test, default_rounds, steps, adapt, set, |subject| subject)
+}
+
+fn run_on(
+    test: &str,
+    default_rounds: u64,
+    steps: usize,
+    adapt: impl Fn(&mut Profile),
+    set: impl Fn(&mut Config, u64),
+    finish: impl Fn(EngineSubject) -> EngineSubject,
+) -> Outcome {
     let (first, mut all) = (first_seed(), Outcome::default());
     eprintln!("VELLUM_SEED={first}");
     for seed in (0..rounds(default_rounds)).map(|round| first.wrapping_add(round)) {
@@ -61,7 +73,8 @@ fn run_with(
         adapt(&mut profile);
         let make = || -> Box<dyn Subject> {
             let disk = SimulatedDirectory::new();
-            Box::new(EngineSubject::open(&disk, &config).expect("an empty disk"))
+            let subject = EngineSubject::open(&disk, &config).expect("an empty disk");
+            Box::new(finish(subject))
         };
         match run_history(seed, steps, &profile, test, &make) {
             Ok(outcome) => all.add(&outcome),
@@ -118,4 +131,38 @@ fn prop_engine_answers_like_the_model_with_old_snapshots_of_all_classes() {
         |config, seed| config.promote_after_ticks = [5, 50, 100_000][(seed % 3) as usize],
     );
     assert!(outcome.answers["conflict"] > 0);
+}
+
+/// A few rows that turn fat and back, and are pruned between the snapshots that are open.
+#[test]
+fn prop_engine_answers_like_the_model_with_hot_rows_under_many_snapshots() {
+    run_with(
+        "prop_engine_answers_like_the_model_with_hot_rows",
+        120,
+        600,
+        |profile| (profile.hot, profile.classes) = (true, true),
+        |config, seed| {
+            config.slots_max = 16;
+            config.versions.fat_updates =
+                [Some(0), Some(1), Some(4), None][(seed / 8 % 4) as usize];
+            config.versions.fat = !seed.is_multiple_of(8);
+            config.promote_after_ticks = [5, 50, 100_000][(seed % 3) as usize];
+        },
+    );
+}
+
+/// As above, every table with an index: its entries are compared with the rows in every scan, whatever the snapshot.
+#[test]
+fn prop_engine_shows_in_an_index_what_it_shows_in_the_table() {
+    run_on(
+        "prop_engine_shows_in_an_index_what_it_shows_in_the_table",
+        60,
+        500,
+        |profile| {
+            (profile.classes, profile.ddl) = (true, false);
+            profile.hot = profile.page_size == 4096;
+        },
+        |config, seed| config.promote_after_ticks = [5, 50, 100_000][(seed % 3) as usize],
+        EngineSubject::with_indexes,
+    );
 }

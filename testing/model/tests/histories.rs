@@ -17,6 +17,7 @@ fn profile() -> Profile {
         ddl: true,
         drops_large_values: true,
         classes: false,
+        hot: false,
         burst_max: 40,
     }
 }

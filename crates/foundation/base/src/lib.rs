@@ -9,6 +9,7 @@ pub mod clock;
 pub mod codec;
 pub mod error;
 pub mod ids;
+pub mod planted;
 pub mod random;
 
 pub use error::{Result, StorageError};

@@ -21,6 +21,7 @@
 //! Concurrency: no state; may be asked by any thread. Lower bounds take no latch; questions about single versions
 //! may take the writer's slot latch, so the caller holds none.
 
+use vellum_base::planted::{self, Bug};
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp, Watermarks};
 
@@ -39,7 +40,7 @@ impl<'d> Horizon<'d> {
         // The order does not matter: both only fall behind.
         Self {
             domain,
-            marks: domain.watermarks(),
+            marks: planted_too_new(domain.watermarks()),
             hardened: domain.log().horizon(),
         }
     }
@@ -48,7 +49,7 @@ impl<'d> Horizon<'d> {
     pub fn refreshed(domain: &'d Domain) -> Self {
         Self {
             domain,
-            marks: domain.pass(),
+            marks: planted_too_new(domain.pass()),
             hardened: domain.log().horizon(),
         }
     }
@@ -72,6 +73,9 @@ impl<'d> Horizon<'d> {
     /// replaced them, or a later one. Not durable, so hardening does not matter.
     #[inline]
     pub fn deltas_dead_below(&self, slot: SlotId) -> Timestamp {
+        if planted::has(Bug::DeltasTooEarly) {
+            return self.domain.proven_below(slot, self.marks.clock);
+        }
         self.checked(slot, self.marks.oldest_tx)
     }
 
@@ -123,6 +127,16 @@ impl<'d> Horizon<'d> {
                 .domain
                 .is_committed_before(version, self.marks.newest_olap)
     }
+}
+
+#[inline]
+fn planted_too_new(mut marks: Watermarks) -> Watermarks {
+    if planted::has(Bug::WatermarkTooNew) {
+        for mark in [&mut marks.oldest_tx, &mut marks.oldest_oltp] {
+            *mark = Timestamp(mark.get() + 1).min(marks.clock);
+        }
+    }
+    marks
 }
 
 /// True if no snapshot that is open or can still be drawn sees `version`, which `successor` replaced: each

@@ -24,6 +24,7 @@ use crate::record::{RedoBytes, TransactionRecord};
 use crate::transaction::Transaction;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use vellum_base::planted::{self, Bug};
 use vellum_base::{Gsn, StorageError, Timestamp};
 use vellum_sync::atomic::Ordering;
 use vellum_wal::Purpose;
@@ -65,8 +66,10 @@ impl Ticket {
     /// `NotHardened`: the flush failed.
     pub fn wait(&self) -> Result<Committed, CommitError> {
         match self.harden {
-            Some(ts) => self.report(self.token.domain().log().harden(ts)),
-            None => self.report(Ok(())),
+            Some(ts) if !planted::has(Bug::AcknowledgedEarly) => {
+                self.report(self.token.domain().log().harden(ts))
+            }
+            _ => self.report(Ok(())),
         }
     }
 
@@ -108,6 +111,7 @@ impl Transaction {
         self.end();
         self.pass_if(pass);
         if self.is_sync()
+            && !planted::has(Bug::AcknowledgedEarly)
             && let Some(ts) = harden
             && let Err(error) = self.domain().log().harden(ts)
         {
@@ -204,6 +208,11 @@ impl Transaction {
             &[RedoBytes::of(&record).as_slice()],
             &[],
         );
+        if planted::has(Bug::CommitLogTooLate) {
+            drop(latch);
+            (0..20).for_each(|_| vellum_sync::thread::yield_now());
+            latch = log.lock();
+        }
         commit_log.append(&latch, commit_ts);
         latch.end_transaction();
         Ok(commit_ts)

@@ -45,6 +45,7 @@ pub fn profile() -> Profile {
         ddl: true,
         drops_large_values: false,
         classes: false,
+        hot: false,
         burst_max: 60,
     }
 }

@@ -1,0 +1,83 @@
+//! Bugs that are planted on purpose, to see that the tools of `testing` catch them.
+//!
+//! With the feature `planted`, which no product build has, `VELLUM_PLANTED=name` switches one on when the process begins; without the
+//! feature [`has`] is a constant `false`, and the code behind it is not there.
+//!
+//! `cargo xtask planted` runs them all. A name stands in one place below, and at the one place of the code that it breaks.
+
+/// A mistake.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bug {
+    /// A row is overwritten though its newest version is not seen.
+    NoConflictCheck,
+    /// The watermarks are one timestamp too new.
+    WatermarkTooNew,
+    /// A commit enters the commit log after its timestamp may have been passed by a snapshot.
+    CommitLogTooLate,
+    /// Rollback leaves every fourth change as it is.
+    UndoSkipped,
+    /// A rollback to a savepoint does nothing.
+    SavepointKept,
+    /// A statement sees its own writes.
+    OwnCommandSeen,
+    /// What was cached of a writer for one snapshot is believed for all.
+    LcbCacheStale,
+    /// A commit is acknowledged before it is durable.
+    AcknowledgedEarly,
+    /// A round of the log is not synced.
+    LogNotSynced,
+    /// Torn pages are not repaired.
+    TornPagesKept,
+    /// Recovery leaves every eighth record out.
+    RedoSkipped,
+    /// Recovery does not undo losers.
+    LosersKept,
+    /// Nobody looks into graveyards.
+    GraveyardSkipped,
+    /// Before-images go while somebody needs them.
+    DeltasTooEarly,
+    /// Pruning a fat row takes the version behind the first dead one too.
+    PrunedTooMuch,
+}
+
+/// The bugs by their names.
+pub const BUGS: [(&str, Bug); 15] = [
+    ("no-conflict-check", Bug::NoConflictCheck),
+    ("watermark-too-new", Bug::WatermarkTooNew),
+    ("commit-log-too-late", Bug::CommitLogTooLate),
+    ("undo-skipped", Bug::UndoSkipped),
+    ("savepoint-kept", Bug::SavepointKept),
+    ("own-command-seen", Bug::OwnCommandSeen),
+    ("lcb-cache-stale", Bug::LcbCacheStale),
+    ("acknowledged-early", Bug::AcknowledgedEarly),
+    ("log-not-synced", Bug::LogNotSynced),
+    ("torn-pages-kept", Bug::TornPagesKept),
+    ("redo-skipped", Bug::RedoSkipped),
+    ("losers-kept", Bug::LosersKept),
+    ("graveyard-skipped", Bug::GraveyardSkipped),
+    ("deltas-too-early", Bug::DeltasTooEarly),
+    ("pruned-too-much", Bug::PrunedTooMuch),
+];
+
+/// Whether the process has this bug.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn has(_bug: Bug) -> bool {
+    false
+}
+
+/// Whether the process has this bug.
+///
+/// # Panics
+/// If `VELLUM_PLANTED` is no name.
+#[cfg(feature = "planted")]
+#[inline]
+pub fn has(bug: Bug) -> bool {
+    static PLANTED: std::sync::OnceLock<Option<Bug>> = std::sync::OnceLock::new();
+    let planted = PLANTED.get_or_init(|| {
+        let name = std::env::var("VELLUM_PLANTED").ok()?;
+        let found = BUGS.iter().find(|(other, _)| *other == name);
+        Some(found.unwrap_or_else(|| panic!("no bug is called {name}")).1)
+    });
+    *planted == Some(bug)
+}
