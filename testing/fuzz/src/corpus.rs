@@ -18,6 +18,9 @@ pub const CONTROL: &str = "control";
 const ROWS: u32 = 300;
 /// Commits after the checkpoint.
 pub const COMMITS: u32 = 40;
+/// What a transaction without an end changes, and where.
+const LOSER_ROW: u32 = 7;
+const LOSER_RANGES: [std::ops::Range<usize>; 2] = [0..3, 20..24];
 /// Bytes of a chunk's header, and where its length stands (layout: `vellum_wal`, frame.rs).
 const CHUNK_HEADER: usize = 80;
 const CHUNK_LENGTH_AT: usize = 48;
@@ -60,7 +63,14 @@ fn commit(database: &Database, number: u32) -> Result<()> {
 /// # Errors
 /// What it says.
 pub fn make() -> Result<SimulatedDirectory> {
-    let disk = SimulatedDirectory::new();
+    make_on(&SimulatedDirectory::new())
+}
+
+/// Makes the database on an empty disk, and returns what is there once its process was killed.
+///
+/// # Errors
+/// What it says.
+pub fn make_on(disk: &SimulatedDirectory) -> Result<SimulatedDirectory> {
     let database = Database::open_directory(Arc::new(disk.clone()), config())?;
     database.retry(|transaction| {
         let big = transaction.create_table("big")?;
@@ -93,8 +103,8 @@ pub fn make() -> Result<SimulatedDirectory> {
     database.retry(|transaction| transaction.drop_table("gone"))?;
     let loser = database.begin()?;
     let big = loser.table("big")?;
-    loser.update(&big, &7_u32.to_be_bytes(), &[0..3, 20..24], |row| {
-        row.fill(7)
+    loser.update(&big, &LOSER_ROW.to_be_bytes(), &LOSER_RANGES, |row| {
+        row.fill(LOSER_ROW as u8)
     })?;
     loser.delete(&big, &(ROWS - 1).to_be_bytes())?;
     database.sync()?;
@@ -145,6 +155,66 @@ pub fn right(database: &Database) -> std::result::Result<u32, Wrong> {
         return wrong(format!("{row} rows"));
     }
     Ok(commits)
+}
+
+/// Changes rows everywhere, so that leaves are split, merged, cleaned and written; whatever the answers are, there are answers.
+pub fn work_on(database: &Database) {
+    let change = |number: u32| -> Result<()> {
+        let transaction = database.begin()?;
+        let (big, count) = (transaction.table("big")?, transaction.table("count")?);
+        transaction.upsert(
+            &big,
+            &(2 * number).to_be_bytes(),
+            &value(number, 9).repeat(3),
+        )?;
+        transaction.delete(&big, &(2 * number + 1).to_be_bytes())?;
+        transaction.update(&count, b"commits", &[0..4], |bytes| bytes.fill(0))?;
+        match number % 3 {
+            0 => transaction.rollback(),
+            _ => transaction.commit(),
+        }
+    };
+    let mut last = Ok(());
+    for number in 0..ROWS / 2 {
+        last = last.and(change(number));
+    }
+    // Errors are answers too; what there is to do in the background has an end, but not here.
+    let _ = last.and_then(|()| database.checkpoint());
+    for _ in 0..1000 {
+        if !matches!(database.step(), Ok(true)) {
+            break;
+        }
+    }
+    let _ = database.verify();
+}
+
+/// Whether all that a database shows was once written there: under each key a value that this key had, committed or not,
+/// and the keys in order. Where a write was lost the past is shown, and nothing can tell.
+///
+/// # Errors
+/// Why it does not.
+pub fn of_the_past(database: &Database) -> std::result::Result<(), Wrong> {
+    let transaction = database.begin_with(TransactionOptions::default().read_only(true))?;
+    let big = transaction.table("big")?;
+    let mut cursor = transaction.cursor(&big, ..)?;
+    let mut least = 0;
+    while let Some((key, bytes)) = cursor.next()? {
+        let row = key.try_into().map(u32::from_be_bytes);
+        let known = row.is_ok_and(|row| {
+            let mut changed = value(row, 0);
+            for range in LOSER_RANGES {
+                changed[range].fill(LOSER_ROW as u8);
+            }
+            let by_loser = row == LOSER_ROW && bytes == changed;
+            let in_order = row >= least && row < ROWS;
+            least = row + 1;
+            in_order && (by_loser || bytes == value(row, 0) || bytes == value(row, row))
+        });
+        if !known {
+            return Err(Wrong::Answer(format!("key {key:?} never had this value")));
+        }
+    }
+    Ok(())
 }
 
 /// Bytes of a file.

@@ -40,10 +40,16 @@ fn message(payload: &(dyn std::any::Any + Send)) -> String {
 
 /// Opens, reads and verifies a copy in a thread of its own.
 fn trial(disk: &SimulatedDirectory, forged: bool, verifies: bool) -> Result<Outcome, String> {
-    let (sender, receiver) = mpsc::channel();
     let disk = disk.process_kill();
+    in_time(move || look(&disk, forged, verifies))
+}
+
+/// Runs a trial in a thread of its own; a panic and a hang are errors.
+pub(crate) fn in_time<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let run = || look(&disk, forged, verifies);
         let result =
             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| Err(message(&*payload)));
         // The other side may have given up.
@@ -73,13 +79,18 @@ fn look(disk: &SimulatedDirectory, forged: bool, verifies: bool) -> Result<Outco
         }
     }
     match Database::open_directory(Arc::new(disk.clone()), corpus::config()) {
-        Ok(database) => match corpus::right(&database) {
-            Ok(_) => {}
-            // What a wrong answer would be is not known of a forgery.
-            Err(Wrong::Answer(_)) if forged => {}
-            Err(Wrong::Answer(what)) => return Err(format!("a wrong answer: {what}")),
-            Err(Wrong::Error(error)) => outcome = judge("read", error)?,
-        },
+        Ok(database) => {
+            match corpus::right(&database) {
+                Ok(_) => {}
+                // What a wrong answer would be is not known of a forgery.
+                Err(Wrong::Answer(_)) if forged => {}
+                Err(Wrong::Answer(what)) => return Err(format!("a wrong answer: {what}")),
+                Err(Wrong::Error(error)) => outcome = judge("read", error)?,
+            }
+            if forged {
+                corpus::work_on(&database);
+            }
+        }
         Err(error) => outcome = judge("open", error)?,
     }
     Ok(outcome)
@@ -152,10 +163,13 @@ pub fn forge(disk: &SimulatedDirectory, seed: u64) -> Result<Outcome, String> {
         }
         1..=4 => {
             let bytes = corpus::bytes_of(&copy, DATA).map_err(io)?;
-            // A node whose checksum is right is believed to be well formed: the target `page` is for the others.
-            let no_node =
-                |page: &u64| ![kind::LEAF, kind::INNER].contains(&bytes[*page as usize * PAGE + 4]);
-            let pages: Vec<u64> = (0..(bytes.len() / PAGE) as u64).filter(no_node).collect();
+            // Half of them nodes: of those there are most, and most depends on them.
+            let is_node =
+                |page: u64| [kind::LEAF, kind::INNER].contains(&bytes[page as usize * PAGE + 4]);
+            let nodes = random.chance(1, 2);
+            let pages: Vec<u64> = (0..(bytes.len() / PAGE) as u64)
+                .filter(|page| is_node(*page) == nodes)
+                .collect();
             let page = pages[random.below(pages.len() as u64) as usize];
             let mut bytes = bytes[page as usize * PAGE..][..PAGE].to_vec();
             // Heads are where it matters.

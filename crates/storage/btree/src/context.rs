@@ -1,5 +1,6 @@
 //! What every tree of a database shares, and what `version` registers.
 
+use crate::node::check::check_read_page;
 use crate::node::layout::{HEADER_BYTES, RECORD_OVERHEAD, SLOT_BYTES};
 use std::fmt;
 use std::sync::Arc;
@@ -51,8 +52,9 @@ impl fmt::Debug for TreeContext {
 }
 
 impl TreeContext {
-    /// An environment without row format and cleaner.
+    /// An environment without row format and cleaner. From here on pages of trees that the pool reads must be well formed.
     pub fn new(pool: Arc<Pool>, space: Arc<Space>) -> Self {
+        pool.set_check(check_read_page);
         Self {
             pool,
             space,

@@ -229,10 +229,13 @@ impl Pool {
     }
 }
 
-/// Checks the bytes of a page that were read. A page that was never written is an error if `written` demands it.
+/// Checks the bytes of a page that were read: checksum, then form. A page that was never written is an error if `written` demands it.
 pub(crate) fn check_read(pool: &Pool, page: PageId, bytes: &[u8], written: bool) -> Result<()> {
     match page::check(page, bytes) {
-        Check::Good => Ok(()),
+        Check::Good => match pool.check.get().map_or(Ok(()), |check| check(bytes)) {
+            Ok(()) => Ok(()),
+            Err(misfit) => Err(pool.corrupt(page, misfit.what, misfit.expected, misfit.found)),
+        },
         Check::Zero if !written => Ok(()),
         Check::Zero => Err(pool.corrupt(page, "page was never written", 1, 0)),
         Check::Bad(expected, found) => {

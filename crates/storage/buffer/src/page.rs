@@ -107,6 +107,20 @@ pub(crate) fn seal(page: PageId, bytes: &mut [u8]) -> u32 {
     sum
 }
 
+/// What is wrong with the form of a page: the check, what was expected, what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Which check failed.
+    pub what: &'static str,
+    /// What should have been there.
+    pub expected: u64,
+    /// What was there.
+    pub found: u64,
+}
+
+/// Judges the form of the bytes of a page that was read from the file and whose checksum is right. Total: any bytes give an answer.
+pub type PageCheck = fn(&[u8]) -> std::result::Result<(), Misfit>;
+
 /// What the bytes of a page turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {

@@ -17,7 +17,7 @@ use crate::frames::Frames;
 use crate::geometry::Geometry;
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::header;
-use crate::page::{FLAG_TEMPORARY, PageHeader, PageHeaderMut};
+use crate::page::{FLAG_TEMPORARY, PageCheck, PageHeader, PageHeaderMut};
 use crate::racy::{PageRange, PageWords, StateTable};
 use crate::state::{PageState, Word};
 use crate::write_out::Writer;
@@ -50,6 +50,7 @@ pub struct Pool {
     pub(crate) counters: Counters,
     pub(crate) hook: OnceLock<Arc<dyn PageWriteHook>>,
     pub(crate) wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    pub(crate) check: OnceLock<PageCheck>,
     pages_max: u64,
     /// Pages of the file; only `Space` and redo change it.
     pub(crate) file_pages: AtomicU64,
@@ -136,6 +137,7 @@ impl Pool {
             counters: Counters::default(),
             hook: OnceLock::new(),
             wake: OnceLock::new(),
+            check: OnceLock::new(),
             pages_max: config.pages_max,
             file_pages: AtomicU64::new(file_pages),
             growth: Mutex::new(()),
@@ -182,6 +184,12 @@ impl Pool {
     /// that took the frame, possibly under page latches: it may only signal. The first one stays.
     pub fn set_wake(&self, wake: Box<dyn Fn() + Send + Sync>) {
         let _ = self.wake.set(wake);
+    }
+
+    /// Registers what every page must pass that is read from the file, beyond its checksum; the first one stays. A page that
+    /// does not is `Corruption`, and stays out of memory.
+    pub fn set_check(&self, check: PageCheck) {
+        let _ = self.check.set(check);
     }
 
     /// State and words of a page.

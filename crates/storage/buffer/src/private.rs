@@ -5,7 +5,7 @@
 //!
 //! Not here: bytes that others see (guard.rs).
 
-use crate::words::{PageRead, PageWrite};
+use crate::words::{PageBytes, PageRead, PageWrite};
 use std::cell::RefCell;
 
 /// Buffers that a thread keeps: what a structure change takes at once.
@@ -101,6 +101,13 @@ impl Drop for PageBuf {
                 spare.push(words);
             }
         });
+    }
+}
+
+impl PageBytes for PageBuf {
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        Self::as_bytes(self)
     }
 }
 

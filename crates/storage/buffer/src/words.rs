@@ -1,8 +1,8 @@
 //! Reading and writing the bytes of a page in words of one size.
 //!
 //! Everything that a racing reader may touch is an 8-byte word, so [`PageRead`] is built on one
-//! primitive, [`PageRead::word`]. Three kinds of page implement it: a page in the pool read
-//! optimistically, a page in the pool under a latch, and a private [`PageBuf`]. Code that
+//! primitive, [`PageRead::word`]. Four kinds of page implement it: a page in the pool read
+//! optimistically, a page in the pool under a latch, a private [`PageBuf`], and bytes as they came from the file. Code that
 //! interprets pages is written once, over the trait.
 //!
 //! Invariants:
@@ -135,6 +135,12 @@ pub trait PageRead {
         let _ = (head, tail);
         self.copy_to(to);
     }
+}
+
+/// A page that nobody else can see: it gives plain byte slices.
+pub trait PageBytes: PageRead {
+    /// The bytes of the page.
+    fn as_bytes(&self) -> &[u8];
 }
 
 /// Write access to the words of one page, for whoever holds it exclusively.
@@ -379,5 +385,27 @@ fn move_part<P: PageWrite + ?Sized>(page: &mut P, from: usize, to: usize, count:
     if count > 0 {
         let value = page.u64_at(from);
         page.set_part(to, count, value);
+    }
+}
+
+impl PageRead for [u8] {
+    #[inline]
+    fn size(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> u64 {
+        let chunk = index
+            .checked_mul(8)
+            .and_then(|at| self.get(at..)?.first_chunk());
+        chunk.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+impl PageBytes for [u8] {
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        self
     }
 }

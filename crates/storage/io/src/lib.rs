@@ -41,7 +41,7 @@ pub use poison::Poison;
 pub use real::RealDirectory;
 pub use simulated::{
     Call, Counts, Fault, FaultError, Keep, Lie, PowerCut, SimulatedDirectory, SyncObserver, Torn,
-    TraceEntry,
+    TraceEntry, WriteLie,
 };
 
 /// The seed of a random test: `VELLUM_SEED`, or a fresh one; printed with how to use it again.

@@ -36,7 +36,7 @@ mod tests;
 
 pub use cut::{Keep, PowerCut, Torn};
 pub use fault::{Call, Counts, Fault, FaultError, TraceEntry};
-pub use lie::{Lie, SyncObserver};
+pub use lie::{Lie, SyncObserver, WriteLie};
 
 use crate::directory::{check_name, check_subdir};
 use crate::lock::MemoryLock;
@@ -46,7 +46,7 @@ use disk::{Disk, NameChange};
 use fault::{Plan, Verdict};
 use file::SimulatedFile;
 use lie::{Lies, Synced};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use vellum_base::Result;
@@ -129,6 +129,12 @@ impl SimulatedDirectory {
         let mut state = self.machine.state.lock();
         state.lies.calls = calls;
         state.lies.how = Some(how);
+    }
+
+    /// Makes the writes with these numbers (of changing calls before them, as [`TraceEntry::mutating_calls`] tells them)
+    /// do something else, once each, in every run that makes the same calls.
+    pub fn lie_about_writes(&self, writes: BTreeMap<u64, WriteLie>) {
+        self.machine.state.lock().lies.writes = writes;
     }
 
     /// Calls `observer` in each sync that succeeds, with the number of changing calls before it and the name. It

@@ -12,7 +12,7 @@ use super::layout::{
 };
 use std::ops::Range;
 use vellum_base::PageId;
-use vellum_buffer::{PageBuf, PageRead, PageWrite};
+use vellum_buffer::{PageBuf, PageBytes, PageRead, PageWrite};
 
 /// What a page says about itself apart from its records.
 #[derive(Clone, Copy, Debug)]
@@ -209,13 +209,13 @@ impl Entry<'_> {
 }
 
 #[inline]
-fn slice(page: &PageBuf, at: usize, length: usize) -> &[u8] {
+fn slice<P: PageBytes + ?Sized>(page: &P, at: usize, length: usize) -> &[u8] {
     page.as_bytes().get(at..at + length).unwrap_or(&[])
 }
 
 /// Record `index` of a private page; empty parts where the bytes make no sense.
 #[inline]
-pub fn entry(page: &PageBuf, index: usize) -> Entry<'_> {
+pub fn entry<P: PageBytes + ?Sized>(page: &P, index: usize) -> Entry<'_> {
     let slot = page.slot(index);
     let fences = page.fences();
     Entry {
@@ -226,13 +226,13 @@ pub fn entry(page: &PageBuf, index: usize) -> Entry<'_> {
 }
 
 /// Lower fence of a private page; `None` if open.
-pub fn lower_fence(page: &PageBuf) -> Option<&[u8]> {
+pub fn lower_fence<P: PageBytes + ?Sized>(page: &P) -> Option<&[u8]> {
     let fences = page.fences();
     (page.shape().open & OPEN_LOWER == 0).then(|| slice(page, page.lower_at(fences), fences.lower))
 }
 
 /// Upper fence of a private page; `None` if open.
-pub fn upper_fence(page: &PageBuf) -> Option<&[u8]> {
+pub fn upper_fence<P: PageBytes + ?Sized>(page: &P) -> Option<&[u8]> {
     let fences = page.fences();
     (page.shape().open & OPEN_UPPER == 0).then(|| slice(page, page.upper_at(fences), fences.upper))
 }

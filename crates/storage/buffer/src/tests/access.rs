@@ -1,7 +1,7 @@
 //! Guards, faults, errors.
 
 use super::*;
-use crate::{PageBuf, PageHeader, PageRead, PageWrite, Pool, RedoPage, kind};
+use crate::{Misfit, PageBuf, PageHeader, PageRead, PageWrite, Pool, RedoPage, kind};
 use std::panic::AssertUnwindSafe;
 use vellum_base::{Gsn, PageId, StorageError};
 use vellum_io::{Call, Fault, MemoryDirectory, SimulatedDirectory};
@@ -210,6 +210,31 @@ fn page_of_another_place_is_corruption() {
         pool.shared(nth(&pool, 1)),
         Err(StorageError::Corruption { .. })
     ));
+}
+
+#[test]
+fn page_that_fails_the_registered_check_is_corruption_and_costs_no_frame() {
+    let (pool, _) = memory_pool(4096, 8, 2);
+    for index in 0..2 {
+        make(&pool, nth(&pool, index), index, index + 1);
+    }
+    evict_all(&pool);
+    pool.set_check(|bytes| match bytes.gsn() {
+        Gsn(2) => Err(Misfit {
+            what: "another number",
+            expected: 1,
+            found: 2,
+        }),
+        _ => Ok(()),
+    });
+    let bad = nth(&pool, 1);
+    let error = pool.shared(bad).map(|_| ()).unwrap_err();
+    let StorageError::Corruption { page, what, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!((page, what), (Some(bad), "another number"));
+    assert_eq!((pool.prefetch(&[bad]), pool.free_frames()), (0, 8));
+    assert_eq!(read(&pool, nth(&pool, 0)), Some(0));
 }
 
 #[test]

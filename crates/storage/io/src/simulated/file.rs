@@ -112,6 +112,11 @@ impl File for SimulatedFile {
             .enter(Call::Write, true, &self.name, offset, length)?;
         match verdict {
             Verdict::Go | Verdict::CutNow => {
+                // The call itself is counted by now.
+                let call = state.plan.mutating_calls - 1;
+                let Some(offset) = state.lies.write(call, offset) else {
+                    return verdict.into_result(Call::Write, &self.name);
+                };
                 // Bounded by the length of `bytes`.
                 let fitting = state.disk.fitting(self.inode, offset, length) as usize;
                 self.write_front(&mut state, &bytes[..fitting], offset);

@@ -1,11 +1,16 @@
+//! Calls that report success and do something else.
+//!
 //! Syncs that are taken for granted but do not happen: how tests of crash safety are tested.
 //!
 //! If a sync (or the order of two writes that it enforces) can be taken away and no test of power cuts fails, then
 //! either the sync is not needed or the tests miss it. The caller of a sync notices nothing, so a run
 //! with lies makes the same calls as one without.
+//!
+//! Writes that land elsewhere, or nowhere, as a drive may do it without a word: what was there before stays, with a checksum
+//! that is right (docs/media.md says what finds it).
 
 use super::disk::{Disk, InodeId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +22,15 @@ pub enum Lie {
     /// It comes one change late, and that change is durable before: as if the program had swapped the two. Where
     /// another sync comes next, nothing is swapped.
     Late,
+}
+
+/// What a write that reports success does instead. Reads see what is on the medium, at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteLie {
+    /// Nothing: what stood there stays.
+    Lost,
+    /// It goes to another offset of the same file, and what should have been replaced stays.
+    Misdirected(u64),
 }
 
 /// Called for each sync with the number of changing calls before it and the name that is synced.
@@ -45,6 +59,8 @@ pub(super) struct Lies {
     pub(super) calls: BTreeSet<u64>,
     pub(super) how: Option<Lie>,
     pub(super) observer: Option<SyncObserver>,
+    /// By the number of changing calls before them.
+    pub(super) writes: BTreeMap<u64, WriteLie>,
     late: Option<(Synced, u64)>,
 }
 
@@ -54,6 +70,7 @@ impl fmt::Debug for Lies {
             .field("calls", &self.calls)
             .field("how", &self.how)
             .field("late", &self.late)
+            .field("writes", &self.writes)
             .finish_non_exhaustive()
     }
 }
@@ -80,6 +97,15 @@ impl Lies {
             && disk.last_sequence() > *upto
         {
             disk.force_last();
+        }
+    }
+
+    /// Where the write that is call number `call` goes; `None` if it goes nowhere.
+    pub(super) fn write(&self, call: u64, offset: u64) -> Option<u64> {
+        match self.writes.get(&call) {
+            None => Some(offset),
+            Some(WriteLie::Lost) => None,
+            Some(WriteLie::Misdirected(elsewhere)) => Some(*elsewhere),
         }
     }
 

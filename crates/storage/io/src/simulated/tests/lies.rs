@@ -1,8 +1,8 @@
 //! Syncs that lie.
 
 use super::super::SimulatedDirectory;
-use crate::{Directory, Lie, OpenOptions, PowerCut};
-use std::collections::BTreeSet;
+use crate::{Directory, Lie, OpenOptions, PowerCut, WriteLie};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 /// Calls: open 0, sync of the directory 1, write 2, sync 3, write 4, sync 5.
@@ -63,4 +63,19 @@ fn observer_is_told_every_sync_with_its_number() {
     run(&disk);
     let expected = [(1, ""), (3, "a"), (5, "a")].map(|(call, name)| (call, name.to_owned()));
     assert_eq!(*calls.lock().unwrap(), BTreeSet::from(expected));
+}
+
+#[test]
+fn write_that_is_lost_or_misdirected_reports_success_and_leaves_what_was_there() {
+    let after = |lie: WriteLie| {
+        let disk = SimulatedDirectory::new();
+        disk.lie_about_writes(BTreeMap::from([(4, lie)]));
+        run(&disk);
+        let synced = disk.power_cut(1, PowerCut::CLEAN).read_all("a").unwrap();
+        assert_eq!(disk.read_all("a").unwrap(), synced, "a cut changes nothing");
+        synced
+    };
+    assert_eq!(after(WriteLie::Lost), b"1");
+    assert_eq!(after(WriteLie::Misdirected(0)), b"2");
+    assert_eq!(after(WriteLie::Misdirected(3)), b"1\0\02");
 }
