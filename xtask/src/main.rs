@@ -6,11 +6,15 @@
 //! | `style` | format, clippy, documentation, tidy |
 //! | `ci` | `style`, then `test` |
 //! | `tidy` | the rules of the house that no compiler checks |
+//! | `planted` | whether the tools of `testing` catch the bugs that are planted for them |
 //! | `soak MINUTES` | the random suites with fresh seeds |
+//! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain, if there is one |
 //! | `count WORKLOAD` | instructions of one operation: `read`, `rmw`, `update`, `tpcc` |
 #![forbid(unsafe_code)]
 
 mod count;
+mod planted;
+mod sanitize;
 mod soak;
 mod steps;
 mod suites;
@@ -29,7 +33,9 @@ cargo xtask <chore>
   style         format, clippy, documentation, tidy
   ci            style, then test
   tidy          the rules of the house that no compiler checks
+  planted       whether the tools of testing/ catch the bugs that are planted for them
   soak MINUTES  the random suites with fresh seeds
+  miri, tsan    tests under miri and the thread sanitizer, if there is a nightly toolchain
   count NAME    instructions of one operation of a workload: read, rmw, update, tpcc";
 
 fn main() -> ExitCode {
@@ -40,10 +46,14 @@ fn main() -> ExitCode {
         ["style"] => chore(true, false),
         ["ci"] => chore(true, true),
         ["tidy"] => Workspace::load().and_then(|workspace| tidy::run(&workspace)),
+        ["planted"] => Workspace::load().and_then(|workspace| planted::run(&workspace, "")),
+        ["planted", name] => Workspace::load().and_then(|workspace| planted::run(&workspace, name)),
         ["soak", minutes] if minutes.parse::<u64>().is_ok() => {
             let minutes = minutes.parse().expect("checked in the pattern's guard");
             Workspace::load().and_then(|workspace| soak::run(&workspace, minutes))
         }
+        ["miri"] => Workspace::load().and_then(|workspace| sanitize::miri(&workspace)),
+        ["tsan"] => Workspace::load().and_then(|workspace| sanitize::races(&workspace)),
         ["count", name] => Workspace::load().and_then(|workspace| count::run(&workspace, name)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

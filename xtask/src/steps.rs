@@ -74,7 +74,7 @@ impl Steps {
 
 /// Runs `command`, shows its standard output as it comes, and hands each line to `each`. With a limit
 /// the command and everything that it started is killed after that time, which is a failure.
-fn stream(
+pub fn stream(
     command: &mut Command,
     limit: Option<Duration>,
     mut each: impl FnMut(&str),

@@ -21,32 +21,53 @@ pub fn all(workspace: &Workspace, steps: &mut Steps) -> io::Result<()> {
     let mut everything = test(workspace);
     steps.tests("tests", 1, everything.arg("--workspace"));
     for checker in CHECKERS {
-        let suites = find(workspace, checker)?;
-        if suites.is_empty() {
-            continue;
+        if let Some(mut suite) = checked(workspace, checker)? {
+            let name = format!("{checker}: {}", suite.names.join(", "));
+            steps.tests(&name, suite.least, &mut suite.command);
         }
-        let least = suites.iter().map(|(_, count)| count).sum();
-        let names: Vec<&str> = suites.iter().map(|(name, _)| name.as_str()).collect();
-        let mut command = test(workspace);
-        command.args(["--release", "--tests", "--target-dir"]);
-        command.arg(workspace.root.join(format!("target-{checker}")));
-        for name in &names {
-            command.args(["-p", name]);
-        }
-        command.arg(format!("{checker}_"));
-        let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
-        command.env("RUSTFLAGS", format!("{flags} --cfg {checker}"));
-        // What makes the product fast makes these builds slow, and assertions are what they are for.
-        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-        command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-        command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
-        steps.tests(
-            &format!("{checker}: {}", names.join(", ")),
-            least,
-            &mut command,
-        );
     }
     Ok(())
+}
+
+/// The suite of a checker.
+pub struct Checked {
+    /// Runs it.
+    pub command: Command,
+    /// The packages that have tests of it.
+    pub names: Vec<String>,
+    /// Tests that are written.
+    pub least: u64,
+}
+
+/// The tests that are written for `checker`; `None` if there are none.
+///
+/// # Errors
+/// If the source cannot be searched for them.
+pub fn checked(workspace: &Workspace, checker: &str) -> io::Result<Option<Checked>> {
+    let suites = find(workspace, checker)?;
+    if suites.is_empty() {
+        return Ok(None);
+    }
+    let least = suites.iter().map(|(_, count)| count).sum();
+    let names: Vec<String> = suites.into_iter().map(|(name, _)| name).collect();
+    let mut command = test(workspace);
+    command.args(["--release", "--tests", "--target-dir"]);
+    command.arg(workspace.root.join(format!("target-{checker}")));
+    for name in &names {
+        command.args(["-p", name]);
+    }
+    command.arg(format!("{checker}_"));
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    command.env("RUSTFLAGS", format!("{flags} --cfg {checker}"));
+    // What makes the product fast makes these builds slow, and assertions are what they are for.
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    command.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    Ok(Some(Checked {
+        command,
+        names,
+        least,
+    }))
 }
 
 /// `cargo test` as every suite wants it: all binaries, even after one failed.

@@ -95,11 +95,21 @@ pub fn model(iterations: usize, body: impl Fn() + Send + Sync + 'static) {
                 .finish(),
         };
         println!("shuttle schedules from VELLUM_SEED={seed}");
-        let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(seed, iterations);
-        shuttle::Runner::new(scheduler, shuttle::Config::new()).run(body);
+        model_from(seed, iterations, body);
     }
     #[cfg(not(any(loom, shuttle)))]
     for _ in 0..iterations {
         body();
     }
+}
+
+/// Runs `body` in the random schedules of a seed: the same ones, in the same order, for the same seed.
+#[cfg(shuttle)]
+pub fn model_from(seed: u64, iterations: usize, body: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    // Opening a database goes deeper than shuttle's usual 32 KiB.
+    config.stack_size = 1 << 20;
+    config.max_steps = shuttle::MaxSteps::FailAfter(20_000_000);
+    let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(seed, iterations);
+    shuttle::Runner::new(scheduler, config).run(body);
 }

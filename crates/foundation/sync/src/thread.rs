@@ -10,6 +10,8 @@ pub use shuttle::thread::{JoinHandle, Thread, ThreadId, current, park, spawn, yi
 pub use std::thread::{JoinHandle, Thread, ThreadId, current, park, spawn, yield_now};
 
 /// Threads that borrow from their maker: for work that ends before the call does (recovery's redo).
+#[cfg(shuttle)]
+pub use shuttle::thread::scope;
 #[cfg(not(any(loom, shuttle)))]
 pub use std::thread::scope;
 

@@ -1,0 +1,43 @@
+//! The whole engine: transactions, trees, collectors and checkpoints, in schedules that a seed chooses.
+
+use vellum_io::SimulatedDirectory;
+use vellum_schedules::run;
+
+#[cfg(shuttle)]
+#[test]
+fn shuttle_engine_keeps_its_promises_in_every_schedule() {
+    vellum_sync::model(12, || run(&SimulatedDirectory::new(), 2));
+}
+
+#[cfg(shuttle)]
+#[test]
+fn shuttle_the_same_seed_is_the_same_schedule() {
+    use std::sync::{Arc, Mutex};
+    let calls = |seed| {
+        let disks = Arc::new(Mutex::new(Vec::new()));
+        let noted = disks.clone();
+        vellum_sync::model_from(seed, 1, move || {
+            let disk = SimulatedDirectory::new();
+            run(&disk, 2);
+            let trace = disk.trace().iter().map(ToString::to_string).collect();
+            noted
+                .lock()
+                .expect("one at a time")
+                .push::<Vec<String>>(trace);
+        });
+        let mut disks = disks.lock().expect("one at a time");
+        disks.pop().expect("one schedule")
+    };
+    let first = calls(1);
+    assert!(!first.is_empty());
+    assert_eq!(first, calls(1), "a seed replays");
+    assert_ne!(first, calls(2), "another seed is another schedule");
+}
+
+#[cfg(not(shuttle))]
+#[test]
+fn engine_keeps_its_promises_under_the_threads_of_the_machine() {
+    for _ in 0..4 {
+        run(&SimulatedDirectory::new(), 20);
+    }
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask miri` and `cargo xtask tsan`: what compilers can check at run time, where the toolchain has it (a nightly one).
+//!
+//! | chore | what it finds | what it runs |
+//! | --- | --- | --- |
+//! | `miri` | undefined behaviour: reads of what is not there, aliasing, misaligned words | unit tests of what is plain memory: `base`, `sync`, and of `buffer` the words of pages |
+//! | `tsan` | data races between threads, on the machine's schedules | unit tests of `sync`, `wal`, `buffer`, `btree`, `txn`; the concurrent clients |
+//!
+//! Not covered: miri knows neither `mmap` with our flags nor io_uring, so the pool and real files are not run under it; the
+//! thread sanitizer does not understand fences, so a pair of fences that orders relaxed accesses (page versions, watermarks) may be reported
+//! though it is right (loom is for those: `cargo xtask test`). Neither is part of CI.
+
+use crate::workspace::Workspace;
+use std::io;
+use std::process::{Command, Stdio};
+
+/// Packages and filters of tests that miri runs.
+const MIRI: [(&str, &[&str]); 3] = [
+    ("vellum-base", &[]),
+    ("vellum-sync", &[]),
+    ("vellum-buffer", &["tests::words"]),
+];
+
+/// Packages that the thread sanitizer runs.
+const RACES: [&str; 6] = [
+    "vellum-sync",
+    "vellum-wal",
+    "vellum-buffer",
+    "vellum-btree",
+    "vellum-txn",
+    "vellum-clients",
+];
+
+/// Undefined behaviour. True if none was found, or the toolchain lacks miri.
+///
+/// # Errors
+/// If cargo cannot be run.
+pub fn miri(workspace: &Workspace) -> io::Result<bool> {
+    if !answers(nightly(workspace).args(["miri", "--version"]))? {
+        return missing("rustup toolchain install nightly --component miri,rust-src");
+    }
+    let mut well = true;
+    for (package, filters) in MIRI {
+        println!("\n=== miri: {package} {}", filters.join(" "));
+        let mut command = nightly(workspace);
+        command.args(["miri", "test", "-p", package, "--lib", "--"]);
+        // Random tests read the clock for their seed; few rounds, as everything is a hundred times slower.
+        command
+            .args(filters)
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        command.env("VELLUM_ROUNDS", "1");
+        well &= command.status()?.success();
+    }
+    Ok(well)
+}
+
+/// Data races. True if none was found, or the toolchain cannot build for the sanitizer.
+///
+/// # Errors
+/// If cargo cannot be run.
+pub fn races(workspace: &Workspace) -> io::Result<bool> {
+    if !answers(nightly(workspace).arg("--version"))? {
+        return missing("rustup toolchain install nightly --component rust-src");
+    }
+    let mut command = nightly(workspace);
+    // The standard library too, or what it does looks like races.
+    command.args([
+        "test",
+        "-Zbuild-std",
+        "--target",
+        TARGET,
+        "--lib",
+        "--tests",
+    ]);
+    command
+        .arg("--target-dir")
+        .arg(workspace.root.join("target-tsan"));
+    for package in RACES {
+        command.args(["-p", package]);
+    }
+    command.env(
+        "RUSTFLAGS",
+        "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+    );
+    Ok(command.status()?.success())
+}
+
+/// Where the sanitizer exists and Vellum is tried.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn nightly(workspace: &Workspace) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(&workspace.root).arg("+nightly");
+    // What a cargo that runs this says of itself is of another toolchain.
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command
+}
+
+fn answers(command: &mut Command) -> io::Result<bool> {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    match quiet.status() {
+        Ok(status) => Ok(status.success()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn missing(how: &str) -> io::Result<bool> {
+    println!("left out: the toolchain lacks it; {how}");
+    Ok(true)
+}
