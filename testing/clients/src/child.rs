@@ -36,7 +36,7 @@ fn run() -> Result<(), String> {
     // Not buffered: what was said is said.
     let pipe = std::io::stdout().as_fd().try_clone_to_owned();
     let mut pipe = File::from(pipe.map_err(|error| error.to_string())?);
-    let database = Database::open(directory, config()).map_err(|error| error.to_string())?;
+    let database = Database::open(directory, config(*seed)).map_err(|error| error.to_string())?;
     workload
         .prepare(&database)
         .map_err(|error| error.to_string())?;

@@ -57,16 +57,21 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Settings in which everything happens often: few frames, small segments, frequent checkpoints, early promotion.
-pub fn config() -> Config {
-    let mut config = Config::default().page_size(4096).pool_bytes(80 * 4096);
+/// Settings in which everything happens often: few frames, small segments, frequent checkpoints. How few, how early transactions are promoted, and
+/// whether and when rows turn fat follows from a number.
+pub fn config(seed: u64) -> Config {
+    let mut random = Random::new(seed ^ 0x5e77_1465);
+    let frames = [40, 80, 80, 600][random.below(4) as usize];
+    let mut config = Config::default().page_size(4096).pool_bytes(frames * 4096);
+    config.versions.fat = random.chance(3, 4);
+    config.versions.fat_updates = [None, Some(0), Some(2), Some(16)][random.below(4) as usize];
+    config.promote_after_ticks = [20, 200, 200, 100_000][random.below(4) as usize];
     config.slots_max = 16;
     config.slot_buffer_bytes = 64 << 10;
     config.log_segment_bytes = 256 << 10;
     config.log_bytes_max = 8 << 20;
     config.checkpoint_log_bytes = 512 << 10;
     config.data_bytes_max = 1 << 30;
-    config.promote_after_ticks = 200;
     config
 }
 
@@ -182,7 +187,7 @@ pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, St
     let result = (|| {
         for life in 1..=plan.lives {
             let last = life == plan.lives;
-            let database = Database::open_directory(Arc::new(disk.clone()), config())
+            let database = Database::open_directory(Arc::new(disk.clone()), config(plan.seed))
                 .map_err(|error| format!("life {life} does not begin: {error}"))?;
             workload
                 .prepare(&database)
@@ -256,8 +261,9 @@ pub fn over_kills(
             // Sometimes the next child recovers, not this process.
             let last = life == plan.lives;
             if last || random.chance(1, 2) {
-                let database = Database::open(directory, config().background_threads(false))
-                    .map_err(|error| format!("does not open after life {life}: {error}"))?;
+                let database =
+                    Database::open(directory, config(plan.seed).background_threads(false))
+                        .map_err(|error| format!("does not open after life {life}: {error}"))?;
                 verified(&database)?;
                 if last {
                     read_all(workload, &database, &recorder, life)?;

@@ -11,30 +11,61 @@ use vellum_model::run::{first_seed, rounds};
 /// Tries errors of calls of one kind: of every `stride`th call.
 fn try_calls(history: &[Step], call: Call, samples: u64) -> u64 {
     let calls = fault::count(history, KEY_LIMIT, call, &open).expect("runs without a fault");
-    let mut refused = 0;
     let stride = (calls / samples).max(1);
-    for n in (0..calls).step_by(stride as usize) {
-        let fault = Fault::nth(call, n);
-        let mut faults = vec![fault.clone(), fault.clone().forever()];
-        if matches!(call, Call::Write | Call::Read) {
-            faults.push(fault.clone().with(FaultError::Short));
-        }
-        if matches!(call, Call::Write | Call::Allocate | Call::SetLen) {
-            faults.push(fault.with(FaultError::Enospc).forever());
-        }
-        for fault in faults {
-            let disk = SimulatedDirectory::new();
-            let felt = fault::run_with(history, KEY_LIMIT, &disk, Some(fault.clone()), &open);
-            let felt = felt.unwrap_or_else(|what| panic!("{fault:?}: {what}"));
-            let sync = matches!(call, Call::Sync | Call::SyncDir);
-            assert!(
-                felt.kept_shut || !felt.poisoned || sync,
-                "{fault:?} poisoned"
-            );
-            refused += felt.refused;
-        }
+    let numbers = (0..calls).step_by(stride as usize);
+    numbers.map(|n| try_call(history, call, n).0).sum()
+}
+
+/// Every way in which the `n`th call of a kind can fail, once and for good: how many steps were refused, and whether there was such a call.
+fn try_call(history: &[Step], call: Call, n: u64) -> (u64, bool) {
+    let fault = Fault::nth(call, n);
+    let mut errors = vec![fault.clone()];
+    if matches!(call, Call::Write | Call::Read) {
+        errors.push(fault.clone().with(FaultError::Short));
     }
-    refused
+    if matches!(call, Call::Write | Call::Allocate | Call::SetLen) {
+        errors.push(fault.with(FaultError::Enospc));
+    }
+    let (mut refused, mut met) = (0, false);
+    for fault in errors
+        .iter()
+        .flat_map(|once| [once.clone(), once.clone().forever()])
+    {
+        let disk = SimulatedDirectory::new();
+        let felt = fault::run_with(history, KEY_LIMIT, &disk, Some(fault.clone()), &open);
+        let felt = felt.unwrap_or_else(|what| panic!("{fault:?}: {what}"));
+        let sync = matches!(call, Call::Sync | Call::SyncDir);
+        assert!(
+            felt.kept_shut || !felt.poisoned || sync,
+            "{fault:?} poisoned"
+        );
+        refused += felt.refused;
+        // A run that met no fault made all its calls of this kind, and they were not more.
+        met |= disk.counts().of(call) > n;
+    }
+    (refused, met)
+}
+
+#[test]
+fn faults_each_call_of_a_short_workload_fails_until_a_run_has_no_failure() {
+    let history: Vec<Step> = workload::commits().into_iter().take(24).collect();
+    let calls = [
+        Call::Open,
+        Call::Read,
+        Call::Write,
+        Call::Sync,
+        Call::SetLen,
+        Call::Allocate,
+        Call::CreateDir,
+        Call::Remove,
+        Call::Rename,
+        Call::SyncDir,
+    ];
+    for call in calls {
+        let tried = (0..).take_while(|n| try_call(&history, call, *n).1).count();
+        eprintln!("{call:?}: {tried} calls");
+        assert!(tried < 10_000, "a run without a failure comes");
+    }
 }
 
 #[test]

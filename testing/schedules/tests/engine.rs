@@ -6,7 +6,7 @@ use vellum_schedules::run;
 #[cfg(shuttle)]
 #[test]
 fn shuttle_engine_keeps_its_promises_in_every_schedule() {
-    vellum_sync::model(12, || run(&SimulatedDirectory::new(), 2));
+    vellum_sync::model(200, || run(&SimulatedDirectory::new(), 3));
 }
 
 #[cfg(shuttle)]
@@ -19,11 +19,8 @@ fn shuttle_the_same_seed_is_the_same_schedule() {
         vellum_sync::model_from(seed, 1, move || {
             let disk = SimulatedDirectory::new();
             run(&disk, 2);
-            let trace = disk.trace().iter().map(ToString::to_string).collect();
-            noted
-                .lock()
-                .expect("one at a time")
-                .push::<Vec<String>>(trace);
+            let trace: Vec<String> = disk.trace().iter().map(ToString::to_string).collect();
+            noted.lock().expect("one at a time").push(trace);
         });
         let mut disks = disks.lock().expect("one at a time");
         disks.pop().expect("one schedule")

@@ -591,7 +591,17 @@ impl EntryWriter<'_> {
             .store
             .write(self.view, &self.index.tree, entry, scratch, decide)
             .map_err(|error| TableError::of(error, &self.index.name))?;
-        debug_assert!(written.existed, "a row has its entry (T5)");
+        if !written.existed {
+            // T5 does not hold: bytes that nobody wrote.
+            return Err(StorageError::Corruption {
+                file: "data".into(),
+                page: Some(self.index.tree.root()),
+                what: "entries of an index for a row",
+                expected: 1,
+                found: 0,
+            }
+            .into());
+        }
         Ok(())
     }
 

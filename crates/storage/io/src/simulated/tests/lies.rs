@@ -77,5 +77,5 @@ fn write_that_is_lost_or_misdirected_reports_success_and_leaves_what_was_there()
     };
     assert_eq!(after(WriteLie::Lost), b"1");
     assert_eq!(after(WriteLie::Misdirected(0)), b"2");
-    assert_eq!(after(WriteLie::Misdirected(3)), b"1\0\02");
+    assert_eq!(after(WriteLie::Misdirected(3)), b"1\0\x002");
 }
