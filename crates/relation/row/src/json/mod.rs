@@ -6,6 +6,8 @@
 mod access;
 mod order;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod write;
 
