@@ -61,6 +61,7 @@ impl Config {
         } = experiment;
         self.protocol = protocol;
         (self.versions.graveyard, self.versions.fat) = (graveyard, fat);
+        self.versions.shortcuts = fat;
         self
     }
 }

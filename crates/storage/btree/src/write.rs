@@ -370,6 +370,38 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
         logged
     }
 
+    /// Removes those of `keys` (ascending, the first one is in this leaf's range) that are here and that `goes` says yes to:
+    /// it gets their index in `keys` and the first byte of the payload. For temporary trees: nothing is logged. Returns how
+    /// many of `keys` belong to this leaf. The position is lost.
+    ///
+    /// # Panics
+    /// If the tree is not temporary.
+    pub fn remove_each<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        mut goes: impl FnMut(usize, u8) -> bool,
+    ) -> usize {
+        assert_eq!(self.tree.kind(), TreeKind::Temporary, "nothing is logged");
+        let mut seen = 0;
+        for (index, key) in keys.iter().map(AsRef::as_ref).enumerate() {
+            if !self.page.covers(key) {
+                break;
+            }
+            seen += 1;
+            let (at, found) = self.page.find(key);
+            if !found {
+                continue;
+            }
+            let slot = self.page.slot(at);
+            let empty = self.page.payload_len(slot) == 0;
+            if !empty && goes(index, self.page.u8_at(slot.payload_at())) {
+                self.page.remove_at(at);
+            }
+        }
+        (self.index, self.found) = self.page.find(self.key);
+        seen
+    }
+
     /// Replaces the payload by one that is not longer and has the same reduced form. Not logged:
     /// redo reduces every row before it redoes anything.
     ///

@@ -167,3 +167,16 @@ pub fn is_dead_between(
     }
     true
 }
+
+/// True if every snapshot that is open or can still be drawn is at or below `bound`, or sees `version`.
+pub fn is_dead_above(
+    domain: &Domain,
+    active: &ActiveSnapshots,
+    bound: Timestamp,
+    version: &VersionStamp,
+) -> bool {
+    let first = active.snapshots().partition_point(|ts| *ts <= bound);
+    // Ascending: who sees it is followed only by those that do, too. (The clock stands for who comes later.)
+    let lowest = active.snapshots().get(first).copied();
+    domain.is_committed_before(version, lowest.unwrap_or(active.clock()))
+}

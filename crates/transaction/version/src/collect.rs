@@ -16,7 +16,7 @@
 //! Crash: the lists are gone after a crash; tombstones are then removed by any cleaner, chains and trees by
 //! recovery (`pending_free`).
 //!
-//! Not here: tombstones (`settle`, `held`).
+//! Not here: tombstones (`settle`, `held`); versions between two snapshots (`sweep`).
 
 use crate::error::Result;
 use crate::pending::FREE_STEP;
@@ -33,8 +33,10 @@ use vellum_wal::{Purpose, SlotLog};
 /// What one step of collection found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Collected {
-    /// Work-list entries that were done.
+    /// Work-list entries that were done, and deltas that were swept.
     pub work: u64,
+    /// Deltas that were swept.
+    pub swept: u64,
     /// There is more that could be collected now.
     pub more: bool,
 }
@@ -91,6 +93,8 @@ impl VersionStore {
             collected.more |= !done;
         }
         let mut step = Step { slot, log, budget };
+        let sweep = &mut collecting.sweep;
+        self.sweep_deltas(versions, sweep, horizon, dead, &mut step, &mut collected)?;
         self.settle(
             versions,
             collecting,

@@ -7,22 +7,29 @@
 //!
 //! Layout of an entry (little-endian):
 //! ```text
-//! 0     u8  kind: 1 byte ranges (the body's length did not change), 2 full copy
-//! 1..   the predecessor's row header (1 or 18 bytes, see `row`)
+//! 0     u8  kind: 1 byte ranges (the body's length did not change), 2 full copy; bit 2: transient
+//! 1..   the predecessor's row header (1, 18 or 32 bytes, see `row`)
 //! then  kind 1: for each range: u32 offset, u32 length, that many bytes
 //!       kind 2: the body
+//! then  transient: u64 root page of the row's tree, u64 bound: snapshots at or below it do not need the entry
+//!       (see `shortcut`)
 //! ```
 
 use crate::row::Header;
 use std::ops::Range;
-use vellum_base::Timestamp;
 use vellum_base::codec::Reader;
+use vellum_base::{PageId, Timestamp};
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 12;
 
+/// Bytes of an entry beside header and image, at most.
+pub const ENTRY_OVERHEAD: usize = 1 + TRAILER_BYTES;
+
 const RANGES: u8 = 1;
 const FULL: u8 = 2;
+const TRANSIENT: u8 = 4;
+const TRAILER_BYTES: usize = 16;
 
 /// The key of the entry that belongs to version `(stamp, command)` of the index's slot.
 #[inline]
@@ -67,10 +74,49 @@ pub fn encode_full(before: &Header, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// True for an entry that keeps the whole old body.
+/// True for an entry that keeps the whole old body. Its first byte is enough.
 #[inline]
 pub fn is_full(entry: &[u8]) -> bool {
-    entry.first() == Some(&FULL)
+    entry.first().is_some_and(|kind| kind & !TRANSIENT == FULL)
+}
+
+/// Makes a transient entry of one that is complete: of a row of `tree`, not needed by snapshots at or below `bound`.
+pub fn make_transient(tree: PageId, bound: Timestamp, entry: &mut Vec<u8>) {
+    debug_assert!(!entry.is_empty() && !is_transient(entry));
+    entry[0] |= TRANSIENT;
+    entry.extend_from_slice(&tree.get().to_le_bytes());
+    entry.extend_from_slice(&bound.get().to_le_bytes());
+}
+
+/// Makes an entry of a transient one that is kept as any other.
+pub fn make_lasting(entry: &mut Vec<u8>) {
+    debug_assert!(is_transient(entry));
+    entry[0] &= !TRANSIENT;
+    entry.truncate(entry.len().saturating_sub(TRAILER_BYTES).max(1));
+}
+
+/// True for a transient entry. Its first byte is enough.
+#[inline]
+pub fn is_transient(entry: &[u8]) -> bool {
+    entry.first().is_some_and(|kind| kind & TRANSIENT != 0)
+}
+
+/// Tree and bound of a transient entry; `None` for any other.
+pub fn transient(entry: &[u8]) -> Option<(PageId, Timestamp)> {
+    let trailer: &[u8; TRAILER_BYTES] = entry.last_chunk().filter(|_| is_transient(entry))?;
+    let mut reader = Reader::new(trailer);
+    Some((PageId(reader.u64()?), Timestamp(reader.u64()?)))
+}
+
+/// Kind, and what stands behind it, without what makes an entry transient.
+#[inline]
+fn parts(entry: &[u8]) -> Option<(u8, &[u8])> {
+    let (kind, rest) = entry.split_first()?;
+    if kind & TRANSIENT == 0 {
+        return Some((*kind, rest));
+    }
+    let rest = rest.get(..rest.len().checked_sub(TRAILER_BYTES)?)?;
+    Some((kind & !TRANSIENT, rest))
 }
 
 /// Bytes of a before-image beside the body's own bytes, for each range.
@@ -116,10 +162,10 @@ pub fn apply_image(image: &[u8], body: &mut [u8]) -> Option<()> {
 /// Turns `body` into the body of the predecessor and returns the predecessor's header.
 /// `None` if the entry is damaged.
 pub fn apply(entry: &[u8], body: &mut Vec<u8>) -> Option<Header> {
-    let (kind, rest) = entry.split_first()?;
+    let (kind, rest) = parts(entry)?;
     let header = Header::decode(rest)?;
     let image = &rest[header.length()..];
-    match *kind {
+    match kind {
         RANGES => apply_image(image, body)?,
         FULL => {
             body.clear();
@@ -130,10 +176,13 @@ pub fn apply(entry: &[u8], body: &mut Vec<u8>) -> Option<Header> {
     Some(header)
 }
 
-/// Where the body of an entry that is a full copy starts; `None` for any other.
-pub fn full_body(entry: &[u8]) -> Option<usize> {
-    let (kind, rest) = entry.split_first()?;
-    (*kind == FULL).then_some(1 + Header::decode(rest)?.length())
+/// Where the body of an entry that is a full copy starts and ends; `None` for any other.
+pub fn full_body(entry: &[u8]) -> Option<Range<usize>> {
+    let (kind, rest) = parts(entry)?;
+    if kind != FULL {
+        return None;
+    }
+    Some(1 + Header::decode(rest)?.length()..1 + rest.len())
 }
 
 /// An entry taken apart: the predecessor's header, and its image.
@@ -147,10 +196,10 @@ pub enum Entry<'e> {
 
 /// Takes an entry apart; `None` if it is damaged.
 pub fn decode(entry: &[u8]) -> Option<Entry<'_>> {
-    let (kind, rest) = entry.split_first()?;
+    let (kind, rest) = parts(entry)?;
     let header = Header::decode(rest)?;
     let image = &rest[header.length()..];
-    match *kind {
+    match kind {
         RANGES => Some(Entry::Ranges(header, image)),
         FULL => Some(Entry::Full(header, image)),
         _ => None,
@@ -230,5 +279,28 @@ mod tests {
         );
         assert_eq!(apply(&[], &mut Vec::new()), None);
         assert_eq!(apply(&[9, 0], &mut Vec::new()), None, "unknown kind");
+        assert_eq!(apply(&[RANGES | TRANSIENT, 0], &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn transient_entry_gives_back_the_same_bytes_and_says_for_whom_it_is() {
+        for full in [false, true] {
+            let old = b"0123456789".to_vec();
+            let mut entry = Vec::new();
+            if full {
+                encode_full(&header(), &old, &mut entry);
+            } else {
+                encode_ranges(&header(), &old, &[0..2, 7..10], &mut entry);
+            }
+            assert_eq!(transient(&entry), None);
+            make_transient(PageId(7), Timestamp(99), &mut entry);
+            assert_eq!(transient(&entry), Some((PageId(7), Timestamp(99))));
+            assert_eq!((is_full(&entry), is_full(&entry[..1])), (full, full));
+            let mut body = b"xx23456yyy".to_vec();
+            assert_eq!(apply(&entry, &mut body), Some(header()));
+            assert_eq!(body, old);
+            let copy = full_body(&entry).map(|range| &entry[range]);
+            assert_eq!(copy, full.then_some(&old[..]));
+        }
     }
 }

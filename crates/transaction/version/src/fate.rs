@@ -13,8 +13,9 @@ use crate::error::{Result, damaged};
 use crate::fat::layout::{FatRow, Step as FatStep};
 use crate::held::Kind;
 use crate::pair;
-use crate::row::{Header, Writer};
+use crate::row::{Header, Shape, Writer};
 use crate::settle::{Grave, Tools};
+use crate::shortcut::Shortcut;
 use crate::store::VersionStore;
 use vellum_base::PageId;
 use vellum_btree::Tree;
@@ -55,13 +56,13 @@ impl Generations {
         Self { end, oldest: None }
     }
 
-    /// Looks at the next older version: its name, or the fate of the row if that is known.
+    /// Looks at the next older version; the fate of the row if that is known.
     fn step(
         &mut self,
         older: &Header,
         snapshots: &mut OpenSnapshots,
         horizon: &Horizon<'_>,
-    ) -> std::result::Result<VersionStamp, Fate> {
+    ) -> std::result::Result<(), Fate> {
         let is_tombstone = older.shape.tombstone;
         let Some(Writer { version, first }) = older.writer else {
             // Everyone sees, or saw, this one.
@@ -82,7 +83,7 @@ impl Generations {
             }
             *self = Self::until(version);
         }
-        Ok(version)
+        Ok(())
     }
 
     /// True if no snapshot sees the generation at hand. (Without a version, nobody sees one.)
@@ -122,24 +123,23 @@ impl VersionStore {
         horizon: &Horizon<'_>,
     ) -> Result<Option<Fate>> {
         tools.names.clear();
-        let mut version = *delete;
+        let mut newer = Header::stamped(Shape::DELETED, *delete, false);
         let mut generations = Generations::until(*delete);
         while tools.names.len() < VERSIONS_MAX {
-            let name = delta::key(version.stamp, version.command);
-            let deltas = self.deltas(version.slot);
-            let found = match deltas {
-                Some(deltas) => deltas.get_near(&name, &mut tools.entry, &mut tools.hints, true)?,
-                None => false,
+            let found = self.delta_behind(&newer, &mut tools.entry, &mut tools.hints, true)?;
+            let Some(name) = found else {
+                // What was swept between a bound and the version that it is of, nobody sees.
+                let is_first = matches!(newer.shortcut, Shortcut::Absent(_));
+                let snapshots = &mut tools.snapshots;
+                return Ok(is_first.then(|| Fate::of_row(generations.is_dead(snapshots, horizon))));
             };
-            if !found {
-                return Ok(None);
-            }
-            tools.names.push(version);
-            let before = delta::predecessor(&tools.entry)
-                .ok_or_else(|| damaged("delta", deltas.map_or(PageId::ZERO, Tree::root)))?;
-            match generations.step(&before, &mut tools.snapshots, horizon) {
-                Ok(older) => version = older,
-                Err(fate) => return Ok(Some(fate)),
+            tools.names.push(name);
+            newer = delta::predecessor(&tools.entry).ok_or_else(|| {
+                let deltas = self.deltas(name.slot);
+                damaged("delta", deltas.map_or(PageId::ZERO, Tree::root))
+            })?;
+            if let Err(fate) = generations.step(&newer, &mut tools.snapshots, horizon) {
+                return Ok(Some(fate));
             }
         }
         Ok(Some(Fate::Needed))

@@ -10,7 +10,8 @@
 //! | what does a write do | `write`, `large`, `pending` |
 //! | how is it reverted | `undo`; when the log has moved on: `carried` |
 //! | what is visited twice, in a measurement | `stamping` |
-//! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate` |
+//! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate`; between two snapshots: `sweep` |
+//! | how does an old snapshot get past versions that it does not see | `shortcut` |
 //! | where are rows that only old snapshots see | `graveyard`, `pair` |
 //! | how many are there | `accounts`, `census` |
 #![forbid(unsafe_code)]
@@ -33,8 +34,10 @@ pub mod read;
 pub mod row;
 pub mod scan;
 mod settle;
+pub mod shortcut;
 mod stamping;
 mod store;
+mod sweep;
 pub mod undo;
 pub mod undo_record;
 mod work;

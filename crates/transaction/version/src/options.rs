@@ -11,6 +11,9 @@ pub struct VersionOptions {
     pub graveyard: bool,
     /// Rows with long chains keep their versions in the leaf. Off: every before-image goes to a delta index.
     pub fat: bool,
+    /// Old snapshots have shortcuts past versions that only OLTP snapshots see, and these versions go when those ended.
+    /// Off, and where `fat` is off: a before-image stays until every snapshot sees what replaced it.
+    pub shortcuts: bool,
     /// A row turns fat with the next update after this many while the oldest transaction stayed the same. By default 16,
     /// or as many as there are slots in use: twice the commits between two passes, so that a row that is updated by
     /// every transaction stays as it is where nobody holds a snapshot.
@@ -22,6 +25,7 @@ impl Default for VersionOptions {
         Self {
             graveyard: true,
             fat: true,
+            shortcuts: true,
             fat_updates: None,
         }
     }

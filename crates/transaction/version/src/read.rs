@@ -8,6 +8,7 @@
 //! - V5 The bytes that are handed out belong to one version, whole: head and deltas are private copies
 //!   that were validated, and a delta names its successor, so a chain that changes meanwhile is noticed by V4.
 //!
+//!   A version that an old snapshot has a shortcut past (`shortcut`) may lose its delta: such a snapshot never asks for it.
 //! - V31 What an OLAP view does not find in the main index it looks for in the graveyard, in this order (V23).
 //!
 //! Concurrency: no latch is held between head and delta. The interleaving that matters: a reader copies
@@ -20,6 +21,7 @@ use crate::error::{Result, damaged};
 use crate::fat;
 use crate::fat::layout::BODY_AT;
 use crate::row::{Header, Shape, Writer};
+use crate::shortcut::Shortcut;
 use crate::stamping;
 use crate::store::VersionStore;
 use std::ops::Range;
@@ -81,6 +83,13 @@ impl<'t> View<'t> {
     pub fn sees(&self, version: &VersionStamp) -> bool {
         self.transaction
             .visible(version, self.snapshot, self.command)
+    }
+
+    /// The shortcut that the view can take from a version that it does not see (V47).
+    #[inline]
+    fn shortcut<'h>(&self, header: &'h Header, version: &VersionStamp) -> Option<&'h Shortcut> {
+        let bound = header.shortcut.bound()?;
+        (self.snapshot <= bound && !self.transaction.is_own(version)).then_some(&header.shortcut)
     }
 
     /// Whether the view sees `version`, whose row has this header.
@@ -197,17 +206,17 @@ impl VersionStore {
             Head::Chain(header, _) if header.fat => self.resolve_fat(view, tree, row, delta),
             Head::Chain(header, writer) => {
                 row.drain(..header.length());
-                self.walk(view, tree, writer, row, delta)
+                self.walk(view, tree, next(view, &header, &writer), row, delta)
             }
         }
     }
 
-    /// Walks from the invisible version of `writer`, whose body is `body`, to older ones.
+    /// Walks from an invisible version, whose body is `body`, to older ones: over the delta named `name`.
     fn walk(
         &self,
         view: &View<'_>,
         tree: &Tree,
-        mut writer: Writer,
+        mut name: VersionStamp,
         body: &mut Vec<u8>,
         entry: &mut Vec<u8>,
     ) -> Result<Resolved> {
@@ -216,7 +225,7 @@ impl VersionStore {
                 slot,
                 stamp,
                 command,
-            } = writer.version;
+            } = name;
             vellum_sync::test_point!("read: between version and delta");
             let found = match self.deltas(slot) {
                 Some(deltas) => deltas.get(&delta::key(stamp, command), entry)?,
@@ -228,10 +237,10 @@ impl VersionStore {
             let header = delta::apply(entry, body).ok_or_else(|| damaged("delta", tree.root()))?;
             match header.writer {
                 Some(older) if !view.sees_row(&header, &older.version) => {
-                    if older.first {
+                    if is_absent(view, &header, &older) {
                         return Ok(Resolved::Absent);
                     }
-                    writer = older;
+                    name = next(view, &header, &older);
                 }
                 _ if header.shape.tombstone => return Ok(Resolved::Absent),
                 _ => {
@@ -273,7 +282,7 @@ fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
     let header = Header::decode(row)?;
     Some(match header.writer {
         Some(writer) if !view.sees_row(&header, &writer.version) => {
-            if writer.first {
+            if is_absent(view, &header, &writer) {
                 Head::Absent
             } else {
                 Head::Chain(header, writer)
@@ -285,6 +294,25 @@ fn judge(view: &View<'_>, row: &[u8]) -> Option<Head> {
         }
         _ => Head::Seen(header, header.length()..row.len()),
     })
+}
+
+/// True if a view that does not see the version of this header sees no older one either.
+#[inline]
+fn is_absent(view: &View<'_>, header: &Header, writer: &Writer) -> bool {
+    writer.first
+        || matches!(
+            view.shortcut(header, &writer.version),
+            Some(Shortcut::Absent(_))
+        )
+}
+
+/// Whose delta a view goes on with that does not see the version of this header.
+#[inline]
+fn next(view: &View<'_>, header: &Header, writer: &Writer) -> VersionStamp {
+    match view.shortcut(header, &writer.version) {
+        Some(Shortcut::Link(link)) => link.version,
+        _ => writer.version,
+    }
 }
 
 #[inline]

@@ -5,24 +5,30 @@
 //!
 //! Layout (little-endian):
 //! ```text
-//! 0        u8   flags: bit 0 stamped, bit 1 tombstone, bit 2 overflow, bit 3 first version, bit 4 fat
+//! 0        u8   flags: bit 0 stamped, bit 1 tombstone, bit 2 overflow, bit 3 first version, bit 4 fat, bit 5 with a
+//!               bound, bit 6 with a link
 //! stamped only:
 //! 1..3     u16  slot of the writer
 //! 3..11    u64  stamp of the writing transaction
 //! 11..15   u32  command inside that transaction
 //! 15       u8   updates since `since`                (chain estimate)
-//! 16..18   u16  low bits of oldest_tx at the first of these updates (chain estimate)
+//! 16..18   u16  low bits of oldest_tx at the first of these updates (chain estimate); with a link: its cover
+//! 15..18        with a bound: its code instead of the estimate (see `shortcut`)
+//! 18..32        with a link: u16 slot, u64 stamp, u32 command of the delta that it leads to
 //! then the body: the value, or a chain reference (overflow), or nothing (tombstone)
 //! ```
-//! A fat row (always stamped) goes on differently behind its header: see `fat::layout`.
+//! A fat row (always stamped) goes on differently behind its header: see `fat::layout`. Bounds and links are
+//! shortcuts to what old snapshots see: see `shortcut`.
 //!
 //! Invariants:
 //! - V1 A row without bit 0 is visible to every snapshot that exists or can still be drawn.
 //! - V2 A stamped row without bit 3 has a predecessor: the delta of its (slot, stamp, command).
 //!   In a fat row the row itself holds what is before it instead.
-//! - V3 The *reduced* form of a row (what redo writes) has neither stamp nor bits 3 and 4, nor old versions.
+//! - V3 The *reduced* form of a row (what redo writes) has neither stamp nor bits 3 to 6, nor old versions.
+//! - V44 A fat row, a first version and a tombstone have no shortcut.
 
 use crate::fat;
+use crate::shortcut::{self, Link, Shortcut};
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::VersionStamp;
 
@@ -30,6 +36,8 @@ use vellum_txn::VersionStamp;
 pub const FROZEN_HEADER: usize = 1;
 /// Bytes of a stamped header.
 pub const STAMPED_HEADER: usize = 18;
+/// Bytes of the longest header: a stamped one with a link.
+pub const HEADER_MAX: usize = STAMPED_HEADER + shortcut::LINK_BYTES;
 
 const STAMPED: u8 = 1;
 const TOMBSTONE: u8 = 2;
@@ -37,7 +45,9 @@ const OVERFLOW: u8 = 4;
 const FIRST: u8 = 8;
 /// The flag of a row that holds its old versions itself.
 pub(crate) const FAT: u8 = 16;
-const KNOWN: u8 = STAMPED | TOMBSTONE | OVERFLOW | FIRST | FAT;
+const BOUND: u8 = 32;
+const LINK: u8 = 64;
+const KNOWN: u8 = STAMPED | TOMBSTONE | OVERFLOW | FIRST | FAT | BOUND | LINK;
 
 /// What a version is, apart from who wrote it: live or deleted, inline or in an overflow chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -101,8 +111,10 @@ pub struct Header {
     pub fat: bool,
     /// Chain estimate: how often the row was updated while `since` was the oldest transaction.
     pub updates: u8,
-    /// Chain estimate: the low bits of oldest_tx when counting began.
+    /// Chain estimate: the low bits of oldest_tx when counting began. Zero with a link.
     pub since: u16,
+    /// Where old snapshots go on without looking at the versions that they do not see.
+    pub shortcut: Shortcut,
 }
 
 impl Header {
@@ -114,6 +126,7 @@ impl Header {
             fat: false,
             updates: 0,
             since: 0,
+            shortcut: Shortcut::None,
         }
     }
 
@@ -125,16 +138,27 @@ impl Header {
             fat: false,
             updates: 0,
             since: 0,
+            shortcut: Shortcut::None,
+        }
+    }
+
+    /// The header of the same version without what only a row in a leaf has: its old versions, and (since the chain behind
+    /// it becomes another) its shortcut.
+    pub fn alone(self) -> Self {
+        Self {
+            fat: false,
+            shortcut: Shortcut::None,
+            ..self
         }
     }
 
     /// Bytes that the header takes.
     #[inline]
     pub fn length(&self) -> usize {
-        if self.writer.is_some() {
-            STAMPED_HEADER
-        } else {
-            FROZEN_HEADER
+        match (self.writer, self.shortcut) {
+            (None, _) => FROZEN_HEADER,
+            (Some(_), Shortcut::Link(_)) => HEADER_MAX,
+            (Some(_), _) => STAMPED_HEADER,
         }
     }
 
@@ -154,34 +178,67 @@ impl Header {
         let flags = *row.first()?;
         let shape = Shape::from_flags(flags)?;
         if flags & STAMPED == 0 {
-            return (flags & (FIRST | FAT) == 0).then_some(Self::frozen(shape));
+            return (flags & (FIRST | FAT | BOUND | LINK) == 0).then_some(Self::frozen(shape));
         }
         let bytes: &[u8; STAMPED_HEADER] = row.first_chunk()?;
         let mut stamp = [0; 8];
         stamp.copy_from_slice(&bytes[3..11]);
-        Some(Self {
+        let version = VersionStamp {
+            slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
+            stamp: Timestamp(u64::from_le_bytes(stamp)),
+            command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
+        };
+        let mut header = Self {
             shape,
             writer: Some(Writer {
-                version: VersionStamp {
-                    slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
-                    stamp: Timestamp(u64::from_le_bytes(stamp)),
-                    command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
-                },
+                version,
                 first: flags & FIRST != 0,
             }),
             fat: flags & FAT != 0,
             updates: bytes[15],
             since: u16::from_le_bytes([bytes[16], bytes[17]]),
-        })
+            shortcut: Shortcut::None,
+        };
+        if flags & (BOUND | LINK) != 0 {
+            header.take_shortcut(flags, row)?;
+        }
+        Some(header)
+    }
+
+    /// Decodes the shortcut that the flags tell of.
+    #[cold]
+    fn take_shortcut(&mut self, flags: u8, row: &[u8]) -> Option<()> {
+        let alone =
+            flags & (FIRST | FAT | TOMBSTONE) == 0 && flags & (BOUND | LINK) != BOUND | LINK;
+        let stamp = self.writer.filter(|_| alone)?.version.stamp;
+        self.shortcut = if flags & BOUND != 0 {
+            let code = [self.updates, self.since as u8, (self.since >> 8) as u8];
+            self.updates = 0;
+            Shortcut::Absent(shortcut::decode_bound(stamp, code))
+        } else {
+            Shortcut::Link(Link {
+                version: shortcut::decode_link(row.get(STAMPED_HEADER..HEADER_MAX)?.first_chunk()?),
+                cover: self.since,
+            })
+        };
+        self.since = 0;
+        Some(())
     }
 
     /// Encodes the header; the first [`Header::length`] bytes of the result count.
     #[inline]
     pub fn encode(&self) -> EncodedHeader {
-        let mut bytes = [0; STAMPED_HEADER];
+        let mut bytes = [0; HEADER_MAX];
         debug_assert!(
             !self.fat || self.writer.is_some(),
             "a frozen row has no versions"
+        );
+        debug_assert!(
+            self.shortcut == Shortcut::None
+                || self.writer.is_some_and(|writer| !writer.first)
+                    && !self.fat
+                    && !self.shape.tombstone,
+            "V44"
         );
         let mut flags = self.shape.reduced_flags();
         if let Some(writer) = self.writer {
@@ -192,6 +249,19 @@ impl Header {
             bytes[11..15].copy_from_slice(&writer.version.command.to_le_bytes());
             bytes[15] = self.updates;
             bytes[16..18].copy_from_slice(&self.since.to_le_bytes());
+            match &self.shortcut {
+                Shortcut::None => {}
+                Shortcut::Absent(below) => {
+                    flags |= BOUND;
+                    let code = shortcut::encode_bound(writer.version.stamp, *below);
+                    bytes[15..18].copy_from_slice(&code);
+                }
+                Shortcut::Link(link) => {
+                    flags |= LINK;
+                    bytes[16..18].copy_from_slice(&link.cover.to_le_bytes());
+                    bytes[STAMPED_HEADER..].copy_from_slice(&shortcut::encode_link(&link.version));
+                }
+            }
         }
         bytes[0] = flags;
         EncodedHeader {
@@ -204,7 +274,7 @@ impl Header {
 /// The bytes of a header.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedHeader {
-    bytes: [u8; STAMPED_HEADER],
+    bytes: [u8; HEADER_MAX],
     length: usize,
 }
 
@@ -272,6 +342,24 @@ mod tests {
                     fat: true,
                     ..Header::stamped(shape, version(1, 2, 3), false)
                 },
+                Header {
+                    shortcut: match shape.tombstone {
+                        true => Shortcut::None,
+                        false => Shortcut::Absent(Timestamp(1000)),
+                    },
+                    ..Header::stamped(shape, version(1, 5000, 3), false)
+                },
+                Header {
+                    updates: 5,
+                    shortcut: match shape.tombstone {
+                        true => Shortcut::None,
+                        false => Shortcut::Link(Link {
+                            version: version(9, 1 << 40, 77),
+                            cover: 0x8001,
+                        }),
+                    },
+                    ..Header::stamped(shape, version(1, 1 << 41, 3), false)
+                },
             ] {
                 let mut row = header.encode().to_vec();
                 assert_eq!(row.len(), header.length());
@@ -291,7 +379,24 @@ mod tests {
     #[test]
     fn foreign_bytes_are_no_header() {
         assert_eq!(Header::decode(&[]), None);
-        assert_eq!(Header::decode(&[32]), None, "unknown flag");
+        assert_eq!(Header::decode(&[128]), None, "unknown flag");
+        for flag in [BOUND, LINK] {
+            assert_eq!(
+                Header::decode(&[flag]),
+                None,
+                "a frozen row has no shortcut"
+            );
+            for other in [FIRST, FAT, TOMBSTONE, BOUND | LINK] {
+                let mut row = [0; HEADER_MAX];
+                row[0] = STAMPED | flag | other;
+                assert_eq!(Header::decode(&row), None, "V44: {flag} with {other}");
+            }
+        }
+        assert_eq!(
+            Header::decode(&[&[STAMPED | LINK][..], &[0; HEADER_MAX - 2]].concat()),
+            None,
+            "cut in its link"
+        );
         assert_eq!(
             Header::decode(&[FAT]),
             None,

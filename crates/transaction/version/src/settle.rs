@@ -25,7 +25,7 @@ use crate::fate::Fate;
 use crate::graveyard::has_room;
 use crate::held::{Held, Kind};
 use crate::pair;
-use crate::row::{Header, STAMPED_HEADER};
+use crate::row::{HEADER_MAX, Header};
 use crate::store::{Collecting, SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
 use crate::work::decode_tombstone;
@@ -338,8 +338,8 @@ fn head(
     if !leaf.found() {
         return Ok(Head::Gone);
     }
-    let mut bytes = [0; STAMPED_HEADER];
-    let bytes = &mut bytes[..leaf.payload_len().min(STAMPED_HEADER)];
+    let mut bytes = [0; HEADER_MAX];
+    let bytes = &mut bytes[..leaf.payload_len().min(HEADER_MAX)];
     leaf.payload_read(0, bytes);
     let header = Header::decode(bytes).ok_or_else(|| damaged("row header", tree.root()))?;
     Ok(match header.writer {

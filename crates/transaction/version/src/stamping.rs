@@ -105,7 +105,12 @@ fn visit(
             since: ticks as u16,
             ..header
         };
-        row[..STAMPED_HEADER].copy_from_slice(&stamped.encode());
+        debug_assert_eq!(
+            header.length(),
+            STAMPED_HEADER,
+            "no shortcuts in this experiment"
+        );
+        row[..header.length()].copy_from_slice(&stamped.encode());
         leaf.shrink_unlogged(row);
     }
     Ok(())

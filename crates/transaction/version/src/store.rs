@@ -20,7 +20,9 @@ use crate::graveyard::Graveyards;
 use crate::held::Held;
 use crate::options::VersionOptions;
 use crate::settle::{Settling, Tools};
+use crate::sweep::{Sweep, Swept};
 use crate::work::Done;
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
@@ -48,6 +50,9 @@ pub struct VersionStore {
     /// A mistake on purpose, for the tests that must notice it.
     #[cfg(test)]
     pub(crate) defect: Option<Defect>,
+    /// Parts of leaves are swept, too: where a test has few deltas.
+    #[cfg(test)]
+    pub(crate) sweeps_parts: bool,
 }
 
 /// Mistakes on purpose.
@@ -81,6 +86,8 @@ pub(crate) struct SlotVersions {
     work_edge: Mutex<Appender>,
     /// Entries of `tombstones` that were not looked at.
     pub unsettled: AtomicU64,
+    /// The stamp of the newest transient delta: without one there is nothing to sweep.
+    newest_transient: AtomicU64,
     /// What collectors know, one at a time (V15).
     pub collecting: Mutex<Box<Collecting>>,
 }
@@ -92,6 +99,8 @@ pub(crate) struct Collecting {
     pub settling: Settling,
     /// Tombstones that were looked at and have to be looked at again.
     pub held: Held,
+    /// How far transient deltas were swept.
+    pub sweep: Sweep,
     /// How far the list of chains and trees was worked off.
     pub done: Done,
     pub tools: Tools,
@@ -120,9 +129,11 @@ impl SlotVersions {
             tombstones,
             work,
             unsettled: AtomicU64::new(0),
+            newest_transient: AtomicU64::new(0),
             collecting: Mutex::new(Box::new(Collecting {
                 settling: Settling::new(context.page_size()),
                 held: Held::default(),
+                sweep: Sweep::default(),
                 done: Done::default(),
                 tools: Tools::default(),
             })),
@@ -137,11 +148,52 @@ impl SlotVersions {
         edge.appender.append(&key, &[entry], Logging::None, None)?;
         edge.accounts
             .add(tree, name.stamp, delta::is_full(entry), entry.len());
+        if delta::is_transient(entry) {
+            // Relaxed: a collector that does not see it comes again.
+            self.newest_transient
+                .store(name.stamp.get(), Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    /// The stamp of the newest transient delta, zero if there never was one.
+    #[inline]
+    pub fn last_transient(&self) -> Timestamp {
+        Timestamp(self.newest_transient.load(Ordering::Relaxed))
+    }
+
+    /// Takes those of `names`, which lie side by side and ascend, that are transient (still) out. Returns how many. `swept`:
+    /// what each of them is. Leaves that become small are left to the caller.
+    pub fn take_transient(&self, names: &[[u8; delta::KEY_BYTES]], swept: &[Swept]) -> Result<u64> {
+        debug_assert!(names.len() == swept.len() && names.is_sorted());
+        let (mut taken, mut done) = (0, 0);
+        // Once, unless the leaf was split meanwhile.
+        while done < names.len() {
+            let mut gone: SmallVec<[usize; 64]> = SmallVec::new();
+            let mut leaf = self.deltas.write(&names[done])?;
+            let seen = leaf.remove_each(&names[done..], |index, kind| {
+                // V49.
+                let goes = delta::is_transient(&[kind]);
+                if goes {
+                    gone.push(done + index);
+                }
+                goes
+            });
+            drop(leaf);
+            let mut edge = self.delta_edge.lock();
+            for swept in gone.iter().map(|index| &swept[*index]) {
+                let Swept { tree, stamp, .. } = *swept;
+                edge.accounts.forget(tree, stamp, swept.full, swept.bytes);
+            }
+            taken += gone.len() as u64;
+            done += seen.max(1);
+        }
+        Ok(taken)
     }
 
     /// Puts a before-image where it belongs, or in the place of the one of that name.
     pub fn put_delta(&self, tree: PageId, name: &VersionStamp, entry: &[u8]) -> Result<()> {
+        debug_assert!(!delta::is_transient(entry), "what is put back is needed");
         let key = delta::key(name.stamp, name.command);
         let replaced = loop {
             let mut leaf = self.deltas.write(&key)?;
@@ -292,6 +344,8 @@ impl VersionStore {
             given_up: Mutex::new(Vec::new()),
             #[cfg(test)]
             defect: None,
+            #[cfg(test)]
+            sweeps_parts: false,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::delta;
 use crate::error::damaged;
 use crate::fat::layout::{FatRow, encode_lengths};
 use crate::pending::PendingKind;
-use crate::row::{FAT, FROZEN_HEADER, Header, STAMPED_HEADER, Shape};
+use crate::row::{FAT, FROZEN_HEADER, HEADER_MAX, Header, Shape};
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert, UndoRecord};
 use crate::work::{DISOWN_PART, work_key};
@@ -451,4 +451,4 @@ impl Undo for Reverter<'_> {
 pub(crate) const REMOVE_STEP: usize = 64;
 
 /// Bytes of a stamped header, for who computes room.
-pub const HEADER_BYTES_MAX: usize = STAMPED_HEADER;
+pub const HEADER_BYTES_MAX: usize = HEADER_MAX;

@@ -18,7 +18,8 @@ use crate::fat::form::{FatScratch, Form, Replaced, shape_of};
 use crate::fat::layout::{BODY_AT, encode_lengths, lengths};
 use crate::fat::update::{Place, broken_row};
 use crate::read::View;
-use crate::row::{Header, STAMPED_HEADER, Shape};
+use crate::row::{HEADER_MAX, Header, STAMPED_HEADER, Shape};
+use crate::shortcut::{self, EVERYTHING, Onward, Shortcut};
 use crate::stamping;
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert};
@@ -251,14 +252,14 @@ fn newest(
 /// Copies header and body of a leaf's row, without a fat one's old versions; `None` if it is no row.
 #[inline]
 pub(crate) fn copy_newest(leaf: &LeafWrite<'_, '_>, row: &mut Vec<u8>) -> Option<Header> {
-    let mut head = [0; BODY_AT];
+    let mut head = [0; HEADER_MAX];
     let length = leaf.payload_len();
-    let known = length.min(BODY_AT);
+    let known = length.min(HEADER_MAX);
     leaf.payload_read(0, &mut head[..known]);
     let header = Header::decode(&head[..known])?;
     let end = if header.fat {
         let lengths = lengths(*head[STAMPED_HEADER..].first_chunk()?);
-        Some(BODY_AT + lengths.0).filter(|end| known == BODY_AT && *end <= length)?
+        Some(BODY_AT + lengths.0).filter(|end| known >= BODY_AT && *end <= length)?
     } else {
         length
     };
@@ -307,14 +308,24 @@ impl Row<'_> {
         let old_body = &scratch.row[self.body_start..];
         if !self.form.holds_replaced() {
             scratch.entry.clear();
-            match change {
+            let onward = self.form.onward();
+            match (change, onward) {
+                (Change::Patch(..), Onward::Own(cover)) if cover != EVERYTHING => {
+                    let ranges = shortcut::covered(cover, old_body.len());
+                    delta::encode_ranges(&before, old_body, &ranges, &mut scratch.entry);
+                }
                 // Never longer than the full copy, for which there is room (`inline_body_max`).
-                Change::Patch(..)
+                (Change::Patch(..), Onward::Chain | Onward::Past(_))
                     if self.form.is_plain() && scratch.fat.image.len() <= old_body.len() =>
                 {
                     delta::encode_ranges_of(&before, &scratch.fat.image, &mut scratch.entry);
                 }
                 _ => delta::encode_full(&before, old_body, &mut scratch.entry),
+            }
+            if let Onward::Past(shortcut) = onward
+                && let Some(bound) = shortcut.bound()
+            {
+                delta::make_transient(tree.root(), bound, &mut scratch.entry);
             }
             versions.append_delta(tree.root(), &self.version, &scratch.entry)?;
         }
@@ -344,8 +355,7 @@ impl Row<'_> {
                     .collect();
                 let undo: [&[u8]; 2] = [&prefix, image];
                 let logging = self.logging(RowRedo::Patch(&edits), &undo);
-                let spans = (self.body_start == STAMPED_HEADER).then_some(*ranges);
-                self.put(leaf, shape, body, spans, scratch, logging);
+                self.put(leaf, shape, body, Some(ranges), scratch, logging);
             }
             Change::Put(..) | Change::Delete => {
                 let body = if let Change::Put(_, body) = change {
@@ -375,7 +385,7 @@ impl Row<'_> {
         }
     }
 
-    /// Puts the new version where the old one is. `spans`: where a plain row that stays as it is differs.
+    /// Puts the new version where the old one is. `spans`: where the body differs, if it is as long as it was.
     #[inline]
     fn put(
         &self,
@@ -390,17 +400,27 @@ impl Row<'_> {
         let before = self.before.unwrap_or(header);
         let image = &scratch.fat.image;
         match self.form {
-            Form::Plain { updates, since } => {
-                (header.updates, header.since) = (updates, since);
+            Form::Plain {
+                updates,
+                since,
+                onward,
+            } => {
+                header.shortcut = onward.shortcut(self.version);
+                match header.shortcut {
+                    Shortcut::None => (header.updates, header.since) = (updates, since),
+                    Shortcut::Absent(_) => {}
+                    Shortcut::Link(_) => header.updates = updates,
+                }
                 let header = header.encode();
-                let Some(spans) = spans else {
+                // Where the body stays where it is, too.
+                let Some(spans) = spans.filter(|_| self.body_start == header.len()) else {
                     leaf.replace(&[&header, body], logging);
                     return;
                 };
                 let mut writes: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
                 writes.push((0, &header));
                 for span in spans {
-                    writes.push((STAMPED_HEADER + span.start, &body[span.clone()]));
+                    writes.push((header.len() + span.start, &body[span.clone()]));
                 }
                 leaf.patch(&writes, logging);
             }

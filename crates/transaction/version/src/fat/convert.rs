@@ -8,8 +8,10 @@ use crate::delta::{self, Entry};
 use crate::error::{Result, damaged};
 use crate::fat::layout::{OldVersion, Step};
 use crate::row::{Header, Writer};
+use crate::shortcut::Shortcut;
 use crate::store::VersionStore;
 use vellum_base::PageId;
+use vellum_btree::LeafHints;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 
 /// Deltas that are followed at most. A chain is longer only where it could not be put into the row before.
@@ -22,11 +24,16 @@ pub(crate) struct Chain {
     pub names: Vec<VersionStamp>,
     links: Vec<Link>,
     bytes: Vec<u8>,
+    /// Nobody sees anything before its oldest version, or (if it has none) before the row's newest one.
+    pub ends_first: bool,
 }
 
 #[derive(Debug)]
 struct Link {
+    /// As it stands in a fat row.
     header: Header,
+    /// As it was in its row or delta.
+    older: Header,
     /// Where in `Chain::bytes` the ranges are; `None`: a full copy, or nothing.
     ranges: Option<std::ops::Range<usize>>,
 }
@@ -44,27 +51,31 @@ fn length_of(header: &Header, body: &[u8]) -> usize {
 impl Chain {
     /// Its versions, from the newest to the oldest, as they stand in a fat row.
     pub fn versions(&self) -> impl Iterator<Item = OldVersion<'_>> {
-        self.names.iter().zip(&self.links).map(|(name, link)| {
+        let last = self.links.len().wrapping_sub(1);
+        let links = self.names.iter().zip(&self.links).enumerate();
+        links.map(move |(index, (name, link))| {
             let step = match &link.ranges {
                 Some(ranges) => Step::Ranges(&self.bytes[ranges.clone()]),
                 None if link.header.shape.tombstone => Step::Same,
                 None => Step::Copy(*name),
             };
-            OldVersion {
-                header: link.header,
-                step,
+            let mut header = link.header;
+            if let Some(writer) = &mut header.writer {
+                writer.first |= self.ends_first && index == last;
             }
+            OldVersion { header, step }
         })
     }
 
-    /// Takes a delta in. `length`: of the next newer version's body, which is then that of this one.
+    /// Takes a delta in; true if the row will name it. `length`: of the next newer version's body, which is then that of this
+    /// one.
     fn push(
         &mut self,
         name: VersionStamp,
         entry: &[u8],
         image_max: usize,
         length: &mut usize,
-    ) -> Option<()> {
+    ) -> Option<bool> {
         let from = self.bytes.len();
         let (header, is_ranges) = match delta::decode(entry)? {
             Entry::Ranges(header, image) => {
@@ -85,10 +96,11 @@ impl Chain {
         };
         self.names.push(name);
         self.links.push(Link {
-            header,
+            header: header.alone(),
+            older: header,
             ranges: is_ranges.then_some(from..self.bytes.len()),
         });
-        Some(())
+        Some(!is_ranges && !header.shape.tombstone)
     }
 }
 
@@ -107,30 +119,58 @@ impl VersionStore {
     ) -> Result<Option<Chain>> {
         let mut chain = Chain::default();
         let mut entry = Vec::new();
-        let mut next = newest.writer;
+        let mut hints = LeafHints::default();
+        let mut newer = *newest;
         let mut length = length_of(newest, body);
-        while let Some(Writer { version, first }) = next {
+        while let Some(Writer { version, first }) = newer.writer {
             if first || domain.is_committed_before(&version, active.oldest()) {
                 break;
             }
             if chain.names.len() == CHAIN_MAX {
                 return Ok(None);
             }
-            let found = match self.deltas(version.slot) {
-                Some(deltas) => {
-                    deltas.get(&delta::key(version.stamp, version.command), &mut entry)?
-                }
-                None => false,
-            };
-            if !found {
-                // Everyone sees this version, whatever the list says.
+            let Some(name) = self.delta_behind(&newer, &mut entry, &mut hints, false)? else {
+                chain.ends_first = matches!(newer.shortcut, Shortcut::Absent(_));
                 break;
+            };
+            let broken = || damaged("delta", tree);
+            let stays = chain
+                .push(name, &entry, image_max, &mut length)
+                .ok_or_else(broken)?;
+            if stays && delta::is_transient(&entry) {
+                // The row will name it: it is not swept any more (and is put back if it was just now).
+                let versions = self.slot(name.slot).ok_or_else(broken)?;
+                delta::make_lasting(&mut entry);
+                versions.put_delta(tree, &name, &entry)?;
             }
-            chain
-                .push(version, &entry, image_max, &mut length)
-                .ok_or_else(|| damaged("delta", tree))?;
-            next = chain.links.last().and_then(|link| link.header.writer);
+            newer = chain.links.last().expect("just pushed").older;
         }
         Ok(Some(chain))
+    }
+
+    /// Reads the delta by which the chain goes on behind the version of this header, for somebody who wants all that is
+    /// left of it: its own, or if that was swept the one that it links to. `None` if the chain ends here: nobody sees anything
+    /// older, or everyone sees this version. Nothing about the row changes while this looks, but that deltas are swept.
+    pub(crate) fn delta_behind(
+        &self,
+        header: &Header,
+        entry: &mut Vec<u8>,
+        hints: &mut LeafHints,
+        near: bool,
+    ) -> Result<Option<VersionStamp>> {
+        let link = match header.shortcut {
+            Shortcut::Link(link) => Some(link.version),
+            _ => None,
+        };
+        let own = header.writer.map(|writer| writer.version);
+        for name in own.into_iter().chain(link) {
+            let key = delta::key(name.stamp, name.command);
+            if let Some(deltas) = self.deltas(name.slot)
+                && deltas.get_near(&key, entry, hints, near)?
+            {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::fat::decompose::Gone;
 use crate::fat::layout::{BODY_AT, NAME_BYTES, OldVersion, Step, VERSION_OVERHEAD, VersionHead};
-use crate::row::{Header, STAMPED_HEADER, Shape};
+use crate::row::{Header, Shape};
+use crate::shortcut::Onward;
 use crate::write::Change;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -43,6 +44,7 @@ pub(crate) enum Form {
         /// Chain estimate.
         updates: u8,
         since: u16,
+        onward: Onward,
     },
     /// A fat row that has room: its old versions (so many bytes) end where the replaced one is put.
     Patched { versions: usize, kind: Kind },
@@ -55,12 +57,22 @@ impl Form {
     pub const NEW: Self = Self::Plain {
         updates: 0,
         since: 0,
+        onward: Onward::Chain,
     };
 
     /// The row holds its newest version only.
     #[inline]
     pub fn is_plain(&self) -> bool {
         matches!(self, Self::Plain { .. })
+    }
+
+    /// How the chain goes on behind the new version.
+    #[inline]
+    pub fn onward(&self) -> Onward {
+        match *self {
+            Self::Plain { onward, .. } => onward,
+            Self::Patched { .. } | Self::Rebuilt { .. } => Onward::Chain,
+        }
     }
 
     /// The replaced version stands in the row, and needs no delta.
@@ -81,7 +93,7 @@ impl Form {
         scratch: &FatScratch,
     ) -> Option<usize> {
         match (self, before) {
-            (Self::Plain { .. }, _) => Some(STAMPED_HEADER + body_length(change)),
+            (Self::Plain { onward, .. }, _) => Some(onward.header_length() + body_length(change)),
             (Self::Rebuilt { slack, kind }, Some(before)) => {
                 let replaced = version_length(before, *kind, &scratch.image);
                 Some(BODY_AT + body_length(change) + scratch.versions.len() + replaced + slack)

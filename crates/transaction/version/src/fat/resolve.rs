@@ -126,8 +126,9 @@ impl VersionStore {
             None => false,
         };
         if found {
-            let at = delta::full_body(body).ok_or_else(|| damaged("full copy", tree))?;
-            body.drain(..at);
+            let copy = delta::full_body(body).ok_or_else(|| damaged("full copy", tree))?;
+            body.truncate(copy.end);
+            body.drain(..copy.start);
         }
         Ok(found)
     }

@@ -9,6 +9,7 @@
 //! Invariants:
 //! - F5 A row turns fat only with its whole chain (F1), in an update by somebody who did not make the newest version: so
 //!   what stands in a fat row was put there as a delta, or straight into it, by one rule for all.
+//! - F7 What goes into a row loses its shortcut: the row holds all that is left of its chain.
 //! - F6 Open snapshots are collected with no latch held: collecting waits for slots that begin. A list may be as old
 //!   as one likes (gc, I2).
 
@@ -20,6 +21,7 @@ use crate::fat::form::{FatScratch, Form, Kind, body_length, version_length};
 use crate::fat::layout::{BODY_AT, FatRow, OldVersion, Step};
 use crate::fat::prune::{Pruned, encode_versions, prune, versions_bytes};
 use crate::row::{Header, STAMPED_HEADER};
+use crate::shortcut::{Onward, Shortcut};
 use crate::store::VersionStore;
 use crate::write::Change;
 use smallvec::SmallVec;
@@ -72,10 +74,6 @@ impl Place<'_> {
         (8 * version).min(self.page_size() / 12).max(version)
     }
 
-    fn oldest_low(&self) -> u16 {
-        self.domain().watermarks().oldest_tx.get() as u16
-    }
-
     fn plain(&self) -> Form {
         if self.transaction.reads_commit_stamps() {
             // The estimate's bytes are for the commit timestamp (`stamping`).
@@ -83,7 +81,8 @@ impl Place<'_> {
         }
         Form::Plain {
             updates: 0,
-            since: self.oldest_low(),
+            since: self.domain().watermarks().oldest_tx.get() as u16,
+            onward: Onward::Chain,
         }
     }
 
@@ -140,9 +139,17 @@ impl VersionStore {
             };
             return Ok(Some((Form::NEW, plain)));
         }
-        let since = place.oldest_low();
-        let updates = match before.writer {
-            Some(_) if before.since == since => before.updates.saturating_add(1),
+        let marks = place.domain().watermarks();
+        let since = marks.oldest_tx.get() as u16;
+        let mut onward = Onward::Chain;
+        if !marks.newest_olap.is_zero() && self.options().shortcuts {
+            onward = self.onward(place, marks.newest_olap, before, old_body, change)?;
+        }
+        let updates = match (before.writer, before.shortcut) {
+            // The chain of old snapshots becomes no longer.
+            (Some(_), Shortcut::Link(_)) if matches!(onward, Onward::Past(_)) => before.updates,
+            (Some(_), Shortcut::Link(_)) => before.updates.saturating_add(1),
+            (Some(_), Shortcut::None) if before.since == since => before.updates.saturating_add(1),
             _ => 1,
         };
         let least = self.options().fat_updates.unwrap_or(UPDATES_LEAST);
@@ -153,7 +160,12 @@ impl VersionStore {
             fat: false,
             ..*before
         };
-        Ok(Some((Form::Plain { updates, since }, plain)))
+        let form = Form::Plain {
+            updates,
+            since,
+            onward,
+        };
+        Ok(Some((form, plain)))
     }
 
     #[cold]
@@ -293,8 +305,9 @@ impl VersionStore {
         if !place.is_listed {
             return Ok(None);
         }
+        let unchanged = *before;
         let Some(writer) = before.writer else {
-            return Ok(Some((place.plain(), *before)));
+            return Ok(Some((place.plain(), unchanged)));
         };
         let (kind, _) = Self::kind_of(place, before, old_body, change, scratch);
         let replaced = version_length(before, kind, &scratch.image);
@@ -307,17 +320,21 @@ impl VersionStore {
             place.image_max(),
         )?;
         let Some(chain) = chain else {
-            return Ok(Some((place.plain(), *before)));
+            return Ok(Some((place.plain(), unchanged)));
         };
+        let mut before = before.alone();
+        if let Some(writer) = &mut before.writer {
+            writer.first |= chain.ends_first && chain.names.is_empty();
+        }
         let old: SmallVec<[OldVersion<'_>; 16]> = chain.versions().collect();
         let pruned = prune_by_list(place.domain(), &scratch.active, writer.version, &old);
         let body = body_length(change);
         let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
         if !pruned.kept.is_empty() && needed > place.row_max(body) {
-            return Ok(Some((place.plain(), *before)));
+            return Ok(Some((place.plain(), unchanged)));
         }
         let planned =
-            self.keep_in_row(place, *before, 0, &pruned, body, (kind, replaced), scratch)?;
+            self.keep_in_row(place, before, 0, &pruned, body, (kind, replaced), scratch)?;
         forget_chain(&chain, &pruned, &mut scratch.gone);
         Ok(planned)
     }

@@ -1,12 +1,13 @@
-//! Fat rows against a model: snapshots of random ages read what they ever read, whatever is written, reverted, pruned,
-//! decomposed and collected meanwhile.
+//! Fat rows and shortcuts against a model: snapshots of random ages and classes read what they ever read, whatever is
+//! written, reverted, pruned, decomposed, swept and collected meanwhile.
 
 use super::world::{World, seed};
+use crate::shortcut::Shortcut;
 use crate::{VersionError, VersionOptions};
 use std::collections::BTreeMap;
 use vellum_base::random::Random;
 use vellum_btree::Tree;
-use vellum_txn::{Isolation, Savepoint, Transaction};
+use vellum_txn::{Class, Isolation, Savepoint, Transaction};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -47,10 +48,21 @@ struct Run {
     committed: Rows,
     held: Vec<Held>,
     writers: Vec<Writer>,
-    /// How often a fat row was met.
+    met: Met,
+    seed: u64,
+}
+
+/// What a run met.
+#[derive(Clone, Copy, Default, Debug)]
+struct Met {
+    /// How often a fat row.
     fat: usize,
     longest: usize,
-    seed: u64,
+    /// How often a row with a bound, with a link.
+    bounds: usize,
+    links: usize,
+    /// Deltas that were swept.
+    swept: u64,
 }
 
 const KEYS: u64 = 5;
@@ -58,14 +70,15 @@ const KEYS: u64 = 5;
 impl Run {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let fat_updates = Some(random.below(4) as u8);
+        let fat_updates = Some([random.below(4), 30][random.below(2) as usize] as u8);
         let page_size = [4096, 8192][random.below(2) as usize];
         let frames = [24, 64][random.below(2) as usize];
         let options = VersionOptions {
             fat_updates,
             ..VersionOptions::default()
         };
-        let world = World::with_options(page_size, frames, options);
+        let mut world = World::with_options(page_size, frames, options);
+        world.store.sweeps_parts = true;
         let tree = world.table();
         Self {
             world,
@@ -74,18 +87,24 @@ impl Run {
             committed: Rows::new(),
             held: Vec::new(),
             writers: Vec::new(),
-            fat: 0,
-            longest: 0,
+            met: Met::default(),
             seed,
         }
     }
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..5 if self.held.len() < 3 => self.held.push(Held {
-                tx: self.world.begin(),
-                sees: self.committed.clone(),
-            }),
+            0..5 if self.held.len() < 3 => {
+                let class = [Class::Auto, Class::Olap][self.random.below(2) as usize];
+                self.held.push(Held {
+                    tx: self.world.begin_with(Isolation::Snapshot, class),
+                    sees: self.committed.clone(),
+                });
+                if self.random.below(2) == 0 {
+                    // Else writers go by watermarks that do not know it.
+                    self.world.manager.pass();
+                }
+            }
             5..8 if !self.held.is_empty() => {
                 let at = self.random.below(self.held.len() as u64) as usize;
                 let held = self.held.swap_remove(at);
@@ -101,7 +120,7 @@ impl Run {
                 let key = self.key();
                 self.world.decompose(&self.tree, &key);
             }
-            92..94 => self.world.collect(),
+            92..94 => self.met.swept += self.world.collect(),
             94..98 => {
                 for held in &self.held {
                     self.check(&held.tx, &held.sees);
@@ -109,9 +128,16 @@ impl Run {
             }
             _ => {
                 let fat = self.world.fat_rows(&self.tree);
-                self.fat += fat.len();
+                self.met.fat += fat.len();
                 let longest = fat.iter().map(|(_, bytes)| *bytes).max();
-                self.longest = self.longest.max(longest.unwrap_or(0));
+                self.met.longest = self.met.longest.max(longest.unwrap_or(0));
+                for header in self.world.headers(&self.tree) {
+                    match header.shortcut {
+                        Shortcut::None => {}
+                        Shortcut::Absent(_) => self.met.bounds += 1,
+                        Shortcut::Link(_) => self.met.links += 1,
+                    }
+                }
             }
         }
     }
@@ -179,7 +205,8 @@ impl Run {
         let tx = &writer.tx;
         tx.statement();
         let before = sees.get(&key).cloned();
-        let (result, after) = match (kind, before) {
+        let command = tx.commands_drawn();
+        let (result, after) = match (kind, before.clone()) {
             (0, _) => (world.delete(tx, tree, &key), None),
             (1..8, Some(mut body)) if body.len() > 8 => {
                 let start = self.random.below(body.len() as u64 - 4) as usize;
@@ -204,6 +231,9 @@ impl Run {
                     writer.writes.insert(key.clone(), after.clone());
                 }
                 assert_eq!(world.get(tx, tree, &key), after, "seed {}", self.seed);
+                // A statement that began before it goes on seeing what was there (V47).
+                let still = world.get_of_command(tx, tree, &key, command);
+                assert_eq!(still, before, "seed {}", self.seed);
                 if self.random.below(8) == 0 {
                     writer.savepoint = Some((writer.tx.savepoint(), writer.writes.clone()));
                 }
@@ -237,7 +267,7 @@ impl Run {
         self.world.commit(writer.tx);
     }
 
-    fn finish(mut self) -> (usize, usize) {
+    fn finish(mut self) -> Met {
         while !self.writers.is_empty() {
             self.end(false);
         }
@@ -259,22 +289,30 @@ impl Run {
             "seed {}: nobody needs them",
             self.seed
         );
-        (self.fat, self.longest)
+        self.met
     }
 }
 
 #[test]
 fn prop_every_snapshot_reads_fat_rows_as_a_model_says() {
     let seed = seed("prop_every_snapshot_reads_fat_rows");
-    let (mut fat, mut longest) = (0, 0);
+    let mut all = Met::default();
     for case in 0..40 {
         let mut run = Run::new(seed.wrapping_add(case));
         for _ in 0..1500 {
             run.step();
         }
         let met = run.finish();
-        (fat, longest) = (fat + met.0, longest.max(met.1));
+        all = Met {
+            fat: all.fat + met.fat,
+            longest: all.longest.max(met.longest),
+            bounds: all.bounds + met.bounds,
+            links: all.links + met.links,
+            swept: all.swept + met.swept,
+        };
     }
-    assert!(fat > 100, "{fat} fat rows were met");
-    println!("{fat} fat rows, up to {longest} bytes");
+    println!("{all:?}");
+    assert!(all.fat > 100, "fat rows were met");
+    assert!(all.bounds > 20 && all.links > 100, "shortcuts were met");
+    assert!(all.swept > 100, "and deltas swept");
 }

@@ -24,7 +24,12 @@ mod rollback;
 #[cfg(shuttle)]
 mod schedules;
 #[cfg(not(shuttle))]
+mod shortcuts;
+#[cfg(not(shuttle))]
 mod stamping;
 #[cfg(not(shuttle))]
 mod work;
 mod world;
+
+#[cfg(not(shuttle))]
+pub(crate) use world::seed as world_seed;

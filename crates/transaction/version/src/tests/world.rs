@@ -227,6 +227,50 @@ impl World {
         found.map(|visible| row.split_off(visible.start))
     }
 
+    /// What a statement sees that began at `command`.
+    pub(crate) fn get_of_command(
+        &self,
+        transaction: &Transaction,
+        tree: &Tree,
+        key: &[u8],
+        command: u32,
+    ) -> Option<Vec<u8>> {
+        let (mut row, mut delta) = (Vec::new(), Vec::new());
+        let _operation = transaction.operation().unwrap();
+        let view = View {
+            command,
+            ..view(transaction)
+        };
+        let found = self.store.read(&view, tree, key, &mut row, &mut delta);
+        found.unwrap().map(|visible| row.split_off(visible.start))
+    }
+
+    /// Headers of the rows in the tree.
+    pub(crate) fn headers(&self, tree: &Tree) -> Vec<crate::row::Header> {
+        let mut headers = Vec::new();
+        self.each_row(tree, |_, row| {
+            headers.push(crate::row::Header::decode(row).unwrap());
+        });
+        headers
+    }
+
+    pub(crate) fn each_row(&self, tree: &Tree, mut each: impl FnMut(&[u8], &[u8])) {
+        let mut leaf = vellum_btree::LeafCopy::new(self.store.context().page_size());
+        let (mut from, mut key) = (Vec::new(), Vec::new());
+        loop {
+            tree.read_leaf(vellum_btree::Seek::AtOrAfter(&from), &mut leaf)
+                .unwrap();
+            for index in 0..leaf.len() {
+                leaf.key(index, &mut key);
+                each(&key, leaf.payload(index));
+            }
+            match leaf.upper_fence() {
+                Some(fence) => from = fence.to_vec(),
+                None => return,
+            }
+        }
+    }
+
     /// Every row that the transaction sees, forward and backward alike.
     pub(crate) fn rows(&self, transaction: &Transaction, tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.rows_in(transaction, tree, (Bound::Unbounded, Bound::Unbounded))
@@ -260,39 +304,21 @@ impl World {
 
     /// Rows in the tree, tombstones included.
     pub(crate) fn heads(&self, tree: &Tree) -> usize {
-        let mut leaf = vellum_btree::LeafCopy::new(self.store.context().page_size());
-        let (mut count, mut from) = (0, Vec::new());
-        loop {
-            tree.read_leaf(vellum_btree::Seek::AtOrAfter(&from), &mut leaf)
-                .unwrap();
-            count += leaf.len();
-            match leaf.upper_fence() {
-                Some(fence) => from = fence.to_vec(),
-                None => return count,
-            }
-        }
+        let mut count = 0;
+        self.each_row(tree, |_, _| count += 1);
+        count
     }
 
     /// Keys of the rows that are fat now, and the bytes of their payloads.
     pub(crate) fn fat_rows(&self, tree: &Tree) -> Vec<(Vec<u8>, usize)> {
-        let mut leaf = vellum_btree::LeafCopy::new(self.store.context().page_size());
-        let (mut found, mut from, mut key) = (Vec::new(), Vec::new(), Vec::new());
-        loop {
-            tree.read_leaf(vellum_btree::Seek::AtOrAfter(&from), &mut leaf)
-                .unwrap();
-            for index in 0..leaf.len() {
-                let row = leaf.payload(index);
-                if crate::row::Header::decode(row).unwrap().fat {
-                    leaf.key(index, &mut key);
-                    assert!(crate::fat::layout::FatRow::decode(row).unwrap().is_sound());
-                    found.push((key.clone(), row.len()));
-                }
+        let mut found = Vec::new();
+        self.each_row(tree, |key, row| {
+            if crate::row::Header::decode(row).unwrap().fat {
+                assert!(crate::fat::layout::FatRow::decode(row).unwrap().is_sound());
+                found.push((key.to_vec(), row.len()));
             }
-            match leaf.upper_fence() {
-                Some(fence) => from = fence.to_vec(),
-                None => return found,
-            }
-        }
+        });
+        found
     }
 
     /// Turns a row back into a chain, if it is fat.
@@ -340,17 +366,20 @@ impl World {
             .collect(&horizon, slot, self.log.slot(log), budget)
     }
 
-    /// Collects what can be collected, after a flush round.
-    pub(crate) fn collect(&self) {
+    /// Collects what can be collected, after a flush round. Returns how many deltas were swept.
+    pub(crate) fn collect(&self) -> u64 {
         self.log.flush_round().unwrap();
+        let mut swept = 0;
         loop {
             let mut more = false;
             for slot in (0..SLOTS).map(SlotId) {
                 let mut budget = Budget::UNBOUNDED;
-                more |= self.collect_slot(slot, &mut budget).unwrap().more;
+                let collected = self.collect_slot(slot, &mut budget).unwrap();
+                more |= collected.more;
+                swept += collected.swept;
             }
             if !more {
-                return;
+                return swept;
             }
         }
     }

@@ -1,0 +1,173 @@
+//! The sweep of a slot's delta index: transient deltas (see `shortcut`) go when no snapshot is left that they are for,
+//! although an older one holds back what else is in the index.
+//!
+//! Paper: none; LeanStore (§3.3) prunes versions between two snapshots in fat rows only.
+//!
+//! Transactions that commit one after another leave their deltas side by side, so a sweep looks at leaf after leaf, once: some
+//! ten nanoseconds a delta. The rightmost leaf is not touched.
+//!
+//! Invariants:
+//! - V48 A transient delta of version N goes if N is committed and every open snapshot, and every one that can still be drawn,
+//!   is at or below its bound, or sees N. So nobody who can come by N asks for it (V45).
+//! - V49 It goes only while it is transient, which is looked at again under the leaf's latch. Interleaving otherwise: the sweep
+//!   copies the leaf; the row turns fat and back, and what is needed is put under N's name; the sweep takes that away.
+//! - V50 What was passed by because somebody needs it is passed by again when an analytical snapshot has ended.
+//!
+//! Concurrency: one collector of a slot at a time (V15); the slot's transaction appends at the right edge meanwhile.
+
+use crate::collect::{Collected, Step};
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::store::{SlotVersions, VersionStore};
+use vellum_base::{PageId, Timestamp};
+use vellum_btree::{LeafCopy, Seek};
+use vellum_gc::{Horizon, OpenSnapshots};
+use vellum_txn::VersionStamp;
+
+/// How far a slot's delta index was swept.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    /// Deltas below this key were looked at.
+    from: Vec<u8>,
+    /// A key of the leaf that was swept last. It is joined with its right neighbour if it is small once that was swept, too:
+    /// before, the neighbour is full.
+    last: Option<Vec<u8>>,
+    /// The first that was passed by because somebody needs it.
+    passed: Option<Vec<u8>>,
+    /// What [`OpenSnapshots`] said about ends when last asked.
+    snapshots: OpenSnapshots,
+    leaf: Option<LeafCopy>,
+}
+
+/// A transient delta that was removed, for the accounts.
+pub(crate) struct Swept {
+    pub tree: PageId,
+    pub stamp: Timestamp,
+    pub full: bool,
+    pub bytes: usize,
+}
+
+impl VersionStore {
+    /// Sweeps what is due of a slot's delta index.
+    pub(crate) fn sweep_deltas(
+        &self,
+        versions: &SlotVersions,
+        sweep: &mut Sweep,
+        horizon: &Horizon<'_>,
+        dead: Timestamp,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        if sweep.passed.is_some()
+            && sweep.snapshots.has_lost_one(horizon.domain())
+            && let Some(passed) = sweep.passed.take()
+        {
+            // V50.
+            sweep.from = passed;
+        }
+        let due = horizon.tombstones_settled_below(step.slot);
+        if versions.last_transient() < stamp_of(&sweep.from).max(dead) || due.is_zero() {
+            return Ok(());
+        }
+        let (dead, due) = (delta::key(dead, 0), delta::key(due, 0));
+        if sweep.from.as_slice() < dead.as_slice() {
+            sweep.from.clear();
+            sweep.from.extend_from_slice(&dead);
+        }
+        let page_size = self.context().page_size();
+        let mut leaf = match sweep.leaf.take() {
+            Some(leaf) => leaf,
+            None => LeafCopy::new(page_size),
+        };
+        loop {
+            versions
+                .deltas
+                .read_leaf(Seek::AtOrAfter(&sweep.from), &mut leaf)?;
+            // Whole leaves below the bound only: each is looked at once.
+            let whole = leaf.upper_fence().filter(|fence| *fence <= due.as_slice());
+            #[cfg(test)]
+            let whole = whole
+                .or((self.sweeps_parts && sweep.from.as_slice() < &due[..]).then_some(&due[..]));
+            let Some(fence) = whole else {
+                break;
+            };
+            if !step.budget.spend((page_size / 4) as u64) {
+                collected.more = true;
+                break;
+            }
+            let fence = fence.to_vec();
+            let swept = self.sweep_leaf(versions, sweep, horizon, &leaf, &fence, step)?;
+            collected.swept += swept;
+            collected.work += swept;
+            if let Some(last) = sweep.last.take() {
+                versions.deltas.rebalance(&last, None)?;
+            }
+            sweep.last = Some(std::mem::replace(&mut sweep.from, fence));
+        }
+        sweep.leaf = Some(leaf);
+        Ok(())
+    }
+
+    /// Sweeps what is below `end` in a leaf. Returns how many deltas went.
+    #[allow(clippy::too_many_arguments, reason = "what a sweep knows, in parts")]
+    fn sweep_leaf(
+        &self,
+        versions: &SlotVersions,
+        sweep: &mut Sweep,
+        horizon: &Horizon<'_>,
+        leaf: &LeafCopy,
+        end: &[u8],
+        step: &Step<'_>,
+    ) -> Result<u64> {
+        let (mut key, mut swept) = (Vec::new(), Vec::new());
+        let mut names: Vec<[u8; delta::KEY_BYTES]> = Vec::new();
+        for index in leaf.position()..leaf.len() {
+            let entry = leaf.payload(index);
+            let Some((tree, bound)) = delta::transient(entry) else {
+                continue;
+            };
+            leaf.key(index, &mut key);
+            if key.as_slice() >= end {
+                break;
+            }
+            let (stamp, command) = delta::decode_key(&key)
+                .ok_or_else(|| damaged("key of a delta", versions.deltas.root()))?;
+            let version = VersionStamp::new(step.slot, stamp, command);
+            if !is_needless(&mut sweep.snapshots, horizon, &version, bound) {
+                if sweep.passed.is_none() {
+                    sweep.passed = Some(key.clone());
+                }
+                continue;
+            }
+            names.push(delta::key(stamp, command));
+            swept.push(Swept {
+                tree,
+                stamp,
+                full: delta::is_full(entry),
+                bytes: entry.len(),
+            });
+        }
+        if names.is_empty() {
+            return Ok(0);
+        }
+        Ok(versions.take_transient(&names, &swept)?)
+    }
+}
+
+fn stamp_of(key: &[u8]) -> Timestamp {
+    delta::decode_key(key).map_or(Timestamp::ZERO, |(stamp, _)| stamp)
+}
+
+/// V48, of a version that every OLTP snapshot sees.
+fn is_needless(
+    snapshots: &mut OpenSnapshots,
+    horizon: &Horizon<'_>,
+    version: &VersionStamp,
+    bound: Timestamp,
+) -> bool {
+    // All others are OLTP, or see what was committed below the clock of the pass.
+    bound >= horizon.watermarks().newest_olap || {
+        let list = snapshots.since(horizon);
+        vellum_gc::is_dead_above(horizon.domain(), list, bound, version)
+    }
+}
