@@ -43,6 +43,7 @@ pub(crate) fn run<E: Engine>(
                 IDLE,
                 (ROWS, rows.rows),
             ),
+            counted: Some(ROWS),
             directory: &context.settings.data,
         };
         let keys = Keys::new(rows.rows, 0.0);

@@ -60,6 +60,7 @@ pub(crate) fn run<E: Engine>(
         timed_every,
         idle_row: context.common.idle_writer.then_some((IDLE, IDLE_KEY)),
         hold: None,
+        counted: None,
         directory: &context.settings.data,
     };
     let keys = Keys::new(rows, arguments.zipf);

@@ -51,6 +51,7 @@ pub(crate) fn run<E: Engine>(
             timed_every: 1,
             idle_row: context.common.idle_writer.then_some((IDLE, kv::IDLE_KEY)),
             hold: None,
+            counted: None,
             directory: &context.settings.data,
         };
         let control = Control::new(1);

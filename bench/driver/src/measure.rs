@@ -48,6 +48,8 @@ pub(crate) struct Plan<'p> {
     pub(crate) idle_row: Option<(Table, &'p [u8])>,
     /// Old snapshots beside the run.
     pub(crate) hold: Option<HoldPlan<'p>>,
+    /// A small table whose pages are counted.
+    pub(crate) counted: Option<Table>,
     /// Whose size is sampled.
     pub(crate) directory: &'p Path,
 }
@@ -78,9 +80,26 @@ pub(crate) struct Sample {
     pub(crate) resident_mib: u64,
     /// What the files of the database occupy.
     pub(crate) disk_bytes: u64,
+    /// Leaf pages of the main index of the workload's one small table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) leaf_pages: Option<u64>,
+    /// Old versions, while snapshots are held: "table kind" (and "table kind bytes") to number.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) old_versions: BTreeMap<String, u64>,
     /// What else the engine counts.
     #[serde(flatten)]
     pub(crate) more: BTreeMap<&'static str, u64>,
+}
+
+/// Old versions by table and kind, as a sample has them.
+fn old_versions<E: Engine>(engine: &E) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for line in engine.old_versions() {
+        let table = line.table.as_deref().unwrap_or("(none)");
+        sums.insert(format!("{table} {}", line.kind), line.count);
+        sums.insert(format!("{table} {} bytes", line.kind), line.bytes);
+    }
+    sums
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -389,6 +408,11 @@ fn watch<E: Engine>(
                         .saturating_sub(last_statistics.pages_written),
                     resident_mib: machine::resident_mib(),
                     disk_bytes: disk::bytes(plan.directory),
+                    leaf_pages: plan.counted.and_then(|table| engine.leaf_pages(table)),
+                    old_versions: match plan.hold {
+                        Some(_) => old_versions(engine),
+                        None => BTreeMap::new(),
+                    },
                     more: statistics.more.iter().copied().collect(),
                 };
                 (last, last_statistics) = (totals, statistics);

@@ -45,6 +45,7 @@ pub(crate) fn run<E: Engine>(
                 IDLE,
                 (QUEUE, rows),
             ),
+            counted: Some(QUEUE),
             directory: &context.settings.data,
         };
         let control = Control::new(plan.threads);

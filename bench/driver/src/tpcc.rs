@@ -55,6 +55,7 @@ pub(crate) fn run<E: Engine>(
                 META,
                 (STOCK, population.scale.stock_rows()),
             ),
+            counted: None,
             directory: &context.settings.data,
         };
         let control = Control::new(plan.threads);

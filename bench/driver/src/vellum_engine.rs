@@ -4,10 +4,10 @@
 
 use crate::cli::{Durability, Settings, Variant};
 use std::ops::Range;
-use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions};
+use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions, VersionKind};
 use vellum_workload::engine::{
-    Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Description, Direction, Engine, EngineError, OldVersions, Result, Session, Statistics, Table,
+    TableSpec, TxOptions,
 };
 
 /// An open database and the handles of the workload's tables.
@@ -118,15 +118,37 @@ impl Engine for VellumEngine {
                     statistics.clock.saturating_sub(statistics.oldest_snapshot),
                 ),
                 ("log_bytes_in_use", statistics.log_bytes_in_use),
-                ("version_deltas", statistics.version_deltas),
-                ("version_delta_bytes", statistics.version_delta_bytes),
-                ("version_copies", statistics.version_copies),
-                ("version_copy_bytes", statistics.version_copy_bytes),
                 ("tombstones", statistics.tombstones),
                 ("rows_buried", statistics.rows_buried),
-                ("snapshots_withdrawn", statistics.snapshots_withdrawn),
+                ("index_operations", statistics.tree_searches),
             ],
         }
+    }
+
+    fn old_versions(&self) -> Vec<OldVersions> {
+        let mut lines = Vec::new();
+        // A sample without them is better than none.
+        for table in self.database.versions().unwrap_or_default() {
+            for kind in VersionKind::ALL {
+                let tally = table.sums.of(kind);
+                if tally.count > 0 {
+                    lines.push(OldVersions {
+                        table: table.table.clone(),
+                        kind: kind.name(),
+                        count: tally.count,
+                        bytes: tally.bytes,
+                    });
+                }
+            }
+        }
+        lines
+    }
+
+    fn leaf_pages(&self, table: Table) -> Option<u64> {
+        let transaction = self.database.begin().ok()?;
+        let pages = transaction.leaf_pages(&self.tables[table.position()]);
+        transaction.rollback().ok()?;
+        pages.ok()
     }
 
     fn describe(&self) -> Description {

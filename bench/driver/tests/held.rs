@@ -41,6 +41,8 @@ fn check_figures(summary: &Value, seconds: usize) {
             "pages_durable",
             "pages_of_versions",
             "version_bytes",
+            "rows_buried",
+            "index_operations",
         ] {
             assert!(sample[key].is_u64(), "{key} in {sample}");
         }
@@ -74,6 +76,17 @@ fn queue_runs_beside_every_kind_of_holder() {
     assert_eq!(summary["hold"]["at_s"], 1);
     assert!(summary["release_min_ratio"].is_null());
     assert!(summary["transactions"].as_u64() > Some(10));
+    let samples = summary["samples"].as_array().unwrap();
+    assert!(samples.iter().all(|sample| sample["leaf_pages"].is_u64()));
+    let searches = |sample: &Value| sample["index_operations"].as_u64().unwrap();
+    assert!(searches(&samples[1]) > searches(&samples[0]) + 20);
+    let last = samples[1]["old_versions"].as_object().unwrap();
+    assert!(
+        last.iter().any(|(kind, count)| {
+            kind.starts_with("queue ") && kind.ends_with(" bytes") && count.as_u64() > Some(0)
+        }),
+        "{last:?}"
+    );
 }
 
 #[test]

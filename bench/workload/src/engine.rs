@@ -140,6 +140,19 @@ pub struct Statistics {
     pub more: Vec<(&'static str, u64)>,
 }
 
+/// Old versions of one table and one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldVersions {
+    /// The table's name; what belongs to none has none.
+    pub table: Option<String>,
+    /// The engine's word for them.
+    pub kind: &'static str,
+    /// How many.
+    pub count: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
 /// Who is measured, for the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
@@ -179,6 +192,17 @@ pub trait Engine: Sync {
 
     /// Totals so far. Cheap enough to be asked once a second beside a running workload.
     fn statistics(&self) -> Statistics;
+
+    /// Old versions by table and kind, where the engine can tell. May cost some milliseconds.
+    fn old_versions(&self) -> Vec<OldVersions> {
+        Vec::new()
+    }
+
+    /// Leaf pages of a table's main index, where the engine can tell. Asked of small tables: it may look at each.
+    fn leaf_pages(&self, table: Table) -> Option<u64> {
+        let _ = table;
+        None
+    }
 
     /// Who this is.
     fn describe(&self) -> Description;

@@ -1,6 +1,7 @@
 //! What a database has counted since it was opened.
 
 use crate::database::Database;
+use vellum_metrics::Counter;
 use vellum_version::VersionKind;
 
 /// Counters and sizes at one moment. Each is exact, together they are of no single instant.
@@ -46,6 +47,8 @@ pub struct Statistics {
     pub tombstones: u64,
     /// Deleted rows in graveyards: only analytical snapshots see them.
     pub rows_buried: u64,
+    /// Searches of trees, of tables, indexes and old versions alike.
+    pub tree_searches: u64,
     /// Snapshots that were withdrawn.
     pub snapshots_withdrawn: u64,
     /// Old versions that are byte ranges of rows that were updated.
@@ -103,6 +106,7 @@ impl Database {
             version_bytes: space.temporary * engine.pool.page_size() as u64,
             tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
+            tree_searches: engine.context.metrics().get(Counter::TreeSearches),
             snapshots_withdrawn: engine.version_budget.withdrawn(),
             version_deltas: deltas.count,
             version_delta_bytes: deltas.bytes,

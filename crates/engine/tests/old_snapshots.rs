@@ -210,3 +210,49 @@ fn queue_beside_a_session_that_is_idle_in_a_transaction_stays_small_in_index_and
         assert_eq!(rows(&idle, &table), seen);
     }
 }
+
+#[test]
+fn versions_stop_growing_once_every_row_was_updated_under_an_idle_snapshot() {
+    let (_, database, table) = with_table(&small());
+    let row = |number: u32| [&number.to_be_bytes()[..], &[7; 90]].concat();
+    database
+        .retry(|tx| (0..ROWS).try_for_each(|n| tx.insert(&table, &key(n), &row(n))))
+        .unwrap();
+    let old = begin(&database, Class::Olap);
+    let sees = rows(&old, &table);
+    database.step().unwrap();
+    let round = |byte: u8| {
+        for number in 0..ROWS {
+            let tx = begin(&database, Class::Auto);
+            let changed = tx.update(&table, &key(number), &[4..12], |value| {
+                value[4..12].fill(byte);
+            });
+            assert!(changed.unwrap());
+            // And a row that comes after the snapshot, and is updated once.
+            let late = key(ROWS + u32::from(byte) * ROWS + number);
+            tx.insert(&table, &late, &row(number)).unwrap();
+            tx.commit().unwrap();
+            let tx = begin(&database, Class::Auto);
+            let changed = tx.update(&table, &late, &[4..12], |value| value[4..12].fill(byte));
+            assert!(changed.unwrap());
+            tx.commit().unwrap();
+        }
+        settle(&database);
+        database.statistics().version_deltas
+    };
+    let first = round(1);
+    assert!(first < u64::from(ROWS) * 3 / 2, "{first}");
+    for byte in 2..6 {
+        let now = round(byte);
+        assert!(
+            now < u64::from(ROWS) * 3 / 2,
+            "{now} after {byte} rounds, {first} after one"
+        );
+    }
+    assert_eq!(rows(&old, &table), sees);
+    let leaves = old.leaf_pages(&table).unwrap();
+    assert!((60..300).contains(&leaves), "{leaves}");
+    old.rollback().unwrap();
+    settle(&database);
+    assert_eq!(database.statistics().version_deltas, 0);
+}

@@ -75,6 +75,7 @@ table! {
         FrameStalls, "frame_stalls", Count, "Waits for a free frame of the pool.";
         Checkpoints, "checkpoints", Count, "Checkpoint positions made durable.";
 
+        TreeSearches, "tree_searches", Count, "Searches of trees, for a key or for a leaf; those that a remembered leaf answers included.";
         LeafSplits, "leaf_splits", Count, "Leaves split.";
         LeafMerges, "leaf_merges", Count, "Leaves merged away.";
         TreeRestarts, "tree_restarts", Count, "Descents begun again after a failed validation.";

@@ -411,7 +411,8 @@ impl Rows<'_> {
                 if !self.shape.indexes.is_empty() {
                     self.store.read_chain_into(body, &mut old)?;
                 }
-                self.store.disown_chain(self.transaction, body)?;
+                let version = self.buffers.scratch.replaced_version();
+                self.store.disown_chain(self.transaction, body, version)?;
             } else {
                 old.extend_from_slice(body);
             }

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, StorageError};
 use vellum_buffer::{Pool, Space};
+use vellum_metrics::{Counter, Metrics};
 use vellum_wal::{Purpose, RECORD_HEADER_BYTES, SlotLog};
 
 /// How redo brings rows into the one form that log records have (0001, "Redo writes rows reduced").
@@ -39,6 +40,7 @@ pub struct TreeContext {
     space: Arc<Space>,
     rows: Option<Arc<dyn RowFormat>>,
     cleaner: Option<Arc<dyn Cleaner>>,
+    metrics: Metrics,
 }
 
 impl fmt::Debug for TreeContext {
@@ -60,6 +62,7 @@ impl TreeContext {
             space,
             rows: None,
             cleaner: None,
+            metrics: Metrics::new(),
         }
     }
 
@@ -75,6 +78,16 @@ impl TreeContext {
     pub fn with_cleaner(mut self, cleaner: Arc<dyn Cleaner>) -> Self {
         self.cleaner = Some(cleaner);
         self
+    }
+
+    /// What is counted of its trees.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    #[inline]
+    pub(crate) fn count_search(&self) {
+        self.metrics.increment(Counter::TreeSearches);
     }
 
     /// The buffer pool.

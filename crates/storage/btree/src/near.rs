@@ -52,6 +52,7 @@ impl Tree {
             && let Some(page) = self.try_remembered(leaf, Target::Covering(key), 0)
             && let Some(found) = look_up(&page, key, out)
         {
+            self.context().count_search();
             return Ok(found);
         }
         let mut backoff = Backoff::new();
@@ -60,6 +61,7 @@ impl Tree {
                 && let Some(found) = look_up(&path.page, key, out)
             {
                 hints.remember(self.root(), path.page.page_id());
+                self.context().count_search();
                 return Ok(found);
             }
             backoff.wait();
@@ -84,6 +86,7 @@ impl Tree {
             && let Some(page) = self.try_remembered(leaf, Target::Covering(key), 0)
             && let Some(page) = page.try_exclusive()
         {
+            self.context().count_search();
             return Ok(LeafWrite::new(self, page, key));
         }
         let write = self.write(key)?;

@@ -246,6 +246,7 @@ impl Tree {
     /// I/O, corruption of a page on the way.
     #[inline]
     pub fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
+        self.context().count_search();
         let mut backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_TRIES {
             if let Some(path) = self.try_descend(Target::Covering(key), 0)?
@@ -302,6 +303,7 @@ impl Tree {
     /// # Errors
     /// I/O, corruption of a page on the way.
     pub fn read_leaf(&self, seek: Seek<'_>, into: &mut LeafCopy) -> Result<()> {
+        self.context().count_search();
         let target = seek.target();
         if into.tree == self.root() && !into.parent.is_zero() && self.read_sibling(target, into)? {
             into.settle(self.root(), seek);

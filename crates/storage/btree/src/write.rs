@@ -112,6 +112,7 @@ impl Tree {
             "key of {} bytes",
             key.len()
         );
+        self.context().count_search();
         let mut backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_TRIES {
             if let Some(path) = self.try_descend(Target::Covering(key), 0)?

@@ -86,6 +86,14 @@ impl<'d> Horizon<'d> {
         self.checked(slot, self.marks.oldest_tx.min(self.hardened))
     }
 
+    /// What `slot` gave up with a stamp below this every OLTP snapshot knows to be replaced, and no crash undoes that: an
+    /// overflow chain is freed if no analytical snapshot sees it either.
+    #[inline]
+    pub fn chains_settled_below(&self, slot: SlotId) -> Timestamp {
+        let below = self.marks.oldest_oltp.min(self.hardened);
+        self.domain.proven_below(slot, below)
+    }
+
     /// Tombstones made by `slot` with a stamp below this leave the main index: every OLTP transaction sees the
     /// delete. They do not wait for hardening: undo of a delete carries the whole row, and inserts it where it finds
     /// no tombstone.

@@ -42,6 +42,17 @@ impl VersionKind {
         Self::Buried,
         Self::Fat,
     ];
+
+    /// Its name, words joined by underscores.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::FullCopy => "full_copy",
+            Self::Tombstone => "tombstone",
+            Self::Buried => "buried",
+            Self::Fat => "fat",
+        }
+    }
 }
 
 /// Versions and their bytes: headers and bodies, not keys and what pages need.

@@ -18,6 +18,7 @@
 //!
 //! Not here: tombstones (`settle`, `held`); versions between two snapshots (`sweep`).
 
+use crate::early::Early;
 use crate::error::Result;
 use crate::pending::FREE_STEP;
 use crate::row::Header;
@@ -50,7 +51,7 @@ pub(crate) struct Step<'s> {
 
 impl Step<'_> {
     /// Calls `free` until it is through, or the budget is spent (false). Gets on in any case.
-    fn repeat(
+    pub fn repeat(
         &mut self,
         page_size: usize,
         collected: &mut Collected,
@@ -88,6 +89,13 @@ impl VersionStore {
         let collecting = &mut **collecting;
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
+        #[cfg(test)]
+        let dead = if self.defect == Some(crate::store::Defect::CollectsTooEarly) {
+            let domain = horizon.domain();
+            domain.proven_below(slot, horizon.watermarks().clock)
+        } else {
+            dead
+        };
         if !dead.is_zero() {
             let done = versions.take_deltas_below(dead, REMOVE_STEP, budget.is_lazy())?;
             collected.more |= !done;
@@ -106,15 +114,11 @@ impl VersionStore {
         self.recheck(collecting, horizon, dead, &mut step, &mut collected)?;
         let due = horizon.chains_dead_below(slot);
         if !due.is_zero() {
-            self.work_off(
-                versions,
-                &mut collecting.done,
-                horizon,
-                due,
-                &mut step,
-                &mut collected,
-            )?;
+            let list = (&mut collecting.done, &mut collecting.early);
+            self.work_off(versions, list, horizon, due, &mut step, &mut collected)?;
         }
+        let list = (&mut collecting.early, &collecting.done);
+        self.free_early(versions, list, horizon, &mut step, &mut collected)?;
         Ok(collected)
     }
 
@@ -122,7 +126,7 @@ impl VersionStore {
     fn work_off(
         &self,
         versions: &SlotVersions,
-        done: &mut Done,
+        (done, early): (&mut Done, &mut Early),
         horizon: &Horizon<'_>,
         due: Timestamp,
         step: &mut Step<'_>,
@@ -149,7 +153,8 @@ impl VersionStore {
                 }
                 let work = Work::decode(leaf.payload(index), &versions.work)?;
                 let enough = step.budget.spend(leaf.payload(index).len() as u64);
-                if !enough || !self.work_on(&work, horizon, step, collected)? {
+                let is_done = early.is_freed(&key);
+                if !enough || !is_done && !self.work_on(&work, horizon, step, collected)? {
                     collected.more |= !enough;
                     stopped = true;
                     break;
@@ -160,6 +165,7 @@ impl VersionStore {
             }
             if !done.is_removed {
                 self.forget_done(versions, done)?;
+                early.forget(&done.through);
             }
             match leaf.upper_fence() {
                 Some(fence) if !stopped => {

@@ -26,6 +26,7 @@ use crate::row::Header;
 use crate::store::{VersionStore, remove_temporary};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use vellum_base::checksum::checksum;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
     LeafCopy, LeafHints, Logging, Seek, Tree, TreeContext, TreeKind, max_inline_payload, max_key,
@@ -50,8 +51,8 @@ pub(crate) struct Graveyard {
     making: Mutex<()>,
     /// Entries; at no time less than there are.
     buried: AtomicU64,
-    /// Rows were dropped whose delete a snapshot below this may not see.
-    dropped_below: AtomicU64,
+    /// Rows whose keys fall to a note were dropped whose delete a snapshot below it may not see. Made with the first drop.
+    dropped_below: OnceLock<Box<[AtomicU64; NOTES]>>,
     /// Tombstones were buried whose delete a snapshot below this may not see.
     buried_below: AtomicU64,
 }
@@ -85,7 +86,7 @@ impl Graveyards {
                 tree: OnceLock::new(),
                 making: Mutex::new(()),
                 buried: AtomicU64::new(0),
-                dropped_below: AtomicU64::new(0),
+                dropped_below: OnceLock::new(),
                 buried_below: AtomicU64::new(0),
             })
         });
@@ -152,10 +153,20 @@ impl Graveyard {
         Ok(self.tree.get_or_init(|| tree))
     }
 
-    /// Raises the note about dropped rows to `oldest_oltp` (V25).
-    pub fn note_drop(&self, oldest_oltp: Timestamp) {
-        self.dropped_below
-            .fetch_max(oldest_oltp.get(), Ordering::Relaxed);
+    /// Raises the note about dropped rows with keys like this to `oldest_oltp` (V25).
+    pub fn note_drop(&self, key: &[u8], oldest_oltp: Timestamp) {
+        let notes = self
+            .dropped_below
+            .get_or_init(|| Box::new([const { AtomicU64::new(0) }; NOTES]));
+        notes[note_of(key)].fetch_max(oldest_oltp.get(), Ordering::Relaxed);
+    }
+
+    /// The note about dropped rows with keys like this.
+    fn dropped_below(&self, key: &[u8]) -> Timestamp {
+        let notes = self.dropped_below.get();
+        notes.map_or(Timestamp::ZERO, |notes| {
+            Timestamp(notes[note_of(key)].load(Ordering::Relaxed))
+        })
     }
 
     /// Raises the note about buried tombstones to `oldest_oltp` (V25).
@@ -212,6 +223,14 @@ impl Graveyard {
     }
 }
 
+/// Notes about dropped rows that an index has: an old analytical inserter is refused for a drop of another key in one of so
+/// many cases, and once as many rows were dropped as there are notes in most.
+const NOTES: usize = 1024;
+
+fn note_of(key: &[u8]) -> usize {
+    checksum(0, key) as usize % NOTES
+}
+
 /// True if the tombstone of a row can be buried: its pair is a key that a tree takes, and leaves room for the row.
 pub(crate) fn has_room(page_size: usize, key_len: usize, row_len: usize) -> bool {
     let pair = pair::length(key_len);
@@ -266,14 +285,11 @@ impl VersionStore {
         Ok(conflict)
     }
 
-    /// True if a row of `tree` may have been dropped whose delete the view does not see: an insert that finds no row may
+    /// True if a row of this key may have been dropped whose delete the view does not see: an insert that finds no row may
     /// come too late.
-    pub(crate) fn may_miss_dropped(&self, view: &View<'_>, tree: &Tree) -> bool {
-        self.graveyards()
-            .find(tree.root())
-            .is_some_and(|graveyard| {
-                view.snapshot.get() < graveyard.dropped_below.load(Ordering::Relaxed)
-            })
+    pub(crate) fn may_miss_dropped(&self, view: &View<'_>, tree: &Tree, key: &[u8]) -> bool {
+        let graveyard = self.graveyards().find(tree.root());
+        graveyard.is_some_and(|graveyard| view.snapshot < graveyard.dropped_below(key))
     }
 
     /// True if the main index of `tree` may lack a row that `snapshot` sees: who builds on the newest rows alone (an

@@ -9,7 +9,7 @@ use crate::store::VersionStore;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
-use vellum_txn::Transaction;
+use vellum_txn::{Transaction, VersionStamp};
 use vellum_wal::{Purpose, SlotLog};
 
 /// Longest value, in bytes.
@@ -119,13 +119,19 @@ impl VersionStore {
         Ok(reader.for_each(|chunk| out.extend_from_slice(chunk))?)
     }
 
-    /// Lists the chain of a version that was replaced.
+    /// Lists the chain of a version that was replaced; `made_by`: its name, `None` if it is frozen.
     ///
     /// # Errors
     /// As [`VersionStore::disown`].
-    pub fn disown_chain(&self, transaction: &Transaction, body: &[u8]) -> Result<()> {
+    pub fn disown_chain(
+        &self,
+        transaction: &Transaction,
+        body: &[u8],
+        made_by: Option<VersionStamp>,
+    ) -> Result<()> {
         let chain = decode_chain(body)?;
-        self.disown(transaction, chain.root, PendingKind::Chain, chain.length)
+        let (root, length) = (chain.root, chain.length);
+        self.disown_of(transaction, root, PendingKind::Chain, length, made_by)
     }
 
     /// Gives the pages of a listed chain back and takes it off the list.

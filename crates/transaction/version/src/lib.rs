@@ -10,7 +10,7 @@
 //! | what does a write do | `write`, `large`, `pending` |
 //! | how is it reverted | `undo`; when the log has moved on: `carried` |
 //! | what is visited twice, in a measurement | `stamping` |
-//! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate`; between two snapshots: `sweep` |
+//! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate`; between two snapshots: `sweep`, `early` |
 //! | how does an old snapshot get past versions that it does not see | `shortcut` |
 //! | where are rows that only old snapshots see | `graveyard`, `pair` |
 //! | how many are there | `accounts`, `census` |
@@ -21,6 +21,7 @@ pub mod carried;
 mod census;
 pub mod collect;
 pub mod delta;
+mod early;
 mod error;
 pub mod fat;
 mod fate;

@@ -19,7 +19,7 @@ use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{
     Entry, Journal, LeafCopy, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
-use vellum_txn::Transaction;
+use vellum_txn::{Transaction, VersionStamp};
 use vellum_wal::{FLAG_UNDOABLE, Purpose, SlotLog};
 
 /// What a row of `pending_free` is about.
@@ -118,6 +118,18 @@ impl VersionStore {
         kind: PendingKind,
         length: u64,
     ) -> Result<()> {
+        self.disown_of(transaction, root, kind, length, None)
+    }
+
+    /// As [`VersionStore::disown`]; `made_by`: the version whose value a chain is.
+    pub(crate) fn disown_of(
+        &self,
+        transaction: &Transaction,
+        root: PageId,
+        kind: PendingKind,
+        length: u64,
+        made_by: Option<VersionStamp>,
+    ) -> Result<()> {
         let tree = self.pending_free();
         let key = root.get().to_be_bytes();
         let stamp = transaction.stamp()?;
@@ -152,7 +164,11 @@ impl VersionStore {
         }
         let work = match kind {
             PendingKind::Tree | PendingKind::Dropped => Work::Tree { root },
-            PendingKind::Chain => Work::Chain { root, length },
+            PendingKind::Chain => Work::Chain {
+                root,
+                length,
+                made_by,
+            },
         };
         self.add_work(transaction, command, &work)
     }

@@ -294,7 +294,7 @@ impl VersionStore {
             Head::Ours => {}
         }
         match (fate, &graveyard) {
-            (Fate::Dead, Some(graveyard)) => graveyard.note_drop(oldest_oltp),
+            (Fate::Dead, Some(graveyard)) => graveyard.note_drop(key, oldest_oltp),
             (Fate::Needed, Some(graveyard)) => {
                 leaf.copy_payload(&mut tools.row);
                 if !has_room(tree.context().page_size(), key.len(), tools.row.len()) {

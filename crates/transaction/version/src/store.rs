@@ -16,6 +16,7 @@
 
 use crate::accounts::{Accounts, Tally, VersionSums};
 use crate::delta;
+use crate::early::Early;
 use crate::graveyard::Graveyards;
 use crate::held::Held;
 use crate::options::VersionOptions;
@@ -69,6 +70,12 @@ pub(crate) enum Defect {
     SettlesTooEarly,
     /// Rows are dropped that some snapshot sees.
     DropsWhatIsNeeded,
+    /// Deltas are collected by a watermark that is too new.
+    CollectsTooEarly,
+    /// Transient deltas are swept whoever needs them.
+    SweepsWhatIsNeeded,
+    /// A fat row loses one version more than it may.
+    PrunesOneTooMany,
 }
 
 /// The trees of a slot.
@@ -88,6 +95,8 @@ pub(crate) struct SlotVersions {
     pub unsettled: AtomicU64,
     /// The stamp of the newest transient delta: without one there is nothing to sweep.
     newest_transient: AtomicU64,
+    /// The stamp of the newest entry of `work`.
+    newest_work: AtomicU64,
     /// What collectors know, one at a time (V15).
     pub collecting: Mutex<Box<Collecting>>,
 }
@@ -103,6 +112,8 @@ pub(crate) struct Collecting {
     pub sweep: Sweep,
     /// How far the list of chains and trees was worked off.
     pub done: Done,
+    /// What of it was done out of order.
+    pub early: Early,
     pub tools: Tools,
 }
 
@@ -130,11 +141,13 @@ impl SlotVersions {
             work,
             unsettled: AtomicU64::new(0),
             newest_transient: AtomicU64::new(0),
+            newest_work: AtomicU64::new(0),
             collecting: Mutex::new(Box::new(Collecting {
                 settling: Settling::new(context.page_size()),
                 held: Held::default(),
                 sweep: Sweep::default(),
                 done: Done::default(),
+                early: Early::default(),
                 tools: Tools::default(),
             })),
         })
@@ -285,11 +298,19 @@ impl SlotVersions {
 
     /// Adds work that a new version leaves behind. `key`: see [`work_key`](crate::work::work_key).
     #[inline]
-    pub fn append_work(&self, key: &[u8], entry: &[u8]) -> Result<()> {
+    pub fn append_work(&self, stamp: Timestamp, key: &[u8], entry: &[u8]) -> Result<()> {
         self.work_edge
             .lock()
-            .append(key, &[entry], Logging::None, None)
-            .map(|_| ())
+            .append(key, &[entry], Logging::None, None)?;
+        // Relaxed: a collector that does not see it comes again.
+        self.newest_work.store(stamp.get(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The stamp of the newest entry of the work list, zero if there never was one.
+    #[inline]
+    pub fn newest_work(&self) -> Timestamp {
+        Timestamp(self.newest_work.load(Ordering::Relaxed))
     }
 }
 

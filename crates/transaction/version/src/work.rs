@@ -10,14 +10,17 @@
 //! ```text
 //! 0      u8   2 overflow chain, 3 tree
 //! 1..9   u64  root page
-//! 9..         chain: u64 length in bytes
+//! 9..         chain: u64 length in bytes, then of a version that some snapshot may not see its name: u16 slot, u64 stamp,
+//!             u32 command
 //! ```
 
 use crate::delta;
 use crate::error::damaged;
+use crate::shortcut::{decode_link, encode_link};
 use vellum_base::codec::{Put, Reader};
 use vellum_base::{PageId, Result, Timestamp};
 use vellum_btree::Tree;
+use vellum_txn::VersionStamp;
 
 /// How far a work list was worked off.
 #[derive(Debug)]
@@ -66,6 +69,8 @@ pub(crate) enum Work {
         root: PageId,
         /// Bytes in it.
         length: u64,
+        /// The version whose value it is; `None` if everyone sees, or saw, that.
+        made_by: Option<VersionStamp>,
     },
     /// Give the pages of this dropped tree back.
     Tree {
@@ -80,10 +85,17 @@ const TREE: u8 = 3;
 impl Work {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Chain { root, length } => {
+            Self::Chain {
+                root,
+                length,
+                made_by,
+            } => {
                 out.put_u8(CHAIN);
                 out.put_u64(root.get());
                 out.put_u64(*length);
+                if let Some(version) = made_by {
+                    out.extend_from_slice(&encode_link(version));
+                }
             }
             Self::Tree { root } => {
                 out.put_u8(TREE);
@@ -101,6 +113,10 @@ impl Work {
                 CHAIN => Self::Chain {
                     root,
                     length: reader.u64()?,
+                    made_by: match reader.rest() {
+                        [] => None,
+                        name => Some(decode_link(name.first_chunk()?)),
+                    },
                 },
                 TREE => Self::Tree { root },
                 _ => return None,

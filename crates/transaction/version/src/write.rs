@@ -73,6 +73,7 @@ pub struct Scratch {
     /// Where its body starts.
     body_start: usize,
     shape: Option<Shape>,
+    writer: Option<VersionStamp>,
     entry: Vec<u8>,
     fat: FatScratch,
     /// The leaves that were used last.
@@ -83,6 +84,11 @@ impl Scratch {
     /// The body of the version that the last write replaced.
     pub fn replaced(&self) -> Option<(Shape, &[u8])> {
         Some((self.shape?, &self.row[self.body_start..]))
+    }
+
+    /// The name of that version; `None` if it was frozen.
+    pub fn replaced_version(&self) -> Option<VersionStamp> {
+        self.writer
     }
 }
 
@@ -138,7 +144,7 @@ impl VersionStore {
                     command: 0,
                 });
             }
-            if looks_further && self.may_miss_dropped(view, tree) {
+            if looks_further && self.may_miss_dropped(view, tree, key) {
                 return Err(VersionError::Conflict);
             }
             let old_body = &scratch.row[scratch.body_start..];
@@ -212,8 +218,9 @@ impl VersionStore {
         let versions = self.slot_or_create(transaction.slot())?;
         let mut bytes = Vec::new();
         work.encode(&mut bytes);
-        let key = work_key(transaction.stamp()?, command, DISOWN_PART);
-        Ok(versions.append_work(&key, &bytes)?)
+        let stamp = transaction.stamp()?;
+        let key = work_key(stamp, command, DISOWN_PART);
+        Ok(versions.append_work(stamp, &key, &bytes)?)
     }
 }
 
@@ -234,10 +241,12 @@ fn newest(
     if !leaf.found() {
         scratch.row.clear();
         (scratch.body_start, scratch.shape) = (0, None);
+        scratch.writer = None;
         return Ok(None);
     }
     let header = copy_newest(leaf, &mut scratch.row).ok_or_else(|| broken_row(tree))?;
     scratch.shape = Some(header.shape);
+    scratch.writer = header.writer.map(|writer| writer.version);
     scratch.body_start = header.body_at();
     if let Some(writer) = header.writer
         && !may_overwrite(view, &header, &writer.version)

@@ -33,22 +33,31 @@ pub(crate) fn old_versions<'r>(row: &FatRow<'r>) -> Option<SmallVec<[OldVersion<
         .ok()
 }
 
-/// Prunes by a list of all open snapshots.
-pub(crate) fn prune_by_list<'r>(
-    domain: &Domain,
-    active: &ActiveSnapshots,
-    newest: VersionStamp,
-    old: &[OldVersion<'r>],
-) -> Pruned<'r> {
-    let oldest = active.oldest();
-    prune(newest, old, |version, newer| match version {
-        Some(version) => is_dead_between(domain, active, version, newer),
-        // Committed before everything: whoever does not see what replaced it sees it.
-        None => domain.is_committed_before(newer, oldest),
-    })
-}
-
 impl VersionStore {
+    /// Prunes by a list of all open snapshots.
+    pub(crate) fn prune_by_list<'r>(
+        &self,
+        domain: &Domain,
+        active: &ActiveSnapshots,
+        newest: VersionStamp,
+        old: &[OldVersion<'r>],
+    ) -> Pruned<'r> {
+        let oldest = active.oldest();
+        #[cfg(test)]
+        let mut spare = self.defect == Some(crate::store::Defect::PrunesOneTooMany);
+        prune(newest, old, |version, newer| {
+            #[cfg(test)]
+            if std::mem::take(&mut spare) {
+                return true;
+            }
+            match version {
+                Some(version) => is_dead_between(domain, active, version, newer),
+                // Committed before everything: whoever does not see what replaced it sees it.
+                None => domain.is_committed_before(newer, oldest),
+            }
+        })
+    }
+
     /// Rewrites full copies. Before the row changes; may be done again.
     pub(crate) fn rewrite_copies(&self, tree: PageId, rewrites: &[Rewrite<'_>]) -> Result<()> {
         let mut entry = Vec::new();
@@ -166,7 +175,7 @@ impl VersionStore {
         if domain.is_committed_before(&writer.version, active.oldest()) {
             header = Header::frozen(header.shape);
         } else {
-            let pruned = prune_by_list(domain, active, writer.version, &old);
+            let pruned = self.prune_by_list(domain, active, writer.version, &old);
             self.rewrite_copies(tree.root(), &pruned.rewrites)?;
             gone.extend_from_slice(&pruned.gone);
             self.put_chain(tree.root(), writer.version, &pruned.kept, &mut gone)?;

@@ -16,7 +16,7 @@
 use crate::delta;
 use crate::error::{Result, VersionError, damaged};
 use crate::fat::convert::Chain;
-use crate::fat::decompose::{Gone, old_versions, prune_by_list};
+use crate::fat::decompose::{Gone, old_versions};
 use crate::fat::form::{FatScratch, Form, Kind, body_length, version_length};
 use crate::fat::layout::{BODY_AT, FatRow, OldVersion, Step};
 use crate::fat::prune::{Pruned, encode_versions, prune, versions_bytes};
@@ -274,7 +274,7 @@ impl VersionStore {
         let old = old_versions(&fat).ok_or_else(broken)?;
         let slack = place.slack_for(replaced);
         let pruned = if place.is_listed {
-            prune_by_list(place.domain(), &scratch.active, newest, &old)
+            self.prune_by_list(place.domain(), &scratch.active, newest, &old)
         } else {
             let pruned = place.prune_by_known(&scratch.active, newest, &old);
             let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
@@ -327,7 +327,7 @@ impl VersionStore {
             writer.first |= chain.ends_first && chain.names.is_empty();
         }
         let old: SmallVec<[OldVersion<'_>; 16]> = chain.versions().collect();
-        let pruned = prune_by_list(place.domain(), &scratch.active, writer.version, &old);
+        let pruned = self.prune_by_list(place.domain(), &scratch.active, writer.version, &old);
         let body = body_length(change);
         let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
         if !pruned.kept.is_empty() && needed > place.row_max(body) {

@@ -225,6 +225,12 @@ fn old_writers_meet_what_was_buried_and_what_was_dropped_as_conflicts() {
         &key(5),
         b"w"
     )));
+    // Most rows of other keys may come: each of them falls to a note of its own.
+    let others = (100..150).filter(|number| {
+        let put = world.put(&reader, &tree, &key(*number), b"mine");
+        !is_conflict(put)
+    });
+    assert!(others.count() >= 45);
     // What is there is changed as ever, and nothing is no conflict.
     world.put(&reader, &tree, &key(1), b"mine").unwrap();
     let nothing = world.change(&reader, &tree, &key(7), |_| Change::Nothing);
@@ -359,6 +365,37 @@ fn key_that_is_too_long_for_a_graveyard_stays_in_the_main_index_until_everyone_s
     world.rollback(old);
     world.collect();
     assert_eq!((world.heads(&tree), world.store.buried()), (0, 0));
+}
+
+#[test]
+fn rows_with_long_keys_in_the_way_under_an_old_snapshot_are_no_more_than_it_sees() {
+    let world = World::new(4096, 128);
+    let tree = world.table();
+    let long = |number: u16| [&number.to_be_bytes()[..], &[b'k'; 1000]].concat();
+    let advance = |number: u16| {
+        let tx = world.begin();
+        world.put(&tx, &tree, &long(number + 10), b"v").unwrap();
+        if number > 0 {
+            world.delete(&tx, &tree, &long(number)).unwrap();
+        }
+        world.commit(tx);
+        world.collect();
+    };
+    (0..10).for_each(advance);
+    let old = world.begin_olap();
+    let sees = world.rows(&old, &tree);
+    for number in 10..60 {
+        advance(number);
+        assert!(
+            world.heads(&tree) <= sees.len() + 12,
+            "{}",
+            world.heads(&tree)
+        );
+    }
+    assert_eq!(world.rows(&old, &tree), sees);
+    world.rollback(old);
+    world.collect();
+    assert!(world.heads(&tree) <= 12);
 }
 
 /// Ages `tx` until the next pass promotes it.

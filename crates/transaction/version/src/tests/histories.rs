@@ -119,6 +119,7 @@ fn history(seed: u64, defect: Option<Defect>) {
     };
     let mut world = World::with_options(4096, 32, options);
     world.store.defect = defect;
+    world.store.sweeps_parts = true;
     let tree = world.table();
     let mut now = Rows::new();
     let mut readers: Vec<Reader> = Vec::new();
@@ -189,6 +190,9 @@ fn mistakes_on_purpose_are_noticed() {
         Defect::SkipsGraveyards,
         Defect::SettlesTooEarly,
         Defect::DropsWhatIsNeeded,
+        Defect::CollectsTooEarly,
+        Defect::SweepsWhatIsNeeded,
+        Defect::PrunesOneTooMany,
     ] {
         let notices = |seed| {
             let history = AssertUnwindSafe(|| history(seed, Some(defect)));

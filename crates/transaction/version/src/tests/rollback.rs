@@ -50,7 +50,7 @@ fn chains_and_trees_of_a_reverted_part_are_given_back_at_once() {
             .unwrap();
         world.store.adopt(&tx, chain.root).unwrap();
         if let Some(old) = bodies.last() {
-            world.store.disown_chain(&tx, old).unwrap();
+            world.store.disown_chain(&tx, old, None).unwrap();
         }
         bodies.push(body);
     }

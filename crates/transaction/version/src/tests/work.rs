@@ -124,7 +124,7 @@ fn chains_are_freed_once_when_later_work_of_the_batch_fails() {
     let slot = tx.slot();
     for (key, body) in (0..3u8).zip(&bodies) {
         world.delete(&tx, &tree, &[key]).unwrap();
-        world.store.disown_chain(&tx, body).unwrap();
+        world.store.disown_chain(&tx, body, None).unwrap();
     }
     world.commit(tx);
     world.log.flush_round().unwrap();
@@ -168,7 +168,7 @@ fn regress_work_that_was_done_is_not_done_again_when_its_entry_could_not_go() {
     let tx = world.begin();
     let slot = tx.slot();
     world.delete(&tx, &tree, b"k").unwrap();
-    world.store.disown_chain(&tx, &body).unwrap();
+    world.store.disown_chain(&tx, &body, None).unwrap();
     world.commit(tx);
     world.log.flush_round().unwrap();
     let versions = world.store.slot(slot).unwrap();
@@ -217,7 +217,7 @@ fn freeing_of_a_long_chain_is_spread_over_steps() {
     let tx = world.begin();
     let slot = tx.slot();
     world.delete(&tx, &tree, b"k").unwrap();
-    world.store.disown_chain(&tx, &body).unwrap();
+    world.store.disown_chain(&tx, &body, None).unwrap();
     world.commit(tx);
     world.log.flush_round().unwrap();
     let mut steps = 0;
@@ -248,7 +248,7 @@ fn rollback_forgets_the_work_of_what_it_reverts() {
     let slot = tx.slot();
     let savepoint = tx.savepoint();
     world.delete(&tx, &tree, b"k").unwrap();
-    world.store.disown_chain(&tx, &body).unwrap();
+    world.store.disown_chain(&tx, &body, None).unwrap();
     world.rollback_to(&tx, &savepoint);
     world.put(&tx, &tree, b"other", b"v").unwrap();
     world.commit(tx);

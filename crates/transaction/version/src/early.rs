@@ -1,0 +1,153 @@
+//! Chains of large values that no snapshot sees are freed although an older snapshot holds back what is on the list of work
+//! before them.
+//!
+//! Paper: none; LeanStore's dead zones (§3.3), of values beyond a page.
+//!
+//! A chain belongs to one version H, and is listed when N replaces or deletes that. It goes when N's commit is hardened (a crash
+//! brings it back before), every OLTP snapshot sees N, and no analytical one sees H.
+//!
+//! Invariants:
+//! - V51 A chain that was freed out of order is remembered until its entry is gone (V17: it is freed once).
+//! - V52 What was passed by is looked at again when an analytical snapshot has ended.
+//!
+//! Concurrency: one collector of a slot at a time (V15). Crash: as of any chain: it stays in `pending_free` until it is free.
+
+use crate::collect::{Collected, Step};
+use crate::delta;
+use crate::error::{Result, damaged};
+use crate::store::{SlotVersions, VersionStore};
+use crate::work::{Done, Work};
+use std::collections::BTreeSet;
+use vellum_base::Timestamp;
+use vellum_btree::{LeafCopy, Seek};
+use vellum_gc::{Horizon, OpenSnapshots, is_dead_between};
+use vellum_txn::VersionStamp;
+use vellum_wal::Purpose;
+
+/// How far a list of work was looked through for what can go early.
+#[derive(Debug, Default)]
+pub(crate) struct Early {
+    /// Entries up to this key were looked at.
+    through: Vec<u8>,
+    /// Of them some were passed by.
+    passed: bool,
+    snapshots: OpenSnapshots,
+    /// Entries whose chain is free (V51).
+    freed: BTreeSet<Vec<u8>>,
+}
+
+impl Early {
+    /// Whether the work of this entry was done out of order.
+    pub fn is_freed(&self, key: &[u8]) -> bool {
+        self.freed.contains(key)
+    }
+
+    /// Forgets entries up to `through`: they are gone.
+    pub fn forget(&mut self, through: &[u8]) {
+        if !self.freed.is_empty() {
+            self.freed.retain(|key| key.as_slice() > through);
+        }
+    }
+}
+
+impl VersionStore {
+    /// Frees chains on the list of work behind what is due in order.
+    pub(crate) fn free_early(
+        &self,
+        versions: &SlotVersions,
+        (early, done): (&mut Early, &Done),
+        horizon: &Horizon<'_>,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        let due = horizon.chains_settled_below(step.slot);
+        if horizon.watermarks().newest_olap.is_zero() || due.is_zero() {
+            return Ok(());
+        }
+        if early.passed && early.snapshots.has_lost_one(horizon.domain()) {
+            // V52.
+            early.passed = false;
+            early.through.clear();
+        }
+        if early.through < done.through {
+            early.through.clone_from(&done.through);
+        }
+        if versions.newest_work() <= stamp_of(&early.through) {
+            return Ok(());
+        }
+        let bound = delta::key(due, 0);
+        let mut leaf = LeafCopy::new(self.context().page_size());
+        let (mut key, mut from) = (Vec::new(), early.through.clone());
+        loop {
+            versions.work.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            for index in leaf.position()..leaf.len() {
+                leaf.key(index, &mut key);
+                if key.as_slice() >= bound.as_slice() {
+                    return Ok(());
+                }
+                if key <= early.through || early.freed.contains(&key) {
+                    continue;
+                }
+                if !step.budget.spend(leaf.payload(index).len() as u64) {
+                    collected.more = true;
+                    return Ok(());
+                }
+                let work = Work::decode(leaf.payload(index), &versions.work)?;
+                let (stamp, command) = key
+                    .get(..delta::KEY_BYTES)
+                    .and_then(delta::decode_key)
+                    .ok_or_else(|| damaged("key of a work list", versions.work.root()))?;
+                let by = VersionStamp::new(step.slot, stamp, command);
+                match work {
+                    Work::Chain {
+                        root,
+                        made_by: Some(version),
+                        ..
+                    } if is_unseen(&mut early.snapshots, horizon, &version, &by) => {
+                        let page_size = self.context().page_size();
+                        let is_free = step.repeat(page_size, collected, |log| {
+                            self.free_chain_step(root, log, Purpose::Optional)
+                        })?;
+                        if !is_free {
+                            // Goes on with the same chain.
+                            return Ok(());
+                        }
+                        early.freed.insert(key.clone());
+                        collected.work += 1;
+                        versions.work.delete(&key, None)?;
+                        early.freed.remove(&key);
+                    }
+                    _ => early.passed = true,
+                }
+                early.through.clone_from(&key);
+            }
+            match leaf.upper_fence() {
+                Some(fence) => {
+                    from.clear();
+                    from.extend_from_slice(fence);
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn stamp_of(key: &[u8]) -> Timestamp {
+    key.get(..delta::KEY_BYTES)
+        .and_then(delta::decode_key)
+        .map_or(Timestamp::ZERO, |(stamp, _)| stamp)
+}
+
+/// Whether no snapshot sees `version`, which `by` replaced, as every OLTP snapshot knows.
+fn is_unseen(
+    snapshots: &mut OpenSnapshots,
+    horizon: &Horizon<'_>,
+    version: &VersionStamp,
+    by: &VersionStamp,
+) -> bool {
+    // A version is committed above its stamp.
+    version.stamp >= horizon.watermarks().newest_olap || {
+        let list = snapshots.since(horizon);
+        is_dead_between(horizon.domain(), list, version, by)
+    }
+}

@@ -1,0 +1,128 @@
+//! Large values that no snapshot sees, under an older one that sees others.
+
+use super::world::{SLOTS, World, view};
+use crate::row::Shape;
+use crate::{Change, Scratch};
+use vellum_base::SlotId;
+use vellum_btree::Tree;
+use vellum_gc::Budget;
+use vellum_txn::Transaction;
+
+/// Few enough for the log to be flushed by nobody else than the test.
+const BYTES: usize = 8_000;
+
+/// Puts a large value of these bytes in the place of whatever is there.
+fn replace(world: &World, tree: &Tree, byte: u8) {
+    let tx = world.begin();
+    let chain = world.store.write_chain(&tx, &vec![byte; BYTES]).unwrap();
+    let (body, mut scratch) = (chain.encode(), Scratch::default());
+    let put = Change::Put(Shape::CHAINED, &body);
+    world
+        .store
+        .write(&view(&tx), tree, b"k", &mut scratch, |_| Ok(put))
+        .unwrap();
+    world.store.adopt(&tx, chain.root).unwrap();
+    if let Some((shape, old)) = scratch.replaced()
+        && shape.overflow
+    {
+        let version = scratch.replaced_version();
+        world.store.disown_chain(&tx, old, version).unwrap();
+    }
+    world.commit(tx);
+}
+
+fn value(world: &World, tree: &Tree, tx: &Transaction) -> Vec<u8> {
+    let body = world.get(tx, tree, b"k").unwrap();
+    let mut value = Vec::new();
+    world.store.read_chain_into(&body, &mut value).unwrap();
+    assert_eq!(value.len(), BYTES);
+    assert!(value.iter().all(|byte| *byte == value[0]));
+    value
+}
+
+#[test]
+fn large_values_that_only_oltp_saw_go_once_their_end_is_hardened() {
+    let world = World::new(4096, 128);
+    let tree = world.table();
+    replace(&world, &tree, 0);
+    let old = world.begin_olap();
+    for byte in 1..=4 {
+        replace(&world, &tree, byte);
+    }
+    for slot in (0..SLOTS).map(SlotId) {
+        let mut budget = Budget::UNBOUNDED;
+        world.collect_slot(slot, &mut budget).unwrap();
+    }
+    assert_eq!(world.pending(), 4, "a crash may bring them back");
+    let pages = world.pages_in_use();
+    world.collect();
+    assert_eq!(world.pending(), 1, "what the old snapshot sees");
+    assert!(world.pages_in_use() + 3 * 2 <= pages);
+    assert_eq!(value(&world, &tree, &old)[0], 0);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.pending(), 0);
+    let now = world.begin();
+    assert_eq!(value(&world, &tree, &now)[0], 4);
+}
+
+#[test]
+fn large_value_of_a_middle_snapshot_goes_when_that_ends() {
+    let world = World::new(4096, 128);
+    let tree = world.table();
+    replace(&world, &tree, 0);
+    let old = world.begin_olap();
+    replace(&world, &tree, 1);
+    let middle = world.begin_olap();
+    replace(&world, &tree, 2);
+    replace(&world, &tree, 3);
+    let young = world.begin_olap();
+    replace(&world, &tree, 4);
+    world.collect();
+    assert_eq!(world.pending(), 3);
+    for (tx, byte) in [(&old, 0), (&middle, 1), (&young, 3)] {
+        assert_eq!(value(&world, &tree, tx)[0], byte);
+    }
+    world.rollback(middle);
+    world.collect();
+    assert_eq!(world.pending(), 2);
+    for (tx, byte) in [(&old, 0), (&young, 3)] {
+        assert_eq!(value(&world, &tree, tx)[0], byte);
+    }
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.pending(), 1);
+    assert_eq!(value(&world, &tree, &young)[0], 3);
+    world.rollback(young);
+    world.collect();
+    assert_eq!(world.pending(), 0);
+}
+
+#[test]
+fn chain_that_goes_early_goes_once_however_small_the_steps_are() {
+    let world = World::new(4096, 128);
+    let tree = world.table();
+    replace(&world, &tree, 0);
+    let old = world.begin_olap();
+    for byte in 1..=6 {
+        replace(&world, &tree, byte);
+    }
+    world.log.flush_round().unwrap();
+    for _ in 0..200 {
+        for slot in (0..SLOTS).map(SlotId) {
+            world.collect_slot(slot, &mut Budget::new(1, 1)).unwrap();
+        }
+        let pages = world.pages_in_use();
+        // Their pages belong to somebody else by then.
+        replace(&world, &tree, 9);
+        assert!(world.pages_in_use() < pages + 60);
+        world.log.flush_round().unwrap();
+    }
+    assert!(world.pending() < 20, "{}", world.pending());
+    assert_eq!(value(&world, &tree, &old)[0], 0);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.pending(), 0);
+    let now = world.begin();
+    assert_eq!(value(&world, &tree, &now)[0], 9);
+}
