@@ -83,7 +83,7 @@ fn queue_runs_beside_every_kind_of_holder() {
     let last = samples[1]["old_versions"].as_object().unwrap();
     assert!(
         last.iter().any(|(kind, count)| {
-            kind.starts_with("queue ") && kind.ends_with(" bytes") && count.as_u64() > Some(0)
+            kind.starts_with("queue_rows ") && kind.ends_with(" bytes") && count.as_u64() > Some(0)
         }),
         "{last:?}"
     );
