@@ -45,6 +45,7 @@ mod open;
 mod options;
 mod recovery;
 mod schema;
+mod statement;
 mod statistics;
 mod transaction;
 mod verify;

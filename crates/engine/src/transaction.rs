@@ -175,7 +175,13 @@ impl Transaction {
     /// A2.
     #[inline]
     fn note_end<R>(&self, result: Result<R>) -> Result<R> {
-        if matches!(result, Err(Error::Conflict | Error::SnapshotTooOld)) {
+        let ends = match result {
+            // The statement can be run again, as of later: `restart`.
+            Err(Error::Conflict) => self.inner().options().isolation != Isolation::Statement,
+            Err(Error::SnapshotTooOld) => true,
+            _ => false,
+        };
+        if ends {
             self.conflicted.set(true);
         }
         result
@@ -192,7 +198,7 @@ impl Transaction {
         result
     }
 
-    fn revert_to(&self, savepoint: &InnerSavepoint) -> Result<()> {
+    pub(crate) fn revert_to(&self, savepoint: &InnerSavepoint) -> Result<()> {
         let engine = self.engine();
         // Before the rows: nobody may find a tree whose rows are going.
         self.shapes.borrow_mut().retain(|(shape, command)| {

@@ -32,6 +32,9 @@ pub enum Isolation {
     /// Every statement sees what was committed when the transaction began.
     #[default]
     Snapshot,
+    /// A statement sees what was committed when its user said that it starts
+    /// ([`Transaction::refresh`](crate::Transaction::refresh)), in all its steps; a row that has changed since is a conflict.
+    Statement,
 }
 
 /// Whether `commit` waits.

@@ -112,11 +112,25 @@ impl Transaction {
     /// Starts a statement and returns the snapshot that it reads in: under read committed a fresh one, else
     /// that of the transaction. Snapshots that a [`SnapshotHandle`] holds stay open.
     pub fn statement(&self) -> Timestamp {
-        let current = self.current.get();
         // Not even a look at the clock for the others: its line is written by every commit.
-        if self.options.isolation != Isolation::ReadCommitted
-            || self.domain().clock().now() == current.snapshot
-        {
+        if self.options.isolation != Isolation::ReadCommitted {
+            return self.snapshot();
+        }
+        self.draw_snapshot()
+    }
+
+    /// Starts a statement of a transaction under [`Isolation::Statement`]: draws the snapshot of all its steps. Under the
+    /// other levels as [`Transaction::statement`].
+    pub fn refresh(&self) -> Timestamp {
+        if self.options.isolation == Isolation::Snapshot {
+            return self.snapshot();
+        }
+        self.draw_snapshot()
+    }
+
+    fn draw_snapshot(&self) -> Timestamp {
+        let current = self.current.get();
+        if self.domain().clock().now() == current.snapshot {
             return current.snapshot;
         }
         let index = if current.holders == 1 {
@@ -248,7 +262,7 @@ impl Transaction {
         );
         drop(latch);
         self.stamp.set(stamp);
-        if self.options.isolation == Isolation::ReadCommitted {
+        if self.options.isolation != Isolation::Snapshot {
             // Held to the end: what a writer wrote into must not be given back while it may have to be
             // reverted there (a table that is dropped after it), and later statements' snapshots would
             // let that go.

@@ -129,7 +129,7 @@ impl VersionStore {
             // Under read committed what is committed is no conflict, and only that leaves the main index.
             let looks_further = before.is_none()
                 && view.olap
-                && transaction.options().isolation == Isolation::Snapshot;
+                && transaction.options().isolation != Isolation::ReadCommitted;
             if looks_further && self.conflicts_with_buried(view, tree, key)? {
                 return Err(VersionError::Conflict);
             }
@@ -283,7 +283,7 @@ fn may_overwrite(view: &View<'_>, header: &Header, version: &VersionStamp) -> bo
         return true;
     }
     match transaction.options().isolation {
-        Isolation::Snapshot => view.sees_row(header, version),
+        Isolation::Snapshot | Isolation::Statement => view.sees_row(header, version),
         // The leaf is latched, so the version stays the newest while this asks.
         Isolation::ReadCommitted => transaction.domain().is_committed(version),
     }

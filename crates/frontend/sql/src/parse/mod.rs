@@ -10,7 +10,7 @@ mod dialect;
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -66,6 +66,19 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             return Err(at_token(text, next));
         }
     }
+}
+
+/// An expression that the catalog keeps as SQL.
+///
+/// # Errors
+/// `42601` if it is none.
+pub(crate) fn expression(sql: &str) -> Result<Expr> {
+    let dialect = PostgreSqlDialect {};
+    let parsed = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .try_with_sql(sql)
+        .and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| SqlError::syntax(error.to_string()))
 }
 
 /// P1.

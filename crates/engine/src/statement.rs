@@ -1,0 +1,37 @@
+//! Statements of a transaction under [`Isolation::Statement`](crate::Isolation): each sees one snapshot in all its steps, and
+//! one that met a conflict can be run again as of later.
+//!
+//! [`Isolation::ReadCommitted`](crate::Isolation) draws a snapshot a step and lets a write replace whatever is committed by then: right for who
+//! changes a row by its key, wrong for who has read it before and writes what follows from that, in another step. Here such a
+//! write conflicts, nothing is lost, and the statement starts over.
+
+use crate::error::Result;
+use crate::transaction::{Savepoint, Transaction};
+
+impl Transaction {
+    /// Starts a statement: what it reads is what was committed by now, and what the transaction wrote. Open cursors keep
+    /// what they see. Does nothing under snapshot isolation.
+    ///
+    /// # Errors
+    /// `TransactionOver` after a withdrawal or an error that could not be undone.
+    pub fn begin_statement(&self) -> Result<()> {
+        self.check_usable()?;
+        self.inner().refresh();
+        Ok(())
+    }
+
+    /// Reverts what was done after `savepoint` and starts a statement anew. Under
+    /// [`Isolation::Statement`](crate::Isolation) that is possible after `Conflict`, too.
+    ///
+    /// # Errors
+    /// As [`Transaction::rollback_to`].
+    pub fn restart_statement(&self, savepoint: &Savepoint) -> Result<()> {
+        self.rollback_to(savepoint)?;
+        self.begin_statement()
+    }
+
+    /// True once it has written anything.
+    pub fn has_written(&self) -> bool {
+        self.inner().has_written()
+    }
+}

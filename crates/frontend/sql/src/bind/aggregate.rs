@@ -1,0 +1,161 @@
+//! Aggregates: which there are, and what they return.
+
+use super::{Binder, Bound, Context};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::ast;
+use vellum_row::{Type, Typmod};
+
+/// An aggregate of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Aggregate {
+    pub kind: AggregateKind,
+    /// `None` for `count(*)`.
+    pub argument: Option<Expr>,
+    pub distinct: bool,
+    pub filter: Option<Expr>,
+    pub result: Type,
+}
+
+/// What it computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AggregateKind {
+    Count,
+    Sum,
+    Average,
+    Minimum,
+    Maximum,
+    BoolAnd,
+    BoolOr,
+}
+
+impl AggregateKind {
+    /// The aggregate of a name.
+    pub fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "count" => Self::Count,
+            "sum" => Self::Sum,
+            "avg" => Self::Average,
+            "min" => Self::Minimum,
+            "max" => Self::Maximum,
+            "bool_and" | "every" => Self::BoolAnd,
+            "bool_or" => Self::BoolOr,
+            _ => return None,
+        })
+    }
+}
+
+impl Binder<'_> {
+    /// A call of an aggregate: the slot of its result, counted from that of the first aggregate.
+    pub(super) fn aggregate(
+        &mut self,
+        kind: AggregateKind,
+        function: &ast::Function,
+    ) -> Result<Bound> {
+        let place = self.place(&function.name);
+        let Some(mut others) = self.aggregates.take() else {
+            let text = "aggregate functions are not allowed here";
+            return Err(SqlError::new(sqlstate::GROUPING_ERROR, text).at(place));
+        };
+        let bound = self.aggregate_call(kind, function);
+        let aggregate = match bound {
+            Ok(aggregate) => aggregate,
+            Err(error) => {
+                self.aggregates = Some(others);
+                return Err(error);
+            }
+        };
+        let result = aggregate.result;
+        let known = others.iter().position(|other| *other == aggregate);
+        let number = known.unwrap_or_else(|| {
+            others.push(aggregate);
+            others.len() - 1
+        });
+        self.aggregates = Some(others);
+        Ok(Bound::new(Expr::Slot(number as u16), result))
+    }
+
+    fn aggregate_call(
+        &mut self,
+        kind: AggregateKind,
+        function: &ast::Function,
+    ) -> Result<Aggregate> {
+        let ast::FunctionArguments::List(list) = &function.args else {
+            return Err(SqlError::syntax("an aggregate needs arguments"));
+        };
+        let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+        if !list.clauses.is_empty() || !function.within_group.is_empty() {
+            return Err(SqlError::unsupported("this form of an aggregate"));
+        }
+        let argument = match list.args.as_slice() {
+            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]
+                if kind == AggregateKind::Count =>
+            {
+                None
+            }
+            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))] => {
+                Some(self.expr(expr)?)
+            }
+            _ => {
+                let message = format!("function {} does not exist", function.name);
+                return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
+            }
+        };
+        let filter = function.filter.as_ref();
+        let filter = filter.map(|filter| self.condition(filter, "FILTER")).transpose()?;
+        let (argument, result) = match argument {
+            None => (None, Type::Int8),
+            Some(bound) => {
+                let (expr, ty, _) = self.settle(bound)?;
+                let (expr, result) = self.aggregate_type(kind, expr, ty)?;
+                (Some(expr), result)
+            }
+        };
+        Ok(Aggregate {
+            kind,
+            argument,
+            distinct,
+            filter,
+            result,
+        })
+    }
+
+    fn aggregate_type(&mut self, kind: AggregateKind, expr: Expr, ty: Type) -> Result<(Expr, Type)> {
+        use AggregateKind as K;
+        let result = match (kind, ty) {
+            (K::Count, _) => Type::Int8,
+            (K::Minimum | K::Maximum, ty) if ty.is_orderable() && ty != Type::Bool => ty,
+            (K::Sum, Type::Int2 | Type::Int4) => Type::Int8,
+            (K::Sum | K::Average, Type::Int8 | Type::Numeric) => Type::Numeric,
+            (K::Average, Type::Int2 | Type::Int4) => Type::Numeric,
+            (K::Sum, Type::Float4) => Type::Float4,
+            (K::Sum | K::Average, Type::Float8 | Type::Float4) => Type::Float8,
+            (K::Sum | K::Average, Type::Interval) => Type::Interval,
+            (K::BoolAnd | K::BoolOr, Type::Bool) => Type::Bool,
+            _ => {
+                let name = match kind {
+                    K::Sum => "sum",
+                    K::Average => "avg",
+                    K::Minimum => "min",
+                    K::Maximum => "max",
+                    K::BoolAnd => "bool_and",
+                    K::BoolOr => "bool_or",
+                    K::Count => "count",
+                };
+                let message = format!("function {name}({}) does not exist", ty.sql_name());
+                return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
+            }
+        };
+        // What is summed is summed as what it sums up to.
+        let computed = match (kind, result) {
+            (K::Sum | K::Average, Type::Numeric) => Type::Numeric,
+            (K::Sum | K::Average, Type::Int8) => Type::Int8,
+            (K::Sum | K::Average, Type::Float8) => Type::Float8,
+            _ => return Ok((expr, result)),
+        };
+        let bound = Bound::new(expr, ty);
+        let expr = self.coerce(bound, computed, Typmod::NONE, Context::Explicit)?;
+        Ok((expr, result))
+    }
+}

@@ -1,0 +1,145 @@
+//! Making an expression one of another type.
+
+use super::{Binder, Bound};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::scalar::{self, CastContext};
+use crate::sqlstate;
+use vellum_row::{Type, Typmod, Value};
+
+/// Why a cast is made, and so which are allowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Context {
+    /// By the system, in an expression.
+    Implicit,
+    /// Into a column.
+    Assignment,
+    /// Asked for.
+    Explicit,
+}
+
+impl Binder<'_> {
+    /// The expression as one of `ty`, if there is such a cast in this context.
+    ///
+    /// # Errors
+    /// `42804` or `42846` if there is none; `22P02` and its like for a literal that is no value of the type.
+    pub fn coerce(
+        &mut self,
+        bound: Bound,
+        ty: Type,
+        typmod: Typmod,
+        context: Context,
+    ) -> Result<Expr> {
+        let Some(from) = bound.ty else {
+            return self.decide(bound, ty, typmod);
+        };
+        if from == ty && (typmod.is_none() || typmod == bound.typmod) {
+            return Ok(bound.expr);
+        }
+        if from != ty {
+            let allowed = match scalar::cast_between(from, ty) {
+                None => false,
+                Some(CastContext::Implicit) => true,
+                Some(CastContext::Assignment) => context != Context::Implicit,
+                Some(CastContext::Explicit) => context == Context::Explicit,
+            };
+            if !allowed {
+                let message = format!("cannot cast type {} to {}", from.sql_name(), ty.sql_name());
+                return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
+            }
+        }
+        let explicit = context == Context::Explicit;
+        if let Expr::Const(value) = &bound.expr
+            && !value.is_null()
+        {
+            let value = scalar::cast(value.as_ref(), ty, typmod, explicit, self.settings)?;
+            return Ok(Expr::Const(value));
+        }
+        Ok(Expr::Cast {
+            operand: Box::new(bound.expr),
+            ty,
+            typmod,
+            explicit,
+        })
+    }
+
+    /// A literal or parameter of unknown type becomes one of `ty`.
+    fn decide(&mut self, bound: Bound, ty: Type, typmod: Typmod) -> Result<Expr> {
+        match bound.expr {
+            Expr::Const(Value::Null) => Ok(Expr::Const(Value::Null)),
+            Expr::Const(value) => {
+                let text = value.as_ref().as_str().unwrap_or_default().to_owned();
+                let value = scalar::input(ty, typmod, &text, self.settings)?;
+                Ok(Expr::Const(value))
+            }
+            Expr::Param(number) => {
+                let known = &mut self.params[usize::from(number)];
+                let had = *known.get_or_insert(ty);
+                let param = Expr::Param(number);
+                if had == ty && typmod.is_none() {
+                    return Ok(param);
+                }
+                Ok(Expr::Cast {
+                    operand: Box::new(param),
+                    ty,
+                    typmod,
+                    explicit: false,
+                })
+            }
+            // CASE, COALESCE and their like of unknown operands only.
+            other => Ok(Expr::Cast {
+                operand: Box::new(other),
+                ty,
+                typmod,
+                explicit: false,
+            }),
+        }
+    }
+
+    /// The expression with a type; text if nothing decides.
+    ///
+    /// # Errors
+    /// As [`Binder::coerce`].
+    pub fn settle(&mut self, bound: Bound) -> Result<(Expr, Type, Typmod)> {
+        match bound.ty {
+            Some(ty) => Ok((bound.expr, ty, bound.typmod)),
+            None => Ok((
+                self.decide(bound, Type::Text, Typmod::NONE)?,
+                Type::Text,
+                Typmod::NONE,
+            )),
+        }
+    }
+
+    /// One type for several expressions (UNION's rule: CASE, COALESCE, VALUES, IN).
+    ///
+    /// # Errors
+    /// `42804`.
+    pub fn common_type(&self, what: &str, all: &[Bound]) -> Result<Type> {
+        let mut common: Option<Type> = None;
+        for ty in all.iter().filter_map(|bound| bound.ty) {
+            common = Some(match common {
+                None => ty,
+                Some(had) if had == ty => had,
+                Some(had) if had.category() != ty.category() => {
+                    let message = format!(
+                        "{what} types {} and {} cannot be matched",
+                        had.sql_name(),
+                        ty.sql_name()
+                    );
+                    return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message));
+                }
+                Some(had) => {
+                    let widens = scalar::cast_between(had, ty) == Some(CastContext::Implicit);
+                    let narrows = scalar::cast_between(ty, had) == Some(CastContext::Implicit);
+                    if widens && (!narrows || ty.is_preferred()) {
+                        ty
+                    } else {
+                        had
+                    }
+                }
+            });
+        }
+        Ok(common.unwrap_or(Type::Text))
+    }
+}

@@ -1,0 +1,613 @@
+//! Expressions.
+
+use super::aggregate::AggregateKind;
+use super::operator::no_operator;
+use super::types::{folded, object_name, type_of};
+use super::{Binder, Bound, Context};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Comparison, Expr};
+use crate::plan::SubqueryKind;
+use crate::sqlstate;
+use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use vellum_row::{Numeric, Type, Typmod, Value, ValueRef};
+
+impl Binder<'_> {
+    /// Binds an expression.
+    ///
+    /// # Errors
+    /// For names, types and functions that are not there; `0A000` for syntax that nothing here evaluates.
+    pub fn expr(&mut self, node: &ast::Expr) -> Result<Bound> {
+        let place = match node {
+            ast::Expr::BinaryOp { .. } => None,
+            _ => self.place(node),
+        };
+        self.expr_inner(node).map_err(|error| error.at(place))
+    }
+
+    /// A condition.
+    ///
+    /// # Errors
+    /// `42804` if it is not boolean.
+    pub fn condition(&mut self, node: &ast::Expr, clause: &str) -> Result<Expr> {
+        let bound = self.expr(node)?;
+        match bound.ty {
+            None | Some(Type::Bool) => {
+                self.coerce(bound, Type::Bool, Typmod::NONE, Context::Implicit)
+            }
+            Some(other) => {
+                let message = format!(
+                    "argument of {clause} must be type boolean, not type {}",
+                    other.sql_name()
+                );
+                Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).at(self.place(node)))
+            }
+        }
+    }
+
+    fn boolean(&mut self, node: &ast::Expr, what: &str) -> Result<Expr> {
+        self.condition(node, what)
+    }
+
+    fn expr_inner(&mut self, node: &ast::Expr) -> Result<Bound> {
+        use ast::Expr as E;
+        let bool_of = |expr| Ok(Bound::new(expr, Type::Bool));
+        match node {
+            E::Identifier(ident) => self.identifier(ident),
+            E::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, column] => {
+                    let found = self.scope.column(Some(&folded(table)), &folded(column))?;
+                    Ok(column_of(found))
+                }
+                [_, table, column] => {
+                    let found = self.scope.column(Some(&folded(table)), &folded(column))?;
+                    Ok(column_of(found))
+                }
+                _ => Err(SqlError::unsupported(format!("the name {node}"))),
+            },
+            E::Nested(inner) => self.expr(inner),
+            E::Value(value) => self.value(&value.value),
+            E::TypedString(typed) => {
+                let (ty, typmod) = type_of(&typed.data_type)?;
+                let literal = self.value(&typed.value.value)?;
+                self.cast(literal, ty, typmod)
+            }
+            E::Interval(interval) => self.interval(interval),
+            E::Cast {
+                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+                expr,
+                data_type,
+                ..
+            } => {
+                let (ty, typmod) = type_of(data_type)?;
+                let operand = self.expr(expr)?;
+                self.cast(operand, ty, typmod)
+            }
+            E::BinaryOp { left, op, right } => match op {
+                BinaryOperator::And | BinaryOperator::Or => self.logical(op, node),
+                _ => {
+                    let (left, right) = (self.expr(left)?, self.expr(right)?);
+                    self.binary(op, left, right)
+                }
+            },
+            E::UnaryOp { op, expr } => self.unary(*op, expr),
+            E::IsNull(operand) => self.is_null(operand, false),
+            E::IsNotNull(operand) => self.is_null(operand, true),
+            E::IsTrue(operand) => self.is(operand, true, false),
+            E::IsNotTrue(operand) => self.is(operand, true, true),
+            E::IsFalse(operand) => self.is(operand, false, false),
+            E::IsNotFalse(operand) => self.is(operand, false, true),
+            E::IsUnknown(operand) => self.is_null(operand, false),
+            E::IsNotUnknown(operand) => self.is_null(operand, true),
+            E::IsDistinctFrom(left, right) => self.distinct(left, right, false),
+            E::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
+            E::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => {
+                let (operand, low, high) = (self.expr(expr)?, self.expr(low)?, self.expr(high)?);
+                let from = self.binary(&BinaryOperator::GtEq, operand.clone(), low)?;
+                let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
+                let both = Expr::And([from.expr, to.expr].into());
+                bool_of(if *negated {
+                    Expr::Not(Box::new(both))
+                } else {
+                    both
+                })
+            }
+            E::InList {
+                expr,
+                list,
+                negated,
+            } => self.in_list(expr, list, *negated),
+            E::InSubquery {
+                expr,
+                subquery,
+                negated,
+            } => {
+                let operand = self.expr(expr)?;
+                let (number, ty) = self.subquery(subquery, SubqueryKind::List)?;
+                let ty = ty.ok_or_else(|| SqlError::internal("a list without type"))?;
+                // The list's values are made ones of the operand's type, where that is wider.
+                let (operand, _) = self.comparable("=", operand, Bound::new(Expr::Const(Value::Null), ty))?;
+                bool_of(Expr::InSubquery {
+                    operand: Box::new(operand),
+                    subquery: number,
+                    negated: *negated,
+                })
+            }
+            E::Exists { subquery, negated } => {
+                let (number, _) = self.subquery(subquery, SubqueryKind::Exists)?;
+                let exists = Expr::Subquery(number);
+                bool_of(if *negated {
+                    Expr::Not(Box::new(exists))
+                } else {
+                    exists
+                })
+            }
+            E::Subquery(query) => {
+                let (number, ty) = self.subquery(query, SubqueryKind::Scalar)?;
+                Ok(Bound {
+                    expr: Expr::Subquery(number),
+                    ty,
+                    typmod: Typmod::NONE,
+                })
+            }
+            E::Like {
+                negated,
+                any: false,
+                expr,
+                pattern,
+                escape_char,
+            } => self.like(expr, pattern, escape_char.as_ref(), false, *negated),
+            E::ILike {
+                negated,
+                any: false,
+                expr,
+                pattern,
+                escape_char,
+            } => self.like(expr, pattern, escape_char.as_ref(), true, *negated),
+            E::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            E::Function(function) => self.function(function),
+            E::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                ..
+            } => {
+                let mut arguments = vec![self.expr(expr)?];
+                let one = || Bound::new(Expr::Const(Value::Int4(1)), Type::Int4);
+                arguments.push(match substring_from {
+                    Some(from) => self.expr(from)?,
+                    None => one(),
+                });
+                if let Some(length) = substring_for {
+                    arguments.push(self.expr(length)?);
+                }
+                self.call("substring", arguments)
+            }
+            E::Trim {
+                expr,
+                trim_where,
+                trim_what,
+                trim_characters,
+            } => {
+                let name = match trim_where {
+                    None | Some(ast::TrimWhereField::Both) => "btrim",
+                    Some(ast::TrimWhereField::Leading) => "ltrim",
+                    Some(ast::TrimWhereField::Trailing) => "rtrim",
+                };
+                let mut arguments = vec![self.expr(expr)?];
+                if let Some(what) = trim_what {
+                    arguments.push(self.expr(what)?);
+                }
+                for what in trim_characters.iter().flatten() {
+                    arguments.push(self.expr(what)?);
+                }
+                self.call(name, arguments)
+            }
+            E::Position { expr, r#in } => {
+                let arguments = vec![self.expr(r#in)?, self.expr(expr)?];
+                self.call("strpos", arguments)
+            }
+            other => Err(SqlError::unsupported(format!("the expression {other}"))),
+        }
+    }
+
+    fn identifier(&mut self, ident: &ast::Ident) -> Result<Bound> {
+        let name = folded(ident);
+        let found = self.scope.column(None, &name);
+        match found {
+            Ok(found) => Ok(column_of(found)),
+            // Functions that are called without parentheses.
+            Err(error) if ident.quote_style.is_none() => match name.as_str() {
+                "current_user" | "session_user" | "user" | "current_role" | "current_catalog"
+                | "current_date" => self.call(&name, Vec::new()),
+                "current_timestamp" => self.call("now", Vec::new()),
+                "current_schema" => self.call("current_schema", Vec::new()),
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    fn value(&mut self, value: &ast::Value) -> Result<Bound> {
+        use ast::Value as V;
+        let unknown = |value: Value| Bound {
+            expr: Expr::Const(value),
+            ty: None,
+            typmod: Typmod::NONE,
+        };
+        Ok(match value {
+            V::Null => unknown(Value::Null),
+            V::Boolean(value) => Bound::new(Expr::Const(Value::Bool(*value)), Type::Bool),
+            V::Number(digits, _) => number(digits)?,
+            V::SingleQuotedString(text)
+            | V::EscapedStringLiteral(text)
+            | V::UnicodeStringLiteral(text)
+            | V::NationalStringLiteral(text) => unknown(Value::text(text.as_str())),
+            V::DollarQuotedString(text) => unknown(Value::text(text.value.as_str())),
+            V::Placeholder(text) => self.param(text)?,
+            other => return Err(SqlError::unsupported(format!("the literal {other}"))),
+        })
+    }
+
+    fn cast(&mut self, operand: Bound, ty: Type, typmod: Typmod) -> Result<Bound> {
+        // A parameter that is cast is of that type.
+        let expr = self.coerce(operand, ty, typmod, Context::Explicit)?;
+        Ok(Bound {
+            expr,
+            ty: Some(ty),
+            typmod,
+        })
+    }
+
+    fn interval(&mut self, interval: &ast::Interval) -> Result<Bound> {
+        let literal = self.expr(&interval.value)?;
+        let literal = match (&literal.expr, &interval.leading_field) {
+            (Expr::Const(Value::Text(text)), Some(field)) => Bound {
+                expr: Expr::Const(Value::text(format!("{text} {field}"))),
+                ty: None,
+                typmod: Typmod::NONE,
+            },
+            _ => literal,
+        };
+        self.cast(literal, Type::Interval, Typmod::NONE)
+    }
+
+    /// A chain of ANDs or ORs as one list: the parser's left-deep trees may be thousands deep.
+    fn logical(&mut self, op: &BinaryOperator, node: &ast::Expr) -> Result<Bound> {
+        let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
+        let mut operands = Vec::new();
+        let mut rest = node;
+        while let ast::Expr::BinaryOp {
+            left,
+            op: other,
+            right,
+        } = rest
+            && other == op
+        {
+            operands.push(self.boolean(right, word)?);
+            rest = left;
+        }
+        operands.push(self.boolean(rest, word)?);
+        operands.reverse();
+        let operands = operands.into_boxed_slice();
+        let expr = if *op == BinaryOperator::And {
+            Expr::And(operands)
+        } else {
+            Expr::Or(operands)
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn unary(&mut self, op: UnaryOperator, operand: &ast::Expr) -> Result<Bound> {
+        match op {
+            UnaryOperator::Not => {
+                let operand = self.boolean(operand, "NOT")?;
+                Ok(Bound::new(Expr::Not(Box::new(operand)), Type::Bool))
+            }
+            UnaryOperator::Plus => self.expr(operand),
+            UnaryOperator::Minus => {
+                // The smallest numbers are there as negative ones only.
+                if let ast::Expr::Value(value) = operand
+                    && let ast::Value::Number(digits, _) = &value.value
+                {
+                    return number(&format!("-{digits}"));
+                }
+                let bound = self.expr(operand)?;
+                let ty = bound.ty.unwrap_or(Type::Float8);
+                let negatable = ty.category() == 'N' && ty != Type::Oid || ty == Type::Interval;
+                if !negatable {
+                    return Err(no_operator("-", None, bound.ty));
+                }
+                let operand = self.coerce(bound, ty, Typmod::NONE, Context::Implicit)?;
+                Ok(Bound::new(Expr::Negate(Box::new(operand)), ty))
+            }
+            other => Err(SqlError::unsupported(format!("the operator {other}"))),
+        }
+    }
+
+    fn is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Bound> {
+        let operand = self.expr(operand)?;
+        let (operand, ..) = self.settle(operand)?;
+        let operand = Box::new(operand);
+        Ok(Bound::new(Expr::IsNull { operand, negated }, Type::Bool))
+    }
+
+    fn is(&mut self, operand: &ast::Expr, truth: bool, negated: bool) -> Result<Bound> {
+        let operand = Box::new(self.boolean(operand, "IS")?);
+        let expr = Expr::Is {
+            operand,
+            truth,
+            negated,
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn distinct(&mut self, left: &ast::Expr, right: &ast::Expr, negated: bool) -> Result<Bound> {
+        let (left, right) = (self.expr(left)?, self.expr(right)?);
+        let (left, right) = self.comparable("=", left, right)?;
+        let expr = Expr::Distinct {
+            left: Box::new(left),
+            right: Box::new(right),
+            negated,
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn in_list(&mut self, operand: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Bound> {
+        let operand = self.expr(operand)?;
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            items.push(self.expr(item)?);
+        }
+        let mut all = items.clone();
+        all.push(operand.clone());
+        let ty = self.common_type("IN", &all).map_err(|_| {
+            let odd = items.iter().find(|item| item.ty != operand.ty);
+            no_operator("=", operand.ty, odd.and_then(|item| item.ty))
+        })?;
+        let operand = self.coerce(operand, ty, Typmod::NONE, Context::Implicit)?;
+        let items = items
+            .into_iter()
+            .map(|item| self.coerce(item, ty, Typmod::NONE, Context::Implicit))
+            .collect::<Result<Box<[_]>>>()?;
+        let expr = Expr::In {
+            operand: Box::new(operand),
+            list: items,
+            negated,
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn like(
+        &mut self,
+        operand: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        fold: bool,
+        negated: bool,
+    ) -> Result<Bound> {
+        let escape = match escape.map(|escape| &escape.value) {
+            None => Some('\\'),
+            Some(ast::Value::SingleQuotedString(text)) => {
+                let mut chars = text.chars();
+                match (chars.next(), chars.next()) {
+                    (char, None) => char,
+                    _ => {
+                        let text = "invalid escape string";
+                        return Err(SqlError::new(sqlstate::INVALID_ESCAPE_SEQUENCE, text));
+                    }
+                }
+            }
+            Some(other) => return Err(SqlError::unsupported(format!("the escape {other}"))),
+        };
+        let (operand, pattern) = (self.expr(operand)?, self.expr(pattern)?);
+        for side in [&operand, &pattern] {
+            if side.ty.is_some_and(|ty| ty.category() != 'S') {
+                return Err(no_operator("~~", operand.ty, pattern.ty));
+            }
+        }
+        let operand = self.coerce(operand, Type::Text, Typmod::NONE, Context::Implicit)?;
+        let pattern = self.coerce(pattern, Type::Text, Typmod::NONE, Context::Implicit)?;
+        let expr = Expr::Like {
+            operand: Box::new(operand),
+            pattern: Box::new(pattern),
+            escape,
+            fold,
+            negated,
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Bound> {
+        let operand = operand.map(|operand| self.expr(operand)).transpose()?;
+        let (mut tests, mut results) = (Vec::new(), Vec::new());
+        for when in conditions {
+            tests.push(match &operand {
+                None => self.condition(&when.condition, "CASE/WHEN")?,
+                Some(operand) => {
+                    let value = self.expr(&when.condition)?;
+                    let (left, right) = self.comparable("=", operand.clone(), value)?;
+                    Expr::Compare {
+                        comparison: Comparison::Equal,
+                        left: Box::new(left),
+                        right: Box::new(right),
+                    }
+                }
+            });
+            results.push(self.expr(&when.result)?);
+        }
+        results.push(match otherwise {
+            Some(otherwise) => self.expr(otherwise)?,
+            None => self.value(&ast::Value::Null)?,
+        });
+        let (mut results, ty) = self.unify("CASE", results)?;
+        let otherwise = results
+            .pop()
+            .ok_or_else(|| SqlError::internal("a CASE without results"))?;
+        let expr = Expr::Case {
+            branches: tests.into_iter().zip(results).collect(),
+            otherwise: Box::new(otherwise),
+        };
+        Ok(Bound::new(expr, ty))
+    }
+
+    /// Several expressions as ones of one type.
+    ///
+    /// # Errors
+    /// `42804`.
+    pub(crate) fn unify(&mut self, what: &str, all: Vec<Bound>) -> Result<(Vec<Expr>, Type)> {
+        let ty = self.common_type(what, &all)?;
+        let all = all
+            .into_iter()
+            .map(|bound| self.coerce(bound, ty, Typmod::NONE, Context::Implicit))
+            .collect::<Result<_>>()?;
+        Ok((all, ty))
+    }
+
+    fn function(&mut self, function: &ast::Function) -> Result<Bound> {
+        let (schema, name) = object_name(&function.name)?;
+        if schema.is_some_and(|schema| schema != "pg_catalog") {
+            return Err(no_function(&name, &[]));
+        }
+        if function.over.is_some() {
+            return Err(SqlError::unsupported("a window function"));
+        }
+        if let Some(kind) = AggregateKind::find(&name) {
+            return self.aggregate(kind, function);
+        }
+        let mut arguments = Vec::new();
+        match &function.args {
+            ast::FunctionArguments::None => {}
+            ast::FunctionArguments::List(list) => {
+                for argument in &list.args {
+                    match argument {
+                        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                            arguments.push(self.expr(expr)?);
+                        }
+                        other => return Err(SqlError::unsupported(format!("the argument {other}"))),
+                    }
+                }
+            }
+            ast::FunctionArguments::Subquery(_) => {
+                return Err(SqlError::unsupported("a subquery as an argument"));
+            }
+        }
+        self.call(&name, arguments)
+    }
+
+    fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        match (name, arguments.len()) {
+            ("coalesce", 1..) => {
+                let (operands, ty) = self.unify("COALESCE", arguments)?;
+                return Ok(Bound::new(Expr::Coalesce(operands.into()), ty));
+            }
+            ("greatest" | "least", 1..) => {
+                let function = if name == "greatest" {
+                    Builtin::Greatest
+                } else {
+                    Builtin::Least
+                };
+                let (operands, ty) = self.unify(&name.to_uppercase(), arguments)?;
+                let expr = Expr::Call {
+                    function,
+                    arguments: operands.into(),
+                };
+                return Ok(Bound::new(expr, ty));
+            }
+            ("nullif", 2) => {
+                let (operands, ty) = self.unify("NULLIF", arguments)?;
+                let expr = Expr::Call {
+                    function: Builtin::NullIf,
+                    arguments: operands.into(),
+                };
+                return Ok(Bound::new(expr, ty));
+            }
+            ("mod", 2) => {
+                let mut arguments = arguments.into_iter();
+                if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
+                    return self.binary(&BinaryOperator::Modulo, left, right);
+                }
+                return Err(no_function(name, &[]));
+            }
+            _ => {}
+        }
+        let types: Vec<Option<Type>> = arguments.iter().map(|argument| argument.ty).collect();
+        let Some(signature) = Builtin::find(name, &types) else {
+            return Err(no_function(name, &types));
+        };
+        let arguments = arguments
+            .into_iter()
+            .zip(&signature.arguments)
+            .map(|(argument, ty)| {
+                let fits = argument.ty.is_none_or(|own| {
+                    own == *ty
+                        || crate::scalar::cast_between(own, *ty)
+                            == Some(crate::scalar::CastContext::Implicit)
+                        || name == "concat"
+                });
+                if !fits {
+                    return Err(no_function(name, &types));
+                }
+                match argument.ty {
+                    Some(_) if name == "concat" => Ok(argument.expr),
+                    _ => self.coerce(argument, *ty, Typmod::NONE, Context::Implicit),
+                }
+            })
+            .collect::<Result<Box<[_]>>>()?;
+        let expr = Expr::Call {
+            function: signature.function,
+            arguments,
+        };
+        Ok(Bound::new(expr, signature.result))
+    }
+}
+
+fn column_of(found: super::scope::Found) -> Bound {
+    Bound {
+        expr: found.expr(),
+        ty: Some(found.ty),
+        typmod: found.typmod,
+    }
+}
+
+/// A number without quotes: the first of integer, bigint, numeric that holds it.
+fn number(digits: &str) -> Result<Bound> {
+    let digits = digits.replace('_', "");
+    let (value, ty) = if let Ok(value) = digits.parse::<i32>() {
+        (Value::Int4(value), Type::Int4)
+    } else if let Ok(value) = digits.parse::<i64>() {
+        (Value::Int8(value), Type::Int8)
+    } else {
+        let value: Numeric = crate::scalar::numeric(&digits)?;
+        (Value::Numeric(value), Type::Numeric)
+    };
+    debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
+    Ok(Bound::new(Expr::Const(value), ty))
+}
+
+#[cold]
+fn no_function(name: &str, arguments: &[Option<Type>]) -> SqlError {
+    let types: Vec<&str> = arguments
+        .iter()
+        .map(|ty| ty.map_or("unknown", Type::sql_name))
+        .collect();
+    let message = format!("function {name}({}) does not exist", types.join(", "));
+    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
+}
+

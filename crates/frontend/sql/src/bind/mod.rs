@@ -1,0 +1,133 @@
+//! The binder: syntax trees to typed expressions.
+//!
+//! Names are looked up in the scope and in the catalog, types are inferred as PostgreSQL infers them: a literal in quotes and a
+//! parameter without type are of unknown type until something they meet decides.
+//!
+//! Not here: which index is taken (`plan`).
+
+mod aggregate;
+mod coerce;
+mod expression;
+mod operator;
+mod scope;
+mod types;
+
+pub(crate) use aggregate::{Aggregate, AggregateKind};
+pub(crate) use coerce::Context;
+pub(crate) use scope::{Scope, ScopeColumn, ScopeTable};
+pub(crate) use types::{folded, object_name, type_of};
+
+use crate::catalog::{Catalog, Named, Oid, Relation};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::Subquery;
+use crate::scalar::Settings;
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{Type, Typmod};
+
+/// An expression while its surroundings are being bound.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub expr: Expr,
+    /// `None`: unknown: a literal in quotes, NULL, or a parameter without type.
+    pub ty: Option<Type>,
+    pub typmod: Typmod,
+}
+
+impl Bound {
+    pub fn new(expr: Expr, ty: Type) -> Self {
+        Self {
+            expr,
+            ty: Some(ty),
+            typmod: Typmod::NONE,
+        }
+    }
+}
+
+/// What a statement is bound with.
+pub(crate) struct Binder<'c> {
+    pub catalog: &'c Catalog,
+    pub search_path: &'c [Oid],
+    pub settings: &'c Settings,
+    pub text: &'c str,
+    /// Types of the parameters; `None`: not known (yet).
+    pub params: Vec<Option<Type>>,
+    pub scope: Scope,
+    pub subqueries: Vec<Subquery>,
+    /// Where aggregates may stand, those that were found.
+    pub aggregates: Option<Vec<Aggregate>>,
+}
+
+/// The most parameters, as the protocol counts them.
+const PARAMS_MAX: usize = 65_535;
+
+impl<'c> Binder<'c> {
+    /// The relation of a name, along the search path if it has no schema.
+    ///
+    /// # Errors
+    /// `42P01`, `3F000`.
+    pub fn relation(&self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        match self.named(name)? {
+            Some(Named::Relation(oid)) => {
+                let found = self.catalog.relation(oid).cloned();
+                found.ok_or_else(|| SqlError::internal("a name without relation"))
+            }
+            Some(Named::Index { .. }) => {
+                let message = format!("\"{}\" is an index", object_name(name)?.1);
+                Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message))
+            }
+            None => Err(self.no_relation(name)),
+        }
+    }
+
+    /// What a name stands for.
+    ///
+    /// # Errors
+    /// `3F000` for a schema that is not there.
+    pub fn named(&self, name: &ast::ObjectName) -> Result<Option<Named>> {
+        let (schema, name) = object_name(name)?;
+        if let Some(schema) = schema {
+            let Some(namespace) = self.catalog.namespace(&schema) else {
+                return Ok(None);
+            };
+            return Ok(self.catalog.named(namespace.oid, &name));
+        }
+        let mut found = self.search_path.iter();
+        Ok(found.find_map(|namespace| self.catalog.named(*namespace, &name)))
+    }
+
+    /// `42P01`.
+    #[cold]
+    pub fn no_relation(&self, name: &ast::ObjectName) -> SqlError {
+        let message = format!("relation \"{}\" does not exist", types::shown(name));
+        SqlError::new(sqlstate::UNDEFINED_TABLE, message).at(self.place(name))
+    }
+
+    /// Place of a syntax tree in the text.
+    pub fn place(&self, node: &impl ast::Spanned) -> Option<u32> {
+        let start = node.span().start;
+        crate::parse::position(self.text, start.line, start.column)
+    }
+
+    /// The parameter `$n`.
+    fn param(&mut self, text: &str) -> Result<Bound> {
+        let number: usize = text
+            .strip_prefix('$')
+            .and_then(|digits| digits.parse().ok())
+            .filter(|number| (1..=PARAMS_MAX).contains(number))
+            .ok_or_else(|| {
+                let message = format!("there is no parameter {text}");
+                SqlError::new(sqlstate::UNDEFINED_PARAMETER, message)
+            })?;
+        if self.params.len() < number {
+            self.params.resize(number, None);
+        }
+        Ok(Bound {
+            expr: Expr::Param((number - 1) as u16),
+            ty: self.params[number - 1],
+            typmod: Typmod::NONE,
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Operators: what fits their operands.
+
+use super::{Binder, Bound, Context};
+use crate::error::{Result, SqlError};
+use crate::expr::{Comparison, Expr};
+use crate::scalar::{self, CastContext, Operator};
+use crate::sqlstate;
+use sqlparser::ast::BinaryOperator;
+use vellum_row::{Type, Typmod};
+
+impl Binder<'_> {
+    /// An operator between two operands.
+    ///
+    /// # Errors
+    /// `42883` if there is none for them.
+    pub(super) fn binary(
+        &mut self,
+        operator: &BinaryOperator,
+        left: Bound,
+        right: Bound,
+    ) -> Result<Bound> {
+        use BinaryOperator as B;
+        let comparison = match operator {
+            B::Eq => Some(Comparison::Equal),
+            B::NotEq => Some(Comparison::NotEqual),
+            B::Lt => Some(Comparison::Less),
+            B::LtEq => Some(Comparison::LessEqual),
+            B::Gt => Some(Comparison::Greater),
+            B::GtEq => Some(Comparison::GreaterEqual),
+            _ => None,
+        };
+        if let Some(comparison) = comparison {
+            let (left, right) = self.comparable(&operator.to_string(), left, right)?;
+            let expr = Expr::Compare {
+                comparison,
+                left: Box::new(left),
+                right: Box::new(right),
+            };
+            return Ok(Bound::new(expr, Type::Bool));
+        }
+        let arithmetic = match operator {
+            B::Plus => Operator::Add,
+            B::Minus => Operator::Subtract,
+            B::Multiply => Operator::Multiply,
+            B::Divide => Operator::Divide,
+            B::Modulo => Operator::Modulo,
+            B::StringConcat => return self.concat(left, right),
+            other => return Err(no_operator(&other.to_string(), left.ty, right.ty)),
+        };
+        // An unknown operand is taken to be of the other's type.
+        let (mut a, mut b) = (left.ty, right.ty);
+        if a.is_none() && b.is_none() {
+            return Err(no_operator(&operator.to_string(), None, None));
+        }
+        if let (None, Some(known)) | (Some(known), None) = (a, b) {
+            let same = scalar::result_type(arithmetic, known, known).is_some();
+            let other = if same { known } else { Type::Interval };
+            (a, b) = (a.or(Some(other)), b.or(Some(other)));
+        }
+        let (Some(a), Some(b)) = (a, b) else {
+            return Err(no_operator(&operator.to_string(), left.ty, right.ty));
+        };
+        let Some(ty) = scalar::result_type(arithmetic, a, b) else {
+            return Err(no_operator(&operator.to_string(), left.ty, right.ty));
+        };
+        let left = self.coerce(left, a, Typmod::NONE, Context::Implicit)?;
+        let right = self.coerce(right, b, Typmod::NONE, Context::Implicit)?;
+        let expr = Expr::Arithmetic {
+            operator: arithmetic,
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        Ok(Bound::new(expr, ty))
+    }
+
+    fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let is_text = |ty: Option<Type>| ty.is_none_or(|ty| ty.category() == 'S');
+        if !is_text(left.ty) && !is_text(right.ty) {
+            return Err(no_operator("||", left.ty, right.ty));
+        }
+        let (left, ..) = self.settle(left)?;
+        let (right, ..) = self.settle(right)?;
+        let expr = Expr::Concat(Box::new(left), Box::new(right));
+        Ok(Bound::new(expr, Type::Text))
+    }
+
+    /// Both operands as ones that can be compared (E1).
+    ///
+    /// # Errors
+    /// `42883`.
+    pub(super) fn comparable(
+        &mut self,
+        operator: &str,
+        left: Bound,
+        right: Bound,
+    ) -> Result<(Expr, Expr)> {
+        let Some(ty) = comparison_type(left.ty, right.ty) else {
+            return Err(no_operator(operator, left.ty, right.ty));
+        };
+        if !ty.is_orderable() {
+            return Err(no_operator(operator, left.ty, right.ty));
+        }
+        let mut side = |bound: Bound| match bound.ty {
+            // Integers are compared whatever their width.
+            Some(own) if own.is_integer() && ty.is_integer() => Ok(bound.expr),
+            Some(own) if own.is_plain_text() && ty.is_plain_text() => Ok(bound.expr),
+            _ => self.coerce(bound, ty, Typmod::NONE, Context::Implicit),
+        };
+        Ok((side(left)?, side(right)?))
+    }
+}
+
+/// The type that two operands are compared as.
+fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
+    let (a, b) = match (left, right) {
+        (None, None) => return Some(Type::Text),
+        (Some(ty), None) | (None, Some(ty)) => return Some(ty),
+        (Some(a), Some(b)) => (a, b),
+    };
+    if a == b {
+        return Some(a);
+    }
+    if a.category() == 'S' && b.category() == 'S' {
+        return Some(Type::Text);
+    }
+    if a.category() == 'N' && b.category() == 'N' {
+        let rank = |ty: Type| match ty {
+            Type::Int2 => 1,
+            Type::Int4 => 2,
+            Type::Int8 => 3,
+            Type::Numeric => 4,
+            Type::Float4 => 5,
+            Type::Float8 => 6,
+            _ => 0,
+        };
+        let wider = if rank(a) > rank(b) { a } else { b };
+        // real is compared with anything else as double precision.
+        return Some(if wider == Type::Float4 {
+            Type::Float8
+        } else {
+            wider
+        });
+    }
+    let implicit = |from, to| scalar::cast_between(from, to) == Some(CastContext::Implicit);
+    if a.category() == b.category() {
+        if implicit(a, b) {
+            return Some(b);
+        }
+        if implicit(b, a) {
+            return Some(a);
+        }
+    }
+    None
+}
+
+/// `42883`.
+#[cold]
+pub(super) fn no_operator(operator: &str, left: Option<Type>, right: Option<Type>) -> SqlError {
+    let name = |ty: Option<Type>| ty.map_or("unknown", Type::sql_name);
+    let message = format!(
+        "operator does not exist: {} {operator} {}",
+        name(left),
+        name(right)
+    );
+    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.",
+    )
+}

@@ -1,0 +1,139 @@
+//! What names of columns may stand for.
+
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum_row::{Type, Typmod};
+
+/// The tables of a FROM, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    pub tables: Vec<ScopeTable>,
+}
+
+/// A table of a FROM.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable {
+    pub name: String,
+    /// Whether only its own name stands for it (`excluded`), so that unqualified columns are not looked up here.
+    pub qualified_only: bool,
+    pub relation: Option<Arc<Relation>>,
+    pub columns: Vec<ScopeColumn>,
+}
+
+/// A column of one.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    pub name: String,
+    pub ty: Type,
+    pub typmod: Typmod,
+    /// Its number in the relation; 0 for none.
+    pub number: i16,
+    /// Left out of `*`: joined by USING before.
+    pub hidden: bool,
+}
+
+/// A column that was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub table: u16,
+    pub position: u16,
+    pub ty: Type,
+    pub typmod: Typmod,
+}
+
+impl Found {
+    pub fn expr(self) -> Expr {
+        Expr::Column {
+            table: self.table,
+            position: self.position,
+        }
+    }
+}
+
+impl ScopeTable {
+    /// A table of the catalog.
+    pub fn of(relation: &Arc<Relation>, alias: Option<String>) -> Result<Self> {
+        let Some(table) = relation.table() else {
+            let message = format!("\"{}\" is not a table", relation.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        };
+        let columns = table.schema.columns();
+        Ok(Self {
+            name: alias.unwrap_or_else(|| relation.name.to_string()),
+            qualified_only: false,
+            columns: columns
+                .map(|column| ScopeColumn {
+                    name: column.name.to_string(),
+                    ty: column.ty,
+                    typmod: column.typmod,
+                    number: column.id.0 as i16,
+                    hidden: false,
+                })
+                .collect(),
+            relation: Some(relation.clone()),
+        })
+    }
+}
+
+impl Scope {
+    /// Adds a table.
+    ///
+    /// # Errors
+    /// `42712` for a name that is taken.
+    pub fn add(&mut self, table: ScopeTable) -> Result<u16> {
+        if self.tables.iter().any(|other| other.name == table.name) {
+            let message = format!("table name \"{}\" specified more than once", table.name);
+            return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
+        }
+        self.tables.push(table);
+        Ok((self.tables.len() - 1) as u16)
+    }
+
+    /// The column of a name, of one table if it is qualified.
+    ///
+    /// # Errors
+    /// `42703`, `42702`, `42P01`.
+    pub fn column(&self, table: Option<&str>, name: &str) -> Result<Found> {
+        let mut found = None;
+        let mut known = false;
+        for (number, candidate) in (0u16..).zip(&self.tables) {
+            match table {
+                Some(table) if candidate.name != table => continue,
+                None if candidate.qualified_only => continue,
+                _ => known = true,
+            }
+            for (position, column) in (0u16..).zip(&candidate.columns) {
+                if column.name != name || (column.hidden && table.is_none()) {
+                    continue;
+                }
+                if found.is_some() {
+                    let message = format!("column reference \"{name}\" is ambiguous");
+                    return Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message));
+                }
+                found = Some(Found {
+                    table: number,
+                    position,
+                    ty: column.ty,
+                    typmod: column.typmod,
+                });
+            }
+        }
+        found.ok_or_else(|| match table {
+            Some(table) if !known => {
+                let message = format!("missing FROM-clause entry for table \"{table}\"");
+                SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+            }
+            Some(table) => {
+                let message = format!("column {table}.{name} does not exist");
+                SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+            }
+            None => {
+                let message = format!("column \"{name}\" does not exist");
+                SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+            }
+        })
+    }
+}

@@ -1,0 +1,293 @@
+//! The persisted forms of what the catalog holds.
+//!
+//! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
+//! `u8 version = 1, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
+//! `row` makes of it.
+
+use super::relation::Storage;
+use super::{
+    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Namespace, Oid,
+    Relation, Runtimes, SequenceDefinition, Table, View,
+};
+use std::sync::Arc;
+use vellum_base::codec::{Put, Reader};
+use vellum_row::{ColumnId, Schema};
+
+const VERSION: u8 = 1;
+const TABLE: u8 = 1;
+const VIEW: u8 = 2;
+const SEQUENCE: u8 = 3;
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.put_u32(text.len() as u32);
+    out.put(text.as_bytes());
+}
+
+fn text(reader: &mut Reader<'_>) -> Option<Box<str>> {
+    let length = reader.u32()? as usize;
+    Some(std::str::from_utf8(reader.bytes(length)?).ok()?.into())
+}
+
+fn put_list<T>(out: &mut Vec<u8>, items: &[T], mut put: impl FnMut(&mut Vec<u8>, &T)) {
+    out.put_u32(items.len() as u32);
+    for item in items {
+        put(out, item);
+    }
+}
+
+fn list<T>(
+    reader: &mut Reader<'_>,
+    mut item: impl FnMut(&mut Reader<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let count = reader.u32()? as usize;
+    // Each item has a byte at least: a damaged count allocates nothing.
+    if count > reader.rest().len() {
+        return None;
+    }
+    (0..count).map(|_| item(reader)).collect()
+}
+
+fn put_i64(out: &mut Vec<u8>, value: i64) {
+    out.put_u64(value as u64);
+}
+
+fn i64_of(reader: &mut Reader<'_>) -> Option<i64> {
+    Some(reader.u64()? as i64)
+}
+
+fn put_columns(out: &mut Vec<u8>, columns: &[ColumnId]) {
+    put_list(out, columns, |out, column| out.put_u16(column.0));
+}
+
+fn columns(reader: &mut Reader<'_>) -> Option<Vec<ColumnId>> {
+    list(reader, |reader| Some(ColumnId(reader.u16()?)))
+}
+
+/// A schema's row.
+pub(super) fn encode_namespace(namespace: &Namespace) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    put_text(&mut out, &namespace.name);
+    put_text(&mut out, &namespace.owner);
+    out
+}
+
+/// Reads a schema's row.
+pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
+    let mut reader = Reader::new(value);
+    if reader.u8()? != VERSION {
+        return None;
+    }
+    let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
+    reader
+        .rest()
+        .is_empty()
+        .then_some(Namespace { oid, name, owner })
+}
+
+/// A relation's row.
+pub(super) fn encode_relation(relation: &Relation) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    out.put_u8(match &relation.kind {
+        Kind::Table(_) => TABLE,
+        Kind::View(_) => VIEW,
+        Kind::Sequence(_) => SEQUENCE,
+    });
+    out.put_u32(relation.namespace);
+    put_text(&mut out, &relation.name);
+    put_text(&mut out, &relation.owner);
+    out.put_u64(relation.generation);
+    match &relation.kind {
+        Kind::Table(table) => put_table(&mut out, table),
+        Kind::View(view) => {
+            put_text(&mut out, &view.query);
+            put_list(&mut out, &view.columns, |out, name| put_text(out, name));
+        }
+        Kind::Sequence(sequence) => {
+            put_i64(&mut out, sequence.start);
+            put_i64(&mut out, sequence.increment);
+            put_i64(&mut out, sequence.minimum);
+            put_i64(&mut out, sequence.maximum);
+            out.put_u8(u8::from(sequence.cycle));
+            out.put_u32(sequence.type_oid);
+            out.put_u32(sequence.owner.0);
+            out.put_u16(sequence.owner.1);
+        }
+    }
+    out
+}
+
+/// Reads a relation's row.
+pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Option<Relation> {
+    let mut reader = Reader::new(value);
+    if reader.u8()? != VERSION {
+        return None;
+    }
+    let kind = reader.u8()?;
+    let namespace = reader.u32()?;
+    let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
+    let generation = reader.u64()?;
+    let kind = match kind {
+        TABLE => Kind::Table(Box::new(table(&mut reader)?)),
+        VIEW => Kind::View(View {
+            query: text(&mut reader)?,
+            columns: list(&mut reader, text)?,
+        }),
+        SEQUENCE => Kind::Sequence(SequenceDefinition {
+            start: i64_of(&mut reader)?,
+            increment: i64_of(&mut reader)?,
+            minimum: i64_of(&mut reader)?,
+            maximum: i64_of(&mut reader)?,
+            cycle: reader.u8()? == 1,
+            type_oid: reader.u32()?,
+            owner: (reader.u32()?, reader.u16()?),
+        }),
+        _ => return None,
+    };
+    reader.rest().is_empty().then(|| Relation {
+        oid,
+        namespace,
+        name,
+        owner,
+        generation,
+        runtime: runtimes.of(oid),
+        kind,
+    })
+}
+
+fn put_table(out: &mut Vec<u8>, table: &Table) {
+    let schema = table.schema.persist();
+    out.put_u32(schema.len() as u32);
+    out.put(&schema);
+    put_text(out, &table.storage.name);
+    put_list(out, &table.defaults, |out, (column, default)| {
+        out.put_u16(column.0);
+        match default {
+            Default::Expression(sql) => {
+                out.put_u8(0);
+                put_text(out, sql);
+            }
+            Default::Identity { kind, sequence } => {
+                out.put_u8(if *kind == Identity::Always { 1 } else { 2 });
+                out.put_u32(*sequence);
+            }
+            Default::Generated(sql) => {
+                out.put_u8(3);
+                put_text(out, sql);
+            }
+        }
+    });
+    put_list(out, &table.indexes, |out, index| put_index(out, index));
+    put_list(out, &table.checks, |out, check| {
+        out.put_u32(check.oid);
+        put_text(out, &check.name);
+        put_text(out, &check.expression);
+    });
+    put_list(out, &table.foreign_keys, |out, key| {
+        out.put_u32(key.oid);
+        put_text(out, &key.name);
+        put_columns(out, &key.columns);
+        out.put_u32(key.target);
+        put_columns(out, &key.target_columns);
+        out.put_u8(key.on_delete as u8);
+        out.put_u8(key.on_update as u8);
+    });
+}
+
+fn table(reader: &mut Reader<'_>) -> Option<Table> {
+    let length = reader.u32()? as usize;
+    let schema = Arc::new(Schema::restore(reader.bytes(length)?).ok()?);
+    let storage = Storage::new(text(reader)?);
+    let defaults = list(reader, |reader| {
+        let column = ColumnId(reader.u16()?);
+        let default = match reader.u8()? {
+            0 => Default::Expression(text(reader)?),
+            1 => Default::Identity {
+                kind: Identity::Always,
+                sequence: reader.u32()?,
+            },
+            2 => Default::Identity {
+                kind: Identity::ByDefault,
+                sequence: reader.u32()?,
+            },
+            3 => Default::Generated(text(reader)?),
+            _ => return None,
+        };
+        Some((column, default))
+    })?;
+    let indexes = list(reader, |reader| Some(Arc::new(index(reader)?)))?;
+    let checks = list(reader, |reader| {
+        Some(Check {
+            oid: reader.u32()?,
+            name: text(reader)?,
+            expression: text(reader)?,
+        })
+    })?;
+    let foreign_keys = list(reader, |reader| {
+        Some(ForeignKey {
+            oid: reader.u32()?,
+            name: text(reader)?,
+            columns: columns(reader)?,
+            target: reader.u32()?,
+            target_columns: columns(reader)?,
+            on_delete: action(reader.u8()?)?,
+            on_update: action(reader.u8()?)?,
+        })
+    })?;
+    Some(Table {
+        schema,
+        storage,
+        defaults,
+        indexes,
+        checks,
+        foreign_keys,
+    })
+}
+
+fn put_index(out: &mut Vec<u8>, index: &Index) {
+    out.put_u32(index.oid);
+    put_text(out, &index.name);
+    put_text(out, index.storage.as_ref().map_or("", |storage| &storage.name));
+    put_list(out, &index.columns, |out, column| {
+        out.put_u16(column.column.0);
+        out.put_u8(u8::from(column.descending) | u8::from(column.nulls_first) << 1);
+    });
+    out.put_u8(u8::from(index.unique) | u8::from(index.primary) << 1);
+    out.put_u32(index.constraint.unwrap_or(0));
+}
+
+fn index(reader: &mut Reader<'_>) -> Option<Index> {
+    let oid = reader.u32()?;
+    let name = text(reader)?;
+    let storage = text(reader)?;
+    let columns = list(reader, |reader| {
+        let column = ColumnId(reader.u16()?);
+        let flags = reader.u8()?;
+        Some(IndexColumn {
+            column,
+            descending: flags & 1 != 0,
+            nulls_first: flags & 2 != 0,
+        })
+    })?;
+    let flags = reader.u8()?;
+    let constraint = reader.u32()?;
+    Some(Index {
+        oid,
+        name,
+        storage: (!storage.is_empty()).then(|| Storage::new(storage)),
+        columns,
+        unique: flags & 1 != 0,
+        primary: flags & 2 != 0,
+        constraint: (constraint != 0).then_some(constraint),
+    })
+}
+
+fn action(code: u8) -> Option<Action> {
+    Some(match code {
+        0 => Action::NoAction,
+        1 => Action::Restrict,
+        2 => Action::Cascade,
+        3 => Action::SetNull,
+        4 => Action::SetDefault,
+        _ => return None,
+    })
+}

@@ -1,0 +1,183 @@
+//! Numbers of catalog objects, and values of sequences: what is drawn outside transactions, and never drawn twice.
+//!
+//! Layout: rows of the engine table [`TABLE`]; key: oid of the sequence (big-endian u32; 0: the oids themselves); value: `i64
+//! last value given out` (little-endian).
+//!
+//! Crash: the store runs ahead of what is given out by up to [`AHEAD`] values; a crash skips those. The row is written by
+//! a transaction of its own that commits before the value is used, and commits are durable in their order: whoever used a
+//! value durably has its row.
+
+use super::runtime::Taken;
+use super::{FIRST_USER_OID, Oid, Runtime, SequenceDefinition};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use vellum::{Database, Durability, TransactionOptions};
+use vellum_sync::Mutex;
+
+/// The engine table.
+pub(crate) const TABLE: &str = "sql.sequences";
+
+/// Values that the store runs ahead.
+const AHEAD: u64 = 32;
+
+/// Draws oids.
+#[derive(Debug, Default)]
+pub(crate) struct Oids {
+    drawn: Mutex<Option<Taken>>,
+}
+
+const OIDS: SequenceDefinition = SequenceDefinition {
+    start: FIRST_USER_OID as i64,
+    increment: 1,
+    minimum: FIRST_USER_OID as i64,
+    maximum: u32::MAX as i64,
+    cycle: false,
+    type_oid: 26,
+    owner: (0, 0),
+};
+
+impl Oids {
+    /// The next oid (C3).
+    pub fn draw(&self, engine: &Database) -> Result<Oid> {
+        let mut taken = self.drawn.lock();
+        let next = next(engine, 0, "oids", &OIDS, &mut taken)?;
+        Oid::try_from(next).map_err(|_| SqlError::internal("an oid outside its range"))
+    }
+}
+
+/// The next value of a sequence.
+///
+/// # Errors
+/// `2200H` at its end.
+pub(crate) fn next_value(
+    engine: &Database,
+    oid: Oid,
+    name: &str,
+    definition: &SequenceDefinition,
+    runtime: &Runtime,
+) -> Result<i64> {
+    next(engine, oid, name, definition, &mut runtime.sequence.lock())
+}
+
+/// Sets a sequence: the next value is `value`, or what follows it if `called`.
+pub(crate) fn set_value(
+    engine: &Database,
+    oid: Oid,
+    runtime: &Runtime,
+    value: i64,
+    called: bool,
+    definition: &SequenceDefinition,
+) -> Result<()> {
+    let mut taken = runtime.sequence.lock();
+    // A value that was not given out is stored as the one before it.
+    let stored = if called {
+        Some(value)
+    } else {
+        value.checked_sub(definition.increment)
+    };
+    write(engine, oid, stored.unwrap_or(value))?;
+    *taken = Some(Taken {
+        last: value,
+        called,
+        ahead: 0,
+    });
+    Ok(())
+}
+
+fn next(
+    engine: &Database,
+    oid: Oid,
+    name: &str,
+    definition: &SequenceDefinition,
+    taken: &mut Option<Taken>,
+) -> Result<i64> {
+    let current = match *taken {
+        Some(taken) => taken,
+        None => match read(engine, oid)? {
+            Some(last) => Taken {
+                last,
+                called: true,
+                ahead: 0,
+            },
+            None => Taken {
+                last: definition.start,
+                called: false,
+                ahead: 0,
+            },
+        },
+    };
+    let value = if current.called {
+        step(current.last, name, definition)?
+    } else {
+        current.last
+    };
+    let ahead = match current.ahead.checked_sub(1) {
+        Some(ahead) => ahead,
+        None => {
+            let jump = i64::try_from(AHEAD).ok().and_then(|count| {
+                let last = definition.increment.checked_mul(count)?;
+                let last = value.checked_add(last)?;
+                (definition.minimum..=definition.maximum)
+                    .contains(&last)
+                    .then_some(last)
+            });
+            // At the ends it goes one by one.
+            write(engine, oid, jump.unwrap_or(value))?;
+            if jump.is_some() { AHEAD } else { 0 }
+        }
+    };
+    *taken = Some(Taken {
+        last: value,
+        called: true,
+        ahead,
+    });
+    Ok(value)
+}
+
+fn step(last: i64, name: &str, definition: &SequenceDefinition) -> Result<i64> {
+    let next = last.checked_add(definition.increment);
+    let next = next.filter(|next| (definition.minimum..=definition.maximum).contains(next));
+    match next {
+        Some(next) => Ok(next),
+        None if definition.cycle && definition.increment > 0 => Ok(definition.minimum),
+        None if definition.cycle => Ok(definition.maximum),
+        None => {
+            let (word, bound) = if definition.increment > 0 {
+                ("maximum", definition.maximum)
+            } else {
+                ("minimum", definition.minimum)
+            };
+            let message = format!("nextval: reached {word} value of sequence \"{name}\" ({bound})");
+            Err(SqlError::new(
+                sqlstate::SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                message,
+            ))
+        }
+    }
+}
+
+fn read(engine: &Database, oid: Oid) -> Result<Option<i64>> {
+    let transaction = engine.begin()?;
+    let table = transaction.table(TABLE)?;
+    let found = transaction.get(&table, &oid.to_be_bytes(), |value| {
+        value.try_into().map(i64::from_le_bytes)
+    })?;
+    match found {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(_)) => Err(SqlError::new(
+            sqlstate::DATA_CORRUPTED,
+            "a row of the sequences cannot be read",
+        )),
+    }
+}
+
+fn write(engine: &Database, oid: Oid, last: i64) -> Result<()> {
+    let options = TransactionOptions::default().durability(Durability::Async);
+    engine.retry_with(options, |transaction| {
+        let table = transaction.table(TABLE)?;
+        transaction.upsert(&table, &oid.to_be_bytes(), &last.to_le_bytes())?;
+        Ok(())
+    })?;
+    Ok(())
+}

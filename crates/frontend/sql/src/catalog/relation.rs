@@ -1,0 +1,213 @@
+//! What the catalog knows of a relation.
+
+use super::Runtime;
+use crate::error::Result;
+use std::sync::{Arc, OnceLock};
+use vellum::Transaction;
+use vellum_row::{ColumnId, Schema};
+
+/// Number of an object of the catalog.
+pub(crate) type Oid = u32;
+
+/// A table, view or sequence.
+#[derive(Clone, Debug)]
+pub(crate) struct Relation {
+    pub oid: Oid,
+    pub namespace: Oid,
+    pub name: Box<str>,
+    pub owner: Box<str>,
+    /// Raised with every change of it.
+    pub generation: u64,
+    /// What is not in the catalog's rows: shared by all images of the relation.
+    pub runtime: Arc<Runtime>,
+    pub kind: Kind,
+}
+
+/// What a relation is.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Table(Box<Table>),
+    View(View),
+    Sequence(SequenceDefinition),
+}
+
+/// A table: columns, constraints, indexes, and where the rows are.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub schema: Arc<Schema>,
+    pub storage: Storage,
+    /// By column.
+    pub defaults: Vec<(ColumnId, Default)>,
+    /// The first is the primary key if there is one.
+    pub indexes: Vec<Arc<Index>>,
+    pub checks: Vec<Check>,
+    pub foreign_keys: Vec<ForeignKey>,
+}
+
+/// A table of the engine: its name, and its handle once it was asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Storage {
+    pub name: Box<str>,
+    handle: OnceLock<vellum::Table>,
+}
+
+impl Storage {
+    /// A name without a handle.
+    pub fn new(name: impl Into<Box<str>>) -> Self {
+        Self {
+            name: name.into(),
+            handle: OnceLock::new(),
+        }
+    }
+
+    /// The same with the handle of a table that was just made.
+    pub fn of(table: vellum::Table) -> Self {
+        let handle = OnceLock::new();
+        let name = table.name().into();
+        let _ = handle.set(table);
+        Self { name, handle }
+    }
+
+    /// The handle. The first call of an image asks the engine.
+    #[inline]
+    pub fn table(&self, transaction: &Transaction) -> Result<&vellum::Table> {
+        if let Some(table) = self.handle.get() {
+            return Ok(table);
+        }
+        let table = transaction.table(&self.name)?;
+        Ok(self.handle.get_or_init(|| table))
+    }
+}
+
+/// Where the value of a column comes from that a statement does not give.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Default {
+    /// An expression, as SQL.
+    Expression(Box<str>),
+    /// GENERATED … AS IDENTITY: the next value of a sequence.
+    Identity { kind: Identity, sequence: Oid },
+    /// GENERATED ALWAYS AS (…) STORED.
+    Generated(Box<str>),
+}
+
+/// Whether a statement may give a value of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Identity {
+    Always,
+    ByDefault,
+}
+
+/// An index. Its rows are in an engine table of its own but for the primary key, which the table itself is ordered by.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub oid: Oid,
+    pub name: Box<str>,
+    /// `None`: the table's own order.
+    pub storage: Option<Storage>,
+    pub columns: Vec<IndexColumn>,
+    pub unique: bool,
+    /// Oid of the constraint that it stands for; it has the index's name.
+    pub constraint: Option<Oid>,
+    pub primary: bool,
+}
+
+/// A column of an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct IndexColumn {
+    pub column: ColumnId,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// CHECK.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Check {
+    pub oid: Oid,
+    pub name: Box<str>,
+    /// As SQL.
+    pub expression: Box<str>,
+}
+
+/// FOREIGN KEY.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ForeignKey {
+    pub oid: Oid,
+    pub name: Box<str>,
+    pub columns: Vec<ColumnId>,
+    pub target: Oid,
+    pub target_columns: Vec<ColumnId>,
+    pub on_delete: Action,
+    pub on_update: Action,
+}
+
+/// What a foreign key does when its target goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Action {
+    NoAction = 0,
+    Restrict = 1,
+    Cascade = 2,
+    SetNull = 3,
+    SetDefault = 4,
+}
+
+/// A view.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct View {
+    /// The query, as SQL.
+    pub query: Box<str>,
+    /// Names of its columns.
+    pub columns: Vec<Box<str>>,
+}
+
+/// A sequence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SequenceDefinition {
+    pub start: i64,
+    pub increment: i64,
+    pub minimum: i64,
+    pub maximum: i64,
+    pub cycle: bool,
+    /// Oid of its type.
+    pub type_oid: Oid,
+    /// The column that it goes with: table and column; 0 for none.
+    pub owner: (Oid, u16),
+}
+
+impl Relation {
+    /// The table, if it is one.
+    pub fn table(&self) -> Option<&Table> {
+        match &self.kind {
+            Kind::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+}
+
+impl Table {
+    /// The primary key.
+    pub fn primary_key(&self) -> Option<&Arc<Index>> {
+        self.indexes.first().filter(|index| index.primary)
+    }
+
+    /// Indexes with rows of their own.
+    pub fn secondary(&self) -> impl Iterator<Item = &Arc<Index>> {
+        self.indexes.iter().filter(|index| index.storage.is_some())
+    }
+
+    /// Where the value of a column comes from.
+    pub fn default_of(&self, column: ColumnId) -> Option<&Default> {
+        let found = self.defaults.iter().find(|(id, _)| *id == column);
+        found.map(|(_, default)| default)
+    }
+
+    /// Position of a column among the live ones.
+    ///
+    /// # Panics
+    /// If there is none: an index's columns cannot be dropped without it.
+    pub fn position(&self, column: ColumnId) -> usize {
+        self.schema
+            .position_of(column)
+            .expect("what refers to a column goes before it")
+    }
+}

@@ -1,0 +1,78 @@
+//! What is known of a relation while the database is open and is in no catalog row.
+
+use super::{Gate, Oid};
+use crate::error::Result;
+use std::collections::HashMap;
+use std::sync::Arc;
+use vellum::Transaction;
+use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicU64, Ordering};
+
+/// One a relation, whatever DDL does to it.
+#[derive(Debug, Default)]
+pub(crate) struct Runtime {
+    /// Who writes it, and who changes it.
+    pub gate: Gate,
+    /// The next key of a table without primary key; 0: not known yet.
+    next_row: AtomicU64,
+    /// Values of a sequence that were taken from the store.
+    pub sequence: Mutex<Option<Taken>>,
+    /// Rows, roughly: what ANALYZE counted, kept up by nobody.
+    pub rows: AtomicU64,
+}
+
+/// Values of a sequence that may be given out without asking the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    /// The last value that was given out, or the one that comes next if `called` is false.
+    pub last: i64,
+    /// Whether `last` was given out.
+    pub called: bool,
+    /// How many more values the store knows as given out.
+    pub ahead: u64,
+}
+
+impl Runtime {
+    /// Key of a new row of a table without primary key: ascending, so that rows are appended.
+    ///
+    /// The first call looks for the last key. Every row that was written since the database was opened has come through
+    /// here, so all that the look could miss are none.
+    pub fn draw_row(&self, transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
+        if self.next_row.load(Ordering::Acquire) == 0 {
+            let last = last_row(transaction, table)?;
+            // Only one who comes first sets it. Acquire/Release: pairs with itself.
+            let _ = self.next_row.compare_exchange(
+                0,
+                last + 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+        }
+        Ok(self.next_row.fetch_add(1, Ordering::AcqRel))
+    }
+}
+
+fn last_row(transaction: &Transaction, table: &vellum::Table) -> Result<u64> {
+    let mut cursor = transaction.cursor(table, ..)?;
+    let last = cursor.prev()?;
+    let key = last.and_then(|(key, _)| key.first_chunk::<8>());
+    Ok(key.map_or(0, |key| u64::from_be_bytes(*key)))
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Runtimes {
+    by_oid: Mutex<HashMap<Oid, Arc<Runtime>>>,
+}
+
+impl Runtimes {
+    /// That of a relation; made when it is first asked for.
+    pub fn of(&self, oid: Oid) -> Arc<Runtime> {
+        self.by_oid.lock().entry(oid).or_default().clone()
+    }
+
+    /// A relation was dropped by a transaction that committed.
+    pub fn forget(&self, oid: Oid) {
+        self.by_oid.lock().remove(&oid);
+    }
+}

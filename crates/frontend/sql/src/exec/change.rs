@@ -1,0 +1,291 @@
+//! INSERT, UPDATE, DELETE.
+
+use super::{Each, Flow, Run};
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, Out, RowRef, Subresult};
+use crate::plan::{Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
+use crate::rows::{self, Duplicate, Shape};
+use crate::scalar;
+use crate::sqlstate;
+use vellum_row::Value;
+
+impl Run<'_> {
+    pub(super) fn insert(
+        &self,
+        insert: &Insert,
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        let mut count = 0;
+        match &insert.source {
+            InsertSource::Rows(list) => {
+                for row in list {
+                    self.step()?;
+                    let frame = self.frame(&[], &[], subqueries);
+                    let mut source = Vec::with_capacity(row.len());
+                    for expr in row {
+                        source.push(expr.eval(&frame)?.into_value());
+                    }
+                    count += self.insert_row(insert, source, subqueries, each)?;
+                }
+            }
+            InsertSource::Select(select) => {
+                self.select(select, &mut |row| {
+                    let source = row.iter().map(|out| out.as_ref().to_value()).collect();
+                    count += self.insert_row(insert, source, subqueries, each)?;
+                    Ok(Flow::More)
+                })?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Makes a row of what a statement gives, and inserts it.
+    fn insert_row(
+        &self,
+        insert: &Insert,
+        mut source: Vec<Value>,
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        let mut values = Vec::with_capacity(insert.columns.len());
+        for given in &insert.columns {
+            values.push(match given {
+                Given::Source(at) => std::mem::replace(&mut source[*at], Value::Null),
+                Given::Cast(expr) => {
+                    let rows = [RowRef::Values(&source)];
+                    let frame = self.frame(&rows, &[], subqueries);
+                    expr.eval(&frame)?.into_value()
+                }
+                Given::Default(expr) => {
+                    let frame = self.frame(&[], &[], subqueries);
+                    expr.eval(&frame)?.into_value()
+                }
+            });
+        }
+        self.check(&insert.shape, &values, &insert.checks, subqueries)?;
+        let mut key = Vec::new();
+        // A duplicate may be found when some of the row is written.
+        let savepoint = match &insert.conflict {
+            Some(_) => Some(self.transaction.savepoint()?),
+            None => None,
+        };
+        match rows::insert(self.transaction, &insert.shape, &values, &mut key)? {
+            Ok(()) => {}
+            Err(duplicate) => {
+                let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
+                    return Err(duplicate.error(&insert.shape, &values, self.env));
+                };
+                if conflict.index.is_some_and(|index| index != duplicate.index) {
+                    return Err(duplicate.error(&insert.shape, &values, self.env));
+                }
+                self.transaction.rollback_to(&savepoint)?;
+                return self.resolve(insert, conflict, &duplicate, &values, subqueries, each);
+            }
+        }
+        self.return_row(insert.returning.as_deref(), &values, subqueries, each)?;
+        Ok(1)
+    }
+
+    /// ON CONFLICT: the row is there.
+    fn resolve(
+        &self,
+        insert: &Insert,
+        conflict: &Conflict,
+        duplicate: &Duplicate,
+        values: &[Value],
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        let ConflictAction::Update {
+            assignments,
+            filter,
+        } = &conflict.action
+        else {
+            return Ok(0);
+        };
+        let shape = &insert.shape;
+        let storage = shape.table().storage.table(self.transaction)?;
+        let key = &duplicate.row_key;
+        let found = self.transaction.get(storage, key, <[u8]>::to_vec)?;
+        let Some(row) = found else {
+            // Its writer is one that this statement does not see.
+            return Err(vellum::Error::Conflict.into());
+        };
+        let old = self.values_of(shape, &row)?;
+        let both = [RowRef::Values(&old), RowRef::Values(values)];
+        let frame = self.frame(&both, &[], subqueries);
+        if let Some(filter) = filter
+            && !filter.is_true(&frame)?
+        {
+            return Ok(0);
+        }
+        let mut changes = Vec::with_capacity(assignments.len());
+        for (position, expr) in assignments {
+            changes.push((*position, expr.eval(&frame)?.into_value()));
+        }
+        let new = self.change(shape, key, &row, &old, changes, &insert.checks, subqueries)?;
+        self.return_row(insert.returning.as_deref(), &new, subqueries, each)?;
+        Ok(1)
+    }
+
+    pub(super) fn update(
+        &self,
+        update: &Update,
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        let shape = &update.shape;
+        let mut count = 0;
+        self.scan(shape, &update.access, &[], subqueries, &mut |key, bytes| {
+            self.step()?;
+            let rows = [RowRef::Stored(shape.table().schema.view(bytes)?)];
+            let frame = self.frame(&rows, &[], subqueries);
+            for condition in &update.filter {
+                if !condition.is_true(&frame)? {
+                    return Ok(Flow::More);
+                }
+            }
+            let mut changes = Vec::with_capacity(update.assignments.len());
+            for (position, expr) in &update.assignments {
+                changes.push((*position, expr.eval(&frame)?.into_value()));
+            }
+            let old = self.values_of(shape, bytes)?;
+            let new = self.change(shape, key, bytes, &old, changes, &update.checks, subqueries)?;
+            self.return_row(update.returning.as_deref(), &new, subqueries, each)?;
+            count += 1;
+            Ok(Flow::More)
+        })?;
+        Ok(count)
+    }
+
+    pub(super) fn delete(
+        &self,
+        delete: &Delete,
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        let shape = &delete.shape;
+        let mut count = 0;
+        self.scan(shape, &delete.access, &[], subqueries, &mut |key, bytes| {
+            self.step()?;
+            let rows = [RowRef::Stored(shape.table().schema.view(bytes)?)];
+            let frame = self.frame(&rows, &[], subqueries);
+            for condition in &delete.filter {
+                if !condition.is_true(&frame)? {
+                    return Ok(Flow::More);
+                }
+            }
+            let old = self.values_of(shape, bytes)?;
+            if rows::delete(self.transaction, shape, key, &old)? {
+                self.return_row(delete.returning.as_deref(), &old, subqueries, each)?;
+                count += 1;
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(count)
+    }
+
+    /// Writes changed columns of a row; returns the new row.
+    #[expect(clippy::too_many_arguments, reason = "all of one change")]
+    fn change(
+        &self,
+        shape: &Shape,
+        key: &[u8],
+        row: &[u8],
+        old: &[Value],
+        changes: Vec<(usize, Value)>,
+        checks: &[(String, Expr)],
+        subqueries: &[Subresult],
+    ) -> Result<Vec<Value>> {
+        let mut new = old.to_vec();
+        for (position, value) in &changes {
+            new[*position] = value.clone();
+        }
+        self.check(shape, &new, checks, subqueries)?;
+        match rows::update(self.transaction, shape, key, row, old, &changes)? {
+            Ok(()) => Ok(new),
+            Err(duplicate) => Err(duplicate.error(shape, &new, self.env)),
+        }
+    }
+
+    fn values_of(&self, shape: &Shape, row: &[u8]) -> Result<Vec<Value>> {
+        let schema = &shape.table().schema;
+        let view = schema.view(row)?;
+        (0..schema.len())
+            .map(|position| Ok(view.get(position)?.to_value()))
+            .collect()
+    }
+
+    /// NOT NULL and CHECK.
+    fn check(
+        &self,
+        shape: &Shape,
+        values: &[Value],
+        checks: &[(String, Expr)],
+        subqueries: &[Subresult],
+    ) -> Result<()> {
+        let schema = &shape.table().schema;
+        for (column, value) in schema.columns().zip(values) {
+            if !column.nullable && value.is_null() {
+                let relation = &shape.relation.name;
+                let message = format!(
+                    "null value in column \"{}\" of relation \"{relation}\" violates not-null constraint",
+                    column.name
+                );
+                return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message)
+                    .with_detail(self.failing_row(values))
+                    .on_table("public", relation)
+                    .on_column(&column.name));
+            }
+        }
+        let rows = [RowRef::Values(values)];
+        let frame = self.frame(&rows, &[], subqueries);
+        for (name, check) in checks {
+            if check.eval(&frame)?.as_ref().as_bool() == Some(false) {
+                let relation = &shape.relation.name;
+                let message = format!(
+                    "new row for relation \"{relation}\" violates check constraint \"{name}\""
+                );
+                return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message)
+                    .with_detail(self.failing_row(values))
+                    .on_table("public", relation)
+                    .on_constraint(name));
+            }
+        }
+        Ok(())
+    }
+
+    fn failing_row(&self, values: &[Value]) -> String {
+        let shown = values.iter().map(|value| {
+            let mut text = String::new();
+            if value.is_null() {
+                text.push_str("null");
+            } else {
+                scalar::output(value.as_ref(), self.env.settings(), &mut text);
+            }
+            text
+        });
+        let shown: Vec<String> = shown.collect();
+        format!("Failing row contains ({}).", shown.join(", "))
+    }
+
+    fn return_row(
+        &self,
+        returning: Option<&[Expr]>,
+        values: &[Value],
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<()> {
+        let Some(returning) = returning else {
+            return Ok(());
+        };
+        let rows = [RowRef::Values(values)];
+        let frame = self.frame(&rows, &[], subqueries);
+        let mut out: Vec<Out<'_>> = Vec::with_capacity(returning.len());
+        for expr in returning {
+            out.push(expr.eval(&frame)?);
+        }
+        each(&out).map(|_| ())
+    }
+}

@@ -1,0 +1,208 @@
+//! Running programs against a transaction of the engine.
+//!
+//! Rows are pushed: a scan calls what reads it, down to the sink, and nothing is kept but what a sort, a group or a
+//! subquery needs; that is counted against [`Run::memory`].
+//!
+//! Concurrency: a cursor counts no operation of the engine while what it found is worked on, so a slow client holds nobody up.
+
+mod aggregate;
+mod change;
+mod scan;
+mod select;
+
+use crate::error::{Result, SqlError};
+use crate::expr::{Environment, Expr, Frame, Out, RowRef, Subresult};
+use crate::plan::{Program, ProgramKind, Subquery, SubqueryKind};
+use crate::session::Waiting;
+use crate::sqlstate;
+use std::cell::{Cell, RefCell};
+use vellum::Transaction;
+use vellum_row::Value;
+
+/// Whether more rows are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    More,
+    Enough,
+}
+
+/// Who takes the rows of a statement.
+pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
+
+/// What a statement runs in.
+pub(crate) struct Run<'r> {
+    pub transaction: &'r Transaction,
+    pub env: &'r dyn Environment,
+    pub params: &'r [Value],
+    pub waiting: &'r RefCell<Waiting<'r>>,
+    /// Bytes that it may still keep.
+    pub memory: Cell<usize>,
+    /// Steps since it last looked whether it was cancelled.
+    steps: Cell<u32>,
+}
+
+/// Steps between two looks.
+const STEPS: u32 = 256;
+
+/// Rows that a statement touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Done {
+    pub rows: u64,
+}
+
+impl<'r> Run<'r> {
+    pub fn new(
+        transaction: &'r Transaction,
+        env: &'r dyn Environment,
+        params: &'r [Value],
+        waiting: &'r RefCell<Waiting<'r>>,
+        memory: usize,
+    ) -> Self {
+        Self {
+            transaction,
+            env,
+            params,
+            waiting,
+            memory: Cell::new(memory),
+            steps: Cell::new(0),
+        }
+    }
+
+    /// Runs a program.
+    ///
+    /// # Errors
+    /// The statement's: it is to be rolled back.
+    pub fn program(&self, program: &Program, each: &mut Each<'_>) -> Result<Done> {
+        let subqueries = self.subqueries(&program.subqueries)?;
+        let mut rows = 0;
+        match &program.kind {
+            ProgramKind::Select(select) => {
+                self.select(select, &mut |row| {
+                    rows += 1;
+                    each(row)
+                })?;
+            }
+            ProgramKind::Insert(insert) => rows = self.insert(insert, &subqueries, each)?,
+            ProgramKind::Update(update) => rows = self.update(update, &subqueries, each)?,
+            ProgramKind::Delete(delete) => rows = self.delete(delete, &subqueries, each)?,
+        }
+        Ok(Done { rows })
+    }
+
+    /// A row was looked at.
+    ///
+    /// # Errors
+    /// `57014` if the statement was cancelled or has run out of time.
+    #[inline]
+    pub fn step(&self) -> Result<()> {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
+        if steps.is_multiple_of(STEPS) {
+            return self.waiting.borrow_mut().look_cancelled();
+        }
+        Ok(())
+    }
+
+    /// Bytes are kept.
+    ///
+    /// # Errors
+    /// `53200`.
+    pub fn keep(&self, bytes: usize) -> Result<()> {
+        match self.memory.get().checked_sub(bytes) {
+            Some(left) => {
+                self.memory.set(left);
+                Ok(())
+            }
+            None => Err(SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+                .with_detail("A sort, a group or a subquery of the statement exceeds its limit.")
+                .with_hint("Raise work_mem.")),
+        }
+    }
+
+    /// Keeps a row.
+    pub fn keep_row(&self, row: &[Value]) -> Result<()> {
+        self.keep(row.iter().map(bytes_of).sum())
+    }
+
+    fn frame<'a>(
+        &'a self,
+        rows: &'a [RowRef<'a>],
+        slots: &'a [Value],
+        subqueries: &'a [Subresult],
+    ) -> Frame<'a> {
+        Frame {
+            params: self.params,
+            slots,
+            subqueries,
+            rows,
+            env: self.env,
+        }
+    }
+
+    /// Runs subqueries, before what they are in.
+    fn subqueries(&self, list: &[Subquery]) -> Result<Vec<Subresult>> {
+        let mut results = Vec::with_capacity(list.len());
+        for subquery in list {
+            let mut values = Vec::new();
+            self.select(&subquery.select, &mut |row| {
+                match subquery.kind {
+                    SubqueryKind::Exists => {
+                        values.push(Value::Bool(true));
+                        return Ok(Flow::Enough);
+                    }
+                    SubqueryKind::Scalar if !values.is_empty() => {
+                        let text = "more than one row returned by a subquery used as an expression";
+                        return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
+                    }
+                    _ => {}
+                }
+                let value = row[0].as_ref().to_value();
+                self.keep(bytes_of(&value))?;
+                values.push(value);
+                Ok(Flow::More)
+            })?;
+            results.push(match subquery.kind {
+                SubqueryKind::Scalar => Subresult::Value(values.pop().unwrap_or(Value::Null)),
+                SubqueryKind::Exists => Subresult::Value(Value::Bool(!values.is_empty())),
+                SubqueryKind::List => Subresult::List(values),
+            });
+        }
+        Ok(results)
+    }
+
+    /// The value of a LIMIT or OFFSET.
+    fn count(
+        &self,
+        expr: Option<&Expr>,
+        subqueries: &[Subresult],
+        what: &str,
+    ) -> Result<Option<u64>> {
+        let Some(expr) = expr else {
+            return Ok(None);
+        };
+        let frame = self.frame(&[], &[], subqueries);
+        let value = expr.eval(&frame)?;
+        let Some(count) = value.as_ref().as_i64() else {
+            return Ok(None);
+        };
+        u64::try_from(count).map(Some).map_err(|_| {
+            let state = if what == "LIMIT" {
+                sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE
+            } else {
+                sqlstate::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE
+            };
+            SqlError::new(state, format!("{what} must not be negative"))
+        })
+    }
+}
+
+/// Bytes that a value takes in memory.
+fn bytes_of(value: &Value) -> usize {
+    let heap = match value {
+        Value::Text(text) | Value::Char(text) | Value::Json(text) => text.len(),
+        Value::Bytea(bytes) => bytes.len(),
+        Value::Jsonb(_) | Value::Numeric(_) => 64,
+        _ => 0,
+    };
+    size_of::<Value>() + heap
+}

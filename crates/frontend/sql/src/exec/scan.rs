@@ -1,0 +1,309 @@
+//! Reading tables: nested loops over access paths.
+
+use super::{Flow, Run};
+use crate::error::Result;
+use crate::expr::{Expr, RowRef, Subresult};
+use crate::plan::{Access, Join, Source, SourceKind};
+use crate::rows::{Shape, primary_key_of};
+use crate::scalar;
+use std::ops::Bound;
+use vellum_row::{Type, Value, ValueRef};
+
+/// What takes a row of a scan: its key and its bytes.
+type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
+/// What takes the rows of all tables of a query together.
+pub(super) type OnRows<'e> = dyn FnMut(&[RowRef<'_>]) -> Result<Flow> + 'e;
+
+impl Run<'_> {
+    /// Rows of the sources from number `level` on, for those before that are in `rows`. `inner` has the rows of subqueries in FROM.
+    pub(super) fn join(
+        &self,
+        sources: &[Source],
+        inner: &[Vec<Vec<Value>>],
+        subqueries: &[Subresult],
+        rows: &[RowRef<'_>],
+        each: &mut OnRows<'_>,
+    ) -> Result<Flow> {
+        let level = rows.len();
+        let Some(source) = sources.get(level) else {
+            return each(rows);
+        };
+        let mut matched = false;
+        let mut on_row = |row: RowRef<'_>| -> Result<Flow> {
+            self.step()?;
+            let mut next: Vec<RowRef<'_>> = Vec::with_capacity(sources.len());
+            next.extend_from_slice(rows);
+            next.push(row);
+            let frame = self.frame(&next, &[], subqueries);
+            if source.join == Join::Left {
+                for condition in &source.on {
+                    if !condition.is_true(&frame)? {
+                        return Ok(Flow::More);
+                    }
+                }
+                matched = true;
+            }
+            for condition in &source.filter {
+                if !condition.is_true(&frame)? {
+                    return Ok(Flow::More);
+                }
+            }
+            self.join(sources, inner, subqueries, &next, each)
+        };
+        let flow = match &source.kind {
+            SourceKind::Nothing => on_row(RowRef::Values(&[]))?,
+            SourceKind::Table { shape, access } => {
+                let schema = &shape.table().schema;
+                self.scan(shape, access, rows, subqueries, &mut |_, bytes| {
+                    on_row(RowRef::Stored(schema.view(bytes)?))
+                })?
+            }
+            SourceKind::Query(_) => {
+                let mut flow = Flow::More;
+                for row in &inner[level] {
+                    flow = on_row(RowRef::Values(row))?;
+                    if flow == Flow::Enough {
+                        break;
+                    }
+                }
+                flow
+            }
+            SourceKind::Series { from, to, step, ty } => {
+                self.series([from, to, step], *ty, subqueries, &mut on_row)?
+            }
+        };
+        if flow == Flow::More && source.join == Join::Left && !matched {
+            let mut next = rows.to_vec();
+            next.push(RowRef::Missing);
+            let frame = self.frame(&next, &[], subqueries);
+            for condition in &source.filter {
+                if !condition.is_true(&frame)? {
+                    return Ok(Flow::More);
+                }
+            }
+            return self.join(sources, inner, subqueries, &next, each);
+        }
+        Ok(flow)
+    }
+
+    fn series(
+        &self,
+        bounds: [&Expr; 3],
+        ty: Type,
+        subqueries: &[Subresult],
+        each: &mut dyn FnMut(RowRef<'_>) -> Result<Flow>,
+    ) -> Result<Flow> {
+        let frame = self.frame(&[], &[], subqueries);
+        let mut numbers = [0i64; 3];
+        for (number, bound) in numbers.iter_mut().zip(bounds) {
+            match bound.eval(&frame)?.as_ref().as_i64() {
+                Some(value) => *number = value,
+                None => return Ok(Flow::More),
+            }
+        }
+        let [mut at, to, step] = numbers;
+        if step == 0 {
+            let text = "step size cannot equal zero";
+            let state = crate::sqlstate::INVALID_PARAMETER_VALUE;
+            return Err(crate::error::SqlError::new(state, text));
+        }
+        while if step > 0 { at <= to } else { at >= to } {
+            let value = match ty {
+                Type::Int4 => Value::Int4(i32::try_from(at).unwrap_or(i32::MAX)),
+                _ => Value::Int8(at),
+            };
+            if each(RowRef::Values(&[value]))? == Flow::Enough {
+                return Ok(Flow::Enough);
+            }
+            match at.checked_add(step) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    /// Rows that a path finds: keys and bytes.
+    pub(super) fn scan(
+        &self,
+        shape: &Shape,
+        access: &Access,
+        rows: &[RowRef<'_>],
+        subqueries: &[Subresult],
+        each: &mut OnRow<'_>,
+    ) -> Result<Flow> {
+        let table = shape.table();
+        let storage = table.storage.table(self.transaction)?;
+        let Some(number) = access.index else {
+            let mut cursor = self.transaction.cursor(storage, ..)?;
+            return drain(&mut cursor, access.reverse, each);
+        };
+        let frame = self.frame(rows, &[], subqueries);
+        let keys = &shape.keys[number];
+        let mut prefix = Vec::with_capacity(32);
+        let pinned = access.equal.len() - usize::from(access.any.is_some());
+        for (column, expr) in access.equal[..pinned].iter().enumerate() {
+            let value = expr.eval(&frame)?;
+            if !self.put(shape, number, column, value.as_ref(), &mut prefix)? {
+                return Ok(Flow::More);
+            }
+        }
+        let Some(any) = &access.any else {
+            return self.range(shape, access, prefix, &frame_bounds(self, access, rows, subqueries)?, each);
+        };
+        // In the order of the keys, each once.
+        let mut points = Vec::with_capacity(any.len());
+        for item in any {
+            let value = item.eval(&frame)?;
+            let mut key = prefix.clone();
+            if self.put(shape, number, pinned, value.as_ref(), &mut key)? {
+                points.push(key);
+            }
+        }
+        points.sort_unstable();
+        points.dedup();
+        debug_assert!(keys.positions.len() > pinned);
+        for key in points {
+            if self.range(shape, access, key, &(None, None), each)? == Flow::Enough {
+                return Ok(Flow::Enough);
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    /// Appends a value as part of a key; false if no row can have it.
+    fn put(
+        &self,
+        shape: &Shape,
+        index: usize,
+        column: usize,
+        value: ValueRef<'_>,
+        key: &mut Vec<u8>,
+    ) -> Result<bool> {
+        if value.is_null() {
+            return Ok(false);
+        }
+        let keys = &shape.keys[index];
+        let ty = shape.table().schema.column(keys.positions[column]).ty;
+        match scalar::as_type(value, ty) {
+            Some(value) => {
+                keys.codec.put(column, value, key)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Rows of one range of an index: those that start with `prefix`, with the next column inside the bounds.
+    fn range(
+        &self,
+        shape: &Shape,
+        access: &Access,
+        prefix: Vec<u8>,
+        bounds: &(Option<(Value, bool)>, Option<(Value, bool)>),
+        each: &mut OnRow<'_>,
+    ) -> Result<Flow> {
+        let Some(number) = access.index else {
+            return Ok(Flow::More);
+        };
+        let table = shape.table();
+        let index = &table.indexes[number];
+        let keys = &shape.keys[number];
+        let storage = table.storage.table(self.transaction)?;
+        let whole = index.unique && access.equal.len() == index.columns.len();
+        if whole {
+            return match &index.storage {
+                None => self.point(storage, &prefix, each),
+                Some(entries) => {
+                    let entries = entries.table(self.transaction)?;
+                    let found = self.transaction.get(entries, &prefix, <[u8]>::to_vec)?;
+                    match found {
+                        None => Ok(Flow::More),
+                        Some(value) => {
+                            self.point(storage, primary_key_of(&prefix, &value)?, each)
+                        }
+                    }
+                }
+            };
+        }
+        let column = access.equal.len();
+        let (lower, upper) = match bounds {
+            (None, None) => {
+                let end = scalar::key::prefix_end(&prefix);
+                (prefix, end)
+            }
+            (low, high) => {
+                let ty = shape.table().schema.column(keys.positions[column]).ty;
+                match keys.codec.range(column, &prefix, low.as_ref(), high.as_ref(), ty)? {
+                    Some(range) => range,
+                    None => return Ok(Flow::More),
+                }
+            }
+        };
+        let end = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (Bound::Included(lower.as_slice()), end);
+        match &index.storage {
+            None => {
+                let mut cursor = self.transaction.cursor(storage, range)?;
+                drain(&mut cursor, access.reverse, each)
+            }
+            Some(entries) => {
+                let entries = entries.table(self.transaction)?;
+                let mut cursor = self.transaction.cursor(entries, range)?;
+                drain(&mut cursor, access.reverse, &mut |key, value| {
+                    self.point(storage, primary_key_of(key, value)?, each)
+                })
+            }
+        }
+    }
+
+    fn point(
+        &self,
+        storage: &vellum::Table,
+        key: &[u8],
+        each: &mut OnRow<'_>,
+    ) -> Result<Flow> {
+        let found = self.transaction.get(storage, key, |bytes| each(key, bytes))?;
+        found.unwrap_or(Ok(Flow::More))
+    }
+}
+
+/// Values of a path's bounds.
+#[expect(clippy::type_complexity, reason = "two bounds")]
+fn frame_bounds(
+    run: &Run<'_>,
+    access: &Access,
+    rows: &[RowRef<'_>],
+    subqueries: &[Subresult],
+) -> Result<(Option<(Value, bool)>, Option<(Value, bool)>)> {
+    let frame = run.frame(rows, &[], subqueries);
+    let value = |bound: &Option<(Expr, bool)>| -> Result<Option<(Value, bool)>> {
+        match bound {
+            None => Ok(None),
+            Some((expr, inside)) => {
+                // A frame of its own lifetime: the value is kept.
+                let value = expr.eval(&frame)?.into_value();
+                Ok(Some((value, *inside)))
+            }
+        }
+    };
+    Ok((value(&access.bounds.lower)?, value(&access.bounds.upper)?))
+}
+
+fn drain(
+    cursor: &mut vellum::Cursor<'_>,
+    reverse: bool,
+    each: &mut OnRow<'_>,
+) -> Result<Flow> {
+    loop {
+        let row = if reverse { cursor.prev()? } else { cursor.next()? };
+        match row {
+            None => return Ok(Flow::More),
+            Some((key, bytes)) => {
+                if each(key, bytes)? == Flow::Enough {
+                    return Ok(Flow::Enough);
+                }
+            }
+        }
+    }
+}

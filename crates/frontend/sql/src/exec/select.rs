@@ -1,0 +1,253 @@
+//! Queries: what is done with the rows of their tables.
+
+use super::{Flow, Run};
+use crate::error::Result;
+use crate::expr::{Out, RowRef, Subresult};
+use crate::plan::{Body, Select, SortBy, SortKey, SourceKind};
+use crate::scalar;
+use sqlparser::ast::SetOperator;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use vellum_row::Value;
+
+impl Run<'_> {
+    /// Runs a query.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub fn select(&self, select: &Select, each: &mut super::Each<'_>) -> Result<Flow> {
+        let subqueries = self.subqueries(&select.subqueries)?;
+        let limit = self.count(select.limit.as_ref(), &subqueries, "LIMIT")?;
+        let offset = self.count(select.offset.as_ref(), &subqueries, "OFFSET")?;
+        if limit == Some(0) {
+            return Ok(Flow::More);
+        }
+        let (mut skip, mut left) = (offset.unwrap_or(0), limit.unwrap_or(u64::MAX));
+        let mut stopped = Flow::More;
+        let mut deliver = |row: &[Out<'_>]| -> Result<Flow> {
+            if skip > 0 {
+                skip -= 1;
+                return Ok(Flow::More);
+            }
+            if each(row)? == Flow::Enough {
+                stopped = Flow::Enough;
+                return Ok(Flow::Enough);
+            }
+            left -= 1;
+            Ok(if left == 0 { Flow::Enough } else { Flow::More })
+        };
+        let mut seen = HashSet::new();
+        let mut distinct = |row: &[Out<'_>]| -> Result<bool> {
+            if !select.distinct {
+                return Ok(true);
+            }
+            let mut key = Vec::new();
+            scalar::key::group(row.iter().map(Out::as_ref), &mut key);
+            self.keep(key.len())?;
+            Ok(seen.insert(key))
+        };
+        if select.order.is_empty() {
+            self.body(&select.body, &select.order, &subqueries, &mut |row, _| {
+                if distinct(row)? {
+                    return deliver(row);
+                }
+                Ok(Flow::More)
+            })?;
+            return Ok(stopped);
+        }
+        let mut kept: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
+        self.body(&select.body, &select.order, &subqueries, &mut |row, keys| {
+            if distinct(row)? {
+                let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+                self.keep_row(&row)?;
+                self.keep_row(&keys)?;
+                kept.push((keys, row));
+            }
+            Ok(Flow::More)
+        })?;
+        kept.sort_by(|(a, _), (b, _)| compare_keys(&select.order, a, b));
+        for (_, row) in kept {
+            let row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(value.as_ref())).collect();
+            if deliver(&row)? == Flow::Enough {
+                break;
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// Rows of a body with their sort keys.
+    fn body(
+        &self,
+        body: &Body,
+        order: &[SortKey],
+        subqueries: &[Subresult],
+        each: &mut dyn FnMut(&[Out<'_>], Vec<Value>) -> Result<Flow>,
+    ) -> Result<()> {
+        match body {
+            Body::Values(rows) => {
+                let frame = self.frame(&[], &[], subqueries);
+                for row in rows {
+                    let mut out = Vec::with_capacity(row.len());
+                    for expr in row {
+                        out.push(expr.eval(&frame)?);
+                    }
+                    let keys = output_keys(order, &out);
+                    if each(&out, keys)? == Flow::Enough {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            Body::Set {
+                operator,
+                all,
+                left,
+                right,
+            } => self.set(*operator, *all, left, right, &mut |row| {
+                let keys = output_keys(order, row);
+                each(row, keys)
+            }),
+            Body::From {
+                sources,
+                grouping,
+                output,
+            } => {
+                // Subqueries in FROM are run once.
+                let mut inner = Vec::with_capacity(sources.len());
+                for source in sources {
+                    let mut rows = Vec::new();
+                    if let SourceKind::Query(query) = &source.kind {
+                        self.select(query, &mut |row| {
+                            let row: Vec<Value> =
+                                row.iter().map(|out| out.as_ref().to_value()).collect();
+                            self.keep_row(&row)?;
+                            rows.push(row);
+                            Ok(Flow::More)
+                        })?;
+                    }
+                    inner.push(rows);
+                }
+                let mut finish = |rows: &[RowRef<'_>], slots: &[Value]| -> Result<Flow> {
+                    let frame = self.frame(rows, slots, subqueries);
+                    let mut out = Vec::with_capacity(output.len());
+                    for expr in output {
+                        out.push(expr.eval(&frame)?);
+                    }
+                    let mut keys = Vec::with_capacity(order.len());
+                    for key in order {
+                        keys.push(match &key.expr {
+                            SortBy::Output(at) => out[*at].as_ref().to_value(),
+                            SortBy::Expr(expr) => expr.eval(&frame)?.into_value(),
+                        });
+                    }
+                    each(&out, keys)
+                };
+                match grouping {
+                    None => {
+                        self.join(sources, &inner, subqueries, &[], &mut |rows| {
+                            finish(rows, &[])
+                        })?;
+                    }
+                    Some(grouping) => {
+                        self.group(grouping, sources, &inner, subqueries, &mut finish)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn set(
+        &self,
+        operator: SetOperator,
+        all: bool,
+        left: &Select,
+        right: &Select,
+        each: &mut super::Each<'_>,
+    ) -> Result<()> {
+        let key_of = |row: &[Out<'_>]| {
+            let mut key = Vec::new();
+            scalar::key::group(row.iter().map(Out::as_ref), &mut key);
+            key
+        };
+        if operator == SetOperator::Union {
+            let mut seen = HashSet::new();
+            let mut both = |row: &[Out<'_>]| -> Result<Flow> {
+                if !all {
+                    let key = key_of(row);
+                    self.keep(key.len())?;
+                    if !seen.insert(key) {
+                        return Ok(Flow::More);
+                    }
+                }
+                each(row)
+            };
+            if self.select(left, &mut both)? == Flow::More {
+                self.select(right, &mut both)?;
+            }
+            return Ok(());
+        }
+        let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
+        self.select(right, &mut |row| {
+            let key = key_of(row);
+            self.keep(key.len())?;
+            *counts.entry(key).or_default() += 1;
+            Ok(Flow::More)
+        })?;
+        let mut seen = HashSet::new();
+        self.select(left, &mut |row| {
+            let key = key_of(row);
+            let count = counts.get_mut(&key);
+            let wanted = match (operator, count) {
+                (SetOperator::Intersect, None) => false,
+                (SetOperator::Intersect, Some(count)) => {
+                    let there = *count > 0;
+                    if all && there {
+                        *count -= 1;
+                    }
+                    there
+                }
+                (_, None) => true,
+                (_, Some(count)) => {
+                    let there = *count > 0;
+                    if all && there {
+                        *count -= 1;
+                    }
+                    !there
+                }
+            };
+            if wanted && (all || seen.insert(key)) {
+                return each(row);
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(())
+    }
+}
+
+fn output_keys(order: &[SortKey], row: &[Out<'_>]) -> Vec<Value> {
+    let keys = order.iter().map(|key| match &key.expr {
+        SortBy::Output(at) => row[*at].as_ref().to_value(),
+        SortBy::Expr(_) => Value::Null,
+    });
+    keys.collect()
+}
+
+fn compare_keys(order: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {
+    for ((key, a), b) in order.iter().zip(a).zip(b) {
+        let (a, b) = (a.as_ref(), b.as_ref());
+        let found = match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) if key.nulls_first => Ordering::Less,
+            (true, false) => Ordering::Greater,
+            (false, true) if key.nulls_first => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            (false, false) if key.descending => scalar::compare(b, a),
+            (false, false) => scalar::compare(a, b),
+        };
+        if found.is_ne() {
+            return found;
+        }
+    }
+    Ordering::Equal
+}

@@ -1,0 +1,317 @@
+//! Functions that can be called by name.
+//!
+//! [`Builtin::find`] resolves a name and argument types as the binder needs it; [`call`] runs one. What depends on the session is asked
+//! of the [`Environment`](super::Environment).
+
+use super::{Expr, Frame, Out};
+use crate::error::{Result, SqlError};
+use crate::scalar;
+use crate::sqlstate;
+use vellum_row::{Type, Typmod, Value, ValueRef};
+
+/// A function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Builtin {
+    Length,
+    OctetLength,
+    Upper,
+    Lower,
+    Substring,
+    Trim,
+    LeftTrim,
+    RightTrim,
+    Replace,
+    Position,
+    Repeat,
+    Reverse,
+    Left,
+    Right,
+    LeftPad,
+    RightPad,
+    Concat,
+    Abs,
+    NullIf,
+    Greatest,
+    Least,
+    // Asked of the session.
+    Now,
+    StatementTimestamp,
+    ClockTimestamp,
+    CurrentDate,
+    CurrentUser,
+    CurrentDatabase,
+    CurrentSchema,
+    CurrentSetting,
+    SetConfig,
+    Version,
+    BackendPid,
+    NextValue,
+    CurrentValue,
+    SetValue,
+    Random,
+    TypeOf,
+}
+
+/// A function that fits a call: its number, the types that its arguments are cast to, and that of its result.
+pub(crate) struct Signature {
+    pub function: Builtin,
+    pub arguments: Vec<Type>,
+    pub result: Type,
+}
+
+impl Builtin {
+    /// The function of a name for arguments of these types (`None`: unknown); `None` if there is none.
+    pub fn find(name: &str, arguments: &[Option<Type>]) -> Option<Signature> {
+        use Builtin as B;
+        use Type as T;
+        let text = T::Text;
+        let count = arguments.len();
+        let first = arguments.first().copied().flatten();
+        let (function, types, result): (B, Vec<Type>, Type) = match (name, count) {
+            ("length" | "char_length" | "character_length", 1) => (B::Length, vec![text], T::Int4),
+            ("octet_length", 1) => (B::OctetLength, vec![text], T::Int4),
+            ("upper", 1) => (B::Upper, vec![text], text),
+            ("lower", 1) => (B::Lower, vec![text], text),
+            ("substr" | "substring", 2) => (B::Substring, vec![text, T::Int4], text),
+            ("substr" | "substring", 3) => (B::Substring, vec![text, T::Int4, T::Int4], text),
+            ("btrim", 1 | 2) => (B::Trim, vec![text; count], text),
+            ("ltrim", 1 | 2) => (B::LeftTrim, vec![text; count], text),
+            ("rtrim", 1 | 2) => (B::RightTrim, vec![text; count], text),
+            ("replace", 3) => (B::Replace, vec![text; 3], text),
+            ("strpos", 2) => (B::Position, vec![text; 2], T::Int4),
+            ("repeat", 2) => (B::Repeat, vec![text, T::Int4], text),
+            ("reverse", 1) => (B::Reverse, vec![text], text),
+            ("left", 2) => (B::Left, vec![text, T::Int4], text),
+            ("right", 2) => (B::Right, vec![text, T::Int4], text),
+            ("lpad", 2) => (B::LeftPad, vec![text, T::Int4], text),
+            ("lpad", 3) => (B::LeftPad, vec![text, T::Int4, text], text),
+            ("rpad", 2) => (B::RightPad, vec![text, T::Int4], text),
+            ("rpad", 3) => (B::RightPad, vec![text, T::Int4, text], text),
+            ("concat", _) => (B::Concat, vec![text; count], text),
+            ("abs", 1) => {
+                let ty = first.unwrap_or(T::Float8);
+                (B::Abs, vec![ty], ty)
+            }
+            ("now" | "transaction_timestamp", 0) => (B::Now, vec![], T::Timestamptz),
+            ("statement_timestamp", 0) => (B::StatementTimestamp, vec![], T::Timestamptz),
+            ("clock_timestamp", 0) => (B::ClockTimestamp, vec![], T::Timestamptz),
+            ("current_date", 0) => (B::CurrentDate, vec![], T::Date),
+            ("current_user" | "session_user" | "user" | "current_role", 0) => {
+                (B::CurrentUser, vec![], T::Name)
+            }
+            ("current_database" | "current_catalog", 0) => (B::CurrentDatabase, vec![], T::Name),
+            ("current_schema", 0) => (B::CurrentSchema, vec![], T::Name),
+            ("current_setting", 1) => (B::CurrentSetting, vec![text], text),
+            ("current_setting", 2) => (B::CurrentSetting, vec![text, T::Bool], text),
+            ("set_config", 3) => (B::SetConfig, vec![text, text, T::Bool], text),
+            ("version", 0) => (B::Version, vec![], text),
+            ("pg_backend_pid", 0) => (B::BackendPid, vec![], T::Int4),
+            ("nextval", 1) => (B::NextValue, vec![text], T::Int8),
+            ("currval", 1) => (B::CurrentValue, vec![text], T::Int8),
+            ("setval", 2) => (B::SetValue, vec![text, T::Int8], T::Int8),
+            ("setval", 3) => (B::SetValue, vec![text, T::Int8, T::Bool], T::Int8),
+            ("random", 0) => (B::Random, vec![], T::Float8),
+            ("pg_typeof", 1) => (B::TypeOf, vec![first.unwrap_or(text)], text),
+            _ => return None,
+        };
+        Some(Signature {
+            function,
+            arguments: types,
+            result,
+        })
+    }
+
+    /// Whether two calls in one statement may differ, or have effects.
+    pub fn is_volatile(self) -> bool {
+        matches!(
+            self,
+            Self::ClockTimestamp
+                | Self::NextValue
+                | Self::CurrentValue
+                | Self::SetValue
+                | Self::SetConfig
+                | Self::Random
+        )
+    }
+}
+
+/// Runs a function. All are strict but `concat`, `greatest`, `least`.
+pub(super) fn call<'a>(
+    function: Builtin,
+    arguments: &'a [Expr],
+    frame: &Frame<'a>,
+) -> Result<Out<'a>> {
+    match function {
+        Builtin::Greatest | Builtin::Least => {
+            let mut best = Out::NULL;
+            for argument in arguments {
+                let value = argument.eval(frame)?;
+                let better = !value.is_null()
+                    && (best.is_null() || {
+                        let order = scalar::compare(value.as_ref(), best.as_ref());
+                        if function == Builtin::Greatest {
+                            order.is_gt()
+                        } else {
+                            order.is_lt()
+                        }
+                    });
+                if better {
+                    best = value;
+                }
+            }
+            return Ok(best);
+        }
+        Builtin::NullIf => {
+            let (left, right) = (arguments[0].eval(frame)?, arguments[1].eval(frame)?);
+            let (a, b) = (left.as_ref(), right.as_ref());
+            let equal = !a.is_null() && !b.is_null() && scalar::compare(a, b).is_eq();
+            return Ok(if equal { Out::NULL } else { left });
+        }
+        Builtin::Concat => {
+            let mut text = String::new();
+            for argument in arguments {
+                let value = argument.eval(frame)?;
+                if !value.is_null() {
+                    scalar::output(value.as_ref(), frame.env.settings(), &mut text);
+                }
+            }
+            return Ok(Out::Own(Value::text(text)));
+        }
+        _ => {}
+    }
+    let mut values = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let value = argument.eval(frame)?;
+        if value.is_null() {
+            return Ok(Out::NULL);
+        }
+        values.push(value.into_value());
+    }
+    Ok(Out::Own(strict(function, &values, frame)?))
+}
+
+fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Value> {
+    let text = |at: usize| values.get(at).and_then(|value| value.as_ref().as_str());
+    let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_i64());
+    let subject = text(0).unwrap_or("");
+    let count = |count: usize| Value::Int4(i32::try_from(count).unwrap_or(i32::MAX));
+    let blanks = |at: usize| text(at).unwrap_or(" ").to_owned();
+    Ok(match function {
+        Builtin::Length => count(subject.chars().count()),
+        Builtin::OctetLength => count(subject.len()),
+        Builtin::Upper => Value::text(subject.to_uppercase()),
+        Builtin::Lower => Value::text(subject.to_lowercase()),
+        Builtin::Substring => substring(subject, number(1).unwrap_or(1), number(2))?,
+        Builtin::Trim => {
+            let set = blanks(1);
+            Value::text(subject.trim_matches(|char| set.contains(char)))
+        }
+        Builtin::LeftTrim => {
+            let set = blanks(1);
+            Value::text(subject.trim_start_matches(|char| set.contains(char)))
+        }
+        Builtin::RightTrim => {
+            let set = blanks(1);
+            Value::text(subject.trim_end_matches(|char| set.contains(char)))
+        }
+        Builtin::Replace => match text(1) {
+            None | Some("") => Value::text(subject),
+            Some(from) => Value::text(subject.replace(from, text(2).unwrap_or(""))),
+        },
+        Builtin::Position => {
+            let found = subject.find(text(1).unwrap_or(""));
+            count(found.map_or(0, |at| subject[..at].chars().count() + 1))
+        }
+        Builtin::Repeat => {
+            let times = usize::try_from(number(1).unwrap_or(0)).unwrap_or(0);
+            check_length(subject.len().saturating_mul(times))?;
+            Value::text(subject.repeat(times))
+        }
+        Builtin::Reverse => Value::text(subject.chars().rev().collect::<String>()),
+        Builtin::Left => Value::text(&subject[..head(subject, number(1).unwrap_or(0))]),
+        Builtin::Right => {
+            let wanted = number(1).unwrap_or(0);
+            let all = i64::try_from(subject.chars().count()).unwrap_or(i64::MAX);
+            let skipped = if wanted < 0 { -wanted } else { all - wanted };
+            Value::text(&subject[head(subject, skipped.max(0))..])
+        }
+        Builtin::LeftPad | Builtin::RightPad => {
+            let width = usize::try_from(number(1).unwrap_or(0)).unwrap_or(0);
+            check_length(width)?;
+            let fill = blanks(2);
+            let length = subject.chars().count();
+            if length >= width {
+                Value::text(subject.chars().take(width).collect::<String>())
+            } else {
+                let pad: String = fill.chars().cycle().take(width - length).collect();
+                let pad = if fill.is_empty() { "" } else { &pad };
+                Value::text(if function == Builtin::LeftPad {
+                    format!("{pad}{subject}")
+                } else {
+                    format!("{subject}{pad}")
+                })
+            }
+        }
+        Builtin::Abs => {
+            let value = values[0].as_ref();
+            let zero = scalar::cast(
+                ValueRef::Int4(0),
+                value.ty().unwrap_or(Type::Int4),
+                Typmod::NONE,
+                true,
+                frame.env.settings(),
+            )?;
+            if scalar::compare(value, zero.as_ref()).is_lt() {
+                scalar::negate(value)?
+            } else {
+                values[0].clone()
+            }
+        }
+        Builtin::TypeOf => {
+            Value::text(values[0].ty().map_or("unknown", |ty| ty.sql_name()))
+        }
+        _ => frame.env.ask(function, values)?,
+    })
+}
+
+/// `||`: text with anything.
+pub(super) fn concat(left: ValueRef<'_>, right: ValueRef<'_>, frame: &Frame<'_>) -> Result<Value> {
+    let mut text = String::new();
+    scalar::output(left, frame.env.settings(), &mut text);
+    scalar::output(right, frame.env.settings(), &mut text);
+    Ok(Value::text(text))
+}
+
+/// Byte where the first `count` characters end; all but the last `-count` for negative ones.
+fn head(text: &str, count: i64) -> usize {
+    let wanted = if count < 0 {
+        let all = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        (all + count).max(0)
+    } else {
+        count
+    };
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    text.char_indices()
+        .nth(wanted)
+        .map_or(text.len(), |(at, _)| at)
+}
+
+fn substring(text: &str, start: i64, length: Option<i64>) -> Result<Value> {
+    if length.is_some_and(|length| length < 0) {
+        let state = vellum_row::SqlState::SUBSTRING_ERROR;
+        return Err(SqlError::new(state, "negative substring length not allowed"));
+    }
+    let end = length.map_or(i64::MAX, |length| start.saturating_add(length));
+    let from = head(text, (start - 1).max(0));
+    let to = head(text, (end - 1).max(0)).max(from);
+    Ok(Value::text(&text[from..to]))
+}
+
+/// 1 GiB, as for any value.
+fn check_length(bytes: usize) -> Result<()> {
+    if bytes > 1 << 30 {
+        let text = "requested length too large";
+        return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
+    }
+    Ok(())
+}

@@ -1,0 +1,544 @@
+//! INSERT, UPDATE, DELETE.
+
+use super::path::{self, Access};
+use super::{OutputColumn, Select, conjuncts};
+use crate::bind::{Binder, Bound, Context, ScopeTable, folded};
+use crate::catalog::{Default, Identity, Relation};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Expr};
+use crate::rows::Shape;
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{Typmod, Value};
+
+/// INSERT.
+#[derive(Debug)]
+pub(crate) struct Insert {
+    pub shape: Arc<Shape>,
+    pub source: InsertSource,
+    /// For each column of the table: position in the source, or what stands for it.
+    pub columns: Vec<Given>,
+    pub checks: Vec<(String, Expr)>,
+    pub conflict: Option<Conflict>,
+    pub returning: Option<Vec<Expr>>,
+}
+
+/// The rows that are inserted.
+#[derive(Debug)]
+pub(crate) enum InsertSource {
+    /// Rows of expressions that are ones of the columns' types already.
+    Rows(Vec<Vec<Expr>>),
+    Select(Box<Select>),
+}
+
+/// Where the value of a column comes from.
+#[derive(Debug)]
+pub(crate) enum Given {
+    Source(usize),
+    /// The same after a cast of column 0's row: of a SELECT.
+    Cast(Expr),
+    Default(Expr),
+}
+
+/// ON CONFLICT.
+#[derive(Debug)]
+pub(crate) struct Conflict {
+    /// Indexes that are asked; `None`: all unique ones.
+    pub index: Option<usize>,
+    pub action: ConflictAction,
+}
+
+/// What is done about it.
+#[derive(Debug)]
+pub(crate) enum ConflictAction {
+    Nothing,
+    /// Over the row that is there (table 0) and the one that was to be inserted (table 1).
+    Update {
+        assignments: Vec<(usize, Expr)>,
+        filter: Option<Expr>,
+    },
+}
+
+/// UPDATE.
+#[derive(Debug)]
+pub(crate) struct Update {
+    pub shape: Arc<Shape>,
+    pub access: Access,
+    pub filter: Vec<Expr>,
+    pub assignments: Vec<(usize, Expr)>,
+    pub checks: Vec<(String, Expr)>,
+    pub returning: Option<Vec<Expr>>,
+}
+
+/// DELETE.
+#[derive(Debug)]
+pub(crate) struct Delete {
+    pub shape: Arc<Shape>,
+    pub access: Access,
+    pub filter: Vec<Expr>,
+    pub returning: Option<Vec<Expr>>,
+}
+
+impl Binder<'_> {
+    /// Binds an INSERT.
+    ///
+    /// # Errors
+    /// Of names and types; `42601` for a wrong number of values; `428C9` for a value of a generated column.
+    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<(Insert, Vec<OutputColumn>)> {
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported("this target of INSERT"));
+        };
+        let relation = self.relation(name)?;
+        let shape = Arc::new(Shape::of(&relation)?);
+        let table = shape.table();
+        let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
+        let scope_table = ScopeTable::of(&relation, alias)?;
+        let mut targets = Vec::new();
+        if insert.columns.is_empty() {
+            targets.extend(0..table.schema.len());
+        }
+        for column in &insert.columns {
+            let (_, column) = crate::bind::object_name(column)?;
+            let position = column_position(&relation, &column)?;
+            if targets.contains(&position) {
+                let message = format!("column \"{column}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+            targets.push(position);
+        }
+        let implicit = insert.columns.is_empty();
+        let mut columns: Vec<Option<Given>> = (0..table.schema.len()).map(|_| None).collect();
+        let source = match insert.source.as_deref() {
+            // DEFAULT VALUES.
+            None => InsertSource::Rows(vec![Vec::new()]),
+            Some(query) => match query.body.as_ref() {
+                ast::SetExpr::Values(values)
+                    if query.order_by.is_none() && query.limit_clause.is_none() =>
+                {
+                    let rows = self.insert_rows(&relation, &values.rows, &mut targets, implicit)?;
+                    for (at, target) in targets.iter().enumerate() {
+                        columns[*target] = Some(Given::Source(at));
+                    }
+                    InsertSource::Rows(rows)
+                }
+                _ => {
+                    let (select, from) = self.query(query)?;
+                    check_width(from.len(), targets.len(), implicit)?;
+                    for (at, (target, column)) in targets.iter().zip(&from).enumerate() {
+                        let own = table.schema.column(*target);
+                        self.check_given(&relation, *target, false)?;
+                        let bound = Bound {
+                            expr: Expr::Column {
+                                table: 0,
+                                position: at as u16,
+                            },
+                            ty: Some(column.ty),
+                            typmod: column.typmod,
+                        };
+                        let cast = self.coerce(bound, own.ty, own.typmod, Context::Assignment);
+                        let cast = cast.map_err(|_| mismatch(&own.name, own.ty, column.ty))?;
+                        columns[*target] = Some(Given::Cast(cast));
+                    }
+                    InsertSource::Select(Box::new(select))
+                }
+            },
+        };
+        let columns = columns
+            .into_iter()
+            .enumerate()
+            .map(|(position, given)| match given {
+                Some(given) => Ok(given),
+                None => Ok(Given::Default(self.default(&relation, position)?)),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        self.scope.add(scope_table.clone())?;
+        let checks = self.checks(&relation)?;
+        let conflict = match &insert.on {
+            None => None,
+            Some(ast::OnInsert::OnConflict(conflict)) => {
+                Some(self.conflict(&relation, conflict, &scope_table)?)
+            }
+            Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY")),
+        };
+        let (returning, output) = self.returning(insert.returning.as_deref())?;
+        let insert = Insert {
+            shape,
+            source,
+            columns,
+            checks,
+            conflict,
+            returning,
+        };
+        Ok((insert, output))
+    }
+
+    /// Rows of VALUES as ones of the columns' types.
+    fn insert_rows(
+        &mut self,
+        relation: &Arc<Relation>,
+        rows: &[ast::Parens<Vec<ast::Expr>>],
+        targets: &mut Vec<usize>,
+        implicit: bool,
+    ) -> Result<Vec<Vec<Expr>>> {
+        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let width = rows.first().map_or(0, |row| row.content.len());
+        check_width(width, targets.len(), implicit)?;
+        targets.truncate(width);
+        let mut out = Vec::with_capacity(rows.len());
+        for row in rows {
+            if row.content.len() != width {
+                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            }
+            let mut values = Vec::with_capacity(width);
+            for (node, target) in row.content.iter().zip(targets.iter()) {
+                let column = table.schema.column(*target);
+                if is_default(node) {
+                    values.push(self.default(relation, *target)?);
+                    continue;
+                }
+                self.check_given(relation, *target, false)?;
+                let bound = self.expr(node)?;
+                let from = bound.ty;
+                let place = self.place(node);
+                let value = self.coerce(bound, column.ty, column.typmod, Context::Assignment);
+                values.push(value.map_err(|error| {
+                    match from {
+                        Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
+                            mismatch(&column.name, column.ty, from)
+                        }
+                        _ => error,
+                    }
+                    .at(place)
+                })?);
+            }
+            out.push(values);
+        }
+        Ok(out)
+    }
+
+    /// Whether a statement may give a value of its own.
+    fn check_given(&self, relation: &Relation, position: usize, update: bool) -> Result<()> {
+        let Some(table) = relation.table() else {
+            return Ok(());
+        };
+        let column = table.schema.column(position);
+        let always = matches!(
+            table.default_of(column.id),
+            Some(
+                Default::Identity {
+                    kind: Identity::Always,
+                    ..
+                } | Default::Generated(_)
+            )
+        );
+        if !always {
+            return Ok(());
+        }
+        let message = if update {
+            format!("column \"{}\" can only be updated to DEFAULT", column.name)
+        } else {
+            format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name)
+        };
+        Err(SqlError::new(sqlstate::GENERATED_ALWAYS, message))
+    }
+
+    /// What stands for a column that a statement does not give.
+    pub(crate) fn default(&mut self, relation: &Relation, position: usize) -> Result<Expr> {
+        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let column = table.schema.column(position);
+        match table.default_of(column.id) {
+            None => Ok(Expr::Const(Value::Null)),
+            Some(Default::Expression(sql)) => {
+                let node = crate::parse::expression(sql)?;
+                let scope = std::mem::take(&mut self.scope);
+                let bound = self.expr(&node);
+                self.scope = scope;
+                let (ty, typmod) = (column.ty, column.typmod);
+                self.coerce(bound?, ty, typmod, Context::Assignment)
+            }
+            Some(Default::Identity { sequence, .. }) => {
+                let next = Expr::Call {
+                    function: Builtin::NextValue,
+                    arguments: [Expr::Const(Value::Oid(*sequence))].into(),
+                };
+                let bound = Bound::new(next, vellum_row::Type::Int8);
+                self.coerce(bound, column.ty, Typmod::NONE, Context::Assignment)
+            }
+            Some(Default::Generated(_)) => Err(SqlError::unsupported("a generated column")),
+        }
+    }
+
+    /// CHECK constraints, over the table as number 0.
+    fn checks(&mut self, relation: &Relation) -> Result<Vec<(String, Expr)>> {
+        let Some(table) = relation.table() else {
+            return Ok(Vec::new());
+        };
+        let mut checks = Vec::with_capacity(table.checks.len());
+        for check in &table.checks {
+            let node = crate::parse::expression(&check.expression)?;
+            checks.push((check.name.to_string(), self.condition(&node, "CHECK")?));
+        }
+        Ok(checks)
+    }
+
+    fn conflict(
+        &mut self,
+        relation: &Arc<Relation>,
+        conflict: &ast::OnConflict,
+        own: &ScopeTable,
+    ) -> Result<Conflict> {
+        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let index = match &conflict.conflict_target {
+            None => None,
+            Some(ast::ConflictTarget::Columns(columns)) => {
+                let mut positions = columns
+                    .iter()
+                    .map(|column| column_position(relation, &folded(column)))
+                    .collect::<Result<Vec<_>>>()?;
+                positions.sort_unstable();
+                let found = table.indexes.iter().position(|index| {
+                    let mut own: Vec<usize> = index
+                        .columns
+                        .iter()
+                        .map(|column| table.position(column.column))
+                        .collect();
+                    own.sort_unstable();
+                    index.unique && own == positions
+                });
+                Some(found.ok_or_else(|| {
+                    let text = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+                    SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text)
+                })?)
+            }
+            Some(ast::ConflictTarget::OnConstraint(name)) => {
+                let (_, name) = crate::bind::object_name(name)?;
+                let found = table.indexes.iter().position(|index| *index.name == *name);
+                Some(found.ok_or_else(|| {
+                    let message = format!(
+                        "constraint \"{name}\" for table \"{}\" does not exist",
+                        relation.name
+                    );
+                    SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
+                })?)
+            }
+        };
+        let action = match &conflict.action {
+            ast::OnConflictAction::DoNothing => ConflictAction::Nothing,
+            ast::OnConflictAction::DoUpdate(update) => {
+                if index.is_none() {
+                    let text = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+                    return Err(SqlError::syntax(text));
+                }
+                let mut excluded = own.clone();
+                excluded.name = "excluded".to_owned();
+                excluded.qualified_only = true;
+                self.scope.add(excluded)?;
+                let assignments = self.assignments(relation, &update.assignments)?;
+                let filter = update.selection.as_ref();
+                let filter = filter.map(|filter| self.condition(filter, "WHERE")).transpose()?;
+                self.scope.tables.pop();
+                ConflictAction::Update {
+                    assignments,
+                    filter,
+                }
+            }
+        };
+        Ok(Conflict { index, action })
+    }
+
+    fn assignments(
+        &mut self,
+        relation: &Arc<Relation>,
+        nodes: &[ast::Assignment],
+    ) -> Result<Vec<(usize, Expr)>> {
+        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let mut pairs: Vec<(String, &ast::Expr)> = Vec::new();
+            match (&node.target, &node.value) {
+                (ast::AssignmentTarget::ColumnName(name), value) => {
+                    pairs.push((crate::bind::object_name(name)?.1, value));
+                }
+                (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values))
+                    if names.len() == values.len() =>
+                {
+                    for (name, value) in names.iter().zip(values) {
+                        pairs.push((crate::bind::object_name(name)?.1, value));
+                    }
+                }
+                _ => return Err(SqlError::unsupported("this form of SET")),
+            }
+            for (name, value) in pairs {
+                let position = column_position(relation, &name)?;
+                if assignments.iter().any(|(other, _)| *other == position) {
+                    let message = format!("multiple assignments to same column \"{name}\"");
+                    return Err(SqlError::syntax(message));
+                }
+                let column = table.schema.column(position);
+                let expr = if is_default(value) {
+                    self.default(relation, position)?
+                } else {
+                    self.check_given(relation, position, true)?;
+                    let bound = self.expr(value)?;
+                    let from = bound.ty;
+                    let cast = self.coerce(bound, column.ty, column.typmod, Context::Assignment);
+                    cast.map_err(|error| match from {
+                        Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
+                            mismatch(&column.name, column.ty, from)
+                        }
+                        _ => error,
+                    })?
+                };
+                assignments.push((position, expr));
+            }
+        }
+        Ok(assignments)
+    }
+
+    fn returning(
+        &mut self,
+        items: Option<&[ast::SelectItem]>,
+    ) -> Result<(Option<Vec<Expr>>, Vec<OutputColumn>)> {
+        match items {
+            None => Ok((None, Vec::new())),
+            Some(items) => {
+                let (output, columns) = self.projection(items)?;
+                Ok((Some(output), columns))
+            }
+        }
+    }
+
+    /// Binds an UPDATE.
+    ///
+    /// # Errors
+    /// Of names and types; `0A000` for one with FROM.
+    pub(super) fn update(&mut self, update: &ast::Update) -> Result<(Update, Vec<OutputColumn>)> {
+        if update.from.is_some() || !update.table.joins.is_empty() || update.limit.is_some() {
+            return Err(SqlError::unsupported("UPDATE … FROM"));
+        }
+        let relation = self.target(&update.table.relation)?;
+        let assignments = self.assignments(&relation, &update.assignments)?;
+        let (access, filter) = self.find(&relation, update.selection.as_ref())?;
+        let checks = self.checks(&relation)?;
+        let (returning, output) = self.returning(update.returning.as_deref())?;
+        let update = Update {
+            shape: Arc::new(Shape::of(&relation)?),
+            access,
+            filter,
+            assignments,
+            checks,
+            returning,
+        };
+        Ok((update, output))
+    }
+
+    /// Binds a DELETE.
+    ///
+    /// # Errors
+    /// As [`Binder::update`].
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<(Delete, Vec<OutputColumn>)> {
+        let tables = match &delete.from {
+            ast::FromTable::WithFromKeyword(tables) | ast::FromTable::WithoutKeyword(tables) => {
+                tables
+            }
+        };
+        let [table] = tables.as_slice() else {
+            return Err(SqlError::unsupported("DELETE from several tables"));
+        };
+        if delete.using.is_some() || !table.joins.is_empty() || delete.limit.is_some() {
+            return Err(SqlError::unsupported("DELETE … USING"));
+        }
+        let relation = self.target(&table.relation)?;
+        let (access, filter) = self.find(&relation, delete.selection.as_ref())?;
+        let (returning, output) = self.returning(delete.returning.as_deref())?;
+        let delete = Delete {
+            shape: Arc::new(Shape::of(&relation)?),
+            access,
+            filter,
+            returning,
+        };
+        Ok((delete, output))
+    }
+
+    /// The table that is changed: number 0 of the scope.
+    fn target(&mut self, factor: &ast::TableFactor) -> Result<Arc<Relation>> {
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            ..
+        } = factor
+        else {
+            return Err(SqlError::syntax("a change needs the name of a table"));
+        };
+        let relation = self.relation(name)?;
+        let alias = alias.as_ref().map(|alias| folded(&alias.name));
+        self.scope.add(ScopeTable::of(&relation, alias)?)?;
+        Ok(relation)
+    }
+
+    fn find(
+        &mut self,
+        relation: &Relation,
+        selection: Option<&ast::Expr>,
+    ) -> Result<(Access, Vec<Expr>)> {
+        let mut filter = Vec::new();
+        if let Some(selection) = selection {
+            conjuncts(self.condition(selection, "WHERE")?, &mut filter);
+        }
+        let (access, mut covered, _) = path::choose(relation, 0, &filter, None);
+        if access.any.is_none() {
+            covered.sort_unstable();
+            for at in covered.into_iter().rev() {
+                filter.remove(at);
+            }
+        }
+        Ok((access, filter))
+    }
+}
+
+/// Position of a column of the table.
+///
+/// # Errors
+/// `42703`.
+pub(crate) fn column_position(relation: &Relation, name: &str) -> Result<usize> {
+    let position = relation.table().and_then(|table| table.schema.position(name));
+    position.ok_or_else(|| {
+        let message = format!(
+            "column \"{name}\" of relation \"{}\" does not exist",
+            relation.name
+        );
+        SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+    })
+}
+
+fn is_default(node: &ast::Expr) -> bool {
+    matches!(node, ast::Expr::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+fn check_width(given: usize, targets: usize, implicit: bool) -> Result<()> {
+    if given > targets {
+        return Err(SqlError::syntax(
+            "INSERT has more expressions than target columns",
+        ));
+    }
+    if given < targets && !implicit {
+        return Err(SqlError::syntax(
+            "INSERT has more target columns than expressions",
+        ));
+    }
+    Ok(())
+}
+
+#[cold]
+fn mismatch(column: &str, ty: vellum_row::Type, from: vellum_row::Type) -> SqlError {
+    let message = format!(
+        "column \"{column}\" is of type {} but expression is of type {}",
+        ty.sql_name(),
+        from.sql_name()
+    );
+    SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
+        .with_hint("You will need to rewrite or cast the expression.")
+}

@@ -1,0 +1,120 @@
+//! EXPLAIN: which path a program takes.
+
+use super::{Access, Body, Bounds, Join, Program, ProgramKind, Select, SourceKind};
+use crate::rows::Shape;
+
+/// The lines of EXPLAIN.
+pub(crate) fn explain(program: &Program) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &program.kind {
+        ProgramKind::Select(select) => query(select, 0, &mut lines),
+        ProgramKind::Insert(insert) => {
+            lines.push(format!("Insert on {}", insert.shape.relation.name));
+            if let super::InsertSource::Select(select) = &insert.source {
+                query(select, 1, &mut lines);
+            }
+        }
+        ProgramKind::Update(update) => {
+            lines.push(format!("Update on {}", update.shape.relation.name));
+            lines.push(access(&update.shape, &update.access, 1));
+        }
+        ProgramKind::Delete(delete) => {
+            lines.push(format!("Delete on {}", delete.shape.relation.name));
+            lines.push(access(&delete.shape, &delete.access, 1));
+        }
+    }
+    lines.push("Path: fast (compiled program)".to_owned());
+    lines
+}
+
+fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
+    let mut depth = depth;
+    let mut line = |text: &str| {
+        lines.push(format!("{}{text}", indent(depth)));
+        depth += 1;
+    };
+    if select.limit.is_some() || select.offset.is_some() {
+        line("Limit");
+    }
+    if !select.order.is_empty() {
+        line("Sort");
+    }
+    if select.distinct {
+        line("Unique");
+    }
+    match &select.body {
+        Body::Values(rows) => line(&format!("Values ({} rows)", rows.len())),
+        Body::Set {
+            operator,
+            left,
+            right,
+            ..
+        } => {
+            line(&operator.to_string());
+            query(left, depth, lines);
+            query(right, depth, lines);
+        }
+        Body::From {
+            sources, grouping, ..
+        } => {
+            if let Some(grouping) = grouping {
+                line(if grouping.keys.is_empty() {
+                    "Aggregate"
+                } else {
+                    "HashAggregate"
+                });
+            }
+            for source in sources {
+                let join = match source.join {
+                    Join::Left => "Nested Loop Left Join: ",
+                    Join::Inner => "",
+                };
+                match &source.kind {
+                    SourceKind::Nothing => lines.push(format!("{}Result", indent(depth))),
+                    SourceKind::Series { .. } => {
+                        lines.push(format!("{}{join}Function Scan", indent(depth)));
+                    }
+                    SourceKind::Query(inner) => {
+                        lines.push(format!("{}{join}Subquery Scan", indent(depth)));
+                        query(inner, depth + 1, lines);
+                    }
+                    SourceKind::Table {
+                        shape,
+                        access: path,
+                    } => {
+                        lines.push(access(shape, path, depth));
+                    }
+                }
+                depth += 1;
+            }
+        }
+    }
+}
+
+fn access(shape: &Shape, access: &Access, depth: usize) -> String {
+    let name = &shape.relation.name;
+    let Some(number) = access.index else {
+        return format!("{}Seq Scan on {name}", indent(depth));
+    };
+    let index = &shape.table().indexes[number];
+    let kind = if access.is_point(shape.table()) {
+        "Index Lookup"
+    } else if access.bounds == Bounds::default() && access.equal.is_empty() {
+        "Index Order Scan"
+    } else {
+        "Index Range Scan"
+    };
+    let back = if access.reverse { " Backward" } else { "" };
+    format!(
+        "{}{kind}{back} using {} on {name}",
+        indent(depth),
+        index.name
+    )
+}
+
+fn indent(depth: usize) -> String {
+    match depth {
+        0 => String::new(),
+        depth => format!("{}->  ", "  ".repeat(depth)),
+    }
+}

@@ -1,0 +1,181 @@
+//! Programs: statements whose names, types and access paths are decided, to be run any number of times.
+//!
+//! Not here: running them (`exec`); DDL and session commands, which are run from their syntax trees.
+
+mod change;
+mod explain;
+mod output;
+mod path;
+mod select;
+
+pub(crate) use change::{
+    Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
+};
+pub(crate) use explain::explain;
+pub(crate) use path::{Access, Bounds};
+pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
+
+use crate::bind::{Binder, Scope};
+use crate::catalog::{Catalog, Oid};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::scalar::Settings;
+use crate::wire::Field;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{Type, Typmod};
+
+/// A compiled statement.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub kind: ProgramKind,
+    /// Subqueries of changes; a SELECT has its own.
+    pub subqueries: Vec<Subquery>,
+    pub params: Vec<Type>,
+    /// What it returns; empty with `returns` false if it returns no rows.
+    pub columns: Vec<OutputColumn>,
+    pub returns: bool,
+    /// C1: the image that it was compiled for.
+    pub catalog_version: u64,
+}
+
+/// What a program does.
+#[derive(Debug)]
+pub(crate) enum ProgramKind {
+    Select(Box<Select>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+}
+
+/// A column of a result.
+#[derive(Clone, Debug)]
+pub(crate) struct OutputColumn {
+    pub name: String,
+    pub ty: Type,
+    pub typmod: Typmod,
+    /// Oid of its table and number in it.
+    pub origin: (Oid, i16),
+}
+
+impl OutputColumn {
+    /// As Describe tells it.
+    pub fn field(&self) -> Field {
+        Field {
+            name: self.name.clone(),
+            table_oid: self.origin.0,
+            column_number: self.origin.1,
+            type_oid: self.ty.oid(),
+            type_length: self.ty.length(),
+            type_modifier: self.typmod.0,
+        }
+    }
+}
+
+/// A subquery that reads nothing of what surrounds it: it is run before.
+#[derive(Debug)]
+pub(crate) struct Subquery {
+    pub kind: SubqueryKind,
+    pub select: Select,
+}
+
+/// What is wanted of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SubqueryKind {
+    /// The value of its one row, or null.
+    Scalar,
+    /// Values of its rows.
+    List,
+    /// Whether there is a row.
+    Exists,
+}
+
+/// What a statement is compiled with.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'c> {
+    pub catalog: &'c Catalog,
+    pub search_path: &'c [Oid],
+    pub settings: &'c Settings,
+    pub text: &'c str,
+}
+
+/// Compiles a statement that reads or changes rows.
+///
+/// # Errors
+/// Of names and types; `0A000` for what no program can do.
+pub(crate) fn compile(
+    statement: &ast::Statement,
+    params: &[u32],
+    surroundings: Surroundings<'_>,
+) -> Result<Program> {
+    let mut binder = Binder {
+        catalog: surroundings.catalog,
+        search_path: surroundings.search_path,
+        settings: surroundings.settings,
+        text: surroundings.text,
+        params: params.iter().map(|oid| Type::from_oid(*oid)).collect(),
+        scope: Scope::default(),
+        subqueries: Vec::new(),
+        aggregates: None,
+    };
+    let (kind, columns, returns) = match statement {
+        ast::Statement::Query(query) => {
+            let (select, columns) = binder.query(query)?;
+            (ProgramKind::Select(Box::new(select)), columns, true)
+        }
+        ast::Statement::Insert(insert) => {
+            let (insert, columns) = binder.insert(insert)?;
+            let returns = insert.returning.is_some();
+            (ProgramKind::Insert(Box::new(insert)), columns, returns)
+        }
+        ast::Statement::Update(update) => {
+            let (update, columns) = binder.update(update)?;
+            let returns = update.returning.is_some();
+            (ProgramKind::Update(Box::new(update)), columns, returns)
+        }
+        ast::Statement::Delete(delete) => {
+            let (delete, columns) = binder.delete(delete)?;
+            let returns = delete.returning.is_some();
+            (ProgramKind::Delete(Box::new(delete)), columns, returns)
+        }
+        other => return Err(SqlError::unsupported(format!("the statement {other}"))),
+    };
+    let params = binder.params.iter().enumerate().map(|(number, ty)| {
+        ty.ok_or_else(|| {
+            let message = format!("could not determine data type of parameter ${}", number + 1);
+            SqlError::new(crate::sqlstate::INDETERMINATE_DATATYPE, message)
+        })
+    });
+    Ok(Program {
+        kind,
+        params: params.collect::<Result<_>>()?,
+        subqueries: std::mem::take(&mut binder.subqueries),
+        columns,
+        returns,
+        catalog_version: surroundings.catalog.version,
+    })
+}
+
+impl Program {
+    /// Whether it changes rows or locks them.
+    pub fn writes(&self) -> bool {
+        !matches!(self.kind, ProgramKind::Select(_))
+    }
+
+    /// The columns as Describe tells them.
+    pub fn fields(&self) -> Arc<[Field]> {
+        self.columns.iter().map(OutputColumn::field).collect()
+    }
+}
+
+/// Splits a condition at its ANDs.
+pub(crate) fn conjuncts(condition: Expr, out: &mut Vec<Expr>) {
+    match condition {
+        Expr::And(list) => {
+            for expr in list.into_vec() {
+                conjuncts(expr, out);
+            }
+        }
+        other => out.push(other),
+    }
+}

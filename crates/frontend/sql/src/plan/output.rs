@@ -1,0 +1,259 @@
+//! What a query returns, and the keys that it is grouped and sorted by.
+
+use super::OutputColumn;
+use super::select::{SortBy, SortKey};
+use crate::bind::{Binder, folded};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::ast;
+use vellum_row::Type;
+
+impl Binder<'_> {
+    /// The list behind SELECT or RETURNING.
+    ///
+    /// # Errors
+    /// As expressions.
+    pub fn projection(
+        &mut self,
+        items: &[ast::SelectItem],
+    ) -> Result<(Vec<Expr>, Vec<OutputColumn>)> {
+        let (mut output, mut columns) = (Vec::new(), Vec::new());
+        for item in items {
+            let (expr, name) = match item {
+                ast::SelectItem::Wildcard(_) => {
+                    if self.scope.tables.is_empty() {
+                        let text = "SELECT * with no tables specified is not valid";
+                        return Err(SqlError::syntax(text));
+                    }
+                    self.all_columns(None, &mut output, &mut columns)?;
+                    continue;
+                }
+                ast::SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let (_, table) = crate::bind::object_name(name)?;
+                    self.all_columns(Some(&table), &mut output, &mut columns)?;
+                    continue;
+                }
+                ast::SelectItem::UnnamedExpr(expr) => (expr, None),
+                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
+                other => return Err(SqlError::unsupported(format!("{other} in a list"))),
+            };
+            let bound = self.expr(expr)?;
+            let (bound, ty, typmod) = self.settle(bound)?;
+            let origin = self.origin(&bound);
+            output.push(bound);
+            columns.push(OutputColumn {
+                name: name.unwrap_or_else(|| name_of(expr)),
+                ty,
+                typmod,
+                origin,
+            });
+        }
+        Ok((output, columns))
+    }
+
+    fn all_columns(
+        &self,
+        of: Option<&str>,
+        output: &mut Vec<Expr>,
+        columns: &mut Vec<OutputColumn>,
+    ) -> Result<()> {
+        let mut known = false;
+        for (number, table) in (0u16..).zip(&self.scope.tables) {
+            let named = of.map_or(!table.qualified_only, |of| table.name == of);
+            if !named {
+                continue;
+            }
+            known = true;
+            for (position, column) in (0u16..).zip(&table.columns) {
+                if column.hidden && of.is_none() {
+                    continue;
+                }
+                output.push(Expr::Column {
+                    table: number,
+                    position,
+                });
+                let oid = table.relation.as_ref().map_or(0, |relation| relation.oid);
+                columns.push(OutputColumn {
+                    name: column.name.clone(),
+                    ty: column.ty,
+                    typmod: column.typmod,
+                    origin: (oid, column.number),
+                });
+            }
+        }
+        if !known {
+            let message = format!(
+                "missing FROM-clause entry for table \"{}\"",
+                of.unwrap_or_default()
+            );
+            return Err(SqlError::new(sqlstate::UNDEFINED_TABLE, message));
+        }
+        Ok(())
+    }
+
+    fn origin(&self, expr: &Expr) -> (u32, i16) {
+        let Expr::Column { table, position } = expr else {
+            return (0, 0);
+        };
+        let table = &self.scope.tables[usize::from(*table)];
+        match &table.relation {
+            Some(relation) => (
+                relation.oid,
+                table.columns[usize::from(*position)].number,
+            ),
+            None => (0, 0),
+        }
+    }
+
+    /// A key of GROUP BY: a column's number, the name of an output column, or an expression.
+    pub(super) fn group_key(
+        &mut self,
+        node: &ast::Expr,
+        output: &[Expr],
+        columns: &[OutputColumn],
+    ) -> Result<(Expr, Type)> {
+        if let Some(at) = ordinal(node, output.len(), "GROUP BY")? {
+            return Ok((output[at].clone(), columns[at].ty));
+        }
+        let bound = self.expr(node);
+        if let (Err(_), ast::Expr::Identifier(ident)) = (&bound, node) {
+            let name = folded(ident);
+            if let Some(at) = columns.iter().position(|column| column.name == name) {
+                return Ok((output[at].clone(), columns[at].ty));
+            }
+        }
+        let (expr, ty, _) = self.settle(bound?)?;
+        Ok((expr, ty))
+    }
+
+    /// The keys of ORDER BY: an output column by number or name, or an expression.
+    pub(super) fn sort_keys(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        output: &[Expr],
+        columns: &[OutputColumn],
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            let expr = match self.output_key(&key.expr, columns)? {
+                Some(at) => SortBy::Output(at),
+                None => {
+                    let bound = self.expr(&key.expr)?;
+                    let (expr, ty, _) = self.settle(bound)?;
+                    if !ty.is_orderable() {
+                        let message = format!(
+                            "could not identify an ordering operator for type {}",
+                            ty.sql_name()
+                        );
+                        return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
+                    }
+                    match output.iter().position(|known| *known == expr) {
+                        Some(at) => SortBy::Output(at),
+                        None => SortBy::Expr(expr),
+                    }
+                }
+            };
+            keys.push(sort_key(expr, key.options));
+        }
+        Ok(keys)
+    }
+
+    /// The same where only output columns can be named: behind VALUES and set operations.
+    pub(super) fn order_of_output(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        columns: &[OutputColumn],
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            let Some(at) = self.output_key(&key.expr, columns)? else {
+                return Err(SqlError::unsupported(
+                    "ORDER BY an expression over a set operation",
+                ));
+            };
+            keys.push(sort_key(SortBy::Output(at), key.options));
+        }
+        Ok(keys)
+    }
+
+    fn output_key(&self, node: &ast::Expr, columns: &[OutputColumn]) -> Result<Option<usize>> {
+        if let Some(at) = ordinal(node, columns.len(), "ORDER BY")? {
+            return Ok(Some(at));
+        }
+        let ast::Expr::Identifier(ident) = node else {
+            return Ok(None);
+        };
+        let name = folded(ident);
+        Ok(columns.iter().position(|column| column.name == name))
+    }
+}
+
+fn sort_key(expr: SortBy, options: ast::OrderByOptions) -> SortKey {
+    let descending = options.asc == Some(false);
+    SortKey {
+        expr,
+        descending,
+        // NULLs are larger than anything.
+        nulls_first: options.nulls_first.unwrap_or(descending),
+    }
+}
+
+/// A column by number.
+fn ordinal(node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
+    let ast::Expr::Value(value) = node else {
+        return Ok(None);
+    };
+    let ast::Value::Number(digits, _) = &value.value else {
+        return Ok(None);
+    };
+    match digits.parse::<usize>() {
+        Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
+        _ => {
+            let message = format!("{clause} position {digits} is not in select list");
+            Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message))
+        }
+    }
+}
+
+/// The name of a column that has none.
+fn name_of(node: &ast::Expr) -> String {
+    match node {
+        ast::Expr::Identifier(ident) => folded(ident),
+        ast::Expr::CompoundIdentifier(parts) => parts.last().map(folded).unwrap_or_default(),
+        ast::Expr::Function(function) => crate::bind::object_name(&function.name)
+            .map_or_else(|_| "?column?".to_owned(), |(_, name)| name),
+        ast::Expr::Cast {
+            expr, data_type, ..
+        } => match name_of(expr).as_str() {
+            "?column?" => crate::bind::type_of(data_type)
+                .map_or_else(|_| "?column?".to_owned(), |(ty, _)| ty.name().to_owned()),
+            name => name.to_owned(),
+        },
+        ast::Expr::Nested(inner) => name_of(inner),
+        ast::Expr::Case { else_result, .. } => match else_result.as_deref().map(name_of) {
+            Some(name) if name != "?column?" => name,
+            _ => "case".to_owned(),
+        },
+        ast::Expr::Exists { .. } => "exists".to_owned(),
+        ast::Expr::Subquery(query) => match query.body.as_ref() {
+            ast::SetExpr::Select(select) => match select.projection.first() {
+                Some(ast::SelectItem::UnnamedExpr(expr)) => name_of(expr),
+                Some(ast::SelectItem::ExprWithAlias { alias, .. }) => folded(alias),
+                _ => "?column?".to_owned(),
+            },
+            _ => "?column?".to_owned(),
+        },
+        ast::Expr::Substring { .. } => "substring".to_owned(),
+        ast::Expr::Position { .. } => "position".to_owned(),
+        ast::Expr::Trim { trim_where, .. } => match trim_where {
+            Some(ast::TrimWhereField::Leading) => "ltrim".to_owned(),
+            Some(ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
+            _ => "btrim".to_owned(),
+        },
+        _ => "?column?".to_owned(),
+    }
+}

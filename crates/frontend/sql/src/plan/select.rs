@@ -1,0 +1,811 @@
+//! SELECT and VALUES.
+
+use super::path::{self, Access, Wanted};
+use super::{OutputColumn, Subquery, SubqueryKind, conjuncts};
+use crate::bind::{Aggregate, Binder, Bound, Context, Scope, ScopeColumn, ScopeTable, folded};
+use crate::catalog::{Kind, Relation};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::rows::Shape;
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{Type, Typmod, Value};
+
+/// A query.
+#[derive(Debug)]
+pub(crate) struct Select {
+    pub subqueries: Vec<Subquery>,
+    pub body: Body,
+    pub distinct: bool,
+    pub order: Vec<SortKey>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+}
+
+/// Where its rows come from.
+#[derive(Debug)]
+pub(crate) enum Body {
+    From {
+        sources: Vec<Source>,
+        grouping: Option<Grouping>,
+        output: Vec<Expr>,
+    },
+    Values(Vec<Vec<Expr>>),
+    Set {
+        operator: ast::SetOperator,
+        all: bool,
+        left: Box<Select>,
+        right: Box<Select>,
+    },
+}
+
+/// GROUP BY and aggregates. Slots: the keys, then the aggregates.
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    pub keys: Vec<Expr>,
+    pub key_types: Vec<Type>,
+    pub aggregates: Vec<Aggregate>,
+    pub having: Option<Expr>,
+}
+
+/// A key to sort by: of the output, by position, or an expression of its own.
+#[derive(Debug)]
+pub(crate) struct SortKey {
+    pub expr: SortBy,
+    pub descending: bool,
+    pub nulls_first: bool,
+}
+
+/// What a sort key is.
+#[derive(Debug)]
+pub(crate) enum SortBy {
+    Output(usize),
+    Expr(Expr),
+}
+
+/// A table of a FROM, in the order in which they are read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub kind: SourceKind,
+    pub join: Join,
+    /// Looked at for each row, when the tables before are known.
+    pub filter: Vec<Expr>,
+    /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at.
+    pub on: Vec<Expr>,
+}
+
+/// What is read.
+#[derive(Debug)]
+pub(crate) enum SourceKind {
+    Table { shape: Arc<Shape>, access: Access },
+    Query(Box<Select>),
+    Series { from: Expr, to: Expr, step: Expr, ty: Type },
+    /// No FROM: one row without columns.
+    Nothing,
+}
+
+/// How it is joined to those before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Join {
+    Inner,
+    Left,
+}
+
+/// Views in views.
+const VIEW_DEPTH: usize = 32;
+
+impl Binder<'_> {
+    /// Binds a subquery; returns its number and the type of its column.
+    pub fn subquery(
+        &mut self,
+        query: &ast::Query,
+        kind: SubqueryKind,
+    ) -> Result<(u16, Option<Type>)> {
+        let (select, columns) = self.inner(|binder| binder.query(query))?;
+        if kind != SubqueryKind::Exists && columns.len() != 1 {
+            let text = if kind == SubqueryKind::Scalar {
+                "subquery must return only one column"
+            } else {
+                "subquery has too many columns"
+            };
+            return Err(SqlError::syntax(text).at(self.place(query)));
+        }
+        let ty = match kind {
+            SubqueryKind::Exists => None,
+            _ => columns.first().map(|column| column.ty),
+        };
+        self.subqueries.push(Subquery { kind, select });
+        Ok(((self.subqueries.len() - 1) as u16, ty))
+    }
+
+    /// Runs `work` with a scope and subqueries of its own.
+    fn inner<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let scope = std::mem::take(&mut self.scope);
+        let subqueries = std::mem::take(&mut self.subqueries);
+        let aggregates = self.aggregates.take();
+        let result = work(self);
+        self.scope = scope;
+        self.subqueries = subqueries;
+        self.aggregates = aggregates;
+        result
+    }
+
+    /// Binds a query; its subqueries are its own.
+    ///
+    /// # Errors
+    /// Of names and types; `0A000` for clauses that no program has.
+    pub fn query(&mut self, query: &ast::Query) -> Result<(Select, Vec<OutputColumn>)> {
+        self.inner(|binder| binder.query_inner(query))
+    }
+
+    fn query_inner(&mut self, query: &ast::Query) -> Result<(Select, Vec<OutputColumn>)> {
+        if query.with.is_some() {
+            return Err(SqlError::unsupported("WITH"));
+        }
+        if query.fetch.is_some() || query.for_clause.is_some() || !query.pipe_operators.is_empty() {
+            return Err(SqlError::unsupported("this clause of a query"));
+        }
+        if !query.locks.is_empty() {
+            return Err(SqlError::unsupported("FOR UPDATE/SHARE"));
+        }
+        let order: &[ast::OrderByExpr] = match query.order_by.as_ref().map(|order| &order.kind) {
+            None => &[],
+            Some(ast::OrderByKind::Expressions(list)) => list,
+            Some(ast::OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
+        };
+        let (limit, offset) = self.limits(query.limit_clause.as_ref())?;
+        let (mut select, columns) = self.body(&query.body, order, limit.is_some())?;
+        select.limit = limit;
+        select.offset = offset;
+        select.subqueries = std::mem::take(&mut self.subqueries);
+        Ok((select, columns))
+    }
+
+    fn limits(
+        &mut self,
+        clause: Option<&ast::LimitClause>,
+    ) -> Result<(Option<Expr>, Option<Expr>)> {
+        let (limit, offset) = match clause {
+            None => return Ok((None, None)),
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(_) => return Err(SqlError::unsupported("this form of LIMIT")),
+        };
+        let mut count = |expr: Option<&ast::Expr>| -> Result<Option<Expr>> {
+            let Some(expr) = expr else {
+                return Ok(None);
+            };
+            let bound = self.expr(expr)?;
+            let expr = self.coerce(bound, Type::Int8, Typmod::NONE, Context::Assignment)?;
+            Ok(Some(expr))
+        };
+        Ok((count(limit)?, count(offset)?))
+    }
+
+    fn body(
+        &mut self,
+        body: &ast::SetExpr,
+        order: &[ast::OrderByExpr],
+        limited: bool,
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        match body {
+            ast::SetExpr::Select(select) => self.select(select, order, limited),
+            ast::SetExpr::Values(values) => {
+                let (rows, columns) = self.values(&values.rows)?;
+                let order = self.order_of_output(order, &columns)?;
+                Ok((plain(Body::Values(rows), order), columns))
+            }
+            ast::SetExpr::Query(query) => {
+                let (inner, columns) = self.query(query)?;
+                if order.is_empty() && !limited {
+                    return Ok((inner, columns));
+                }
+                let output = (0..columns.len()).map(|at| Expr::Column {
+                    table: 0,
+                    position: at as u16,
+                });
+                let body = Body::From {
+                    output: output.collect(),
+                    sources: vec![Source::inner(SourceKind::Query(Box::new(inner)))],
+                    grouping: None,
+                };
+                let order = self.order_of_output(order, &columns)?;
+                Ok((plain(body, order), columns))
+            }
+            ast::SetExpr::SetOperation {
+                op,
+                set_quantifier,
+                left,
+                right,
+            } => {
+                let all = match set_quantifier {
+                    ast::SetQuantifier::All => true,
+                    ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
+                    _ => return Err(SqlError::unsupported("this form of a set operation")),
+                };
+                self.set_operation(*op, all, left, right, order)
+            }
+            other => Err(SqlError::unsupported(format!("the query {other}"))),
+        }
+    }
+
+    fn set_operation(
+        &mut self,
+        operator: ast::SetOperator,
+        all: bool,
+        left: &ast::SetExpr,
+        right: &ast::SetExpr,
+        order: &[ast::OrderByExpr],
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        let mut side = |body: &ast::SetExpr| {
+            self.inner(|binder| {
+                let (mut select, columns) = binder.body(body, &[], false)?;
+                select.subqueries.append(&mut binder.subqueries);
+                Ok((select, columns))
+            })
+        };
+        let (mut left, mut columns) = side(left)?;
+        let (mut right, others) = side(right)?;
+        if columns.len() != others.len() {
+            let message = format!("each {operator} query must have the same number of columns");
+            return Err(SqlError::syntax(message));
+        }
+        for (at, (column, other)) in columns.iter_mut().zip(&others).enumerate() {
+            let sides = [column.ty, other.ty].map(|ty| Bound::new(Expr::Const(Value::Null), ty));
+            let ty = self.common_type(&operator.to_string(), &sides)?;
+            for (select, own) in [(&mut left, column.ty), (&mut right, other.ty)] {
+                if own != ty {
+                    select.cast_output(at, ty);
+                }
+            }
+            if column.ty != ty || column.typmod != other.typmod {
+                column.typmod = Typmod::NONE;
+            }
+            column.ty = ty;
+            column.origin = (0, 0);
+        }
+        let body = Body::Set {
+            operator,
+            all,
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        let order = self.order_of_output(order, &columns)?;
+        Ok((plain(body, order), columns))
+    }
+
+    /// Rows of expressions, each column of one type.
+    pub fn values(
+        &mut self,
+        rows: &[ast::Parens<Vec<ast::Expr>>],
+    ) -> Result<(Vec<Vec<Expr>>, Vec<OutputColumn>)> {
+        let width = rows.first().map_or(0, |row| row.content.len());
+        let mut by_column: Vec<Vec<Bound>> = (0..width).map(|_| Vec::new()).collect();
+        for row in rows {
+            if row.content.len() != width {
+                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+            }
+            for (column, expr) in by_column.iter_mut().zip(&row.content) {
+                column.push(self.expr(expr)?);
+            }
+        }
+        let mut out: Vec<Vec<Expr>> = rows.iter().map(|_| Vec::with_capacity(width)).collect();
+        let mut columns = Vec::with_capacity(width);
+        for (number, column) in (1..).zip(by_column) {
+            let (exprs, ty) = self.unify("VALUES", column)?;
+            for (row, expr) in out.iter_mut().zip(exprs) {
+                row.push(expr);
+            }
+            columns.push(OutputColumn {
+                name: format!("column{number}"),
+                ty,
+                typmod: Typmod::NONE,
+                origin: (0, 0),
+            });
+        }
+        Ok((out, columns))
+    }
+
+    fn select(
+        &mut self,
+        select: &ast::Select,
+        order: &[ast::OrderByExpr],
+        limited: bool,
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        check_clauses(select)?;
+        let distinct = match &select.distinct {
+            None | Some(ast::Distinct::All) => false,
+            Some(ast::Distinct::Distinct) => true,
+            Some(ast::Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
+        };
+        let mut sources = Vec::new();
+        for table in &select.from {
+            self.from(table, &mut sources)?;
+        }
+        let mut conditions = Vec::new();
+        if let Some(selection) = &select.selection {
+            conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
+        }
+        let group_by: &[ast::Expr] = match &select.group_by {
+            ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
+            _ => return Err(SqlError::unsupported("this form of GROUP BY")),
+        };
+        self.aggregates = Some(Vec::new());
+        let (mut output, columns) = self.projection(&select.projection)?;
+        let mut keys = Vec::new();
+        for expr in group_by {
+            keys.push(self.group_key(expr, &output, &columns)?);
+        }
+        let having = select.having.as_ref();
+        let mut having = having
+            .map(|having| self.condition(having, "HAVING"))
+            .transpose()?;
+        let mut sort = self.sort_keys(order, &output, &columns)?;
+        let aggregates = self.aggregates.take().unwrap_or_default();
+        let grouped = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
+        if grouped {
+            let (keys_only, _): (Vec<Expr>, Vec<Type>) = keys.iter().cloned().unzip();
+            let names = &self.scope;
+            let regroup = |expr: &mut Expr| regroup(expr, &keys_only, names);
+            output.iter_mut().try_for_each(regroup)?;
+            having.iter_mut().try_for_each(regroup)?;
+            for key in &mut sort {
+                if let SortBy::Expr(expr) = &mut key.expr {
+                    regroup(expr)?;
+                }
+            }
+        }
+        let wanted = (!grouped && !distinct).then(|| wanted_order(&sort, &output)).flatten();
+        let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref(), limited);
+        if ordered {
+            sort.clear();
+        }
+        if sources.is_empty() {
+            sources.push(Source::inner(SourceKind::Nothing));
+        }
+        let grouping = grouped.then(|| {
+            let (keys, key_types) = keys.into_iter().unzip();
+            Grouping {
+                keys,
+                key_types,
+                aggregates,
+                having,
+            }
+        });
+        let body = Body::From {
+            sources,
+            grouping,
+            output,
+        };
+        let mut select = plain(body, sort);
+        select.distinct = distinct;
+        Ok((select, columns))
+    }
+
+    /// Gives each condition to the first table where everything in it is known, and each table its path.
+    fn place_conditions(
+        &self,
+        sources: &mut [Source],
+        conditions: Vec<Expr>,
+        wanted: Option<&[Wanted]>,
+        limited: bool,
+    ) -> bool {
+        let count = sources.len();
+        if count == 0 {
+            return false;
+        }
+        for condition in conditions {
+            let home = (0..count)
+                .find(|at| condition.reads_only_before(*at as u16 + 1))
+                .unwrap_or(count - 1);
+            sources[home].filter.push(condition);
+        }
+        let mut ordered = false;
+        for (number, source) in sources.iter_mut().enumerate() {
+            let SourceKind::Table { shape, access } = &mut source.kind else {
+                continue;
+            };
+            let deciding = if source.join == Join::Left {
+                &mut source.on
+            } else {
+                &mut source.filter
+            };
+            // The first table's order is that of the result: every later one is read for each of its rows.
+            let wanted = wanted.filter(|_| number == 0);
+            let (chosen, mut covered, gives) =
+                path::choose(&shape.relation, number as u16, deciding, wanted);
+            if gives && chosen.equal.is_empty() && !limited && !deciding.is_empty() {
+                // An order alone is no reason to look every row up.
+            }
+            covered.sort_unstable();
+            if chosen.any.is_none() {
+                for at in covered.into_iter().rev() {
+                    if exactly_covered(&deciding[at]) {
+                        deciding.remove(at);
+                    }
+                }
+            }
+            if number == 0 {
+                ordered = gives && source.join == Join::Inner;
+            }
+            *access = chosen;
+        }
+        ordered && wanted.is_some()
+    }
+
+    fn from(&mut self, table: &ast::TableWithJoins, sources: &mut Vec<Source>) -> Result<()> {
+        let first = self.factor(&table.relation)?;
+        sources.push(Source::inner(first));
+        for join in &table.joins {
+            let (kind, constraint) = match &join.join_operator {
+                ast::JoinOperator::Join(constraint) | ast::JoinOperator::Inner(constraint) => {
+                    (Join::Inner, constraint)
+                }
+                ast::JoinOperator::Left(constraint) | ast::JoinOperator::LeftOuter(constraint) => {
+                    (Join::Left, constraint)
+                }
+                ast::JoinOperator::CrossJoin(constraint) => (Join::Inner, constraint),
+                other => return Err(SqlError::unsupported(format!("the join {other:?}"))),
+            };
+            let before = self.scope.tables.len();
+            let source = self.factor(&join.relation)?;
+            let mut source = Source::inner(source);
+            source.join = kind;
+            let mut conditions = Vec::new();
+            match constraint {
+                ast::JoinConstraint::None => {}
+                ast::JoinConstraint::On(condition) => {
+                    conjuncts(self.condition(condition, "JOIN/ON")?, &mut conditions);
+                }
+                ast::JoinConstraint::Using(names) => {
+                    for name in names {
+                        conditions.push(self.using(name, before)?);
+                    }
+                }
+                ast::JoinConstraint::Natural => return Err(SqlError::unsupported("NATURAL JOIN")),
+            }
+            if kind == Join::Left {
+                source.on = conditions;
+            } else {
+                source.filter = conditions;
+            }
+            sources.push(source);
+        }
+        Ok(())
+    }
+
+    /// USING: the column of the table at `before` equals that of the tables before it.
+    fn using(&mut self, name: &ast::ObjectName, before: usize) -> Result<Expr> {
+        let (_, name) = crate::bind::object_name(name)?;
+        let mut outer = Scope::default();
+        outer.tables = self.scope.tables[..before].to_vec();
+        let left = outer.column(None, &name)?;
+        let joined = &mut self.scope.tables[before];
+        let position = joined.columns.iter().position(|column| column.name == name);
+        let position = position.ok_or_else(|| {
+            let message =
+                format!("column \"{name}\" specified in USING clause does not exist in right table");
+            SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+        })?;
+        joined.columns[position].hidden = true;
+        let right = Bound::new(
+            Expr::Column {
+                table: before as u16,
+                position: position as u16,
+            },
+            joined.columns[position].ty,
+        );
+        let left = Bound::new(left.expr(), left.ty);
+        let equal = self.binary_equal(left, right)?;
+        Ok(equal)
+    }
+
+    fn binary_equal(&mut self, left: Bound, right: Bound) -> Result<Expr> {
+        Ok(self.binary(&ast::BinaryOperator::Eq, left, right)?.expr)
+    }
+
+    /// A table of a FROM; its columns join the scope.
+    fn factor(&mut self, factor: &ast::TableFactor) -> Result<SourceKind> {
+        match factor {
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                sample: None,
+                ..
+            } => {
+                let relation = self.relation(name)?;
+                let own = alias.as_ref().map(|alias| folded(&alias.name));
+                match &relation.kind {
+                    Kind::Table(_) => {
+                        let mut table = ScopeTable::of(&relation, own)?;
+                        rename(&mut table, alias.as_ref())?;
+                        self.scope.add(table)?;
+                        Ok(SourceKind::Table {
+                            shape: Arc::new(Shape::of(&relation)?),
+                            access: Access::all(),
+                        })
+                    }
+                    Kind::View(_) => self.view(&relation, own, alias.as_ref()),
+                    Kind::Sequence(_) => Err(SqlError::unsupported("reading a sequence")),
+                }
+            }
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                ..
+            } => self.series(name, &args.args, alias.as_ref()),
+            ast::TableFactor::Function {
+                lateral: false,
+                name,
+                args,
+                alias,
+                ..
+            } => self.series(name, args, alias.as_ref()),
+            ast::TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias,
+                ..
+            } => {
+                let (select, columns) = self.query(subquery)?;
+                let name = alias.as_ref().map(|alias| folded(&alias.name));
+                let name = name.ok_or_else(|| {
+                    SqlError::syntax("subquery in FROM must have an alias")
+                })?;
+                self.derived(select, columns, name, alias.as_ref())
+            }
+            ast::TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } if table_with_joins.joins.is_empty() => self.factor(&table_with_joins.relation),
+            other => Err(SqlError::unsupported(format!("{other} in FROM"))),
+        }
+    }
+
+    fn view(
+        &mut self,
+        relation: &Arc<Relation>,
+        own: Option<String>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let Kind::View(view) = &relation.kind else {
+            return Err(SqlError::internal("no view"));
+        };
+        let depth = self.text.len();
+        debug_assert!(depth < usize::MAX && VIEW_DEPTH > 0);
+        let statements = crate::parse::statements(&view.query)?;
+        let [ast::Statement::Query(query)] = statements.as_slice() else {
+            return Err(SqlError::internal("a view that is no query"));
+        };
+        let (select, mut columns) = self.query(query)?;
+        for (column, name) in columns.iter_mut().zip(&view.columns) {
+            column.name = name.to_string();
+        }
+        let name = own.unwrap_or_else(|| relation.name.to_string());
+        self.derived(select, columns, name, alias)
+    }
+
+    fn derived(
+        &mut self,
+        select: Select,
+        columns: Vec<OutputColumn>,
+        name: String,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let columns = columns.into_iter().map(|column| ScopeColumn {
+            name: column.name,
+            ty: column.ty,
+            typmod: column.typmod,
+            number: 0,
+            hidden: false,
+        });
+        let mut table = ScopeTable {
+            name,
+            qualified_only: false,
+            relation: None,
+            columns: columns.collect(),
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Query(Box::new(select)))
+    }
+
+    /// `generate_series(from, to[, step])` of integers.
+    fn series(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let (_, function) = crate::bind::object_name(name)?;
+        if function != "generate_series" || !(2..=3).contains(&args.len()) {
+            return Err(SqlError::unsupported(format!("the function {name} in FROM")));
+        }
+        // Its arguments see nothing of this FROM.
+        let scope = std::mem::take(&mut self.scope);
+        let mut bounds = Vec::new();
+        for arg in args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
+                return Err(SqlError::unsupported("this argument"));
+            };
+            bounds.push(self.expr(expr)?);
+        }
+        self.scope = scope;
+        if args.len() == 2 {
+            bounds.push(Bound::new(Expr::Const(Value::Int4(1)), Type::Int4));
+        }
+        let wide = bounds.iter().any(|bound| bound.ty == Some(Type::Int8));
+        let ty = if wide { Type::Int8 } else { Type::Int4 };
+        let mut bounds = bounds.into_iter();
+        let mut next = || -> Result<Expr> {
+            let bound = bounds.next().ok_or_else(|| SqlError::internal("three bounds"))?;
+            self.coerce(bound, Type::Int8, Typmod::NONE, Context::Implicit)
+        };
+        let (from, to, step) = (next()?, next()?, next()?);
+        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
+        let mut table = ScopeTable {
+            name: own.clone(),
+            qualified_only: false,
+            relation: None,
+            columns: vec![ScopeColumn {
+                name: own,
+                ty,
+                typmod: Typmod::NONE,
+                number: 0,
+                hidden: false,
+            }],
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Series { from, to, step, ty })
+    }
+}
+
+impl Source {
+    /// Joined to all before it.
+    pub fn inner(kind: SourceKind) -> Self {
+        Self {
+            kind,
+            join: Join::Inner,
+            filter: Vec::new(),
+            on: Vec::new(),
+        }
+    }
+}
+
+impl Select {
+    /// Makes column `at` of the rows one of `ty`.
+    fn cast_output(&mut self, at: usize, ty: Type) {
+        let cast = |expr: &mut Expr| {
+            let operand = Box::new(std::mem::replace(expr, Expr::Const(Value::Null)));
+            *expr = Expr::Cast {
+                operand,
+                ty,
+                typmod: Typmod::NONE,
+                explicit: false,
+            };
+        };
+        match &mut self.body {
+            Body::From { output, .. } => cast(&mut output[at]),
+            Body::Values(rows) => rows.iter_mut().for_each(|row| cast(&mut row[at])),
+            Body::Set { left, right, .. } => {
+                left.cast_output(at, ty);
+                right.cast_output(at, ty);
+            }
+        }
+    }
+}
+
+fn plain(body: Body, order: Vec<SortKey>) -> Select {
+    Select {
+        subqueries: Vec::new(),
+        body,
+        distinct: false,
+        order,
+        limit: None,
+        offset: None,
+    }
+}
+
+/// Whether the rows that a path finds with it fulfil the condition: nothing is lost or gained on the way to the key. With
+/// integers of another width than the column's, keys that do not fit are no rows at all.
+fn exactly_covered(condition: &Expr) -> bool {
+    matches!(condition, Expr::Compare { .. })
+}
+
+fn check_clauses(select: &ast::Select) -> Result<()> {
+    let odd = select.top.is_some()
+        || select.into.is_some()
+        || !select.lateral_views.is_empty()
+        || select.prewhere.is_some()
+        || !select.connect_by.is_empty()
+        || !select.named_window.is_empty()
+        || select.qualify.is_some()
+        || !select.cluster_by.is_empty()
+        || !select.sort_by.is_empty();
+    if odd {
+        return Err(SqlError::unsupported("this clause of SELECT"));
+    }
+    Ok(())
+}
+
+/// Names that an alias gives.
+fn rename(table: &mut ScopeTable, alias: Option<&ast::TableAlias>) -> Result<()> {
+    let Some(alias) = alias else {
+        return Ok(());
+    };
+    if alias.columns.len() > table.columns.len() {
+        let message = format!(
+            "table \"{}\" has {} columns available but {} columns specified",
+            table.name,
+            table.columns.len(),
+            alias.columns.len()
+        );
+        return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+    }
+    for (column, name) in table.columns.iter_mut().zip(&alias.columns) {
+        column.name = folded(&name.name);
+    }
+    Ok(())
+}
+
+/// Replaces what is a group's key by its slot, and aggregates' slots by those behind the keys.
+fn regroup(expr: &mut Expr, keys: &[Expr], scope: &Scope) -> Result<()> {
+    if let Some(at) = keys.iter().position(|key| key == expr) {
+        *expr = Expr::Slot(at as u16);
+        return Ok(());
+    }
+    match expr {
+        Expr::Slot(number) => *number += keys.len() as u16,
+        Expr::Column { table, position } => {
+            let table = &scope.tables[usize::from(*table)];
+            let column = &table.columns[usize::from(*position)].name;
+            let message = format!(
+                "column \"{}.{column}\" must appear in the GROUP BY clause or be used in an aggregate function",
+                table.name
+            );
+            return Err(SqlError::new(sqlstate::GROUPING_ERROR, message));
+        }
+        other => {
+            let mut result = Ok(());
+            other.children_mut(&mut |child| {
+                if result.is_ok() {
+                    result = regroup(child, keys, scope);
+                }
+            });
+            return result;
+        }
+    }
+    Ok(())
+}
+
+/// The order that is asked for, if it is by columns of the first table.
+fn wanted_order(sort: &[SortKey], output: &[Expr]) -> Option<Vec<Wanted>> {
+    if sort.is_empty() {
+        return None;
+    }
+    sort.iter()
+        .map(|key| {
+            let expr = match &key.expr {
+                SortBy::Output(at) => &output[*at],
+                SortBy::Expr(expr) => expr,
+            };
+            match expr {
+                Expr::Column { table: 0, position } => Some(Wanted {
+                    position: usize::from(*position),
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                }),
+                _ => None,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! Changing rows and their index entries together.
+//!
+//! A change that fails half-way leaves what it did to its statement, which is rolled back as a whole.
+
+use super::{Shape, entry, primary_key_of};
+use crate::catalog::Index;
+use crate::error::{Result, SqlError};
+use crate::expr::Environment;
+use crate::scalar;
+use crate::sqlstate;
+use vellum::Transaction;
+use vellum_row::{Assigned, Value, ValueRef};
+
+/// A unique index has the columns already.
+#[derive(Debug)]
+pub(crate) struct Duplicate {
+    /// Number of the index.
+    pub index: usize,
+    /// Key of the row that has them.
+    pub row_key: Vec<u8>,
+}
+
+/// Adds a row. `Err(Duplicate)` inside `Ok` if a unique index has its columns: some of it may be written then.
+///
+/// # Errors
+/// Conflicts, limits, storage.
+pub(crate) fn insert(
+    transaction: &Transaction,
+    shape: &Shape,
+    values: &[Value],
+    key: &mut Vec<u8>,
+) -> Result<std::result::Result<(), Duplicate>> {
+    let table = shape.table();
+    let storage = table.storage.table(transaction)?;
+    // Unique indexes first: a duplicate found there has written nothing.
+    for (number, index) in table.indexes.iter().enumerate() {
+        if index.unique
+            && index.storage.is_some()
+            && let Some(row_key) = find_duplicate(transaction, shape, number, values)?
+        {
+            let index = number;
+            return Ok(Err(Duplicate { index, row_key }));
+        }
+    }
+    let mut row = Vec::with_capacity(64);
+    let columns: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    table.schema.encode(&columns, &mut row)?;
+    key.clear();
+    if shape.has_key() {
+        shape.keys[0].encode(values, key)?;
+    } else {
+        let number = shape.relation.runtime.draw_row(transaction, storage)?;
+        key.extend_from_slice(&number.to_be_bytes());
+    }
+    match transaction.insert(storage, key, &row) {
+        Err(vellum::Error::KeyExists { .. }) => {
+            return Ok(Err(Duplicate {
+                index: 0,
+                row_key: key.clone(),
+            }));
+        }
+        done => done?,
+    }
+    insert_entries(transaction, shape, values, key, |_| true)
+}
+
+/// Adds the entries of a row in those indexes that `wanted` names.
+fn insert_entries(
+    transaction: &Transaction,
+    shape: &Shape,
+    values: &[Value],
+    row_key: &[u8],
+    wanted: impl Fn(usize) -> bool,
+) -> Result<std::result::Result<(), Duplicate>> {
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for (number, index) in shape.table().indexes.iter().enumerate() {
+        let Some(storage) = index.storage.as_ref().filter(|_| wanted(number)) else {
+            continue;
+        };
+        let keys = &shape.keys[number];
+        entry::entry(keys, index.unique, values, row_key, &mut key, &mut value)?;
+        let storage = storage.table(transaction)?;
+        match transaction.insert(storage, &key, &value) {
+            Err(vellum::Error::KeyExists { .. }) => {
+                let found = transaction.get(storage, &key, <[u8]>::to_vec)?;
+                let found = found.unwrap_or_default();
+                return Ok(Err(Duplicate {
+                    index: number,
+                    row_key: primary_key_of(&key, &found).unwrap_or_default().to_vec(),
+                }));
+            }
+            done => done?,
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn find_duplicate(
+    transaction: &Transaction,
+    shape: &Shape,
+    number: usize,
+    values: &[Value],
+) -> Result<Option<Vec<u8>>> {
+    let index = &shape.table().indexes[number];
+    let Some(storage) = &index.storage else {
+        return Ok(None);
+    };
+    let mut key = Vec::new();
+    if shape.keys[number].encode(values, &mut key)? {
+        // Nulls are distinct.
+        return Ok(None);
+    }
+    let storage = storage.table(transaction)?;
+    let found = transaction.get(storage, &key, <[u8]>::to_vec)?;
+    match found {
+        None => Ok(None),
+        Some(value) => Ok(Some(primary_key_of(&key, &value)?.to_vec())),
+    }
+}
+
+/// Takes a row away with its entries.
+///
+/// # Errors
+/// Conflicts, storage.
+pub(crate) fn delete(
+    transaction: &Transaction,
+    shape: &Shape,
+    row_key: &[u8],
+    values: &[Value],
+) -> Result<bool> {
+    let storage = shape.table().storage.table(transaction)?;
+    let found = transaction.delete(storage, row_key)?;
+    if found {
+        delete_entries(transaction, shape, values, row_key, |_| true)?;
+    }
+    Ok(found)
+}
+
+fn delete_entries(
+    transaction: &Transaction,
+    shape: &Shape,
+    values: &[Value],
+    row_key: &[u8],
+    wanted: impl Fn(usize) -> bool,
+) -> Result<()> {
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for (number, index) in shape.table().indexes.iter().enumerate() {
+        let Some(storage) = index.storage.as_ref().filter(|_| wanted(number)) else {
+            continue;
+        };
+        let keys = &shape.keys[number];
+        entry::entry(keys, index.unique, values, row_key, &mut key, &mut value)?;
+        transaction.delete(storage.table(transaction)?, &key)?;
+    }
+    Ok(())
+}
+
+/// Gives columns of a row other values. A row whose length stays keeps its place, and only the bytes that change are
+/// kept as the old version.
+///
+/// # Errors
+/// As [`insert`].
+pub(crate) fn update(
+    transaction: &Transaction,
+    shape: &Shape,
+    row_key: &[u8],
+    row: &[u8],
+    old: &[Value],
+    changes: &[(usize, Value)],
+) -> Result<std::result::Result<(), Duplicate>> {
+    let table = shape.table();
+    let storage = table.storage.table(transaction)?;
+    let touches = |number: usize| {
+        let positions = &shape.keys[number].positions;
+        changes.iter().any(|(at, value)| {
+            positions.contains(at) && {
+                let (a, b) = (old[*at].as_ref(), value.as_ref());
+                a.is_null() != b.is_null()
+                    || (!a.is_null() && scalar::compare(a, b).is_ne())
+            }
+        })
+    };
+    let mut new = old.to_vec();
+    for (position, value) in changes {
+        new[*position] = value.clone();
+    }
+    if shape.has_key() && touches(0) {
+        // Another place.
+        transaction.delete(storage, row_key)?;
+        delete_entries(transaction, shape, old, row_key, |_| true)?;
+        return insert(transaction, shape, &new, &mut Vec::new());
+    }
+    let moved = (0..table.indexes.len())
+        .any(|number| table.indexes[number].storage.is_some() && touches(number));
+    if moved {
+        delete_entries(transaction, shape, old, row_key, touches)?;
+    }
+    let mut bytes = row.to_vec();
+    let assigned: Vec<(usize, ValueRef<'_>)> = changes
+        .iter()
+        .map(|(position, value)| (*position, value.as_ref()))
+        .collect();
+    let mut ranges = Vec::new();
+    match table.schema.assign(&mut bytes, &assigned, &mut ranges)? {
+        Assigned::InPlace => {
+            transaction.update(storage, row_key, &ranges, |value| {
+                for range in &ranges {
+                    if let (Some(to), Some(from)) =
+                        (value.get_mut(range.clone()), bytes.get(range.clone()))
+                    {
+                        to.copy_from_slice(from);
+                    }
+                }
+            })?;
+        }
+        Assigned::Rewritten => {
+            transaction.replace(storage, row_key, &bytes)?;
+        }
+    }
+    if moved {
+        return insert_entries(transaction, shape, &new, row_key, touches);
+    }
+    Ok(Ok(()))
+}
+
+impl Duplicate {
+    /// `23505`.
+    #[cold]
+    pub fn error(&self, shape: &Shape, values: &[Value], env: &dyn Environment) -> SqlError {
+        let relation = &shape.relation;
+        let index: &Index = &shape.table().indexes[self.index];
+        let positions = &shape.keys[self.index].positions;
+        let names: Vec<&str> = positions
+            .iter()
+            .map(|at| &*shape.table().schema.column(*at).name)
+            .collect();
+        let mut shown = Vec::new();
+        for at in positions {
+            let mut text = String::new();
+            match values.get(*at) {
+                Some(value) if !value.is_null() => {
+                    scalar::output(value.as_ref(), env.settings(), &mut text);
+                }
+                _ => text.push_str("null"),
+            }
+            shown.push(text);
+        }
+        let message = format!(
+            "duplicate key value violates unique constraint \"{}\"",
+            index.name
+        );
+        let detail = format!(
+            "Key ({})=({}) already exists.",
+            names.join(", "),
+            shown.join(", ")
+        );
+        SqlError::new(sqlstate::UNIQUE_VIOLATION, message)
+            .with_detail(detail)
+            .on_table("public", &relation.name)
+            .on_constraint(&index.name)
+    }
+}
