@@ -66,5 +66,8 @@ fn no_update_is_lost_and_the_statement_runs_again() {
     tx.commit().unwrap();
     let reader = database.begin().unwrap();
     let read = |key: &[u8]| reader.get(&table, key, <[u8]>::to_vec).unwrap().unwrap();
-    assert_eq!((read(b"a"), read(b"b")), (b"own".to_vec(), b"mine".to_vec()));
+    assert_eq!(
+        (read(b"a"), read(b"b")),
+        (b"own".to_vec(), b"mine".to_vec())
+    );
 }

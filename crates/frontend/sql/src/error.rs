@@ -261,3 +261,13 @@ impl From<vellum::Error> for SqlError {
         Self::new(state, message)
     }
 }
+
+impl From<vellum_row::SqlError> for SqlError {
+    #[cold]
+    fn from(error: vellum_row::SqlError) -> Self {
+        let mut own = Self::new(error.state(), error.message());
+        own.inner.detail = error.detail().map(str::to_owned);
+        own.inner.hint = error.hint().map(str::to_owned);
+        own
+    }
+}

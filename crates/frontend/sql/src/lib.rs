@@ -7,10 +7,18 @@
 //! (`engine`).
 #![forbid(unsafe_code)]
 
+mod bind;
+mod catalog;
 mod database;
+mod ddl;
 mod error;
+mod exec;
+mod expr;
 mod parse;
+mod plan;
 mod roles;
+mod rows;
+mod scalar;
 mod session;
 pub mod sqlstate;
 mod wire;

@@ -1,47 +1,11 @@
 //! SQLSTATEs: five characters that tell a program what went wrong. The classes and codes are PostgreSQL's, whose clients
 //! act on them.
 
-/// A code of five characters.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SqlState(&'static str);
-
-impl SqlState {
-    /// A code.
-    ///
-    /// # Panics
-    /// At compile time (or on first use) if it has not five ASCII digits or capitals.
-    pub const fn new(code: &'static str) -> Self {
-        let bytes = code.as_bytes();
-        assert!(bytes.len() == 5, "a SQLSTATE has five characters");
-        let mut at = 0;
-        while at < 5 {
-            assert!(bytes[at].is_ascii_digit() || bytes[at].is_ascii_uppercase());
-            at += 1;
-        }
-        Self(code)
-    }
-
-    /// The five characters.
-    pub const fn as_str(self) -> &'static str {
-        self.0
-    }
-}
-
-impl std::fmt::Debug for SqlState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::fmt::Display for SqlState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0)
-    }
-}
+pub use vellum_row::SqlState;
 
 macro_rules! states {
     ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
-        $($(#[$doc])* pub const $name: SqlState = SqlState::new($code);)*
+        $($(#[$doc])* pub const $name: SqlState = SqlState::of($code);)*
     };
 }
 
@@ -50,6 +14,8 @@ states! {
     WARNING = "01000";
     /// Something is there already, or not there, and was asked to be no error.
     SUCCESSFUL_COMPLETION = "00000";
+    /// The client is gone: nobody is told.
+    CONNECTION_FAILURE = "08006";
     /// A message that does not belong here.
     PROTOCOL_VIOLATION = "08P01";
     /// Not there (yet).

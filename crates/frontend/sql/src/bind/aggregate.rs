@@ -94,16 +94,16 @@ impl Binder<'_> {
             {
                 None
             }
-            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))] => {
-                Some(self.expr(expr)?)
-            }
+            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))] => Some(self.expr(expr)?),
             _ => {
                 let message = format!("function {} does not exist", function.name);
                 return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
             }
         };
         let filter = function.filter.as_ref();
-        let filter = filter.map(|filter| self.condition(filter, "FILTER")).transpose()?;
+        let filter = filter
+            .map(|filter| self.condition(filter, "FILTER"))
+            .transpose()?;
         let (argument, result) = match argument {
             None => (None, Type::Int8),
             Some(bound) => {
@@ -121,7 +121,12 @@ impl Binder<'_> {
         })
     }
 
-    fn aggregate_type(&mut self, kind: AggregateKind, expr: Expr, ty: Type) -> Result<(Expr, Type)> {
+    fn aggregate_type(
+        &mut self,
+        kind: AggregateKind,
+        expr: Expr,
+        ty: Type,
+    ) -> Result<(Expr, Type)> {
         use AggregateKind as K;
         let result = match (kind, ty) {
             (K::Count, _) => Type::Int8,

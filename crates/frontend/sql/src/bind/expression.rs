@@ -130,7 +130,8 @@ impl Binder<'_> {
                 let (number, ty) = self.subquery(subquery, SubqueryKind::List)?;
                 let ty = ty.ok_or_else(|| SqlError::internal("a list without type"))?;
                 // The list's values are made ones of the operand's type, where that is wider.
-                let (operand, _) = self.comparable("=", operand, Bound::new(Expr::Const(Value::Null), ty))?;
+                let (operand, _) =
+                    self.comparable("=", operand, Bound::new(Expr::Const(Value::Null), ty))?;
                 bool_of(Expr::InSubquery {
                     operand: Box::new(operand),
                     subquery: number,
@@ -283,7 +284,11 @@ impl Binder<'_> {
 
     /// A chain of ANDs or ORs as one list: the parser's left-deep trees may be thousands deep.
     fn logical(&mut self, op: &BinaryOperator, node: &ast::Expr) -> Result<Bound> {
-        let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
+        let word = if *op == BinaryOperator::And {
+            "AND"
+        } else {
+            "OR"
+        };
         let mut operands = Vec::new();
         let mut rest = node;
         while let ast::Expr::BinaryOp {
@@ -498,7 +503,9 @@ impl Binder<'_> {
                         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                             arguments.push(self.expr(expr)?);
                         }
-                        other => return Err(SqlError::unsupported(format!("the argument {other}"))),
+                        other => {
+                            return Err(SqlError::unsupported(format!("the argument {other}")));
+                        }
                     }
                 }
             }
@@ -610,4 +617,3 @@ fn no_function(name: &str, arguments: &[Option<Type>]) -> SqlError {
         "No function matches the given name and argument types. You might need to add explicit type casts.",
     )
 }
-

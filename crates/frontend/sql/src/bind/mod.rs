@@ -56,6 +56,8 @@ pub(crate) struct Binder<'c> {
     pub params: Vec<Option<Type>>,
     pub scope: Scope,
     pub subqueries: Vec<Subquery>,
+    /// Views that are being read inside each other.
+    pub view_depth: usize,
     /// Where aggregates may stand, those that were found.
     pub aggregates: Option<Vec<Aggregate>>,
 }

@@ -13,7 +13,7 @@ impl Binder<'_> {
     ///
     /// # Errors
     /// `42883` if there is none for them.
-    pub(super) fn binary(
+    pub(crate) fn binary(
         &mut self,
         operator: &BinaryOperator,
         left: Bound,

@@ -75,7 +75,9 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, Typmod)> {
             1..=24 => plain(Type::Float4),
             25..=53 => plain(Type::Float8),
             0 => Err(invalid("precision for type float must be at least 1 bit")),
-            _ => Err(invalid("precision for type float must be less than 54 bits")),
+            _ => Err(invalid(
+                "precision for type float must be less than 54 bits",
+            )),
         },
         DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => {
             let typmod = match info {
@@ -105,7 +107,9 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, Typmod)> {
             _ => Err(SqlError::unsupported("type time with time zone")),
         },
         DataType::Timestamp(digits, zone) => match zone {
-            TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => fraction(Type::Timestamp, *digits),
+            TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => {
+                fraction(Type::Timestamp, *digits)
+            }
             _ => fraction(Type::Timestamptz, *digits),
         },
         DataType::Interval { .. } => plain(Type::Interval),

@@ -4,10 +4,9 @@
 //! `u8 version = 1, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
 //! `row` makes of it.
 
-use super::relation::Storage;
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Namespace, Oid,
-    Relation, Runtimes, SequenceDefinition, Table, View,
+    Relation, Runtimes, SequenceDefinition, Storage, Table, View,
 };
 use std::sync::Arc;
 use vellum_base::codec::{Put, Reader};
@@ -85,7 +84,7 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
 }
 
 /// A relation's row.
-pub(super) fn encode_relation(relation: &Relation) -> Vec<u8> {
+pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u8>> {
     let mut out = vec![VERSION];
     out.put_u8(match &relation.kind {
         Kind::Table(_) => TABLE,
@@ -97,7 +96,7 @@ pub(super) fn encode_relation(relation: &Relation) -> Vec<u8> {
     put_text(&mut out, &relation.owner);
     out.put_u64(relation.generation);
     match &relation.kind {
-        Kind::Table(table) => put_table(&mut out, table),
+        Kind::Table(table) => put_table(&mut out, table)?,
         Kind::View(view) => {
             put_text(&mut out, &view.query);
             put_list(&mut out, &view.columns, |out, name| put_text(out, name));
@@ -113,7 +112,7 @@ pub(super) fn encode_relation(relation: &Relation) -> Vec<u8> {
             out.put_u16(sequence.owner.1);
         }
     }
-    out
+    Ok(out)
 }
 
 /// Reads a relation's row.
@@ -154,8 +153,8 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
     })
 }
 
-fn put_table(out: &mut Vec<u8>, table: &Table) {
-    let schema = table.schema.persist();
+fn put_table(out: &mut Vec<u8>, table: &Table) -> crate::error::Result<()> {
+    let schema = table.schema.persist()?;
     out.put_u32(schema.len() as u32);
     out.put(&schema);
     put_text(out, &table.storage.name);
@@ -191,11 +190,12 @@ fn put_table(out: &mut Vec<u8>, table: &Table) {
         out.put_u8(key.on_delete as u8);
         out.put_u8(key.on_update as u8);
     });
+    Ok(())
 }
 
 fn table(reader: &mut Reader<'_>) -> Option<Table> {
     let length = reader.u32()? as usize;
-    let schema = Arc::new(Schema::restore(reader.bytes(length)?).ok()?);
+    let schema = Arc::new(Schema::from_persisted(reader.bytes(length)?).ok()?);
     let storage = Storage::new(text(reader)?);
     let defaults = list(reader, |reader| {
         let column = ColumnId(reader.u16()?);
@@ -246,7 +246,10 @@ fn table(reader: &mut Reader<'_>) -> Option<Table> {
 fn put_index(out: &mut Vec<u8>, index: &Index) {
     out.put_u32(index.oid);
     put_text(out, &index.name);
-    put_text(out, index.storage.as_ref().map_or("", |storage| &storage.name));
+    put_text(
+        out,
+        index.storage.as_ref().map_or("", |storage| &storage.name),
+    );
     put_list(out, &index.columns, |out, column| {
         out.put_u16(column.column.0);
         out.put_u8(u8::from(column.descending) | u8::from(column.nulls_first) << 1);

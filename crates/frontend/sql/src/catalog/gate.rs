@@ -25,6 +25,9 @@ const WRITERS: u64 = WAITED_FOR - 1;
 /// How long a wait parks before it looks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A writer that waits to be alone may wait for another that does the same: it gives up after so long.
+const UPGRADE_NANOS: u64 = 1_000_000_000;
+
 /// How a transaction holds a gate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Mode {
@@ -60,6 +63,12 @@ impl Gate {
             }
             let (next, _) = self.opened.wait_timeout(guard, LOOK);
             guard = next;
+            if held.is_some() && waiting.waited() > UPGRADE_NANOS {
+                return Err(SqlError::new(
+                    sqlstate::DEADLOCK_DETECTED,
+                    "deadlock detected",
+                ));
+            }
             waiting.look().map_err(|error| match error.sqlstate() {
                 sqlstate::LOCK_NOT_AVAILABLE => SqlError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,

@@ -22,11 +22,11 @@ mod runtime;
 mod store;
 
 pub(crate) use gate::{Gate, Mode};
-pub(crate) use oids::Oids;
+pub(crate) use oids::{Oids, next_value, set_value};
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Oid, Relation,
-    SequenceDefinition, Table, View,
+    SequenceDefinition, Storage, Table, View,
 };
 pub(crate) use runtime::{Runtime, Runtimes};
 pub(crate) use store::Store;
@@ -60,8 +60,6 @@ pub(crate) struct Catalog {
     relations: HashMap<Oid, Arc<Relation>>,
     /// Relations and indexes by schema and name; of an index the oid is its table's.
     names: HashMap<(Oid, Box<str>), Named>,
-    /// Tables with foreign keys to this one.
-    referencing: HashMap<Oid, Vec<Oid>>,
 }
 
 /// What a name stands for.
@@ -118,11 +116,6 @@ impl Catalog {
             for index in &table.indexes {
                 self.names.remove(&(old.namespace, index.name.clone()));
             }
-            for key in &table.foreign_keys {
-                if let Some(list) = self.referencing.get_mut(&key.target) {
-                    list.retain(|from| *from != oid);
-                }
-            }
         }
     }
 
@@ -139,12 +132,6 @@ impl Catalog {
                 };
                 self.names.insert(key, named);
             }
-            for key in &table.foreign_keys {
-                let list = self.referencing.entry(key.target).or_default();
-                if !list.contains(&oid) {
-                    list.push(oid);
-                }
-            }
         }
         self.relations.insert(oid, relation.clone());
     }
@@ -156,23 +143,11 @@ impl Catalog {
             .find(|namespace| &*namespace.name == name)
     }
 
-    /// The schema with this oid.
-    pub fn namespace_of(&self, oid: Oid) -> Option<&Arc<Namespace>> {
-        self.namespaces.get(&oid)
-    }
-
-    /// Its name, for messages.
+    /// The name of a schema, for messages.
     pub fn namespace_name(&self, oid: Oid) -> &str {
         self.namespaces
             .get(&oid)
             .map_or("", |namespace| &namespace.name)
-    }
-
-    /// All schemas, by oid.
-    pub fn namespaces(&self) -> Vec<&Arc<Namespace>> {
-        let mut all: Vec<_> = self.namespaces.values().collect();
-        all.sort_by_key(|namespace| namespace.oid);
-        all
     }
 
     /// What a name stands for in a schema.
@@ -191,13 +166,5 @@ impl Catalog {
         let mut all: Vec<_> = self.relations.values().collect();
         all.sort_by_key(|relation| relation.oid);
         all
-    }
-
-    /// Tables that have a foreign key to this one.
-    pub fn referencing(&self, target: Oid) -> impl Iterator<Item = &Arc<Relation>> {
-        let list = self.referencing.get(&target);
-        list.into_iter()
-            .flatten()
-            .filter_map(|oid| self.relations.get(oid))
     }
 }

@@ -17,8 +17,6 @@ pub(crate) struct Runtime {
     next_row: AtomicU64,
     /// Values of a sequence that were taken from the store.
     pub sequence: Mutex<Option<Taken>>,
-    /// Rows, roughly: what ANALYZE counted, kept up by nobody.
-    pub rows: AtomicU64,
 }
 
 /// Values of a sequence that may be given out without asking the store.
@@ -41,12 +39,9 @@ impl Runtime {
         if self.next_row.load(Ordering::Acquire) == 0 {
             let last = last_row(transaction, table)?;
             // Only one who comes first sets it. Acquire/Release: pairs with itself.
-            let _ = self.next_row.compare_exchange(
-                0,
-                last + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
+            let _ =
+                self.next_row
+                    .compare_exchange(0, last + 1, Ordering::AcqRel, Ordering::Acquire);
         }
         Ok(self.next_row.fetch_add(1, Ordering::AcqRel))
     }

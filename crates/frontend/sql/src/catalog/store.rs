@@ -1,6 +1,6 @@
 //! The catalog's rows in the engine.
 //!
-//! Layout: rows of the engine table [`TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
+//! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
 //! schema, name` of every relation and index (value: its oid), so that two transactions cannot make one name.
 
 use super::relation::Kind;
@@ -10,8 +10,7 @@ use crate::sqlstate;
 use std::sync::Arc;
 use vellum::Transaction;
 
-/// The engine table.
-pub(crate) const TABLE: &str = "sql.catalog";
+const TABLE: &str = Store::TABLE;
 
 const NAMESPACE: u8 = 1;
 const RELATION: u8 = 2;
@@ -21,6 +20,9 @@ const NAME: u8 = 3;
 pub(crate) struct Store;
 
 impl Store {
+    /// The engine table.
+    pub const TABLE: &str = "sql.catalog";
+
     /// Makes the tables of a new database and fills them.
     pub fn create(transaction: &Transaction) -> vellum::Result<()> {
         transaction.create_table(TABLE)?;
@@ -107,7 +109,7 @@ impl Store {
                         done => done?,
                     }
                 }
-                let value = codec::encode_relation(relation);
+                let value = codec::encode_relation(relation)?;
                 transaction.upsert(&table, &key(RELATION, relation.oid), &value)?;
             }
             Change::DropRelation(oid) => {
@@ -145,5 +147,8 @@ fn names(relation: &Relation) -> Vec<(Vec<u8>, Oid)> {
 }
 
 fn damaged() -> SqlError {
-    SqlError::new(sqlstate::DATA_CORRUPTED, "a row of the catalog cannot be read")
+    SqlError::new(
+        sqlstate::DATA_CORRUPTED,
+        "a row of the catalog cannot be read",
+    )
 }

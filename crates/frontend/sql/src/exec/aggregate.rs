@@ -23,7 +23,7 @@ struct State {
     seen: HashSet<Vec<u8>>,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Groups the rows of the sources; `finish` gets the slots of each group: keys, then aggregates.
     pub(super) fn group(
         &self,
@@ -35,7 +35,13 @@ impl Run<'_> {
     ) -> Result<()> {
         let mut groups: Vec<Group> = Vec::new();
         let mut by_key: HashMap<Vec<u8>, usize> = HashMap::new();
-        let new_states = || grouping.aggregates.iter().map(|_| State::default()).collect();
+        let new_states = || {
+            grouping
+                .aggregates
+                .iter()
+                .map(|_| State::default())
+                .collect()
+        };
         if grouping.keys.is_empty() {
             // One group, whatever there is.
             groups.push(Group {
@@ -137,12 +143,12 @@ impl Run<'_> {
                 value.to_value()
             }
             AggregateKind::Minimum | AggregateKind::Maximum => return Ok(()),
-            AggregateKind::BoolAnd => Value::Bool(
-                had.as_ref().as_bool() == Some(true) && value.as_bool() == Some(true),
-            ),
-            AggregateKind::BoolOr => Value::Bool(
-                had.as_ref().as_bool() == Some(true) || value.as_bool() == Some(true),
-            ),
+            AggregateKind::BoolAnd => {
+                Value::Bool(had.as_ref().as_bool() == Some(true) && value.as_bool() == Some(true))
+            }
+            AggregateKind::BoolOr => {
+                Value::Bool(had.as_ref().as_bool() == Some(true) || value.as_bool() == Some(true))
+            }
         };
         state.value = Some(next);
         Ok(())
@@ -168,7 +174,7 @@ impl Run<'_> {
 }
 
 fn having_holds(
-    run: &Run<'_>,
+    run: &Run<'_, '_>,
     having: &Expr,
     slots: &[Value],
     subqueries: &[Subresult],

@@ -9,7 +9,7 @@ use crate::scalar;
 use crate::sqlstate;
 use vellum_row::Value;
 
-impl Run<'_> {
+impl Run<'_, '_> {
     pub(super) fn insert(
         &self,
         insert: &Insert,

@@ -30,11 +30,11 @@ pub(crate) enum Flow {
 pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
 
 /// What a statement runs in.
-pub(crate) struct Run<'r> {
+pub(crate) struct Run<'r, 'w> {
     pub transaction: &'r Transaction,
     pub env: &'r dyn Environment,
     pub params: &'r [Value],
-    pub waiting: &'r RefCell<Waiting<'r>>,
+    pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
     /// Steps since it last looked whether it was cancelled.
@@ -50,12 +50,12 @@ pub(crate) struct Done {
     pub rows: u64,
 }
 
-impl<'r> Run<'r> {
+impl<'r, 'w> Run<'r, 'w> {
     pub fn new(
         transaction: &'r Transaction,
         env: &'r dyn Environment,
         params: &'r [Value],
-        waiting: &'r RefCell<Waiting<'r>>,
+        waiting: &'r RefCell<Waiting<'w>>,
         memory: usize,
     ) -> Self {
         Self {

@@ -14,7 +14,7 @@ type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
 /// What takes the rows of all tables of a query together.
 pub(super) type OnRows<'e> = dyn FnMut(&[RowRef<'_>]) -> Result<Flow> + 'e;
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Rows of the sources from number `level` on, for those before that are in `rows`. `inner` has the rows of subqueries in FROM.
     pub(super) fn join(
         &self,
@@ -149,7 +149,13 @@ impl Run<'_> {
             }
         }
         let Some(any) = &access.any else {
-            return self.range(shape, access, prefix, &frame_bounds(self, access, rows, subqueries)?, each);
+            return self.range(
+                shape,
+                access,
+                prefix,
+                &frame_bounds(self, access, rows, subqueries)?,
+                each,
+            );
         };
         // In the order of the keys, each once.
         let mut points = Vec::with_capacity(any.len());
@@ -219,9 +225,7 @@ impl Run<'_> {
                     let found = self.transaction.get(entries, &prefix, <[u8]>::to_vec)?;
                     match found {
                         None => Ok(Flow::More),
-                        Some(value) => {
-                            self.point(storage, primary_key_of(&prefix, &value)?, each)
-                        }
+                        Some(value) => self.point(storage, primary_key_of(&prefix, &value)?, each),
                     }
                 }
             };
@@ -234,7 +238,10 @@ impl Run<'_> {
             }
             (low, high) => {
                 let ty = shape.table().schema.column(keys.positions[column]).ty;
-                match keys.codec.range(column, &prefix, low.as_ref(), high.as_ref(), ty)? {
+                match keys
+                    .codec
+                    .range(column, &prefix, low.as_ref(), high.as_ref(), ty)?
+                {
                     Some(range) => range,
                     None => return Ok(Flow::More),
                 }
@@ -257,13 +264,10 @@ impl Run<'_> {
         }
     }
 
-    fn point(
-        &self,
-        storage: &vellum::Table,
-        key: &[u8],
-        each: &mut OnRow<'_>,
-    ) -> Result<Flow> {
-        let found = self.transaction.get(storage, key, |bytes| each(key, bytes))?;
+    fn point(&self, storage: &vellum::Table, key: &[u8], each: &mut OnRow<'_>) -> Result<Flow> {
+        let found = self
+            .transaction
+            .get(storage, key, |bytes| each(key, bytes))?;
         found.unwrap_or(Ok(Flow::More))
     }
 }
@@ -271,7 +275,7 @@ impl Run<'_> {
 /// Values of a path's bounds.
 #[expect(clippy::type_complexity, reason = "two bounds")]
 fn frame_bounds(
-    run: &Run<'_>,
+    run: &Run<'_, '_>,
     access: &Access,
     rows: &[RowRef<'_>],
     subqueries: &[Subresult],
@@ -290,13 +294,13 @@ fn frame_bounds(
     Ok((value(&access.bounds.lower)?, value(&access.bounds.upper)?))
 }
 
-fn drain(
-    cursor: &mut vellum::Cursor<'_>,
-    reverse: bool,
-    each: &mut OnRow<'_>,
-) -> Result<Flow> {
+fn drain(cursor: &mut vellum::Cursor<'_>, reverse: bool, each: &mut OnRow<'_>) -> Result<Flow> {
     loop {
-        let row = if reverse { cursor.prev()? } else { cursor.next()? };
+        let row = if reverse {
+            cursor.prev()?
+        } else {
+            cursor.next()?
+        };
         match row {
             None => return Ok(Flow::More),
             Some((key, bytes)) => {

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use vellum_row::Value;
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Runs a query.
     ///
     /// # Errors
@@ -56,15 +56,20 @@ impl Run<'_> {
             return Ok(stopped);
         }
         let mut kept: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
-        self.body(&select.body, &select.order, &subqueries, &mut |row, keys| {
-            if distinct(row)? {
-                let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
-                self.keep_row(&row)?;
-                self.keep_row(&keys)?;
-                kept.push((keys, row));
-            }
-            Ok(Flow::More)
-        })?;
+        self.body(
+            &select.body,
+            &select.order,
+            &subqueries,
+            &mut |row, keys| {
+                if distinct(row)? {
+                    let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+                    self.keep_row(&row)?;
+                    self.keep_row(&keys)?;
+                    kept.push((keys, row));
+                }
+                Ok(Flow::More)
+            },
+        )?;
         kept.sort_by(|(a, _), (b, _)| compare_keys(&select.order, a, b));
         for (_, row) in kept {
             let row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(value.as_ref())).collect();

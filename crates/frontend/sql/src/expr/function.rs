@@ -267,9 +267,7 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
                 values[0].clone()
             }
         }
-        Builtin::TypeOf => {
-            Value::text(values[0].ty().map_or("unknown", |ty| ty.sql_name()))
-        }
+        Builtin::TypeOf => Value::text(values[0].ty().map_or("unknown", |ty| ty.sql_name())),
         _ => frame.env.ask(function, values)?,
     })
 }
@@ -299,7 +297,10 @@ fn head(text: &str, count: i64) -> usize {
 fn substring(text: &str, start: i64, length: Option<i64>) -> Result<Value> {
     if length.is_some_and(|length| length < 0) {
         let state = vellum_row::SqlState::SUBSTRING_ERROR;
-        return Err(SqlError::new(state, "negative substring length not allowed"));
+        return Err(SqlError::new(
+            state,
+            "negative substring length not allowed",
+        ));
     }
     let end = length.map_or(i64::MAX, |length| start.saturating_add(length));
     let from = head(text, (start - 1).max(0));

@@ -545,7 +545,11 @@ fn all<'a>(operands: &'a [Expr], frame: &Frame<'a>, decisive: bool) -> Result<Ou
             None => null = true,
         }
     }
-    Ok(if null { Out::NULL } else { Out::bool(!decisive) })
+    Ok(if null {
+        Out::NULL
+    } else {
+        Out::bool(!decisive)
+    })
 }
 
 fn is_in<'a>(

@@ -92,7 +92,10 @@ impl Binder<'_> {
         let relation = self.relation(name)?;
         let shape = Arc::new(Shape::of(&relation)?);
         let table = shape.table();
-        let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
+        let alias = insert
+            .table_alias
+            .as_ref()
+            .map(|alias| folded(&alias.alias));
         let scope_table = ScopeTable::of(&relation, alias)?;
         let mut targets = Vec::new();
         if insert.columns.is_empty() {
@@ -181,7 +184,9 @@ impl Binder<'_> {
         targets: &mut Vec<usize>,
         implicit: bool,
     ) -> Result<Vec<Vec<Expr>>> {
-        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
         let width = rows.first().map_or(0, |row| row.content.len());
         check_width(width, targets.len(), implicit)?;
         targets.truncate(width);
@@ -238,14 +243,19 @@ impl Binder<'_> {
         let message = if update {
             format!("column \"{}\" can only be updated to DEFAULT", column.name)
         } else {
-            format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name)
+            format!(
+                "cannot insert a non-DEFAULT value into column \"{}\"",
+                column.name
+            )
         };
         Err(SqlError::new(sqlstate::GENERATED_ALWAYS, message))
     }
 
     /// What stands for a column that a statement does not give.
     pub(crate) fn default(&mut self, relation: &Relation, position: usize) -> Result<Expr> {
-        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
         let column = table.schema.column(position);
         match table.default_of(column.id) {
             None => Ok(Expr::Const(Value::Null)),
@@ -288,7 +298,9 @@ impl Binder<'_> {
         conflict: &ast::OnConflict,
         own: &ScopeTable,
     ) -> Result<Conflict> {
-        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
         let index = match &conflict.conflict_target {
             None => None,
             Some(ast::ConflictTarget::Columns(columns)) => {
@@ -327,7 +339,8 @@ impl Binder<'_> {
             ast::OnConflictAction::DoNothing => ConflictAction::Nothing,
             ast::OnConflictAction::DoUpdate(update) => {
                 if index.is_none() {
-                    let text = "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+                    let text =
+                        "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                     return Err(SqlError::syntax(text));
                 }
                 let mut excluded = own.clone();
@@ -336,7 +349,9 @@ impl Binder<'_> {
                 self.scope.add(excluded)?;
                 let assignments = self.assignments(relation, &update.assignments)?;
                 let filter = update.selection.as_ref();
-                let filter = filter.map(|filter| self.condition(filter, "WHERE")).transpose()?;
+                let filter = filter
+                    .map(|filter| self.condition(filter, "WHERE"))
+                    .transpose()?;
                 self.scope.tables.pop();
                 ConflictAction::Update {
                     assignments,
@@ -352,7 +367,9 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         nodes: &[ast::Assignment],
     ) -> Result<Vec<(usize, Expr)>> {
-        let table = relation.table().ok_or_else(|| SqlError::internal("no table"))?;
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
         let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let mut pairs: Vec<(String, &ast::Expr)> = Vec::new();
@@ -503,7 +520,9 @@ impl Binder<'_> {
 /// # Errors
 /// `42703`.
 pub(crate) fn column_position(relation: &Relation, name: &str) -> Result<usize> {
-    let position = relation.table().and_then(|table| table.schema.position(name));
+    let position = relation
+        .table()
+        .and_then(|table| table.schema.position(name));
     position.ok_or_else(|| {
         let message = format!(
             "column \"{name}\" of relation \"{}\" does not exist",

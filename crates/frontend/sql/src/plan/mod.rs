@@ -116,6 +116,7 @@ pub(crate) fn compile(
         params: params.iter().map(|oid| Type::from_oid(*oid)).collect(),
         scope: Scope::default(),
         subqueries: Vec::new(),
+        view_depth: 0,
         aggregates: None,
     };
     let (kind, columns, returns) = match statement {

@@ -101,10 +101,7 @@ impl Binder<'_> {
         };
         let table = &self.scope.tables[usize::from(*table)];
         match &table.relation {
-            Some(relation) => (
-                relation.oid,
-                table.columns[usize::from(*position)].number,
-            ),
+            Some(relation) => (relation.oid, table.columns[usize::from(*position)].number),
             None => (0, 0),
         }
     }

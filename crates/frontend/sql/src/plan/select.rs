@@ -44,7 +44,6 @@ pub(crate) enum Body {
 #[derive(Debug)]
 pub(crate) struct Grouping {
     pub keys: Vec<Expr>,
-    pub key_types: Vec<Type>,
     pub aggregates: Vec<Aggregate>,
     pub having: Option<Expr>,
 }
@@ -78,9 +77,17 @@ pub(crate) struct Source {
 /// What is read.
 #[derive(Debug)]
 pub(crate) enum SourceKind {
-    Table { shape: Arc<Shape>, access: Access },
+    Table {
+        shape: Arc<Shape>,
+        access: Access,
+    },
     Query(Box<Select>),
-    Series { from: Expr, to: Expr, step: Expr, ty: Type },
+    Series {
+        from: Expr,
+        to: Expr,
+        step: Expr,
+        ty: Type,
+    },
     /// No FROM: one row without columns.
     Nothing,
 }
@@ -195,7 +202,7 @@ impl Binder<'_> {
         limited: bool,
     ) -> Result<(Select, Vec<OutputColumn>)> {
         match body {
-            ast::SetExpr::Select(select) => self.select(select, order, limited),
+            ast::SetExpr::Select(select) => self.select(select, order),
             ast::SetExpr::Values(values) => {
                 let (rows, columns) = self.values(&values.rows)?;
                 let order = self.order_of_output(order, &columns)?;
@@ -316,7 +323,6 @@ impl Binder<'_> {
         &mut self,
         select: &ast::Select,
         order: &[ast::OrderByExpr],
-        limited: bool,
     ) -> Result<(Select, Vec<OutputColumn>)> {
         check_clauses(select)?;
         let distinct = match &select.distinct {
@@ -361,8 +367,10 @@ impl Binder<'_> {
                 }
             }
         }
-        let wanted = (!grouped && !distinct).then(|| wanted_order(&sort, &output)).flatten();
-        let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref(), limited);
+        let wanted = (!grouped && !distinct)
+            .then(|| wanted_order(&sort, &output))
+            .flatten();
+        let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref());
         if ordered {
             sort.clear();
         }
@@ -370,10 +378,9 @@ impl Binder<'_> {
             sources.push(Source::inner(SourceKind::Nothing));
         }
         let grouping = grouped.then(|| {
-            let (keys, key_types) = keys.into_iter().unzip();
+            let keys = keys.into_iter().map(|(key, _)| key).collect();
             Grouping {
                 keys,
-                key_types,
                 aggregates,
                 having,
             }
@@ -394,7 +401,6 @@ impl Binder<'_> {
         sources: &mut [Source],
         conditions: Vec<Expr>,
         wanted: Option<&[Wanted]>,
-        limited: bool,
     ) -> bool {
         let count = sources.len();
         if count == 0 {
@@ -420,9 +426,6 @@ impl Binder<'_> {
             let wanted = wanted.filter(|_| number == 0);
             let (chosen, mut covered, gives) =
                 path::choose(&shape.relation, number as u16, deciding, wanted);
-            if gives && chosen.equal.is_empty() && !limited && !deciding.is_empty() {
-                // An order alone is no reason to look every row up.
-            }
             covered.sort_unstable();
             if chosen.any.is_none() {
                 for at in covered.into_iter().rev() {
@@ -489,8 +492,9 @@ impl Binder<'_> {
         let joined = &mut self.scope.tables[before];
         let position = joined.columns.iter().position(|column| column.name == name);
         let position = position.ok_or_else(|| {
-            let message =
-                format!("column \"{name}\" specified in USING clause does not exist in right table");
+            let message = format!(
+                "column \"{name}\" specified in USING clause does not exist in right table"
+            );
             SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
         })?;
         joined.columns[position].hidden = true;
@@ -557,9 +561,8 @@ impl Binder<'_> {
             } => {
                 let (select, columns) = self.query(subquery)?;
                 let name = alias.as_ref().map(|alias| folded(&alias.name));
-                let name = name.ok_or_else(|| {
-                    SqlError::syntax("subquery in FROM must have an alias")
-                })?;
+                let name =
+                    name.ok_or_else(|| SqlError::syntax("subquery in FROM must have an alias"))?;
                 self.derived(select, columns, name, alias.as_ref())
             }
             ast::TableFactor::NestedJoin {
@@ -579,13 +582,18 @@ impl Binder<'_> {
         let Kind::View(view) = &relation.kind else {
             return Err(SqlError::internal("no view"));
         };
-        let depth = self.text.len();
-        debug_assert!(depth < usize::MAX && VIEW_DEPTH > 0);
+        // OR REPLACE can make two views that read each other.
+        if self.view_depth >= VIEW_DEPTH {
+            return Err(crate::parse::too_deep());
+        }
         let statements = crate::parse::statements(&view.query)?;
         let [ast::Statement::Query(query)] = statements.as_slice() else {
             return Err(SqlError::internal("a view that is no query"));
         };
-        let (select, mut columns) = self.query(query)?;
+        self.view_depth += 1;
+        let bound = self.query(query);
+        self.view_depth -= 1;
+        let (select, mut columns) = bound?;
         for (column, name) in columns.iter_mut().zip(&view.columns) {
             column.name = name.to_string();
         }
@@ -627,7 +635,9 @@ impl Binder<'_> {
     ) -> Result<SourceKind> {
         let (_, function) = crate::bind::object_name(name)?;
         if function != "generate_series" || !(2..=3).contains(&args.len()) {
-            return Err(SqlError::unsupported(format!("the function {name} in FROM")));
+            return Err(SqlError::unsupported(format!(
+                "the function {name} in FROM"
+            )));
         }
         // Its arguments see nothing of this FROM.
         let scope = std::mem::take(&mut self.scope);
@@ -646,7 +656,9 @@ impl Binder<'_> {
         let ty = if wide { Type::Int8 } else { Type::Int4 };
         let mut bounds = bounds.into_iter();
         let mut next = || -> Result<Expr> {
-            let bound = bounds.next().ok_or_else(|| SqlError::internal("three bounds"))?;
+            let bound = bounds
+                .next()
+                .ok_or_else(|| SqlError::internal("three bounds"))?;
             self.coerce(bound, Type::Int8, Typmod::NONE, Context::Implicit)
         };
         let (from, to, step) = (next()?, next()?, next()?);

@@ -45,7 +45,10 @@ pub(crate) fn primary_key_of<'e>(key: &'e [u8], value: &'e [u8]) -> Result<&'e [
         _ => None,
     };
     found.ok_or_else(|| {
-        SqlError::new(sqlstate::DATA_CORRUPTED, "an entry of an index cannot be read")
+        SqlError::new(
+            sqlstate::DATA_CORRUPTED,
+            "an entry of an index cannot be read",
+        )
     })
 }
 

@@ -10,7 +10,7 @@ mod entry;
 mod write;
 
 pub(crate) use entry::primary_key_of;
-pub(crate) use write::{Duplicate, delete, insert, update};
+pub(crate) use write::{Duplicate, delete, insert, insert_entry, update};
 
 use crate::catalog::{Relation, Table};
 use crate::error::{Result, SqlError};
@@ -47,11 +47,15 @@ impl Shape {
                 .iter()
                 .map(|column| table.position(column.column))
                 .collect();
-            let parts = index.columns.iter().zip(&positions).map(|(column, at)| Part {
-                ty: table.schema.column(*at).ty,
-                descending: column.descending,
-                nulls_first: column.nulls_first,
-            });
+            let parts = index
+                .columns
+                .iter()
+                .zip(&positions)
+                .map(|(column, at)| Part {
+                    ty: table.schema.column(*at).ty,
+                    descending: column.descending,
+                    nulls_first: column.nulls_first,
+                });
             KeyShape {
                 codec: Codec::new(parts.collect()),
                 positions,

@@ -175,8 +175,7 @@ pub(crate) fn update(
         changes.iter().any(|(at, value)| {
             positions.contains(at) && {
                 let (a, b) = (old[*at].as_ref(), value.as_ref());
-                a.is_null() != b.is_null()
-                    || (!a.is_null() && scalar::compare(a, b).is_ne())
+                a.is_null() != b.is_null() || (!a.is_null() && scalar::compare(a, b).is_ne())
             }
         })
     };
@@ -259,4 +258,20 @@ impl Duplicate {
             .on_table("public", &relation.name)
             .on_constraint(&index.name)
     }
+}
+
+/// Adds the entry of a row to one index.
+///
+/// # Errors
+/// As [`insert`].
+pub(crate) fn insert_entry(
+    transaction: &Transaction,
+    shape: &Shape,
+    index: usize,
+    values: &[Value],
+    row_key: &[u8],
+) -> Result<std::result::Result<(), Duplicate>> {
+    insert_entries(transaction, shape, values, row_key, |number| {
+        number == index
+    })
 }

@@ -8,22 +8,41 @@
 //! - S1 A slot of the engine is leased only while a transaction is open.
 //! - S2 After an error the statement has left nothing behind: outside a block its transaction is rolled back, inside the
 //!   block can only be rolled back, to a savepoint or as a whole.
-//! - S3 No row goes to a client from a transaction that could not commit what the row shows: rows of writing statements
-//!   outside a block are told before their commit as in PostgreSQL, their command tag after it.
+//! - S3 Rows of a statement that writes are told when it is done: it may have been run again because of a conflict.
 //!
 //! Concurrency: `Send`, not `Sync`: one thread at a time. Only [`CancelHandle`] is for others. Every method may block for
-//! pages, for the log (commit) and for the sink.
+//! pages, for the log (commit), for other transactions' ends and for the sink.
 
 mod cancel;
+mod command;
+mod copy;
+mod environment;
+mod extended;
 mod options;
+mod run;
+mod settings;
+mod simple;
+mod transaction;
+mod waiting;
 
 pub use cancel::CancelHandle;
 pub use options::SessionOptions;
+pub(crate) use transaction::Open;
+pub(crate) use waiting::Waiting;
 
-use crate::database::Shared;
+use crate::catalog::{Catalog, Oid};
+use crate::database::{DATABASE, Shared};
 use crate::error::{Result, SqlError};
-use crate::wire::{Field, Format, Sink};
+use crate::sqlstate;
+use crate::wire::Field;
+use extended::Portal;
+use run::Prepared;
+use settings::SessionSettings;
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+use vellum_base::random::Random;
 
 /// What ReadyForQuery says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +90,7 @@ pub struct StatementDescription {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parameters<'p> {
     /// None: all text; one: for all; else one each.
-    pub formats: &'p [Format],
+    pub formats: &'p [crate::wire::Format],
     /// `None` is NULL.
     pub values: &'p [Option<&'p [u8]>],
 }
@@ -80,15 +99,65 @@ pub struct Parameters<'p> {
 #[derive(Debug)]
 pub struct Session {
     shared: Arc<Shared>,
+    options: SessionOptions,
     cancel: CancelHandle,
+    settings: SessionSettings,
+    /// The published image that was seen last.
+    known: (u64, Arc<Catalog>),
+    open: Option<Open>,
+    /// BEGIN was given (or an error happened behind it).
+    status: TransactionStatus,
+    statements: HashMap<String, Arc<Prepared>>,
+    portals: HashMap<String, Portal>,
+    /// Statements by their text.
+    plans: HashMap<Box<str>, Arc<Prepared>>,
+    /// Statements of a simple query that come after a COPY.
+    rest: VecDeque<Arc<Prepared>>,
+    copy: Option<copy::CopyIn>,
+    sequences: RefCell<HashMap<Oid, i64>>,
+    random: RefCell<Random>,
+    /// Set inside the block, to be forgotten with it.
+    local: Vec<(String, Option<String>)>,
+    /// The row that is being told.
+    body: Vec<u8>,
 }
+
+/// Statements that are remembered by their text; all are forgotten when there are more.
+const PLANS_MAX: usize = 512;
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, options: SessionOptions) -> Result<Self> {
-        let _ = options;
+        let database = if options.database.is_empty() {
+            &options.user
+        } else {
+            &options.database
+        };
+        if database != DATABASE {
+            let message = format!("database \"{database}\" does not exist");
+            return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message).fatal());
+        }
+        let mut settings = SessionSettings::new(&options.user);
+        for (name, value) in &options.settings {
+            settings.set(name, Some(value)).map_err(SqlError::fatal)?;
+        }
+        let image = shared.catalog.now();
         Ok(Self {
+            settings,
+            known: (u64::MAX, image),
             shared,
+            options,
             cancel: CancelHandle::default(),
+            open: None,
+            status: TransactionStatus::Idle,
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            plans: HashMap::new(),
+            rest: VecDeque::new(),
+            copy: None,
+            sequences: RefCell::new(HashMap::new()),
+            random: RefCell::new(Random::new(Random::fresh_seed())),
+            local: Vec::new(),
+            body: Vec::new(),
         })
     }
 
@@ -99,128 +168,75 @@ impl Session {
 
     /// What ReadyForQuery says.
     pub fn status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        self.status
     }
 
     /// The settings that a client is told of when it connects: names and values.
     pub fn parameter_statuses(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        self.settings.reported()
     }
 
-    /// Runs the statements of a text, one after the other (the Query message). An error ends them; a transaction that
-    /// spans them, not begun by BEGIN, is rolled back then.
-    ///
-    /// # Errors
-    /// The statement's. The session goes on; the client is owed the error and ReadyForQuery.
-    pub fn simple_query(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Progress> {
-        let _ = (&self.shared, sink);
-        self.cancel.start();
-        crate::parse::with_stack(|| {
-            self.cancel.check()?;
-            match crate::parse::statements(text)?.first() {
-                None => Ok(Progress::Complete),
-                Some(statement) => Err(SqlError::unsupported(statement)),
-            }
-        })
-    }
-
-    /// Parses a statement and names it; the empty name may be used again (the Parse message). `parameter_types` are oids, 0
-    /// where the type is to be inferred.
-    ///
-    /// # Errors
-    /// `42P05` for a name in use, syntax and name errors, `25P02` in a failed block.
-    pub fn parse(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
-        let _ = (name, parameter_types);
-        crate::parse::statements(text).map(drop)
-    }
-
-    /// Makes a portal: a statement with parameters (the Bind message). `formats` are of the results: none: all text; one:
-    /// for all; else one each.
-    ///
-    /// # Errors
-    /// `26000` for an unknown statement, `08P01` for a wrong number of parameters or formats, `22P02` and `22P03` for bytes that are
-    /// no values, `25P02` in a failed block.
-    pub fn bind(
-        &mut self,
-        portal: &str,
-        statement: &str,
-        parameters: Parameters<'_>,
-        formats: &[Format],
-    ) -> Result<()> {
-        let _ = (portal, parameters, formats);
-        Err(no_statement(statement))
-    }
-
-    /// Describes a statement.
-    ///
-    /// # Errors
-    /// `26000`.
-    pub fn describe_statement(&mut self, name: &str) -> Result<StatementDescription> {
-        Err(no_statement(name))
-    }
-
-    /// Describes a portal: its columns and their formats; `None` if it returns no rows.
-    ///
-    /// # Errors
-    /// `34000`.
-    pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
-        Err(no_portal(name))
-    }
-
-    /// Runs a portal, up to `max_rows` rows (0: all).
-    ///
-    /// # Errors
-    /// `34000`, and the statement's.
-    pub fn execute(&mut self, name: &str, max_rows: u32, sink: &mut dyn Sink) -> Result<Progress> {
-        let _ = (max_rows, sink);
-        Err(no_portal(name))
-    }
-
-    /// Forgets a statement; no error if there is none.
-    pub fn close_statement(&mut self, name: &str) {
-        let _ = name;
-    }
-
-    /// Forgets a portal; no error if there is none.
-    pub fn close_portal(&mut self, name: &str) {
-        let _ = name;
-    }
-
-    /// The Sync message: ends a transaction that is no block. To be called after errors, too.
-    ///
-    /// # Errors
-    /// What the commit reports: the client is owed it before ReadyForQuery.
-    pub fn sync(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        let _ = sink;
-        Ok(())
+    /// A setting in milliseconds, such as `idle_session_timeout`; 0 for none.
+    pub fn milliseconds(&self, name: &str) -> u64 {
+        self.settings.number(name)
     }
 
     /// A message could not be read, so the session never saw it: a transaction that is open fails, as after a statement's
     /// error.
-    pub fn fail_transaction(&mut self) {}
-
-    /// More data of a COPY from the client, cut anywhere.
-    ///
-    /// # Errors
-    /// The statement's: it is over, and data that still come are to be thrown away.
-    pub fn copy_data(&mut self, bytes: &[u8]) -> Result<()> {
-        let _ = bytes;
-        Err(no_copy())
+    pub fn fail_transaction(&mut self) {
+        self.failed();
     }
 
-    /// The end of a COPY's data. A simple query goes on with its next statement.
-    ///
-    /// # Errors
-    /// The statement's.
-    pub fn copy_done(&mut self, sink: &mut dyn Sink) -> Result<Progress> {
-        let _ = sink;
-        Err(no_copy())
+    /// After an error (S2).
+    fn failed(&mut self) {
+        self.copy = None;
+        self.rest.clear();
+        match self.status {
+            TransactionStatus::Idle => self.roll_back(),
+            TransactionStatus::InBlock | TransactionStatus::Failed => {
+                self.status = TransactionStatus::Failed;
+            }
+        }
     }
 
-    /// The client gives a COPY up. Returns the error that it is owed.
-    pub fn copy_fail(&mut self, message: &str) -> SqlError {
-        let _ = message;
-        no_copy()
+    fn roll_back(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.roll_back(&self.shared);
+        }
+        self.forget_local();
+        self.portals.clear();
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.forget_local();
+        self.portals.clear();
+        match self.open.take() {
+            Some(open) => open.commit(&self.shared),
+            None => Ok(()),
+        }
+    }
+
+    /// SET LOCAL ends with its transaction.
+    fn forget_local(&mut self) {
+        for (name, value) in std::mem::take(&mut self.local).into_iter().rev() {
+            // It was the value before.
+            let _ = self.settings.set(&name, value.as_deref());
+        }
+    }
+
+    fn refuse_in_failed_block(&self) -> Result<()> {
+        if self.status == TransactionStatus::Failed {
+            let text =
+                "current transaction is aborted, commands ignored until end of transaction block";
+            return Err(SqlError::new(sqlstate::IN_FAILED_SQL_TRANSACTION, text));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.roll_back();
     }
 }
 
@@ -231,19 +247,17 @@ fn no_statement(name: &str) -> SqlError {
     } else {
         format!("prepared statement \"{name}\" does not exist")
     };
-    SqlError::new(crate::sqlstate::INVALID_SQL_STATEMENT_NAME, message)
+    SqlError::new(sqlstate::INVALID_SQL_STATEMENT_NAME, message)
 }
 
 #[cold]
 fn no_portal(name: &str) -> SqlError {
     let message = format!("portal \"{name}\" does not exist");
-    SqlError::new(crate::sqlstate::INVALID_CURSOR_NAME, message)
+    SqlError::new(sqlstate::INVALID_CURSOR_NAME, message)
 }
 
 #[cold]
-fn no_copy() -> SqlError {
-    SqlError::new(
-        crate::sqlstate::PROTOCOL_VIOLATION,
-        "no COPY is in progress",
-    )
+fn gone(_: crate::wire::Gone) -> SqlError {
+    let text = "connection to client lost";
+    SqlError::new(sqlstate::CONNECTION_FAILURE, text).fatal()
 }

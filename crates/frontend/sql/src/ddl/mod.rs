@@ -1,0 +1,393 @@
+//! Statements that change the catalog.
+//!
+//! A statement takes the gates of what it changes alone (`catalog::gate`), makes or drops tables of the engine, and writes
+//! the catalog's rows, all in its transaction: rolled back, nothing of it is left.
+//!
+//! Interleaving: a writer holds the gate of a table until it commits, so CREATE INDEX waits for it; but its own snapshot
+//! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken; under
+//! repeatable read the engine finds a row that it does not see, which is a conflict.
+
+mod index;
+mod rewrite;
+mod sequence;
+mod table;
+
+use crate::bind::{Binder, Scope};
+use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, Relation, Table};
+use crate::database::Shared;
+use crate::error::{Fields, Result, SqlError};
+use crate::scalar::Settings;
+use crate::session::{Open, Waiting};
+use crate::sqlstate;
+use crate::wire::CommandTag;
+use sqlparser::ast::{self, ObjectType, Statement};
+use std::sync::Arc;
+
+/// A DDL statement at work.
+pub(crate) struct Ddl<'d> {
+    pub shared: &'d Shared,
+    pub open: &'d mut Open,
+    pub search_path: &'d [Oid],
+    pub forms: &'d Settings,
+    pub text: &'d str,
+    pub owner: &'d str,
+    pub waiting: Waiting<'d>,
+    pub notices: Vec<Fields>,
+}
+
+impl Ddl<'_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The statement's; what it did is to be rolled back.
+    pub fn run(&mut self, statement: &Statement) -> Result<CommandTag> {
+        match statement {
+            Statement::CreateTable(create) => self.create_table(create),
+            Statement::CreateIndex(create) => self.create_index(create),
+            Statement::AlterTable(alter) => self.alter_table(alter),
+            Statement::CreateSequence {
+                if_not_exists,
+                name,
+                data_type,
+                sequence_options,
+                ..
+            } => self.create_sequence(*if_not_exists, name, data_type.as_ref(), sequence_options),
+            Statement::CreateSchema {
+                schema_name,
+                if_not_exists,
+                ..
+            } => self.create_schema(schema_name, *if_not_exists),
+            Statement::CreateView(create) => self.create_view(create),
+            Statement::Truncate(truncate) => self.truncate(truncate),
+            Statement::Drop {
+                object_type,
+                if_exists,
+                names,
+                cascade,
+                ..
+            } => self.drop(*object_type, *if_exists, names, *cascade),
+            other => {
+                let words = other.to_string();
+                let words: Vec<&str> = words.split(' ').take(2).collect();
+                Err(SqlError::unsupported(words.join(" ")))
+            }
+        }
+    }
+
+    /// A binder for the image as it is now.
+    fn binder(&self) -> Binder<'_> {
+        Binder {
+            catalog: &self.open.catalog.1,
+            search_path: self.search_path,
+            settings: self.forms,
+            text: self.text,
+            params: Vec::new(),
+            scope: Scope::default(),
+            subqueries: Vec::new(),
+            view_depth: 0,
+            aggregates: None,
+        }
+    }
+
+    fn draw_oid(&self) -> Result<Oid> {
+        self.shared.oids.draw(&self.shared.engine)
+    }
+
+    /// Schema and name of what is made.
+    fn new_name(&self, name: &ast::ObjectName) -> Result<(Oid, String)> {
+        let (schema, name) = crate::bind::object_name(name)?;
+        let catalog = &self.open.catalog.1;
+        let namespace = match schema {
+            Some(schema) => match catalog.namespace(&schema) {
+                Some(namespace) => namespace.oid,
+                None => return Err(no_schema(&schema)),
+            },
+            None => *self.search_path.first().ok_or_else(|| {
+                let text = "no schema has been selected to create in";
+                SqlError::new(sqlstate::INVALID_SCHEMA_NAME, text)
+            })?,
+        };
+        if namespace == crate::catalog::PG_CATALOG {
+            let message = format!("permission denied to create \"pg_catalog.{name}\"");
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+        }
+        Ok((namespace, name))
+    }
+
+    /// Whether the name is taken; a notice if that is to be no error.
+    ///
+    /// # Errors
+    /// `42P07`.
+    fn is_taken(&mut self, namespace: Oid, name: &str, may_be: bool) -> Result<bool> {
+        if self.open.catalog.1.named(namespace, name).is_none() {
+            return Ok(false);
+        }
+        if may_be {
+            let message = format!("relation \"{name}\" already exists, skipping");
+            self.notices.push(Fields::notice(message));
+            return Ok(true);
+        }
+        Err(taken(name))
+    }
+
+    /// A table that is to be changed, alone.
+    fn table_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        let relation = self.binder().relation(name)?;
+        self.alone(&relation)
+    }
+
+    /// The gate of a relation (G1); the relation as it is then.
+    fn alone(&mut self, relation: &Arc<Relation>) -> Result<Arc<Relation>> {
+        let oid = relation.oid;
+        let right = self
+            .open
+            .enter(self.shared, oid, Mode::Alone, &mut self.waiting)?;
+        if !right {
+            return Err(SqlError::new(
+                sqlstate::SERIALIZATION_FAILURE,
+                "could not serialize access due to a concurrent change of the table",
+            ));
+        }
+        self.open.begin_statement(self.shared)?;
+        let found = self.open.catalog.1.relation(oid).cloned();
+        found.ok_or_else(|| {
+            let message = format!("relation \"{}\" does not exist", relation.name);
+            SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+        })
+    }
+
+    /// Puts a relation that has another definition.
+    fn put_table(&mut self, relation: &Relation, table: Table) -> Result<Arc<Relation>> {
+        let next = Arc::new(Relation {
+            generation: relation.generation + 1,
+            kind: Kind::Table(Box::new(table)),
+            ..relation.clone()
+        });
+        self.open
+            .change(self.shared, Change::PutRelation(next.clone()))?;
+        Ok(next)
+    }
+
+    fn create_schema(&mut self, name: &ast::SchemaName, if_not_exists: bool) -> Result<CommandTag> {
+        let name = match name {
+            ast::SchemaName::Simple(name) | ast::SchemaName::NamedAuthorization(name, _) => {
+                crate::bind::object_name(name)?.1
+            }
+            ast::SchemaName::UnnamedAuthorization(ident) => crate::bind::folded(ident),
+        };
+        if name.starts_with("pg_") {
+            let message = format!("unacceptable schema name \"{name}\"");
+            return Err(SqlError::new(sqlstate::SqlState::of("42939"), message)
+                .with_detail("The prefix \"pg_\" is reserved for system schemas."));
+        }
+        if self.open.catalog.1.namespace(&name).is_some() {
+            let message = format!("schema \"{name}\" already exists");
+            if if_not_exists {
+                self.notices
+                    .push(Fields::notice(format!("{message}, skipping")));
+                return Ok(CommandTag::plain("CREATE SCHEMA"));
+            }
+            return Err(SqlError::new(sqlstate::DUPLICATE_SCHEMA, message));
+        }
+        let namespace = Namespace {
+            oid: self.draw_oid()?,
+            name: name.into(),
+            owner: self.owner.into(),
+        };
+        self.open
+            .change(self.shared, Change::PutNamespace(Arc::new(namespace)))?;
+        Ok(CommandTag::plain("CREATE SCHEMA"))
+    }
+
+    fn create_view(&mut self, create: &ast::CreateView) -> Result<CommandTag> {
+        if create.materialized {
+            return Err(SqlError::unsupported("a materialized view"));
+        }
+        let (namespace, name) = self.new_name(&create.name)?;
+        let old = self.open.catalog.1.named(namespace, &name);
+        let mut oid = None;
+        if let (Some(Named::Relation(known)), true) = (old, create.or_replace) {
+            let relation = self.open.catalog.1.relation(known);
+            if relation.is_some_and(|relation| matches!(relation.kind, Kind::View(_))) {
+                oid = Some(known);
+            }
+        }
+        if oid.is_none() && self.is_taken(namespace, &name, create.if_not_exists)? {
+            return Ok(CommandTag::plain("CREATE VIEW"));
+        }
+        let (_, columns) = self.binder().query(&create.query)?;
+        let mut names: Vec<Box<str>> = columns
+            .into_iter()
+            .map(|column| column.name.into())
+            .collect();
+        for (name, given) in names.iter_mut().zip(&create.columns) {
+            *name = crate::bind::folded(&given.name).into();
+        }
+        let oid = match oid {
+            Some(oid) => oid,
+            None => self.draw_oid()?,
+        };
+        let relation = Relation {
+            oid,
+            namespace,
+            name: name.into(),
+            owner: self.owner.into(),
+            generation: 1,
+            runtime: self.shared.runtimes.of(oid),
+            kind: Kind::View(crate::catalog::View {
+                query: create.query.to_string().into(),
+                columns: names,
+            }),
+        };
+        self.open
+            .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
+        Ok(CommandTag::plain("CREATE VIEW"))
+    }
+
+    fn drop(
+        &mut self,
+        object: ObjectType,
+        if_exists: bool,
+        names: &[ast::ObjectName],
+        cascade: bool,
+    ) -> Result<CommandTag> {
+        let (word, tag) = match object {
+            ObjectType::Table => ("table", "DROP TABLE"),
+            ObjectType::View => ("view", "DROP VIEW"),
+            ObjectType::Index => ("index", "DROP INDEX"),
+            ObjectType::Sequence => ("sequence", "DROP SEQUENCE"),
+            ObjectType::Schema => ("schema", "DROP SCHEMA"),
+            other => return Err(SqlError::unsupported(format!("DROP {other}"))),
+        };
+        for name in names {
+            if object == ObjectType::Schema {
+                self.drop_schema(name, if_exists, cascade)?;
+                continue;
+            }
+            let Some(named) = self.binder().named(name)? else {
+                let (_, shown) = crate::bind::object_name(name)?;
+                if if_exists {
+                    let message = format!("{word} \"{shown}\" does not exist, skipping");
+                    self.notices.push(Fields::notice(message));
+                    continue;
+                }
+                let message = format!("{word} \"{shown}\" does not exist");
+                let state = if object == ObjectType::Index {
+                    sqlstate::UNDEFINED_OBJECT
+                } else {
+                    sqlstate::UNDEFINED_TABLE
+                };
+                return Err(SqlError::new(state, message));
+            };
+            match (named, object) {
+                (Named::Index { table, index }, ObjectType::Index) => {
+                    self.drop_index(table, index)?;
+                }
+                (Named::Relation(oid), _) => self.drop_relation(oid, object, word)?,
+                (Named::Index { .. }, _) => {
+                    let message = format!("\"{name}\" is not a {word}");
+                    return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+                }
+            }
+        }
+        Ok(CommandTag::plain(tag))
+    }
+
+    fn drop_relation(&mut self, oid: Oid, object: ObjectType, word: &str) -> Result<()> {
+        let found = self.open.catalog.1.relation(oid).cloned();
+        let relation = found.ok_or_else(|| SqlError::internal("a name without relation"))?;
+        let fits = matches!(
+            (&relation.kind, object),
+            (Kind::Table(_), ObjectType::Table)
+                | (Kind::View(_), ObjectType::View)
+                | (Kind::Sequence(_), ObjectType::Sequence)
+        );
+        if !fits {
+            let message = format!("\"{}\" is not a {word}", relation.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
+        let relation = self.alone(&relation)?;
+        if let Kind::Table(table) = &relation.kind {
+            self.drop_storage(table)?;
+            for owned in self.owned_sequences(oid) {
+                self.open.change(self.shared, Change::DropRelation(owned))?;
+            }
+        }
+        self.open.change(self.shared, Change::DropRelation(oid))
+    }
+
+    /// Drops the engine's tables of a table.
+    fn drop_storage(&mut self, table: &Table) -> Result<()> {
+        let transaction = &self.open.transaction;
+        for index in table.secondary() {
+            if let Some(storage) = &index.storage {
+                transaction.drop_table(&storage.name)?;
+            }
+        }
+        Ok(transaction.drop_table(&table.storage.name)?)
+    }
+
+    fn owned_sequences(&self, table: Oid) -> Vec<Oid> {
+        let relations = self.open.catalog.1.relations();
+        let owned = relations.into_iter().filter(|relation| {
+            matches!(&relation.kind, Kind::Sequence(sequence) if sequence.owner.0 == table)
+        });
+        owned.map(|relation| relation.oid).collect()
+    }
+
+    fn drop_schema(
+        &mut self,
+        name: &ast::ObjectName,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let (_, name) = crate::bind::object_name(name)?;
+        let Some(namespace) = self.open.catalog.1.namespace(&name).cloned() else {
+            if if_exists {
+                let message = format!("schema \"{name}\" does not exist, skipping");
+                self.notices.push(Fields::notice(message));
+                return Ok(());
+            }
+            return Err(no_schema(&name));
+        };
+        let inside: Vec<Arc<Relation>> = self
+            .open
+            .catalog
+            .1
+            .relations()
+            .into_iter()
+            .filter(|relation| relation.namespace == namespace.oid)
+            .cloned()
+            .collect();
+        if !inside.is_empty() && !cascade {
+            let message = format!("cannot drop schema {name} because other objects depend on it");
+            let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
+            return Err(SqlError::new(state, message)
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for relation in inside {
+            let (object, word) = match relation.kind {
+                Kind::Table(_) => (ObjectType::Table, "table"),
+                Kind::View(_) => (ObjectType::View, "view"),
+                Kind::Sequence(_) => (ObjectType::Sequence, "sequence"),
+            };
+            if self.open.catalog.1.relation(relation.oid).is_some() {
+                self.drop_relation(relation.oid, object, word)?;
+            }
+        }
+        self.open
+            .change(self.shared, Change::DropNamespace(namespace.oid))
+    }
+}
+
+#[cold]
+fn no_schema(name: &str) -> SqlError {
+    let message = format!("schema \"{name}\" does not exist");
+    SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message)
+}
+
+#[cold]
+fn taken(name: &str) -> SqlError {
+    let message = format!("relation \"{name}\" already exists");
+    SqlError::new(sqlstate::DUPLICATE_TABLE, message)
+}

@@ -1,0 +1,293 @@
+//! Looking at, or writing anew, the rows that a table has when its definition changes.
+
+use super::Ddl;
+use crate::catalog::{Index, Kind, Oid, Relation, Storage, Table};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Environment, Frame, RowRef};
+use crate::rows::{self, Shape};
+use crate::scalar::Settings;
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum_row::{Schema, Value, ValueRef};
+
+/// What constraints may ask: nothing of the session.
+struct Plain<'p>(&'p Settings);
+
+impl Environment for Plain<'_> {
+    fn settings(&self) -> &Settings {
+        self.0
+    }
+
+    fn ask(&self, function: Builtin, _arguments: &[Value]) -> Result<Value> {
+        Err(SqlError::unsupported(format!("{function:?} here")))
+    }
+}
+
+impl Ddl<'_> {
+    /// A new engine table for an index.
+    pub(super) fn index_storage(&mut self, oid: Oid) -> Result<Storage> {
+        let number = self.draw_oid()?;
+        let name = format!("sql.index.{oid}.{number}");
+        Ok(Storage::of(self.open.transaction.create_table(&name)?))
+    }
+
+    /// The table with new, empty engine tables.
+    pub(super) fn with_new_storage(&mut self, relation: &Relation, table: &Table) -> Result<Table> {
+        let mut next = table.clone();
+        let number = self.draw_oid()?;
+        let name = format!("sql.table.{}.{number}", relation.oid);
+        next.storage = Storage::of(self.open.transaction.create_table(&name)?);
+        for index in &mut next.indexes {
+            if index.storage.is_some() {
+                let storage = Some(self.index_storage(index.oid)?);
+                *index = Arc::new(Index {
+                    storage,
+                    ..Index::clone(index)
+                });
+            }
+        }
+        Ok(next)
+    }
+
+    /// Whether a table has a row.
+    pub(super) fn has_rows(&self, relation: &Relation) -> Result<bool> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let transaction = &self.open.transaction;
+        let mut cursor = transaction.cursor(table.storage.table(transaction)?, ..)?;
+        Ok(cursor.next()?.is_some())
+    }
+
+    /// Calls `each` with key and values of every row.
+    fn each_row(
+        &mut self,
+        relation: &Relation,
+        mut each: impl FnMut(&[u8], &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let transaction = &self.open.transaction;
+        let mut cursor = transaction.cursor(table.storage.table(transaction)?, ..)?;
+        let mut values = Vec::with_capacity(table.schema.len());
+        while let Some((key, bytes)) = cursor.next()? {
+            self.waiting.look_cancelled()?;
+            values.clear();
+            let view = table.schema.view(bytes)?;
+            for position in 0..table.schema.len() {
+                values.push(view.get(position)?.to_value());
+            }
+            each(key, &values)?;
+        }
+        Ok(())
+    }
+
+    /// The rows that are there fulfil NOT NULL and CHECK.
+    ///
+    /// # Errors
+    /// `23502`, `23514`.
+    pub(super) fn check_rows(&mut self, relation: &Relation) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let mut checks = Vec::new();
+        {
+            let shared = Arc::new(relation.clone());
+            let mut binder = self.binder();
+            binder
+                .scope
+                .add(crate::bind::ScopeTable::of(&shared, None)?)?;
+            for check in &table.checks {
+                let node = crate::parse::expression(&check.expression)?;
+                checks.push((check.name.clone(), binder.condition(&node, "CHECK")?));
+            }
+        }
+        let plain = Plain(self.forms);
+        self.each_row(relation, |_, values| {
+            for (column, value) in table.schema.columns().zip(values) {
+                if !column.nullable && value.is_null() {
+                    let message = format!(
+                        "column \"{}\" of relation \"{}\" contains null values",
+                        column.name, relation.name
+                    );
+                    return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+                }
+            }
+            let rows = [RowRef::Values(values)];
+            let frame = Frame {
+                params: &[],
+                slots: &[],
+                subqueries: &[],
+                rows: &rows,
+                env: &plain,
+            };
+            for (name, check) in &checks {
+                if check.eval(&frame)?.as_ref().as_bool() == Some(false) {
+                    let message = format!(
+                        "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                        relation.name
+                    );
+                    return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Enters every row into a new index.
+    ///
+    /// # Errors
+    /// `23505`.
+    pub(super) fn fill(&mut self, relation: &Relation, index: &Arc<Index>) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        // A table with this index alone: no other is written.
+        let mut lone = table.clone();
+        let has_key = lone.primary_key().is_some();
+        lone.indexes.retain(|index| index.primary);
+        lone.indexes.push(index.clone());
+        let lone = Arc::new(Relation {
+            kind: Kind::Table(Box::new(lone)),
+            ..relation.clone()
+        });
+        let shape = Shape::of(&lone)?;
+        let number = usize::from(has_key);
+        let mut rows: Vec<(Vec<u8>, Vec<Value>)> = Vec::new();
+        // In pieces: the cursor reads while nothing writes.
+        self.each_row(relation, |key, values| {
+            rows.push((key.to_vec(), values.to_vec()));
+            Ok(())
+        })?;
+        for (key, values) in rows {
+            let transaction = &self.open.transaction;
+            if let Err(duplicate) = rows::insert_entry(transaction, &shape, number, &values, &key)?
+            {
+                return Err(self.not_unique(&duplicate, &shape, &values));
+            }
+        }
+        Ok(())
+    }
+
+    /// Orders a table by a primary key: writes it anew, with all its indexes.
+    ///
+    /// # Errors
+    /// `23502`, `23505`.
+    pub(super) fn cluster(
+        &mut self,
+        relation: &mut Relation,
+        index: Index,
+        schema: Schema,
+    ) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let mut next = table.clone();
+        next.schema = Arc::new(schema);
+        next.indexes.insert(0, Arc::new(index));
+        if !self.has_rows(relation)? {
+            relation.kind = Kind::Table(Box::new(next));
+            return Ok(());
+        }
+        let next = self.with_new_storage(relation, &next)?;
+        let target = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..relation.clone()
+        });
+        let shape = Shape::of(&target)?;
+        self.copy_rows(relation, &shape)?;
+        self.drop_storage(table)?;
+        relation.kind = Kind::Table(Box::new(next));
+        Ok(())
+    }
+
+    /// Rows of a relation into the empty tables of another shape of it. Rows that come in the order of their new keys are loaded
+    /// bottom-up, without a version each.
+    fn copy_rows(&mut self, from: &Relation, to: &Shape) -> Result<()> {
+        let target = to.table();
+        let alone = target.secondary().next().is_none();
+        if alone && self.comes_in_order(from, to)? {
+            let transaction = &self.open.transaction;
+            let source = from.table().ok_or_else(|| SqlError::internal("no table"))?;
+            let mut cursor = transaction.cursor(source.storage.table(transaction)?, ..)?;
+            let mut failed = None;
+            let loaded = transaction.bulk_load(target.storage.table(transaction)?, |key, value| {
+                let mut next = || -> Result<bool> {
+                    let Some((_, bytes)) = cursor.next()? else {
+                        return Ok(false);
+                    };
+                    let view = target.schema.view(bytes)?;
+                    to.keys[0].encode_with(|at| Ok(view.get(at)?), key)?;
+                    value.extend_from_slice(bytes);
+                    Ok(true)
+                };
+                next().unwrap_or_else(|error| {
+                    failed = Some(error);
+                    false
+                })
+            });
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            loaded?;
+            return Ok(());
+        }
+        let mut key = Vec::new();
+        let mut rows: Vec<Vec<Value>> = Vec::new();
+        self.each_row(from, |_, values| {
+            rows.push(values.to_vec());
+            Ok(())
+        })?;
+        for values in rows {
+            let transaction = &self.open.transaction;
+            if let Err(duplicate) = rows::insert(transaction, to, &values, &mut key)? {
+                return Err(self.not_unique(&duplicate, to, &values));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the rows' new keys ascend, none of them twice and none with a null.
+    ///
+    /// # Errors
+    /// `23502` for a null.
+    fn comes_in_order(&mut self, from: &Relation, to: &Shape) -> Result<bool> {
+        let (mut last, mut key) = (Vec::new(), Vec::new());
+        let mut ascends = true;
+        let name = &from.name;
+        let schema = &to.table().schema;
+        self.each_row(from, |_, values| {
+            for position in &to.keys[0].positions {
+                if values[*position].is_null() {
+                    let column = &schema.column(*position).name;
+                    let message =
+                        format!("column \"{column}\" of relation \"{name}\" contains null values");
+                    return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+                }
+            }
+            key.clear();
+            to.keys[0].encode_with(
+                |at| -> Result<ValueRef<'_>> { Ok(values[at].as_ref()) },
+                &mut key,
+            )?;
+            ascends &= last < key;
+            std::mem::swap(&mut last, &mut key);
+            Ok(())
+        })?;
+        Ok(ascends)
+    }
+
+    fn not_unique(&self, duplicate: &rows::Duplicate, shape: &Shape, values: &[Value]) -> SqlError {
+        let plain = Plain(self.forms);
+        let shown = duplicate.error(shape, values, &plain);
+        let name = &shape.table().indexes[duplicate.index].name;
+        let message = format!("could not create unique index \"{name}\"");
+        let detail = shown.fields().detail.clone().unwrap_or_default();
+        let detail = detail.replace("already exists", "is duplicated");
+        SqlError::new(sqlstate::UNIQUE_VIOLATION, message)
+            .with_detail(detail)
+            .on_table("public", &shape.relation.name)
+            .on_constraint(name)
+    }
+}

@@ -1,0 +1,693 @@
+//! CREATE TABLE, ALTER TABLE, TRUNCATE.
+
+use super::Ddl;
+use crate::bind::{Context, ScopeTable, folded, type_of};
+use crate::catalog::{
+    Change, Check, Default, Identity, Index, IndexColumn, Kind, Oid, Relation, SequenceDefinition,
+    Storage, Table,
+};
+use crate::error::{Fields, Result, SqlError};
+use crate::plan::column_position;
+use crate::sqlstate;
+use crate::wire::CommandTag;
+use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
+use std::sync::Arc;
+use vellum_row::{Column, ColumnId, Schema, Type, Typmod, Value};
+
+/// A key or constraint that CREATE TABLE makes after the columns.
+enum Later {
+    Key {
+        name: Option<String>,
+        columns: Vec<String>,
+        primary: bool,
+    },
+    Check {
+        name: Option<String>,
+        expr: ast::Expr,
+        column: Option<String>,
+    },
+}
+
+impl Ddl<'_> {
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<CommandTag> {
+        let tag = CommandTag::plain("CREATE TABLE");
+        if create.query.is_some() || create.like.is_some() || create.inherits.is_some() {
+            return Err(SqlError::unsupported("this form of CREATE TABLE"));
+        }
+        if create.partition_by.is_some() || create.partition_of.is_some() {
+            return Err(SqlError::unsupported("partitioning"));
+        }
+        if create.temporary {
+            return Err(SqlError::unsupported("a temporary table"));
+        }
+        let (namespace, name) = self.new_name(&create.name)?;
+        if self.is_taken(namespace, &name, create.if_not_exists)? {
+            return Ok(tag);
+        }
+        let oid = self.draw_oid()?;
+        let mut columns = Vec::with_capacity(create.columns.len());
+        let mut defaults = Vec::new();
+        let mut later = Vec::new();
+        for (number, definition) in (1..).zip(&create.columns) {
+            let id = ColumnId(number);
+            let (column, default) =
+                self.column(definition, (oid, &name, namespace), id, &mut later)?;
+            columns.push(column);
+            defaults.extend(default.map(|default| (id, default)));
+        }
+        let schema = Arc::new(Schema::new(columns)?);
+        for constraint in &create.constraints {
+            later.push(constraint_of(constraint)?);
+        }
+        let storage = self
+            .open
+            .transaction
+            .create_table(&format!("sql.table.{oid}"))?;
+        let table = Table {
+            schema,
+            storage: Storage::of(storage),
+            defaults,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
+        let mut relation = Relation {
+            oid,
+            namespace,
+            name: name.into(),
+            owner: self.owner.into(),
+            generation: 1,
+            runtime: self.shared.runtimes.of(oid),
+            kind: Kind::Table(Box::new(table)),
+        };
+        // The primary key first: it orders the table.
+        later.sort_by_key(|later| !matches!(later, Later::Key { primary: true, .. }));
+        let keys = later.iter();
+        if keys
+            .filter(|later| matches!(later, Later::Key { primary: true, .. }))
+            .count()
+            > 1
+        {
+            return Err(two_keys(&relation.name));
+        }
+        for constraint in later {
+            self.constrain(&mut relation, constraint)?;
+        }
+        self.open
+            .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
+        Ok(tag)
+    }
+
+    /// A column, and where its values come from.
+    fn column(
+        &mut self,
+        definition: &ast::ColumnDef,
+        table: (Oid, &str, Oid),
+        id: ColumnId,
+        later: &mut Vec<Later>,
+    ) -> Result<(Column, Option<Default>)> {
+        let name = folded(&definition.name);
+        let serial = serial_type(&definition.data_type);
+        let (ty, typmod) = match serial {
+            Some(ty) => (ty, Typmod::NONE),
+            None => type_of(&definition.data_type)?,
+        };
+        let mut nullable = true;
+        let mut default = None;
+        let owner = (table.0, id.0);
+        if serial.is_some() {
+            let sequence = self.sequence_of(table, &name, ty, owner, &[])?;
+            default = Some(Default::Expression(format!("nextval('{sequence}')").into()));
+            nullable = false;
+        }
+        for option in &definition.options {
+            let given = option.name.as_ref().map(folded);
+            match &option.option {
+                ColumnOption::Null => {}
+                ColumnOption::NotNull => nullable = false,
+                ColumnOption::Default(expr) => {
+                    let mut binder = self.binder();
+                    let bound = binder.expr(expr)?;
+                    binder.coerce(bound, ty, typmod, Context::Assignment)?;
+                    default = Some(Default::Expression(expr.to_string().into()));
+                }
+                ColumnOption::PrimaryKey(_) => {
+                    nullable = false;
+                    later.push(Later::Key {
+                        name: given,
+                        columns: vec![name.clone()],
+                        primary: true,
+                    });
+                }
+                ColumnOption::Unique(_) => later.push(Later::Key {
+                    name: given,
+                    columns: vec![name.clone()],
+                    primary: false,
+                }),
+                ColumnOption::Check(check) => later.push(Later::Check {
+                    name: given,
+                    expr: check.expr.as_ref().clone(),
+                    column: Some(name.clone()),
+                }),
+                ColumnOption::Generated {
+                    generated_as,
+                    sequence_options,
+                    generation_expr: None,
+                    ..
+                } => {
+                    let kind = match generated_as {
+                        ast::GeneratedAs::Always => Identity::Always,
+                        ast::GeneratedAs::ByDefault => Identity::ByDefault,
+                        ast::GeneratedAs::ExpStored => {
+                            return Err(SqlError::unsupported("a generated column"));
+                        }
+                    };
+                    let options = sequence_options.as_deref().unwrap_or_default();
+                    self.sequence_of(table, &name, ty, owner, options)?;
+                    let sequence = self.last_made()?;
+                    default = Some(Default::Identity { kind, sequence });
+                    nullable = false;
+                }
+                ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
+                ColumnOption::ForeignKey(_) => {
+                    return Err(SqlError::unsupported("FOREIGN KEY"));
+                }
+                other => return Err(SqlError::unsupported(format!("{other} of a column"))),
+            }
+        }
+        Ok((Column::new(name, ty, typmod, nullable), default))
+    }
+
+    /// The sequence of a serial or identity column; returns its name as SQL.
+    fn sequence_of(
+        &mut self,
+        table: (Oid, &str, Oid),
+        column: &str,
+        ty: Type,
+        owner: (Oid, u16),
+        options: &[ast::SequenceOptions],
+    ) -> Result<String> {
+        if !ty.is_integer() {
+            let text = "identity column type must be smallint, integer, or bigint";
+            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+        }
+        let base = format!("{}_{column}_seq", table.1);
+        let name = self.free_name(table.2, &base);
+        let mut definition: SequenceDefinition = super::sequence::definition(ty, options)?;
+        definition.owner = owner;
+        self.put_sequence(table.2, &name, definition)?;
+        let schema = self.open.catalog.1.namespace_name(table.2);
+        Ok(format!("\"{schema}\".\"{name}\""))
+    }
+
+    /// A name that is not taken: the base, or with a number behind it.
+    pub(super) fn free_name(&self, namespace: Oid, base: &str) -> String {
+        let catalog = &self.open.catalog.1;
+        let mut name = base.to_owned();
+        let mut number = 1;
+        while catalog.named(namespace, &name).is_some() {
+            name = format!("{base}{number}");
+            number += 1;
+        }
+        name
+    }
+
+    /// Adds a constraint to the definition of a table without rows, or checks the rows that are there.
+    fn constrain(&mut self, relation: &mut Relation, constraint: Later) -> Result<()> {
+        match constraint {
+            Later::Key {
+                name,
+                columns,
+                primary,
+            } => self.add_key(relation, name, &columns, primary),
+            Later::Check { name, expr, column } => {
+                let base = match &column {
+                    Some(column) => format!("{}_{column}_check", relation.name),
+                    None => format!("{}_check", relation.name),
+                };
+                let checks = relation.table().map_or(&[][..], |table| &table.checks);
+                let mut free = base.clone();
+                let mut number = 1;
+                while checks.iter().any(|check| *check.name == *free) {
+                    free = format!("{base}{number}");
+                    number += 1;
+                }
+                let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
+                let mut binder = self.binder();
+                binder.scope.add(scope)?;
+                binder.condition(&expr, "CHECK")?;
+                let check = Check {
+                    oid: self.draw_oid()?,
+                    name: name.unwrap_or(free).into(),
+                    expression: expr.to_string().into(),
+                };
+                if let Kind::Table(table) = &mut relation.kind {
+                    table.checks.push(check);
+                }
+                self.check_rows(relation)
+            }
+        }
+    }
+
+    /// Adds a primary key or unique constraint, with its index filled from the rows that are there.
+    fn add_key(
+        &mut self,
+        relation: &mut Relation,
+        name: Option<String>,
+        columns: &[String],
+        primary: bool,
+    ) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let mut positions = Vec::with_capacity(columns.len());
+        for column in columns {
+            let position = table.schema.position(column).ok_or_else(|| {
+                let message = format!("column \"{column}\" named in key does not exist");
+                SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+            })?;
+            if positions.contains(&position) {
+                let word = if primary { "primary key" } else { "unique" };
+                let message = format!("column \"{column}\" appears twice in {word} constraint");
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+            positions.push(position);
+        }
+        if primary && table.primary_key().is_some() {
+            return Err(two_keys(&relation.name));
+        }
+        let base = if primary {
+            format!("{}_pkey", relation.name)
+        } else {
+            format!("{}_{}_key", relation.name, columns.join("_"))
+        };
+        let name = match name {
+            Some(name) => name,
+            None => {
+                let own = |name: &str| table.indexes.iter().any(|index| *index.name == *name);
+                let mut free = self.free_name(relation.namespace, &base);
+                let mut number = 1;
+                while own(&free) {
+                    free = self.free_name(relation.namespace, &format!("{base}{number}"));
+                    number += 1;
+                }
+                free
+            }
+        };
+        if self
+            .open
+            .catalog
+            .1
+            .named(relation.namespace, &name)
+            .is_some()
+        {
+            return Err(super::taken(&name));
+        }
+        let columns = positions.iter().map(|position| IndexColumn {
+            column: table.schema.column(*position).id,
+            descending: false,
+            nulls_first: false,
+        });
+        let columns = columns.collect();
+        let mut index = Index {
+            oid: self.draw_oid()?,
+            name: name.into(),
+            storage: None,
+            columns,
+            unique: true,
+            constraint: Some(self.draw_oid()?),
+            primary,
+        };
+        if primary {
+            let mut schema = Schema::clone(&table.schema);
+            for position in &positions {
+                schema = schema.set_nullable(*position, false);
+            }
+            return self.cluster(relation, index, schema);
+        }
+        index.storage = Some(self.index_storage(index.oid)?);
+        let index = Arc::new(index);
+        self.fill(relation, &index)?;
+        if let Kind::Table(table) = &mut relation.kind {
+            table.indexes.push(index);
+        }
+        Ok(())
+    }
+
+    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
+        let tag = CommandTag::plain("ALTER TABLE");
+        if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
+            let message = format!("relation \"{}\" does not exist, skipping", alter.name);
+            self.notices.push(Fields::notice(message));
+            return Ok(tag);
+        }
+        let mut relation = self.table_alone(&alter.name)?;
+        if relation.table().is_none() {
+            let message = format!("\"{}\" is not a table", relation.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
+        for operation in &alter.operations {
+            relation = self.alter(&relation, operation)?;
+        }
+        Ok(tag)
+    }
+
+    fn alter(&mut self, relation: &Arc<Relation>, operation: &Operation) -> Result<Arc<Relation>> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let mut next = table.clone();
+        match operation {
+            Operation::AddConstraint { constraint, .. } => {
+                let mut changed = Relation::clone(relation);
+                self.constrain(&mut changed, constraint_of(constraint)?)?;
+                let Kind::Table(table) = changed.kind else {
+                    return Err(SqlError::internal("no table"));
+                };
+                next = *table;
+            }
+            Operation::AddColumn {
+                if_not_exists,
+                column_def,
+                ..
+            } => return self.add_column(relation, column_def, *if_not_exists),
+            Operation::DropColumn {
+                column_names,
+                if_exists,
+                ..
+            } => {
+                for name in column_names {
+                    let name = folded(name);
+                    let Some(position) = next.schema.position(&name) else {
+                        if *if_exists {
+                            let message = format!(
+                                "column \"{name}\" of relation \"{}\" does not exist, skipping",
+                                relation.name
+                            );
+                            self.notices.push(Fields::notice(message));
+                            continue;
+                        }
+                        column_position(relation, &name)?;
+                        continue;
+                    };
+                    self.drop_column(relation, &mut next, position)?;
+                }
+            }
+            Operation::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } => {
+                let position = column_position(relation, &folded(old_column_name))?;
+                if !next.checks.is_empty() {
+                    return Err(SqlError::unsupported(
+                        "renaming a column of a table with CHECK constraints",
+                    ));
+                }
+                let name = folded(new_column_name);
+                let renamed = next.schema.rename_column(position, name.as_str());
+                next.schema = Arc::new(renamed.map_err(|_| {
+                    let message = format!(
+                        "column \"{name}\" of relation \"{}\" already exists",
+                        relation.name
+                    );
+                    SqlError::new(sqlstate::DUPLICATE_COLUMN, message)
+                })?);
+            }
+            Operation::RenameTable { table_name } => {
+                let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) =
+                    table_name;
+                let (_, name) = crate::bind::object_name(name)?;
+                self.is_taken(relation.namespace, &name, false)?;
+                let renamed = Arc::new(Relation {
+                    name: name.into(),
+                    generation: relation.generation + 1,
+                    ..Relation::clone(relation)
+                });
+                self.open
+                    .change(self.shared, Change::PutRelation(renamed.clone()))?;
+                return Ok(renamed);
+            }
+            Operation::DropConstraint {
+                if_exists, name, ..
+            } => {
+                let name = folded(name);
+                let checks = next.checks.len();
+                next.checks.retain(|check| *check.name != *name);
+                if next.checks.len() == checks {
+                    let found = next.indexes.iter().find(|index| *index.name == *name);
+                    match found.map(|index| (index.oid, index.primary)) {
+                        Some((_, true)) => {
+                            return Err(SqlError::unsupported("dropping a primary key"));
+                        }
+                        Some((oid, false)) => self.take_index(&mut next, oid)?,
+                        None if *if_exists => {}
+                        None => {
+                            let message = format!(
+                                "constraint \"{name}\" of relation \"{}\" does not exist",
+                                relation.name
+                            );
+                            return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
+                        }
+                    }
+                }
+            }
+            Operation::AlterColumn { column_name, op } => {
+                let position = column_position(relation, &folded(column_name))?;
+                self.alter_column(relation, &mut next, position, op)?;
+            }
+            Operation::OwnerTo { .. } => {}
+            other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
+        }
+        self.put_table(relation, next)
+    }
+
+    fn alter_column(
+        &mut self,
+        relation: &Relation,
+        next: &mut Table,
+        position: usize,
+        op: &ast::AlterColumnOperation,
+    ) -> Result<()> {
+        let column = next.schema.column(position).clone();
+        match op {
+            ast::AlterColumnOperation::SetNotNull => {
+                next.schema = Arc::new(next.schema.set_nullable(position, false));
+                let changed = Relation {
+                    kind: Kind::Table(Box::new(next.clone())),
+                    ..relation.clone()
+                };
+                self.check_rows(&changed)?;
+            }
+            ast::AlterColumnOperation::DropNotNull => {
+                let key = next.primary_key();
+                let in_key =
+                    |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
+                if key.is_some_and(in_key) {
+                    let message = format!("column \"{}\" is in a primary key", column.name);
+                    return Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+                }
+                next.schema = Arc::new(next.schema.set_nullable(position, true));
+            }
+            ast::AlterColumnOperation::SetDefault { value } => {
+                let mut binder = self.binder();
+                let bound = binder.expr(value)?;
+                binder.coerce(bound, column.ty, column.typmod, Context::Assignment)?;
+                next.defaults.retain(|(id, _)| *id != column.id);
+                let default = Default::Expression(value.to_string().into());
+                next.defaults.push((column.id, default));
+            }
+            ast::AlterColumnOperation::DropDefault => {
+                next.defaults.retain(|(id, _)| *id != column.id);
+            }
+            other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
+        }
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        relation: &Arc<Relation>,
+        definition: &ast::ColumnDef,
+        if_not_exists: bool,
+    ) -> Result<Arc<Relation>> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let name = folded(&definition.name);
+        if table.schema.position(&name).is_some() {
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" already exists",
+                relation.name
+            );
+            if if_not_exists {
+                self.notices
+                    .push(Fields::notice(format!("{message}, skipping")));
+                return Ok(relation.clone());
+            }
+            return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+        }
+        let last = table
+            .schema
+            .all_columns()
+            .last()
+            .map_or(0, |column| column.id.0);
+        let id = ColumnId(last + 1);
+        let mut later = Vec::new();
+        let place = (relation.oid, &*relation.name, relation.namespace);
+        let (column, default) = self.column(definition, place, id, &mut later)?;
+        let mut next = table.clone();
+        let missing = match &default {
+            None => Value::Null,
+            Some(Default::Expression(sql)) => {
+                let node = crate::parse::expression(sql)?;
+                let mut binder = self.binder();
+                let bound = binder.expr(&node)?;
+                let (ty, typmod) = (column.ty, column.typmod);
+                match binder.coerce(bound, ty, typmod, Context::Assignment)? {
+                    crate::expr::Expr::Const(value) => value,
+                    _ => {
+                        return Err(SqlError::unsupported(
+                            "ADD COLUMN with a default that is no constant",
+                        ));
+                    }
+                }
+            }
+            Some(_) => return Err(SqlError::unsupported("ADD COLUMN with an identity")),
+        };
+        let nullable = column.nullable;
+        if !nullable && missing.is_null() && self.has_rows(relation)? {
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" contains null values",
+                relation.name
+            );
+            return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+        }
+        next.schema = Arc::new(next.schema.add_column(column.with_missing(missing))?);
+        next.defaults.extend(default.map(|default| (id, default)));
+        let mut changed = Relation::clone(relation);
+        changed.kind = Kind::Table(Box::new(next));
+        for constraint in later {
+            self.constrain(&mut changed, constraint)?;
+        }
+        let Kind::Table(table) = changed.kind else {
+            return Err(SqlError::internal("no table"));
+        };
+        self.put_table(relation, *table)
+    }
+
+    fn drop_column(
+        &mut self,
+        relation: &Relation,
+        next: &mut Table,
+        position: usize,
+    ) -> Result<()> {
+        let column = next.schema.column(position).clone();
+        let key = next.primary_key();
+        if key.is_some_and(|key| key.columns.iter().any(|part| part.column == column.id)) {
+            return Err(SqlError::unsupported(
+                "dropping a column of the primary key",
+            ));
+        }
+        // Constraints and indexes on it go with it.
+        let before = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..relation.clone()
+        });
+        let mut kept = Vec::with_capacity(next.checks.len());
+        for check in &next.checks {
+            let mut binder = self.binder();
+            binder.scope.add(ScopeTable::of(&before, None)?)?;
+            let node = crate::parse::expression(&check.expression)?;
+            let mut reads = false;
+            binder.condition(&node, "CHECK")?.walk(&mut |expr| {
+                reads |= matches!(expr, crate::expr::Expr::Column { position: at, .. }
+                    if usize::from(*at) == position);
+            });
+            if !reads {
+                kept.push(check.clone());
+            }
+        }
+        next.checks = kept;
+        let indexes: Vec<Oid> = next
+            .secondary()
+            .filter(|index| index.columns.iter().any(|part| part.column == column.id))
+            .map(|index| index.oid)
+            .collect();
+        for index in indexes {
+            self.take_index(next, index)?;
+        }
+        next.defaults.retain(|(id, _)| *id != column.id);
+        next.schema = Arc::new(next.schema.drop_column(position)?);
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
+        for target in &truncate.table_names {
+            let relation = self.table_alone(&target.name)?;
+            let table = relation.table().ok_or_else(|| {
+                let message = format!("\"{}\" is not a table", relation.name);
+                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            })?;
+            self.drop_storage(table)?;
+            let next = self.with_new_storage(&relation, table)?;
+            if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
+                self.restart_sequences(relation.oid)?;
+            }
+            self.put_table(&relation, next)?;
+        }
+        Ok(CommandTag::plain("TRUNCATE TABLE"))
+    }
+}
+
+fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
+    let names = |columns: &[ast::IndexColumn]| -> Result<Vec<String>> {
+        columns
+            .iter()
+            .map(|column| match &column.column.expr {
+                ast::Expr::Identifier(ident) => Ok(folded(ident)),
+                other => Err(SqlError::unsupported(format!("{other} in a key"))),
+            })
+            .collect()
+    };
+    match constraint {
+        TableConstraint::PrimaryKey(key) => Ok(Later::Key {
+            name: key.name.as_ref().map(folded),
+            columns: names(&key.columns)?,
+            primary: true,
+        }),
+        TableConstraint::Unique(key) => Ok(Later::Key {
+            name: key.name.as_ref().map(folded),
+            columns: names(&key.columns)?,
+            primary: false,
+        }),
+        TableConstraint::Check(check) => Ok(Later::Check {
+            name: check.name.as_ref().map(folded),
+            expr: check.expr.as_ref().clone(),
+            column: None,
+        }),
+        TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("FOREIGN KEY")),
+        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+    }
+}
+
+/// The type of a serial column.
+fn serial_type(data_type: &ast::DataType) -> Option<Type> {
+    let ast::DataType::Custom(name, modifiers) = data_type else {
+        return None;
+    };
+    if !modifiers.is_empty() {
+        return None;
+    }
+    match name.to_string().to_lowercase().as_str() {
+        "smallserial" | "serial2" => Some(Type::Int2),
+        "serial" | "serial4" => Some(Type::Int4),
+        "bigserial" | "serial8" => Some(Type::Int8),
+        _ => None,
+    }
+}
+
+#[cold]
+fn two_keys(table: &str) -> SqlError {
+    let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+    SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message)
+}

@@ -1,0 +1,568 @@
+//! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
+
+use super::extended::ends_transaction;
+use super::run::{Prepared, encode, format_of};
+use super::transaction::{Characteristics, Open, no_serializable};
+use super::{Progress, Session, TransactionStatus, Waiting, gone};
+use crate::bind::folded;
+use crate::ddl::Ddl;
+use crate::error::{Fields, Result, SqlError};
+use crate::plan::{Surroundings, compile, explain};
+use crate::sqlstate;
+use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
+use sqlparser::ast::{self, Statement};
+use std::sync::Arc;
+use vellum_row::{Type, Value};
+
+impl Session {
+    /// Runs a command. `describe`: its rows are described first.
+    pub(super) fn command(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        _params: &[Value],
+        formats: &[Format],
+        describe: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        let statement = &prepared.statement;
+        if !ends_transaction(statement) {
+            self.refuse_in_failed_block()?;
+        }
+        let tag = match statement {
+            Statement::StartTransaction { modes, .. } => self.begin_block(modes, sink)?,
+            Statement::Commit { chain, .. } => self.end_block(*chain, sink)?,
+            Statement::Rollback { chain, savepoint } => match savepoint {
+                Some(name) => self.roll_back_to(&folded(name))?,
+                None => self.abort_block(*chain, sink)?,
+            },
+            Statement::Savepoint { name } => {
+                self.in_block("SAVEPOINT")?.savepoint(folded(name))?;
+                CommandTag::plain("SAVEPOINT")
+            }
+            Statement::ReleaseSavepoint { name } => {
+                self.in_block("RELEASE SAVEPOINT")?.release(&folded(name))?;
+                CommandTag::plain("RELEASE")
+            }
+            Statement::Set(set) => self.set(set, sink)?,
+            Statement::Reset(reset) => {
+                match &reset.reset {
+                    ast::Reset::ALL => self.reset_all()?,
+                    ast::Reset::ConfigurationParameter(name) => {
+                        let (_, name) = crate::bind::object_name(name)?;
+                        self.change_setting(&name, None, false, sink)?;
+                    }
+                }
+                CommandTag::plain("RESET")
+            }
+            Statement::ShowVariable { variable } => {
+                let rows = self.shown(variable)?;
+                let fields = self.command_fields(statement)?;
+                self.tell_texts(fields, rows, formats, describe, "SHOW", sink)?
+            }
+            Statement::Explain { statement, .. } => {
+                self.start_statement()?;
+                let search_path = self.search_path();
+                let surroundings = Surroundings {
+                    catalog: self.image(),
+                    search_path: &search_path,
+                    settings: &self.settings.forms,
+                    text: &prepared.text,
+                };
+                let program = compile(statement, &[], surroundings)?;
+                let rows = explain(&program).into_iter().map(|line| vec![line]);
+                let fields = self.command_fields(&prepared.statement)?;
+                self.tell_texts(fields, rows.collect(), formats, describe, "EXPLAIN", sink)?
+            }
+            Statement::Discard { .. } => {
+                self.statements.clear();
+                self.portals.clear();
+                self.reset_all()?;
+                CommandTag::plain("DISCARD ALL")
+            }
+            Statement::Deallocate { name, .. } => {
+                let name = folded(name);
+                if name == "all" {
+                    self.statements.clear();
+                    CommandTag::plain("DEALLOCATE ALL")
+                } else {
+                    let known = self.statements.remove(&name);
+                    known.ok_or_else(|| super::no_statement(&name))?;
+                    CommandTag::plain("DEALLOCATE")
+                }
+            }
+            Statement::Prepare {
+                name,
+                data_types,
+                statement,
+            } => self.prepare(&folded(name), data_types, statement)?,
+            Statement::Execute {
+                name: Some(name),
+                parameters,
+                ..
+            } => return self.execute_named(name, parameters, formats, describe, sink),
+            // Storage is cleaned as it goes; there is nothing to be done by hand.
+            Statement::Vacuum(_) => {
+                if self.status == TransactionStatus::InBlock {
+                    let text = "VACUUM cannot run inside a transaction block";
+                    return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
+                }
+                CommandTag::plain("VACUUM")
+            }
+            Statement::Analyze(_) => CommandTag::plain("ANALYZE"),
+            Statement::Comment { .. } => CommandTag::plain("COMMENT"),
+            Statement::Copy { .. } => return self.copy(statement, sink),
+            other => self.ddl(other, &prepared.text, sink)?,
+        };
+        sink.command_complete(&tag).map_err(gone)?;
+        Ok(Progress::Complete)
+    }
+
+    /// Columns of a command's rows.
+    pub(super) fn command_fields(&self, statement: &Statement) -> Result<Option<Arc<[Field]>>> {
+        let names: Vec<String> = match statement {
+            Statement::ShowVariable { variable } => {
+                let name = joined(variable);
+                if name == "all" {
+                    vec!["name".to_owned(), "setting".to_owned()]
+                } else {
+                    vec![name]
+                }
+            }
+            Statement::Explain { .. } => vec!["QUERY PLAN".to_owned()],
+            _ => return Ok(None),
+        };
+        let fields = names.into_iter().map(|name| Field {
+            name,
+            table_oid: 0,
+            column_number: 0,
+            type_oid: Type::Text.oid(),
+            type_length: -1,
+            type_modifier: -1,
+        });
+        Ok(Some(fields.collect()))
+    }
+
+    fn tell_texts(
+        &mut self,
+        fields: Option<Arc<[Field]>>,
+        rows: Vec<Vec<String>>,
+        formats: &[Format],
+        describe: bool,
+        name: &'static str,
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let fields = fields.unwrap_or_default();
+        if describe {
+            sink.row_description(&fields, formats).map_err(gone)?;
+        }
+        let count = u16::try_from(fields.len()).unwrap_or(u16::MAX);
+        let mut text = String::new();
+        for row in rows {
+            self.body.clear();
+            for (number, column) in row.into_iter().enumerate() {
+                let value = Value::text(column);
+                let format = format_of(formats, number);
+                let forms = &self.settings.forms;
+                encode(value.as_ref(), format, forms, &mut text, &mut self.body);
+            }
+            sink.row(OutputRow::new(count, &self.body)).map_err(gone)?;
+        }
+        Ok(CommandTag::plain(name))
+    }
+
+    fn begin_block(
+        &mut self,
+        modes: &[ast::TransactionMode],
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let characteristics = with_modes(self.default_characteristics(), modes)?;
+        if self.status == TransactionStatus::InBlock {
+            let state = sqlstate::ACTIVE_SQL_TRANSACTION;
+            let text = "there is already a transaction in progress";
+            sink.notice(&Fields::warning(state, text)).map_err(gone)?;
+            return Ok(CommandTag::plain("BEGIN"));
+        }
+        if self.open.is_none() {
+            self.open = Some(Open::begin(&self.shared, &mut self.known, characteristics)?);
+        }
+        self.status = TransactionStatus::InBlock;
+        Ok(CommandTag::plain("BEGIN"))
+    }
+
+    fn end_block(&mut self, chain: bool, sink: &mut dyn Sink) -> Result<CommandTag> {
+        match self.status {
+            TransactionStatus::Failed => {
+                self.status = TransactionStatus::Idle;
+                self.roll_back();
+                return Ok(CommandTag::plain("ROLLBACK"));
+            }
+            TransactionStatus::Idle => no_block(sink)?,
+            TransactionStatus::InBlock => {}
+        }
+        let characteristics = self.open.as_ref().map(|open| open.characteristics);
+        self.status = TransactionStatus::Idle;
+        self.commit()?;
+        self.chain(chain, characteristics)?;
+        Ok(CommandTag::plain("COMMIT"))
+    }
+
+    fn abort_block(&mut self, chain: bool, sink: &mut dyn Sink) -> Result<CommandTag> {
+        if self.status == TransactionStatus::Idle {
+            no_block(sink)?;
+        }
+        let characteristics = self.open.as_ref().map(|open| open.characteristics);
+        self.status = TransactionStatus::Idle;
+        self.roll_back();
+        self.chain(chain, characteristics)?;
+        Ok(CommandTag::plain("ROLLBACK"))
+    }
+
+    fn chain(&mut self, chain: bool, characteristics: Option<Characteristics>) -> Result<()> {
+        if let Some(characteristics) = characteristics.filter(|_| chain) {
+            self.open = Some(Open::begin(&self.shared, &mut self.known, characteristics)?);
+            self.status = TransactionStatus::InBlock;
+        }
+        Ok(())
+    }
+
+    fn roll_back_to(&mut self, name: &str) -> Result<CommandTag> {
+        if self.status == TransactionStatus::Idle {
+            return Err(needs_block("ROLLBACK TO SAVEPOINT"));
+        }
+        if let Some(open) = &mut self.open {
+            open.roll_back_to(name)?;
+        }
+        self.status = TransactionStatus::InBlock;
+        Ok(CommandTag::plain("ROLLBACK"))
+    }
+
+    fn in_block(&mut self, what: &str) -> Result<&mut Open> {
+        match &mut self.open {
+            Some(open) if self.status == TransactionStatus::InBlock => Ok(open),
+            _ => Err(needs_block(what)),
+        }
+    }
+
+    fn set(&mut self, set: &ast::Set, sink: &mut dyn Sink) -> Result<CommandTag> {
+        match set {
+            ast::Set::SingleAssignment {
+                scope,
+                variable,
+                values,
+                ..
+            } => {
+                let name = variable.to_string().to_lowercase();
+                let value = setting_text(values)?;
+                let local = *scope == Some(ast::ContextModifier::Local);
+                self.change_setting(&name, value.as_deref(), local, sink)?;
+            }
+            ast::Set::SetTimeZone { local, value } => {
+                let value = setting_text(std::slice::from_ref(value))?;
+                self.change_setting("timezone", value.as_deref(), *local, sink)?;
+            }
+            ast::Set::SetNames { charset_name, .. } => {
+                let value = Some(charset_name.value.as_str());
+                self.change_setting("client_encoding", value, false, sink)?;
+            }
+            ast::Set::SetTransaction { modes, session, .. } => {
+                if *session {
+                    let wanted = with_modes(self.default_characteristics(), modes)?;
+                    let level = if wanted.repeatable {
+                        "repeatable read"
+                    } else {
+                        "read committed"
+                    };
+                    self.settings
+                        .set("default_transaction_isolation", Some(level))?;
+                    let read_only = if wanted.read_only { "on" } else { "off" };
+                    self.settings
+                        .set("default_transaction_read_only", Some(read_only))?;
+                } else {
+                    self.set_transaction(modes)?;
+                }
+            }
+            other => return Err(SqlError::unsupported(format!("SET {other}"))),
+        }
+        Ok(CommandTag::plain("SET"))
+    }
+
+    fn set_transaction(&mut self, modes: &[ast::TransactionMode]) -> Result<()> {
+        let Some(open) = self
+            .open
+            .as_ref()
+            .filter(|_| self.status == TransactionStatus::InBlock)
+        else {
+            return Ok(());
+        };
+        let wanted = with_modes(open.characteristics, modes)?;
+        if wanted == open.characteristics {
+            return Ok(());
+        }
+        if open.used && wanted.repeatable != open.characteristics.repeatable {
+            let text = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+            return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
+        }
+        if open.used {
+            if let Some(open) = &mut self.open {
+                open.characteristics.read_only = wanted.read_only;
+            }
+            return Ok(());
+        }
+        // Nothing has happened in it: another one instead.
+        if let Some(open) = self.open.take() {
+            open.roll_back(&self.shared);
+        }
+        self.open = Some(Open::begin(&self.shared, &mut self.known, wanted)?);
+        Ok(())
+    }
+
+    fn change_setting(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
+        if name == "transaction_isolation" && self.status == TransactionStatus::InBlock {
+            return Err(SqlError::unsupported("SET transaction_isolation")
+                .with_hint("Use SET TRANSACTION ISOLATION LEVEL."));
+        }
+        let before = self.settings.get(name).ok();
+        let told = self.settings.set(name, value)?;
+        if local {
+            self.local.push((name.to_owned(), before));
+        }
+        // Programs depend on what names and literals mean.
+        self.plans.clear();
+        if let Some(shown) = told {
+            let value = self.settings.get(name)?;
+            sink.parameter_status(shown, &value).map_err(gone)?;
+        }
+        Ok(())
+    }
+
+    fn reset_all(&mut self) -> Result<()> {
+        self.settings = super::settings::SessionSettings::new(&self.options.user);
+        for (name, value) in &self.options.settings {
+            self.settings.set(name, Some(value))?;
+        }
+        self.plans.clear();
+        Ok(())
+    }
+
+    fn shown(&self, variable: &[ast::Ident]) -> Result<Vec<Vec<String>>> {
+        let name = joined(variable);
+        let level = |repeatable: bool| {
+            if repeatable {
+                "repeatable read"
+            } else {
+                "read committed"
+            }
+        };
+        match name.as_str() {
+            "all" => {
+                let all = self.settings.all().into_iter();
+                Ok(all.map(|(name, value)| vec![name, value]).collect())
+            }
+            "transaction_isolation" => {
+                let open = self.open.as_ref().map(|open| open.characteristics);
+                let own = open.unwrap_or_else(|| self.default_characteristics());
+                Ok(vec![vec![level(own.repeatable).to_owned()]])
+            }
+            _ => Ok(vec![vec![self.settings.get(&name)?]]),
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        name: &str,
+        types: &[ast::DataType],
+        statement: &Statement,
+    ) -> Result<CommandTag> {
+        if self.statements.contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(
+                sqlstate::DUPLICATE_PREPARED_STATEMENT,
+                message,
+            ));
+        }
+        let types = types
+            .iter()
+            .map(|ty| Ok(crate::bind::type_of(ty)?.0.oid()))
+            .collect::<Result<Vec<u32>>>()?;
+        let text = statement.to_string();
+        let prepared = Session::prepare_one(&text, statement.clone(), &types);
+        if super::simple::is_program(statement) {
+            self.start_statement()?;
+            self.program(&prepared)?;
+        }
+        self.statements.insert(name.to_owned(), prepared);
+        Ok(CommandTag::plain("PREPARE"))
+    }
+
+    fn execute_named(
+        &mut self,
+        name: &ast::ObjectName,
+        arguments: &[ast::Expr],
+        formats: &[Format],
+        describe: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        let (_, name) = crate::bind::object_name(name)?;
+        let prepared = self.statements.get(&name).cloned();
+        let prepared = prepared.ok_or_else(|| super::no_statement(&name))?;
+        if !super::simple::is_program(&prepared.statement) {
+            return self.command(&prepared, &[], formats, describe, sink);
+        }
+        self.start_statement()?;
+        let program = self.program(&prepared)?;
+        if program.params.len() != arguments.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!(
+                "Expected {} parameters but got {}.",
+                program.params.len(),
+                arguments.len()
+            );
+            return Err(SqlError::syntax(message).with_detail(detail));
+        }
+        let mut params = Vec::with_capacity(arguments.len());
+        for (argument, ty) in arguments.iter().zip(&program.params) {
+            params.push(self.constant(argument, *ty)?);
+        }
+        let output = super::run::Output::Tell(sink, describe);
+        let tag = self.run_program(&prepared, &params, formats, output)?;
+        sink.command_complete(&tag).map_err(gone)?;
+        Ok(Progress::Complete)
+    }
+
+    /// The value of an expression without columns.
+    fn constant(&mut self, node: &ast::Expr, ty: Type) -> Result<Value> {
+        let search_path = self.search_path();
+        let mut binder = crate::bind::Binder {
+            catalog: self.image(),
+            search_path: &search_path,
+            settings: &self.settings.forms,
+            text: "",
+            params: Vec::new(),
+            scope: crate::bind::Scope::default(),
+            subqueries: Vec::new(),
+            view_depth: 0,
+            aggregates: None,
+        };
+        let bound = binder.expr(node)?;
+        let context = crate::bind::Context::Assignment;
+        let expr = binder.coerce(bound, ty, vellum_row::Typmod::NONE, context)?;
+        match expr {
+            crate::expr::Expr::Const(value) => Ok(value),
+            _ => Err(SqlError::unsupported(
+                "an expression as an argument of EXECUTE",
+            )),
+        }
+    }
+
+    fn ddl(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        self.start_statement()?;
+        let search_path = self.search_path();
+        let cancel = self.cancel.clone();
+        let statement_ms = self.settings.number("statement_timeout");
+        let lock_ms = self.settings.number("lock_timeout");
+        let forms = self.settings.forms.clone();
+        let Some(open) = &mut self.open else {
+            return Err(SqlError::internal("a statement without transaction"));
+        };
+        if open.characteristics.read_only {
+            let text = "cannot execute DDL in a read-only transaction";
+            return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
+        }
+        let mut ddl = Ddl {
+            shared: &self.shared,
+            open,
+            search_path: &search_path,
+            forms: &forms,
+            text,
+            owner: &self.options.user,
+            waiting: Waiting::new(&cancel, statement_ms, lock_ms),
+            notices: Vec::new(),
+        };
+        let tag = ddl.run(statement)?;
+        let notices = std::mem::take(&mut ddl.notices);
+        for notice in &notices {
+            sink.notice(notice).map_err(gone)?;
+        }
+        Ok(tag)
+    }
+}
+
+fn joined(variable: &[ast::Ident]) -> String {
+    let words: Vec<String> = variable
+        .iter()
+        .map(|ident| ident.value.to_lowercase())
+        .collect();
+    match words.join(" ").as_str() {
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        "time zone" => "timezone".to_owned(),
+        "session authorization" => "session_authorization".to_owned(),
+        _ => words.join("."),
+    }
+}
+
+fn with_modes(
+    mut characteristics: Characteristics,
+    modes: &[ast::TransactionMode],
+) -> Result<Characteristics> {
+    use ast::TransactionIsolationLevel as Level;
+    for mode in modes {
+        match mode {
+            ast::TransactionMode::AccessMode(mode) => {
+                characteristics.read_only = *mode == ast::TransactionAccessMode::ReadOnly;
+            }
+            ast::TransactionMode::IsolationLevel(level) => {
+                characteristics.repeatable = match level {
+                    Level::ReadUncommitted | Level::ReadCommitted => false,
+                    Level::RepeatableRead | Level::Snapshot => true,
+                    Level::Serializable => return Err(no_serializable()),
+                };
+            }
+        }
+    }
+    Ok(characteristics)
+}
+
+/// The text of a setting's value; `None` for DEFAULT.
+fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
+    let mut texts = Vec::with_capacity(values.len());
+    for value in values {
+        texts.push(match value {
+            ast::Expr::Identifier(ident) if ident.quote_style.is_none() => {
+                if ident.value.eq_ignore_ascii_case("default") && values.len() == 1 {
+                    return Ok(None);
+                }
+                ident.value.clone()
+            }
+            ast::Expr::Identifier(ident) => format!("\"{}\"", ident.value),
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::SingleQuotedString(text) => text.clone(),
+                other => other.to_string(),
+            },
+            other => other.to_string(),
+        });
+    }
+    Ok(Some(texts.join(", ")))
+}
+
+fn no_block(sink: &mut dyn Sink) -> Result<()> {
+    let state = sqlstate::NO_ACTIVE_SQL_TRANSACTION;
+    let text = "there is no transaction in progress";
+    sink.notice(&Fields::warning(state, text)).map_err(gone)
+}
+
+#[cold]
+fn needs_block(what: &str) -> SqlError {
+    let message = format!("{what} can only be used in transaction blocks");
+    SqlError::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message)
+}

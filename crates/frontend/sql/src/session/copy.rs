@@ -1,0 +1,612 @@
+//! COPY: rows from and to the client as text or csv.
+//!
+//! Data from the client are cut anywhere; a line is worked off when its end has come. A quoted csv field may hold line ends.
+
+use super::run::{Output, Prepared};
+use super::{Progress, Session, TransactionStatus, gone};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
+use sqlparser::ast::{self, CopyOption, CopySource, CopyTarget, Statement};
+use std::sync::Arc;
+use vellum_row::{Type, Typmod, Value};
+
+/// How lines look.
+#[derive(Clone, Debug)]
+struct Lines {
+    csv: bool,
+    delimiter: u8,
+    null: String,
+    quote: u8,
+    escape: u8,
+    header: bool,
+}
+
+/// A COPY from the client.
+#[derive(Debug)]
+pub(super) struct CopyIn {
+    insert: Arc<Prepared>,
+    types: Vec<(Type, Typmod)>,
+    lines: Lines,
+    /// What has come and is not worked off.
+    pending: Vec<u8>,
+    /// Inside a quoted field, as far as `pending` was looked at.
+    scanned: usize,
+    quoted: bool,
+    table: String,
+    line: u64,
+    rows: u64,
+    ended: bool,
+}
+
+impl Session {
+    pub(super) fn copy(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<Progress> {
+        let Statement::Copy {
+            source,
+            to,
+            target,
+            options,
+            legacy_options,
+            ..
+        } = statement
+        else {
+            return Err(SqlError::internal("no COPY"));
+        };
+        let lines = lines_of(options, legacy_options)?;
+        match (target, to) {
+            (CopyTarget::Stdin, false) | (CopyTarget::Stdout, true) => {}
+            _ => {
+                let text = "COPY of files of the server is not allowed";
+                return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text)
+                    .with_hint("Use COPY FROM STDIN or TO STDOUT; psql's \\copy reads files of the client."));
+            }
+        }
+        self.start_statement()?;
+        match source {
+            CopySource::Query(query) if *to => {
+                let tag = self.copy_out(&query.to_string(), &lines, sink)?;
+                sink.command_complete(&tag).map_err(gone)?;
+                Ok(Progress::Complete)
+            }
+            CopySource::Table {
+                table_name,
+                columns,
+            } if *to => {
+                let list = if columns.is_empty() {
+                    "*".to_owned()
+                } else {
+                    names(columns.iter().map(|column| column.value.as_str()))
+                };
+                let query = format!("SELECT {list} FROM {table_name}");
+                let tag = self.copy_out(&query, &lines, sink)?;
+                sink.command_complete(&tag).map_err(gone)?;
+                Ok(Progress::Complete)
+            }
+            CopySource::Table {
+                table_name,
+                columns,
+            } => self.copy_in(table_name, columns, lines, sink),
+            CopySource::Query(_) => Err(SqlError::syntax("COPY FROM a query")),
+        }
+    }
+
+    fn copy_out(&mut self, query: &str, lines: &Lines, sink: &mut dyn Sink) -> Result<CommandTag> {
+        let prepared = self.prepare_text(query)?;
+        let prepared = prepared.first().cloned();
+        let prepared = prepared.ok_or_else(|| SqlError::internal("an empty query"))?;
+        let program = self.program(&prepared)?;
+        let columns = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
+        let shape = CopyShape {
+            format: Format::Text,
+            columns,
+        };
+        sink.copy_out(&shape).map_err(gone)?;
+        if lines.header {
+            let mut line = Vec::new();
+            for (number, column) in program.columns.iter().enumerate() {
+                if number > 0 {
+                    line.push(lines.delimiter);
+                }
+                write_field(Some(column.name.as_bytes()), lines, &mut line);
+            }
+            line.push(b'\n');
+            sink.copy_data(&line).map_err(gone)?;
+        }
+        let mut told = Copied {
+            sink,
+            lines,
+            line: Vec::new(),
+            rows: 0,
+        };
+        self.run_program(&prepared, &[], &[], Output::Tell(&mut told, false))?;
+        let rows = told.rows;
+        sink.copy_done().map_err(gone)?;
+        Ok(CommandTag::counted("COPY", rows))
+    }
+
+    fn copy_in(
+        &mut self,
+        table: &ast::ObjectName,
+        columns: &[ast::Ident],
+        lines: Lines,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        let search_path = self.search_path();
+        let binder = crate::bind::Binder {
+            catalog: self.image(),
+            search_path: &search_path,
+            settings: &self.settings.forms,
+            text: "",
+            params: Vec::new(),
+            scope: crate::bind::Scope::default(),
+            subqueries: Vec::new(),
+            view_depth: 0,
+            aggregates: None,
+        };
+        let relation = binder.relation(table)?;
+        let Some(definition) = relation.table() else {
+            let message = format!("cannot copy to \"{}\": it is not a table", relation.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        };
+        let mut positions = Vec::new();
+        if columns.is_empty() {
+            positions.extend(0..definition.schema.len());
+        }
+        for column in columns {
+            let name = crate::bind::folded(column);
+            positions.push(crate::plan::column_position(&relation, &name)?);
+        }
+        let types: Vec<(Type, Typmod)> = positions
+            .iter()
+            .map(|at| {
+                let column = definition.schema.column(*at);
+                (column.ty, column.typmod)
+            })
+            .collect();
+        let list = names(
+            positions
+                .iter()
+                .map(|at| &*definition.schema.column(*at).name),
+        );
+        let params: Vec<String> = (1..=positions.len()).map(|at| format!("${at}")).collect();
+        let text = format!(
+            "INSERT INTO {table} ({list}) VALUES ({})",
+            params.join(", ")
+        );
+        let insert = self.prepare_text(&text)?;
+        let insert = insert.first().cloned();
+        let insert = insert.ok_or_else(|| SqlError::internal("an empty text"))?;
+        self.program(&insert)?;
+        let shape = CopyShape {
+            format: Format::Text,
+            columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
+        };
+        sink.copy_in(&shape).map_err(gone)?;
+        self.copy = Some(CopyIn {
+            insert,
+            types,
+            lines,
+            pending: Vec::new(),
+            scanned: 0,
+            quoted: false,
+            table: relation.name.to_string(),
+            line: 0,
+            rows: 0,
+            ended: false,
+        });
+        Ok(Progress::CopyIn)
+    }
+
+    /// More data of a COPY from the client, cut anywhere.
+    ///
+    /// # Errors
+    /// The statement's: it is over, and data that still come are to be thrown away.
+    pub fn copy_data(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(mut copy) = self.copy.take() else {
+            return Err(no_copy());
+        };
+        copy.pending.extend_from_slice(bytes);
+        let done = self.copy_lines(&mut copy, false);
+        match done {
+            Ok(()) => {
+                self.copy = Some(copy);
+                Ok(())
+            }
+            Err(error) => {
+                self.failed();
+                Err(error)
+            }
+        }
+    }
+
+    /// The end of a COPY's data. A simple query goes on with its next statement.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub fn copy_done(&mut self, sink: &mut dyn Sink) -> Result<Progress> {
+        let Some(mut copy) = self.copy.take() else {
+            return Err(no_copy());
+        };
+        let done = self.copy_end(&mut copy, sink);
+        if done.is_err() {
+            self.failed();
+        }
+        done
+    }
+
+    fn copy_end(&mut self, copy: &mut CopyIn, sink: &mut dyn Sink) -> Result<Progress> {
+        self.copy_lines(copy, true)?;
+        if self.rest.is_empty() && self.status == TransactionStatus::Idle {
+            self.end_implicit()?;
+        }
+        let tag = CommandTag::counted("COPY", copy.rows);
+        sink.command_complete(&tag).map_err(gone)?;
+        self.run_rest(sink)
+    }
+
+    /// The client gives a COPY up. Returns the error that it is owed.
+    pub fn copy_fail(&mut self, message: &str) -> SqlError {
+        if self.copy.take().is_none() {
+            return no_copy();
+        }
+        self.failed();
+        let message = format!("COPY from stdin failed: {message}");
+        SqlError::new(sqlstate::QUERY_CANCELED, message)
+    }
+
+    /// Works off the lines that are whole.
+    fn copy_lines(&mut self, copy: &mut CopyIn, last: bool) -> Result<()> {
+        let pending = std::mem::take(&mut copy.pending);
+        let mut start = 0;
+        while let Some((end, next)) = copy.line_end(&pending, start, last) {
+            let mut line = &pending[start..end];
+            if let Some(stripped) = line.strip_suffix(b"\r") {
+                line = stripped;
+            }
+            copy.line += 1;
+            start = next;
+            if copy.ended || (copy.lines.header && copy.line == 1) {
+                continue;
+            }
+            if line == b"\\." {
+                copy.ended = true;
+                continue;
+            }
+            let context = format!("COPY {}, line {}", copy.table, copy.line);
+            let done = self.copy_line(copy, line);
+            done.map_err(|error| error.with_context(context))?;
+            copy.rows += 1;
+        }
+        copy.scanned = copy.scanned.saturating_sub(start);
+        copy.pending = pending[start..].to_vec();
+        Ok(())
+    }
+
+    fn copy_line(&mut self, copy: &CopyIn, line: &[u8]) -> Result<()> {
+        let fields = if copy.lines.csv {
+            csv_fields(line, &copy.lines)?
+        } else {
+            text_fields(line, &copy.lines)?
+        };
+        if fields.len() < copy.types.len() {
+            return Err(bad("missing data for a column"));
+        }
+        if fields.len() > copy.types.len() {
+            return Err(bad("extra data after last expected column"));
+        }
+        let mut params = Vec::with_capacity(fields.len());
+        for (field, (ty, typmod)) in fields.iter().zip(&copy.types) {
+            params.push(match field {
+                None => Value::Null,
+                Some(bytes) => {
+                    let text = vellum_row::text_of_bytes(bytes)?;
+                    crate::scalar::input(*ty, *typmod, text, &self.settings.forms)?
+                }
+            });
+        }
+        let mut nothing = Vec::new();
+        let output = Output::Keep(&mut nothing);
+        self.run_program(&copy.insert.clone(), &params, &[], output)?;
+        Ok(())
+    }
+}
+
+impl CopyIn {
+    /// End of the line that starts at `start`, and where the next one starts.
+    fn line_end(&mut self, bytes: &[u8], start: usize, last: bool) -> Option<(usize, usize)> {
+        let mut at = self.scanned.max(start);
+        while at < bytes.len() {
+            let byte = bytes[at];
+            if self.lines.csv && byte == self.lines.quote {
+                // An escaped quote turns twice.
+                self.quoted = !self.quoted;
+            }
+            if byte == b'\n' && !self.quoted {
+                self.scanned = at + 1;
+                return Some((at, at + 1));
+            }
+            at += 1;
+        }
+        self.scanned = at;
+        (last && start < bytes.len()).then_some((bytes.len(), bytes.len()))
+    }
+}
+
+/// A sink that rows are copied through.
+struct Copied<'c> {
+    sink: &'c mut dyn Sink,
+    lines: &'c Lines,
+    line: Vec<u8>,
+    rows: u64,
+}
+
+impl Sink for Copied<'_> {
+    fn row_description(&mut self, _: &[crate::wire::Field], _: &[Format]) -> Told {
+        Ok(())
+    }
+
+    fn row(&mut self, row: OutputRow<'_>) -> Told {
+        self.line.clear();
+        for (number, column) in row.iter().enumerate() {
+            if number > 0 {
+                self.line.push(self.lines.delimiter);
+            }
+            write_field(column, self.lines, &mut self.line);
+        }
+        self.line.push(b'\n');
+        self.rows += 1;
+        self.sink.copy_data(&self.line)
+    }
+
+    fn command_complete(&mut self, _: &CommandTag) -> Told {
+        Ok(())
+    }
+
+    fn empty_query(&mut self) -> Told {
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &crate::error::Fields) -> Told {
+        self.sink.notice(notice)
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
+        self.sink.parameter_status(name, value)
+    }
+
+    fn copy_in(&mut self, _: &CopyShape) -> Told {
+        Err(Gone)
+    }
+
+    fn copy_out(&mut self, _: &CopyShape) -> Told {
+        Err(Gone)
+    }
+
+    fn copy_data(&mut self, _: &[u8]) -> Told {
+        Err(Gone)
+    }
+
+    fn copy_done(&mut self) -> Told {
+        Err(Gone)
+    }
+}
+
+fn write_field(field: Option<&[u8]>, lines: &Lines, out: &mut Vec<u8>) {
+    let Some(field) = field else {
+        out.extend_from_slice(lines.null.as_bytes());
+        return;
+    };
+    if lines.csv {
+        let special = |byte: &u8| {
+            *byte == lines.delimiter || *byte == lines.quote || *byte == b'\n' || *byte == b'\r'
+        };
+        if field.iter().any(special) || field == lines.null.as_bytes() || field == b"\\." {
+            out.push(lines.quote);
+            for byte in field {
+                if *byte == lines.quote || *byte == lines.escape {
+                    out.push(lines.escape);
+                }
+                out.push(*byte);
+            }
+            out.push(lines.quote);
+        } else {
+            out.extend_from_slice(field);
+        }
+        return;
+    }
+    for byte in field {
+        let escaped = match *byte {
+            b'\\' => b'\\',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            8 => b'b',
+            12 => b'f',
+            11 => b'v',
+            byte if byte == lines.delimiter => byte,
+            byte => {
+                out.push(byte);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', escaped]);
+    }
+}
+
+fn text_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8>>>> {
+    let mut fields = Vec::new();
+    let mut field = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    loop {
+        let byte = line.get(at).copied();
+        if byte.is_none() || byte == Some(lines.delimiter) {
+            let null = &line[start..at] == lines.null.as_bytes();
+            let whole = std::mem::take(&mut field);
+            fields.push(if null { None } else { Some(whole) });
+            if byte.is_none() {
+                return Ok(fields);
+            }
+            at += 1;
+            start = at;
+            continue;
+        }
+        if byte != Some(b'\\') {
+            field.extend(byte);
+            at += 1;
+            continue;
+        }
+        at += 1;
+        let Some(escaped) = line.get(at).copied() else {
+            field.push(b'\\');
+            continue;
+        };
+        at += 1;
+        field.push(match escaped {
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 11,
+            b'x' | b'0'..=b'7' => {
+                let (radix, most) = if escaped == b'x' { (16, 2) } else { (8, 3) };
+                let from = if escaped == b'x' { at } else { at - 1 };
+                let digits = line[from..]
+                    .iter()
+                    .take(most)
+                    .take_while(|byte| char::from(**byte).is_digit(radix))
+                    .count();
+                let number = std::str::from_utf8(&line[from..from + digits])
+                    .ok()
+                    .and_then(|digits| u32::from_str_radix(digits, radix).ok());
+                match number {
+                    Some(number) => {
+                        at = from + digits;
+                        (number & 0xff) as u8
+                    }
+                    None => escaped,
+                }
+            }
+            other => other,
+        });
+    }
+}
+
+fn csv_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8>>>> {
+    let mut fields = Vec::new();
+    let mut at = 0;
+    loop {
+        let mut field = Vec::new();
+        let mut quoted = false;
+        while at < line.len() && line[at] != lines.delimiter {
+            if line[at] != lines.quote {
+                field.push(line[at]);
+                at += 1;
+                continue;
+            }
+            quoted = true;
+            at += 1;
+            loop {
+                let Some(byte) = line.get(at).copied() else {
+                    return Err(bad("unterminated CSV quoted field"));
+                };
+                at += 1;
+                let next = line.get(at).copied();
+                let escapes = byte == lines.escape
+                    && next.is_some_and(|next| next == lines.quote || next == lines.escape);
+                if escapes {
+                    field.extend(next);
+                    at += 1;
+                } else if byte == lines.quote {
+                    break;
+                } else {
+                    field.push(byte);
+                }
+            }
+        }
+        let null = !quoted && field == lines.null.as_bytes();
+        fields.push(if null { None } else { Some(field) });
+        if at >= line.len() {
+            return Ok(fields);
+        }
+        at += 1;
+    }
+}
+
+fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption]) -> Result<Lines> {
+    let mut format = "text".to_owned();
+    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, b'"', None);
+    let mut header = false;
+    let byte = |char: char| {
+        u8::try_from(char).map_err(|_| SqlError::unsupported("a separator of more than one byte"))
+    };
+    for option in options {
+        match option {
+            CopyOption::Format(name) => format = name.value.to_lowercase(),
+            CopyOption::Delimiter(char) => delimiter = Some(byte(*char)?),
+            CopyOption::Null(text) => null = Some(text.clone()),
+            CopyOption::Header(wanted) => header = *wanted,
+            CopyOption::Quote(char) => quote = byte(*char)?,
+            CopyOption::Escape(char) => escape = Some(byte(*char)?),
+            CopyOption::Freeze(_) | CopyOption::Encoding(_) => {}
+            other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
+        }
+    }
+    for option in legacy {
+        match option {
+            ast::CopyLegacyOption::Csv(inner) => {
+                format = "csv".to_owned();
+                for option in inner {
+                    match option {
+                        ast::CopyLegacyCsvOption::Header => header = true,
+                        ast::CopyLegacyCsvOption::Quote(char) => quote = byte(*char)?,
+                        ast::CopyLegacyCsvOption::Escape(char) => escape = Some(byte(*char)?),
+                        other => {
+                            return Err(SqlError::unsupported(format!("{other} of COPY")));
+                        }
+                    }
+                }
+            }
+            ast::CopyLegacyOption::Delimiter(char) => delimiter = Some(byte(*char)?),
+            ast::CopyLegacyOption::Null(text) => null = Some(text.clone()),
+            ast::CopyLegacyOption::Header => header = true,
+            other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
+        }
+    }
+    let csv = match format.as_str() {
+        "text" => false,
+        "csv" => true,
+        "binary" => return Err(SqlError::unsupported("COPY in binary")),
+        other => {
+            let message = format!("COPY format \"{other}\" not recognized");
+            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+    };
+    Ok(Lines {
+        csv,
+        delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
+        null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
+        quote,
+        escape: escape.unwrap_or(quote),
+        header,
+    })
+}
+
+/// Names as SQL, each in quotes.
+fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let quoted: Vec<String> = names
+        .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
+        .collect();
+    quoted.join(", ")
+}
+
+#[cold]
+fn bad(what: &str) -> SqlError {
+    SqlError::new(sqlstate::BAD_COPY_FILE_FORMAT, what)
+}
+
+#[cold]
+fn no_copy() -> SqlError {
+    SqlError::new(sqlstate::PROTOCOL_VIOLATION, "no COPY is in progress")
+}

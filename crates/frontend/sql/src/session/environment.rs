@@ -1,0 +1,163 @@
+//! What expressions ask of their session.
+
+use super::SessionOptions;
+use super::settings::SessionSettings;
+use super::transaction::clock_time;
+use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
+use crate::database::{DATABASE, Shared};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Environment};
+use crate::scalar::Settings;
+use crate::sqlstate;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use vellum_base::random::Random;
+use vellum_row::datetime::{Date, MICROS_PER_DAY, Timestamp};
+use vellum_row::{Value, ValueRef};
+
+/// The session's side of a statement.
+pub(crate) struct Env<'s> {
+    pub shared: &'s Shared,
+    pub settings: &'s SessionSettings,
+    pub forms: &'s Settings,
+    pub options: &'s SessionOptions,
+    pub catalog: &'s Catalog,
+    pub search_path: &'s [Oid],
+    /// Last values of sequences.
+    pub sequences: &'s RefCell<HashMap<Oid, i64>>,
+    pub random: &'s RefCell<Random>,
+    pub now: Timestamp,
+}
+
+impl Environment for Env<'_> {
+    fn settings(&self) -> &Settings {
+        self.forms
+    }
+
+    fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {
+        let text = |at: usize| {
+            let value = arguments.get(at).map(Value::as_ref);
+            value.and_then(ValueRef::as_str).unwrap_or_default()
+        };
+        Ok(match function {
+            Builtin::Now | Builtin::StatementTimestamp => Value::Timestamptz(self.now),
+            Builtin::ClockTimestamp => Value::Timestamptz(clock_time()),
+            Builtin::CurrentDate => {
+                let wall = self.forms.time_zone.wall(self.now);
+                let days = wall.div_euclid(MICROS_PER_DAY);
+                Value::Date(Date(i32::try_from(days).unwrap_or(i32::MAX)))
+            }
+            Builtin::CurrentUser => Value::text(self.options.user.as_str()),
+            Builtin::CurrentDatabase => Value::text(DATABASE),
+            Builtin::CurrentSchema => match self.search_path.first() {
+                Some(oid) => Value::text(self.catalog.namespace_name(*oid)),
+                None => Value::Null,
+            },
+            Builtin::CurrentSetting => match self.settings.get(text(0)) {
+                Ok(value) => Value::text(value),
+                Err(_) if arguments.get(1) == Some(&Value::Bool(true)) => Value::Null,
+                Err(error) => return Err(error),
+            },
+            Builtin::Version => Value::text(concat!(
+                "PostgreSQL 15.0 compatible (Vellum ",
+                env!("CARGO_PKG_VERSION"),
+                ")"
+            )),
+            Builtin::BackendPid => Value::Int4(self.options.process_id),
+            Builtin::Random => {
+                // 53 bits: every multiple of 2^-53 below 1.
+                let bits = self.random.borrow_mut().next_u64() >> 11;
+                Value::Float8(bits as f64 / (1u64 << 53) as f64)
+            }
+            Builtin::NextValue => {
+                let sequence = self.sequence(&arguments[0])?;
+                let Kind::Sequence(definition) = &sequence.kind else {
+                    return Err(not_a_sequence(&sequence.name));
+                };
+                let (oid, name) = (sequence.oid, &sequence.name);
+                let engine = &self.shared.engine;
+                let runtime = &sequence.runtime;
+                let value = crate::catalog::next_value(engine, oid, name, definition, runtime)?;
+                self.sequences.borrow_mut().insert(oid, value);
+                Value::Int8(value)
+            }
+            Builtin::CurrentValue => {
+                let sequence = self.sequence(&arguments[0])?;
+                let last = self.sequences.borrow().get(&sequence.oid).copied();
+                Value::Int8(last.ok_or_else(|| {
+                    let message = format!(
+                        "currval of sequence \"{}\" is not yet defined in this session",
+                        sequence.name
+                    );
+                    SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                })?)
+            }
+            Builtin::SetValue => {
+                let sequence = self.sequence(&arguments[0])?;
+                let Kind::Sequence(definition) = &sequence.kind else {
+                    return Err(not_a_sequence(&sequence.name));
+                };
+                let value = arguments[1].as_ref().as_i64().unwrap_or(0);
+                if !(definition.minimum..=definition.maximum).contains(&value) {
+                    let message = format!(
+                        "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                        sequence.name, definition.minimum, definition.maximum
+                    );
+                    return Err(SqlError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message));
+                }
+                let called = arguments.get(2) != Some(&Value::Bool(false));
+                let engine = &self.shared.engine;
+                let (oid, runtime) = (sequence.oid, &sequence.runtime);
+                crate::catalog::set_value(engine, oid, runtime, value, called, definition)?;
+                Value::Int8(value)
+            }
+            other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
+        })
+    }
+}
+
+impl Env<'_> {
+    /// A sequence by name or oid.
+    fn sequence(&self, argument: &Value) -> Result<Arc<Relation>> {
+        let missing = |name: &str| {
+            let message = format!("relation \"{name}\" does not exist");
+            SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+        };
+        if let Some(oid) = argument.as_ref().as_i64() {
+            let oid = u32::try_from(oid).unwrap_or(0);
+            let found = self.catalog.relation(oid).cloned();
+            return found.ok_or_else(|| missing(&oid.to_string()));
+        }
+        let name = argument.as_ref().as_str().unwrap_or_default();
+        let unquote = |part: &str| match part.strip_prefix('"') {
+            Some(quoted) => quoted.trim_end_matches('"').to_owned(),
+            None => part.to_lowercase(),
+        };
+        let found = match name.split_once('.') {
+            Some((schema, name)) => {
+                let namespace = self.catalog.namespace(&unquote(schema));
+                namespace.and_then(|schema| self.catalog.named(schema.oid, &unquote(name)))
+            }
+            None => {
+                let name = unquote(name);
+                let mut path = self.search_path.iter();
+                path.find_map(|schema| self.catalog.named(*schema, &name))
+            }
+        };
+        match found {
+            Some(Named::Relation(oid)) => self
+                .catalog
+                .relation(oid)
+                .cloned()
+                .ok_or_else(|| missing(name)),
+            _ => Err(missing(name)),
+        }
+    }
+}
+
+#[cold]
+fn not_a_sequence(name: &str) -> SqlError {
+    let message = format!("\"{name}\" is not a sequence");
+    SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+}

@@ -1,0 +1,359 @@
+//! The extended query protocol: statements, portals, Sync.
+
+use super::run::{Output, Prepared};
+use super::simple::is_program;
+use super::{
+    Parameters, Progress, Session, StatementDescription, TransactionStatus, gone, no_portal,
+    no_statement,
+};
+use crate::error::{Result, SqlError};
+use crate::scalar;
+use crate::sqlstate;
+use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
+use sqlparser::ast::Statement;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vellum_row::{Type, Typmod, Value};
+
+/// A statement with parameters.
+#[derive(Debug)]
+pub(super) struct Portal {
+    /// `None`: the empty statement.
+    prepared: Option<Arc<Prepared>>,
+    params: Vec<Value>,
+    formats: Arc<[Format]>,
+    /// Rows that were found and not fetched yet, once it has run.
+    rows: Option<(VecDeque<Vec<u8>>, u16, CommandTag)>,
+}
+
+impl Session {
+    /// Parses a statement and names it; the empty name may be used again (the Parse message). `parameter_types` are oids, 0
+    /// where the type is to be inferred.
+    ///
+    /// # Errors
+    /// `42P05` for a name in use, syntax and name errors, `25P02` in a failed block.
+    pub fn parse(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
+        self.cancel.start();
+        let done = self.parse_inner(name, text, parameter_types);
+        self.note(done)
+    }
+
+    fn parse_inner(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
+        if name.is_empty() {
+            self.statements.remove(name);
+        } else if self.statements.contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(
+                sqlstate::DUPLICATE_PREPARED_STATEMENT,
+                message,
+            ));
+        }
+        let untyped = parameter_types.iter().all(|oid| *oid == 0);
+        let prepared = if untyped && self.plans.contains_key(text) {
+            self.plans[text].clone()
+        } else {
+            let mut statements = crate::parse::with_stack(|| crate::parse::statements(text))?;
+            if statements.len() > 1 {
+                let text = "cannot insert multiple commands into a prepared statement";
+                return Err(SqlError::syntax(text));
+            }
+            let Some(statement) = statements.pop() else {
+                // The empty statement has no tree.
+                let empty = Session::prepare_one("", Statement::UnlockTables, &[]);
+                self.statements.insert(name.to_owned(), empty);
+                return Ok(());
+            };
+            let prepared = Session::prepare_one(text, statement, parameter_types);
+            if untyped {
+                if self.plans.len() >= super::PLANS_MAX {
+                    self.plans.clear();
+                }
+                self.plans.insert(text.into(), prepared.clone());
+            }
+            prepared
+        };
+        if !ends_transaction(&prepared.statement) {
+            self.refuse_in_failed_block()?;
+        }
+        if is_program(&prepared.statement) {
+            self.start_statement()?;
+            self.program(&prepared)?;
+        }
+        self.statements.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    /// Makes a portal: a statement with parameters (the Bind message). `formats` are of the results: none: all text; one:
+    /// for all; else one each.
+    ///
+    /// # Errors
+    /// `26000` for an unknown statement, `08P01` for a wrong number of parameters or formats, `22P02` and `22P03` for bytes that are
+    /// no values, `25P02` in a failed block.
+    pub fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        parameters: Parameters<'_>,
+        formats: &[Format],
+    ) -> Result<()> {
+        self.cancel.start();
+        let done = self.bind_inner(portal, statement, parameters, formats);
+        self.note(done)
+    }
+
+    fn bind_inner(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        parameters: Parameters<'_>,
+        formats: &[Format],
+    ) -> Result<()> {
+        let prepared = self.statements.get(statement).cloned();
+        let prepared = prepared.ok_or_else(|| no_statement(statement))?;
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            let message = format!("cursor \"{portal}\" already exists");
+            return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
+        }
+        if is_empty(&prepared) {
+            let portal_of = Portal {
+                prepared: None,
+                params: Vec::new(),
+                formats: Arc::new([]),
+                rows: None,
+            };
+            self.portals.insert(portal.to_owned(), portal_of);
+            return Ok(());
+        }
+        if !ends_transaction(&prepared.statement) {
+            self.refuse_in_failed_block()?;
+        }
+        let mut params = Vec::new();
+        if is_program(&prepared.statement) {
+            self.start_statement()?;
+            let program = self.program(&prepared)?;
+            let given = parameters.values.len();
+            if given != program.params.len() {
+                let message = format!(
+                    "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {}",
+                    program.params.len()
+                );
+                return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
+            }
+            if parameters.formats.len() > 1 && parameters.formats.len() != given {
+                let message = format!(
+                    "bind message has {} parameter formats but {given} parameters",
+                    parameters.formats.len()
+                );
+                return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
+            }
+            if formats.len() > 1 && formats.len() != program.columns.len() {
+                let message = format!(
+                    "bind message has {} result formats but query has {} columns",
+                    formats.len(),
+                    program.columns.len()
+                );
+                return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
+            }
+            for (number, (ty, bytes)) in program.params.iter().zip(parameters.values).enumerate() {
+                let format = super::run::format_of(parameters.formats, number);
+                params.push(self.parameter(*ty, *bytes, format)?);
+            }
+        }
+        let portal_of = Portal {
+            prepared: Some(prepared),
+            params,
+            formats: formats.into(),
+            rows: None,
+        };
+        self.portals.insert(portal.to_owned(), portal_of);
+        Ok(())
+    }
+
+    fn parameter(&self, ty: Type, bytes: Option<&[u8]>, format: Format) -> Result<Value> {
+        let Some(bytes) = bytes else {
+            return Ok(Value::Null);
+        };
+        match format {
+            Format::Binary => Ok(scalar::receive(ty, Typmod::NONE, bytes)?),
+            Format::Text => {
+                let text = vellum_row::text_of_bytes(bytes)?;
+                Ok(scalar::input(ty, Typmod::NONE, text, &self.settings.forms)?)
+            }
+        }
+    }
+
+    /// Describes a statement.
+    ///
+    /// # Errors
+    /// `26000`.
+    pub fn describe_statement(&mut self, name: &str) -> Result<StatementDescription> {
+        let done = self.describe_inner(name);
+        self.note(done)
+    }
+
+    fn describe_inner(&mut self, name: &str) -> Result<StatementDescription> {
+        let prepared = self.statements.get(name).cloned();
+        let prepared = prepared.ok_or_else(|| no_statement(name))?;
+        if !is_program(&prepared.statement) {
+            let fields = self.command_fields(&prepared.statement)?;
+            return Ok(StatementDescription {
+                parameters: Arc::new([]),
+                fields,
+            });
+        }
+        self.refuse_in_failed_block()?;
+        self.start_statement()?;
+        let program = self.program(&prepared)?;
+        Ok(StatementDescription {
+            parameters: program.params.iter().map(|ty| ty.oid()).collect(),
+            fields: program.returns.then(|| program.fields()),
+        })
+    }
+
+    /// Describes a portal: its columns and their formats; `None` if it returns no rows.
+    ///
+    /// # Errors
+    /// `34000`.
+    pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
+        let done = self.describe_portal_inner(name);
+        self.note(done)
+    }
+
+    fn describe_portal_inner(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
+        let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+        let formats = portal.formats.clone();
+        let Some(prepared) = portal.prepared.clone() else {
+            return Ok(None);
+        };
+        if !is_program(&prepared.statement) {
+            let fields = self.command_fields(&prepared.statement)?;
+            return Ok(fields.map(|fields| (fields, formats)));
+        }
+        self.start_statement()?;
+        let program = self.program(&prepared)?;
+        Ok(program.returns.then(|| (program.fields(), formats)))
+    }
+
+    /// Runs a portal, up to `max_rows` rows (0: all).
+    ///
+    /// # Errors
+    /// `34000`, and the statement's.
+    pub fn execute(&mut self, name: &str, max_rows: u32, sink: &mut dyn Sink) -> Result<Progress> {
+        self.cancel.start();
+        let done = self.execute_inner(name, max_rows, sink);
+        self.note(done)
+    }
+
+    fn execute_inner(
+        &mut self,
+        name: &str,
+        max_rows: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        self.cancel.check()?;
+        let portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        let Some(prepared) = portal.prepared.clone() else {
+            sink.empty_query().map_err(gone)?;
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(Progress::Complete);
+        };
+        if !is_program(&prepared.statement) {
+            let formats = portal.formats.clone();
+            self.portals.insert(name.to_owned(), portal);
+            return self.command(&prepared, &[], &formats, false, sink);
+        }
+        let mut portal = portal;
+        let done = self.fetch(&mut portal, &prepared, max_rows, sink);
+        self.portals.insert(name.to_owned(), portal);
+        done
+    }
+
+    fn fetch(
+        &mut self,
+        portal: &mut Portal,
+        prepared: &Prepared,
+        max_rows: u32,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
+        self.refuse_in_failed_block()?;
+        if portal.rows.is_none() {
+            self.start_statement()?;
+            let formats = portal.formats.clone();
+            if max_rows == 0 {
+                let output = Output::Tell(sink, false);
+                let tag = self.run_program(prepared, &portal.params, &formats, output)?;
+                sink.command_complete(&tag).map_err(gone)?;
+                let nothing = CommandTag::counted(tag.name, 0);
+                portal.rows = Some((VecDeque::new(), 0, nothing));
+                return Ok(Progress::Complete);
+            }
+            let mut rows = Vec::new();
+            let output = Output::Keep(&mut rows);
+            let tag = self.run_program(prepared, &portal.params, &formats, output)?;
+            let columns = self.program(prepared)?.columns.len();
+            let columns = u16::try_from(columns).unwrap_or(u16::MAX);
+            portal.rows = Some((rows.into(), columns, tag));
+        }
+        let Some((rows, columns, tag)) = &mut portal.rows else {
+            return Ok(Progress::Complete);
+        };
+        let mut told = 0u64;
+        while max_rows == 0 || told < u64::from(max_rows) {
+            let Some(row) = rows.pop_front() else {
+                let tag = if tag.name == "SELECT" {
+                    CommandTag::counted("SELECT", told)
+                } else {
+                    *tag
+                };
+                sink.command_complete(&tag).map_err(gone)?;
+                return Ok(Progress::Complete);
+            };
+            sink.row(OutputRow::new(*columns, &row)).map_err(gone)?;
+            told += 1;
+        }
+        Ok(Progress::Suspended)
+    }
+
+    /// Forgets a statement; no error if there is none.
+    pub fn close_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    /// Forgets a portal; no error if there is none.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// The Sync message: ends a transaction that is no block. To be called after errors, too.
+    ///
+    /// # Errors
+    /// What the commit reports: the client is owed it before ReadyForQuery.
+    pub fn sync(&mut self, _sink: &mut dyn Sink) -> Result<()> {
+        if self.status == TransactionStatus::Idle {
+            return self.commit();
+        }
+        Ok(())
+    }
+
+    fn note<R>(&mut self, done: Result<R>) -> Result<R> {
+        if done.is_err() {
+            self.failed();
+        }
+        done
+    }
+}
+
+/// What a failed block still takes.
+pub(super) fn ends_transaction(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Commit { .. } | Statement::Rollback { .. }
+    )
+}
+
+fn is_empty(prepared: &Prepared) -> bool {
+    matches!(prepared.statement, Statement::UnlockTables)
+}

@@ -1,0 +1,404 @@
+//! Running a prepared statement: compiled for the image of the transaction's catalog, again if that has changed, and run
+//! again after a conflict under read committed.
+
+use super::environment::Env;
+use super::{PLANS_MAX, Session, TransactionStatus, Waiting, gone};
+use crate::catalog::{Mode, Oid};
+use crate::error::{Result, SqlError};
+use crate::exec::{Flow, Run};
+use crate::plan::{Program, ProgramKind, Surroundings, compile};
+use crate::session::transaction::{Characteristics, Open};
+use crate::sqlstate;
+use crate::wire::{CommandTag, Format, OutputRow, Sink};
+use crate::{parse, scalar};
+use sqlparser::ast::Statement;
+use std::cell::RefCell;
+use std::sync::Arc;
+use vellum_row::{Value, ValueRef};
+use vellum_sync::Mutex;
+
+/// A statement: its tree, and its program for the image that it was last compiled for.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub text: Arc<str>,
+    pub statement: Statement,
+    /// Types that the client gave for parameters.
+    pub parameter_types: Vec<u32>,
+    program: Mutex<Option<Arc<Program>>>,
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // P3: a deep tree is dropped on a stack that has room.
+        let statement = std::mem::replace(&mut self.statement, Statement::UnlockTables);
+        parse::with_stack(move || drop(statement));
+    }
+}
+
+/// How often a statement is run again, at most; and how long it waits for others in all.
+const RETRIES: u32 = 10_000;
+const WAIT_NANOS: u64 = 10_000_000_000;
+
+/// Where the rows of a statement go.
+pub(super) enum Output<'o> {
+    /// To the sink, described first if the flag says so.
+    Tell(&'o mut dyn Sink, bool),
+    /// Kept.
+    Keep(&'o mut Vec<Vec<u8>>),
+}
+
+impl Session {
+    /// The statements of a text.
+    pub(super) fn prepare_text(&mut self, text: &str) -> Result<Vec<Arc<Prepared>>> {
+        if let Some(known) = self.plans.get(text) {
+            return Ok(vec![known.clone()]);
+        }
+        let shared_text: Arc<str> = text.into();
+        let statements = parse::with_stack(|| parse::statements(text))?;
+        let one = statements.len() == 1;
+        let prepared: Vec<Arc<Prepared>> = statements
+            .into_iter()
+            .map(|statement| {
+                Arc::new(Prepared {
+                    text: shared_text.clone(),
+                    statement,
+                    parameter_types: Vec::new(),
+                    program: Mutex::new(None),
+                })
+            })
+            .collect();
+        if one {
+            if self.plans.len() >= PLANS_MAX {
+                self.plans.clear();
+            }
+            self.plans.insert(text.into(), prepared[0].clone());
+        }
+        Ok(prepared)
+    }
+
+    /// A statement of its own, with the types of parameters.
+    pub(super) fn prepare_one(
+        text: &str,
+        statement: Statement,
+        parameter_types: &[u32],
+    ) -> Arc<Prepared> {
+        Arc::new(Prepared {
+            text: text.into(),
+            statement,
+            parameter_types: parameter_types.to_vec(),
+            program: Mutex::new(None),
+        })
+    }
+
+    /// Begins a transaction if there is none, and the statement in it.
+    pub(super) fn start_statement(&mut self) -> Result<()> {
+        if self.open.is_none() {
+            let characteristics = self.default_characteristics();
+            self.open = Some(Open::begin(&self.shared, &mut self.known, characteristics)?);
+        }
+        match &mut self.open {
+            Some(open) => open.begin_statement(&self.shared),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn default_characteristics(&self) -> Characteristics {
+        let level = self.settings.get("default_transaction_isolation");
+        Characteristics {
+            repeatable: level.is_ok_and(|level| level.eq_ignore_ascii_case("repeatable read")),
+            read_only: self.settings.is_on("default_transaction_read_only"),
+            asynchronous: self
+                .settings
+                .get("synchronous_commit")
+                .is_ok_and(|value| value == "off"),
+        }
+    }
+
+    /// Oids of the schemas that names are looked up in.
+    pub(super) fn search_path(&self) -> Vec<Oid> {
+        let image = self.image();
+        let path = self.settings.get("search_path").unwrap_or_default();
+        let names = path.split(',').map(|name| {
+            let name = name.trim();
+            match name.strip_prefix('"') {
+                Some(quoted) => quoted.trim_end_matches('"').to_owned(),
+                None => name.to_lowercase(),
+            }
+        });
+        let mut oids = vec![];
+        for name in names {
+            let name = if name == "$user" {
+                &self.options.user
+            } else {
+                &name
+            };
+            if let Some(namespace) = image.namespace(name)
+                && !oids.contains(&namespace.oid)
+            {
+                oids.push(namespace.oid);
+            }
+        }
+        oids
+    }
+
+    pub(super) fn image(&self) -> &Arc<crate::catalog::Catalog> {
+        match &self.open {
+            Some(open) => &open.catalog.1,
+            None => &self.known.1,
+        }
+    }
+
+    /// The statement's program for the image of the transaction.
+    pub(super) fn program(&self, prepared: &Prepared) -> Result<Arc<Program>> {
+        let image = self.image();
+        let mut known = prepared.program.lock();
+        if let Some(program) = known
+            .as_ref()
+            .filter(|program| program.catalog_version == image.version)
+        {
+            return Ok(program.clone());
+        }
+        let search_path = self.search_path();
+        let surroundings = Surroundings {
+            catalog: image,
+            search_path: &search_path,
+            settings: &self.settings.forms,
+            text: &prepared.text,
+        };
+        let program = parse::with_stack(|| {
+            compile(&prepared.statement, &prepared.parameter_types, surroundings)
+        })?;
+        let program = Arc::new(program);
+        *known = Some(program.clone());
+        Ok(program)
+    }
+
+    /// Runs a statement that reads or changes rows. The transaction and the statement in it are begun.
+    pub(super) fn run_program(
+        &mut self,
+        prepared: &Prepared,
+        params: &[Value],
+        formats: &[Format],
+        mut output: Output<'_>,
+    ) -> Result<CommandTag> {
+        let statement_ms = self.settings.number("statement_timeout");
+        let lock_ms = self.settings.number("lock_timeout");
+        let cancel = self.cancel.clone();
+        let waiting = RefCell::new(Waiting::new(&cancel, statement_ms, lock_ms));
+        let mut tries = 0;
+        loop {
+            let program = self.program(prepared)?;
+            if params.len() < program.params.len() {
+                let message = format!("there is no parameter ${}", params.len() + 1);
+                return Err(SqlError::new(sqlstate::UNDEFINED_PARAMETER, message));
+            }
+            if program.writes() && !self.enter_target(&program, &mut waiting.borrow_mut())? {
+                self.refresh_image()?;
+                continue;
+            }
+            let Some(open) = &self.open else {
+                return Err(SqlError::internal("a statement without transaction"));
+            };
+            let writes = program.writes();
+            if writes && open.characteristics.read_only {
+                let message = format!(
+                    "cannot execute {} in a read-only transaction",
+                    name(&program)
+                );
+                return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message));
+            }
+            let again = writes && !open.characteristics.repeatable;
+            let savepoint = if again {
+                Some(open.transaction.savepoint()?)
+            } else {
+                None
+            };
+            let done = self.run_once(&program, params, formats, &waiting, &mut output);
+            match (done, savepoint) {
+                (Err(error), Some(savepoint)) if is_conflict(&error) => {
+                    tries += 1;
+                    let mut waiting = waiting.borrow_mut();
+                    waiting.look()?;
+                    if tries > RETRIES || waiting.waited() > WAIT_NANOS {
+                        return Err(error);
+                    }
+                    if tries > 1 {
+                        self.shared.wait_for_end();
+                    }
+                    if let Some(open) = &mut self.open {
+                        open.restart_statement(&self.shared, &savepoint)?;
+                    }
+                }
+                (done, _) => return done,
+            }
+        }
+    }
+
+    /// The image was not right about a table that is to be written.
+    fn refresh_image(&mut self) -> Result<()> {
+        match &mut self.open {
+            Some(open) if !open.characteristics.repeatable => open.begin_statement(&self.shared),
+            _ => Err(SqlError::new(
+                sqlstate::SERIALIZATION_FAILURE,
+                "could not serialize access due to a concurrent change of the table",
+            )),
+        }
+    }
+
+    /// G1.
+    fn enter_target(&mut self, program: &Program, waiting: &mut Waiting<'_>) -> Result<bool> {
+        let oid = match &program.kind {
+            ProgramKind::Select(_) => return Ok(true),
+            ProgramKind::Insert(insert) => insert.shape.relation.oid,
+            ProgramKind::Update(update) => update.shape.relation.oid,
+            ProgramKind::Delete(delete) => delete.shape.relation.oid,
+        };
+        match &mut self.open {
+            Some(open) => open.enter(&self.shared, oid, Mode::Write, waiting),
+            None => Ok(true),
+        }
+    }
+
+    fn run_once(
+        &mut self,
+        program: &Program,
+        params: &[Value],
+        formats: &[Format],
+        waiting: &RefCell<Waiting<'_>>,
+        output: &mut Output<'_>,
+    ) -> Result<CommandTag> {
+        let search_path = self.search_path();
+        let Some(open) = &self.open else {
+            return Err(SqlError::internal("a statement without transaction"));
+        };
+        let mut forms = self.settings.forms.clone();
+        forms.now = open.now;
+        let env = Env {
+            shared: &self.shared,
+            settings: &self.settings,
+            forms: &forms,
+            options: &self.options,
+            catalog: &open.catalog.1,
+            search_path: &search_path,
+            sequences: &self.sequences,
+            random: &self.random,
+            now: open.now,
+        };
+        let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
+        let run = Run::new(
+            &open.transaction,
+            &env,
+            params,
+            waiting,
+            memory.unwrap_or(usize::MAX),
+        );
+        let count = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
+        let body = &mut self.body;
+        let writes = program.writes();
+        let mut kept: Vec<Vec<u8>> = Vec::new();
+        let describe = matches!(output, Output::Tell(_, true)) && program.returns;
+        if describe
+            && !writes
+            && let Output::Tell(sink, _) = output
+        {
+            sink.row_description(&program.fields(), formats)
+                .map_err(gone)?;
+        }
+        let mut text = String::new();
+        let mut told = 0u64;
+        let done = run.program(program, &mut |row| {
+            body.clear();
+            for (number, value) in row.iter().enumerate() {
+                let format = format_of(formats, number);
+                encode(value.as_ref(), format, &forms, &mut text, body);
+            }
+            told += 1;
+            match output {
+                Output::Tell(sink, _) if !writes => {
+                    sink.row(OutputRow::new(count, body)).map_err(gone)?;
+                }
+                Output::Keep(rows) => rows.push(body.clone()),
+                Output::Tell(..) => kept.push(body.clone()),
+            }
+            Ok(Flow::More)
+        });
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                if let Output::Keep(rows) = output {
+                    rows.clear();
+                }
+                return Err(error);
+            }
+        };
+        if let Output::Tell(sink, _) = output {
+            if describe && writes {
+                sink.row_description(&program.fields(), formats)
+                    .map_err(gone)?;
+            }
+            for row in &kept {
+                sink.row(OutputRow::new(count, row)).map_err(gone)?;
+            }
+        }
+        Ok(CommandTag::counted(name(program), done.rows))
+    }
+
+    /// Ends a statement's transaction if it is not in a block.
+    pub(super) fn end_implicit(&mut self) -> Result<()> {
+        if self.status == TransactionStatus::Idle {
+            return self.commit();
+        }
+        Ok(())
+    }
+}
+
+/// The name of a program's command tag.
+fn name(program: &Program) -> &'static str {
+    match program.kind {
+        ProgramKind::Select(_) => "SELECT",
+        ProgramKind::Insert(_) => "INSERT",
+        ProgramKind::Update(_) => "UPDATE",
+        ProgramKind::Delete(_) => "DELETE",
+    }
+}
+
+fn is_conflict(error: &SqlError) -> bool {
+    error.sqlstate() == sqlstate::SERIALIZATION_FAILURE
+}
+
+/// The format of a column.
+pub(super) fn format_of(formats: &[Format], number: usize) -> Format {
+    match formats {
+        [] => Format::Text,
+        [one] => *one,
+        all => all.get(number).copied().unwrap_or_default(),
+    }
+}
+
+/// Appends a column of a row: length and bytes.
+pub(super) fn encode(
+    value: ValueRef<'_>,
+    format: Format,
+    forms: &scalar::Settings,
+    text: &mut String,
+    body: &mut Vec<u8>,
+) {
+    if value.is_null() {
+        body.extend_from_slice(&(-1i32).to_be_bytes());
+        return;
+    }
+    let at = body.len();
+    body.extend_from_slice(&[0; 4]);
+    match (format, value) {
+        (Format::Text, ValueRef::Text(plain)) => body.extend_from_slice(plain.as_bytes()),
+        (Format::Text, value) => {
+            text.clear();
+            scalar::output(value, forms, text);
+            body.extend_from_slice(text.as_bytes());
+        }
+        (Format::Binary, value) => scalar::send(value, body),
+    }
+    // A value is at most 1 GiB long.
+    let length = i32::try_from(body.len() - at - 4).unwrap_or(i32::MAX);
+    body[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}

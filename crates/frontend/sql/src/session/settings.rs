@@ -1,0 +1,308 @@
+//! SET and SHOW: the settings of a session.
+
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use std::collections::BTreeMap;
+use vellum_row::datetime::TimeZone;
+use vellum_row::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings as Forms};
+
+/// A setting that there is.
+struct Known {
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Bool,
+    /// With a unit of milliseconds where none is given.
+    Milliseconds,
+    Kilobytes,
+    Integer,
+    /// Cannot be set.
+    Fixed,
+}
+
+const fn known(name: &'static str, default: &'static str, kind: Kind) -> Known {
+    Known {
+        name,
+        default,
+        kind,
+    }
+}
+
+const KNOWN: [Known; 36] = [
+    known("application_name", "", Kind::Text),
+    known("bytea_output", "hex", Kind::Text),
+    known("check_function_bodies", "on", Kind::Bool),
+    known("client_encoding", "UTF8", Kind::Text),
+    known("client_min_messages", "notice", Kind::Text),
+    known("datestyle", "ISO, MDY", Kind::Text),
+    known("default_table_access_method", "btree", Kind::Text),
+    known("default_tablespace", "", Kind::Text),
+    known(
+        "default_transaction_isolation",
+        "read committed",
+        Kind::Text,
+    ),
+    known("default_transaction_read_only", "off", Kind::Bool),
+    known("extra_float_digits", "1", Kind::Integer),
+    known(
+        "idle_in_transaction_session_timeout",
+        "0",
+        Kind::Milliseconds,
+    ),
+    known("idle_session_timeout", "0", Kind::Milliseconds),
+    known("in_hot_standby", "off", Kind::Fixed),
+    known("integer_datetimes", "on", Kind::Fixed),
+    known("intervalstyle", "postgres", Kind::Text),
+    known("is_superuser", "on", Kind::Fixed),
+    known("lc_collate", "C", Kind::Fixed),
+    known("lc_ctype", "C", Kind::Fixed),
+    known("lock_timeout", "0", Kind::Milliseconds),
+    known("max_identifier_length", "63", Kind::Fixed),
+    known("row_security", "on", Kind::Bool),
+    known("search_path", "\"$user\", public", Kind::Text),
+    known("server_encoding", "UTF8", Kind::Fixed),
+    known("server_version", "15.0", Kind::Fixed),
+    known("server_version_num", "150000", Kind::Fixed),
+    known("session_authorization", "", Kind::Fixed),
+    known("standard_conforming_strings", "on", Kind::Fixed),
+    known("statement_timeout", "0", Kind::Milliseconds),
+    known("synchronous_commit", "on", Kind::Text),
+    known("timezone", "UTC", Kind::Text),
+    known("transaction_isolation", "", Kind::Text),
+    known("transaction_read_only", "off", Kind::Bool),
+    known("work_mem", "65536", Kind::Kilobytes),
+    known("xmloption", "content", Kind::Text),
+    known("maintenance_work_mem", "65536", Kind::Kilobytes),
+];
+
+/// Settings that a client is told of when they change, under the names that it knows.
+const REPORTED: [(&str, &str); 13] = [
+    ("application_name", "application_name"),
+    ("client_encoding", "client_encoding"),
+    ("datestyle", "DateStyle"),
+    (
+        "default_transaction_read_only",
+        "default_transaction_read_only",
+    ),
+    ("in_hot_standby", "in_hot_standby"),
+    ("integer_datetimes", "integer_datetimes"),
+    ("intervalstyle", "IntervalStyle"),
+    ("is_superuser", "is_superuser"),
+    ("server_encoding", "server_encoding"),
+    ("server_version", "server_version"),
+    ("session_authorization", "session_authorization"),
+    ("standard_conforming_strings", "standard_conforming_strings"),
+    ("timezone", "TimeZone"),
+];
+
+/// The settings of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionSettings {
+    values: BTreeMap<String, String>,
+    /// What forms of values follow from them.
+    pub forms: Forms,
+}
+
+impl SessionSettings {
+    pub fn new(user: &str) -> Self {
+        let mut values = BTreeMap::new();
+        values.insert("session_authorization".to_owned(), user.to_owned());
+        Self {
+            values,
+            forms: Forms::default(),
+        }
+    }
+
+    /// The value of a setting.
+    ///
+    /// # Errors
+    /// `42704`.
+    pub fn get(&self, name: &str) -> Result<String> {
+        let name = name.to_lowercase();
+        if let Some(value) = self.values.get(&name) {
+            return Ok(value.clone());
+        }
+        match KNOWN.iter().find(|known| known.name == name) {
+            Some(known) => Ok(known.default.to_owned()),
+            None => Err(unknown(&name)),
+        }
+    }
+
+    /// A number of milliseconds, kilobytes or nothing.
+    pub fn number(&self, name: &str) -> u64 {
+        self.get(name)
+            .ok()
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// Whether it is on.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_ok_and(|value| value == "on")
+    }
+
+    /// Sets it; `None`: back to its default. Returns the name under which a client is told, if it is.
+    ///
+    /// # Errors
+    /// `42704`, `22023`, `55P02`.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<&'static str>> {
+        let name = name.to_lowercase();
+        // Settings of programs have a point in their name.
+        let known = KNOWN.iter().find(|known| known.name == name);
+        if known.is_none() && !name.contains('.') {
+            return Err(unknown(&name));
+        }
+        let kind = known.map_or(Kind::Text, |known| known.kind);
+        if kind == Kind::Fixed {
+            let message = format!("parameter \"{name}\" cannot be changed");
+            return Err(SqlError::new(sqlstate::CANT_CHANGE_RUNTIME_PARAM, message));
+        }
+        let text = match value {
+            Some(value) => Some(checked(&name, kind, value)?),
+            None => None,
+        };
+        let before = self.values.clone();
+        match text {
+            Some(text) => self.values.insert(name.clone(), text),
+            None => self.values.remove(&name),
+        };
+        if let Err(error) = self.apply(&name) {
+            self.values = before;
+            return Err(error);
+        }
+        let reported = REPORTED.iter().find(|(own, _)| *own == name);
+        Ok(reported.map(|(_, shown)| *shown))
+    }
+
+    /// What a client is told when it connects.
+    pub fn reported(&self) -> Vec<(&'static str, String)> {
+        REPORTED
+            .iter()
+            .map(|(name, shown)| (*shown, self.get(name).unwrap_or_default()))
+            .collect()
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> Vec<(String, String)> {
+        let mut all: BTreeMap<String, String> = KNOWN
+            .iter()
+            .map(|known| (known.name.to_owned(), known.default.to_owned()))
+            .collect();
+        all.extend(self.values.clone());
+        all.into_iter().collect()
+    }
+
+    fn apply(&mut self, name: &str) -> Result<()> {
+        let value = self.get(name).unwrap_or_default();
+        let invalid = || {
+            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        };
+        match name {
+            "timezone" => {
+                self.forms.time_zone = TimeZone::named(&value).ok_or_else(invalid)?;
+            }
+            "datestyle" => {
+                for word in value.split(',') {
+                    match word.trim().to_lowercase().as_str() {
+                        "iso" => self.forms.date_style = DateStyle::Iso,
+                        "sql" => self.forms.date_style = DateStyle::Sql,
+                        "postgres" => self.forms.date_style = DateStyle::Postgres,
+                        "german" => self.forms.date_style = DateStyle::German,
+                        "mdy" | "us" => self.forms.date_order = DateOrder::Mdy,
+                        "dmy" | "european" => self.forms.date_order = DateOrder::Dmy,
+                        "ymd" => self.forms.date_order = DateOrder::Ymd,
+                        _ => return Err(invalid()),
+                    }
+                }
+            }
+            "intervalstyle" => {
+                self.forms.interval_style = match value.to_lowercase().as_str() {
+                    "postgres" => IntervalStyle::Postgres,
+                    "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                    "sql_standard" => IntervalStyle::SqlStandard,
+                    "iso_8601" => IntervalStyle::Iso8601,
+                    _ => return Err(invalid()),
+                };
+            }
+            "bytea_output" => {
+                self.forms.bytea_output = match value.to_lowercase().as_str() {
+                    "hex" => ByteaOutput::Hex,
+                    "escape" => ByteaOutput::Escape,
+                    _ => return Err(invalid()),
+                };
+            }
+            "extra_float_digits" => {
+                let digits: i32 = value.parse().map_err(|_| invalid())?;
+                if !(-15..=3).contains(&digits) {
+                    return Err(invalid());
+                }
+                self.forms.extra_float_digits = digits;
+            }
+            "client_encoding" => {
+                let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
+                if !matches!(plain.to_lowercase().as_str(), "utf8" | "unicode") {
+                    return Err(SqlError::unsupported(format!("the encoding {value}")));
+                }
+            }
+            "default_transaction_isolation" | "transaction_isolation" => {
+                match value.to_lowercase().as_str() {
+                    "read committed" | "read uncommitted" | "repeatable read" => {}
+                    "serializable" => return Err(super::transaction::no_serializable()),
+                    _ => return Err(invalid()),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
+    let invalid = || {
+        let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+        SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+    };
+    Ok(match kind {
+        Kind::Text | Kind::Fixed => value.to_owned(),
+        Kind::Bool => match value.to_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" | "t" | "y" => "on".to_owned(),
+            "off" | "false" | "no" | "0" | "f" | "n" => "off".to_owned(),
+            _ => {
+                let message = format!("parameter \"{name}\" requires a Boolean value");
+                return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+            }
+        },
+        Kind::Integer => {
+            let number: i64 = value.parse().map_err(|_| invalid())?;
+            number.to_string()
+        }
+        Kind::Milliseconds | Kind::Kilobytes => {
+            let digits = value.trim_end_matches(|char: char| !char.is_ascii_digit());
+            let number: u64 = digits.parse().map_err(|_| invalid())?;
+            let unit = value[digits.len()..].trim();
+            let factor = match (kind, unit) {
+                (_, "") | (Kind::Milliseconds, "ms") | (Kind::Kilobytes, "kB") => 1,
+                (Kind::Milliseconds, "s") => 1000,
+                (Kind::Milliseconds, "min") => 60_000,
+                (Kind::Milliseconds, "h") => 3_600_000,
+                (Kind::Milliseconds, "d") => 86_400_000,
+                (Kind::Kilobytes, "MB") => 1024,
+                (Kind::Kilobytes, "GB") => 1024 * 1024,
+                _ => return Err(invalid()),
+            };
+            number.checked_mul(factor).ok_or_else(invalid)?.to_string()
+        }
+    })
+}
+
+#[cold]
+fn unknown(name: &str) -> SqlError {
+    let message = format!("unrecognized configuration parameter \"{name}\"");
+    SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
+}

@@ -1,0 +1,296 @@
+//! The transaction of a session: begun by a statement or by BEGIN, with the image of the catalog that belongs to its
+//! snapshot, the gates that it holds, and its savepoints.
+//!
+//! Levels: read committed is the engine's `Statement` isolation: each statement draws a snapshot, and one that meets a
+//! conflict runs again as of later. Repeatable read is snapshot isolation: a conflict is `40001`.
+//!
+//! Crash: a commit with DDL publishes its image only after the engine has committed (C2); a crash before publishing loses
+//! nothing, because the image is read from the engine's rows at the next open.
+
+use super::Waiting;
+use crate::catalog::{Catalog, Change, Mode, Oid, Runtime, Store};
+use crate::database::Shared;
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
+use vellum_row::datetime::Timestamp;
+
+/// How a transaction is begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Characteristics {
+    pub repeatable: bool,
+    pub read_only: bool,
+    pub asynchronous: bool,
+}
+
+/// An open transaction.
+#[derive(Debug)]
+pub(crate) struct Open {
+    // First: dropped before the gates open.
+    pub transaction: Transaction,
+    gates: Gates,
+    /// The number and the image that it works with (C1, C2).
+    pub catalog: (u64, Arc<Catalog>),
+    changes: Vec<Change>,
+    savepoints: Vec<Mark>,
+    pub characteristics: Characteristics,
+    /// `now()`.
+    pub now: Timestamp,
+    /// Whether a statement has run in it.
+    pub used: bool,
+}
+
+/// A SAVEPOINT.
+#[derive(Debug)]
+struct Mark {
+    name: String,
+    at: Savepoint,
+    catalog: (u64, Arc<Catalog>),
+    changes: usize,
+}
+
+/// Gates that are held; they open when this is dropped.
+#[derive(Debug, Default)]
+struct Gates(Vec<(Oid, Arc<Runtime>, Mode)>);
+
+impl Drop for Gates {
+    fn drop(&mut self) {
+        for (_, runtime, mode) in self.0.drain(..) {
+            runtime.gate.leave(mode);
+        }
+    }
+}
+
+/// Microseconds from 1970 to 2000.
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// The time of day.
+pub(crate) fn clock_time() -> Timestamp {
+    Timestamp(vellum_base::clock::calendar_micros() - EPOCH_MICROS)
+}
+
+impl Open {
+    /// Begins.
+    ///
+    /// # Errors
+    /// `53300` if all slots are taken.
+    pub fn begin(
+        shared: &Shared,
+        known: &mut (u64, Arc<Catalog>),
+        characteristics: Characteristics,
+    ) -> Result<Self> {
+        let isolation = if characteristics.repeatable {
+            Isolation::Snapshot
+        } else {
+            Isolation::Statement
+        };
+        let durability = if characteristics.asynchronous {
+            Durability::Async
+        } else {
+            Durability::Sync
+        };
+        let options = TransactionOptions::default()
+            .isolation(isolation)
+            .durability(durability)
+            .read_only(characteristics.read_only);
+        let begin = || shared.engine.begin_with(options);
+        let transaction = shared.catalog.with_snapshot(known, begin)?;
+        Ok(Self {
+            transaction,
+            gates: Gates::default(),
+            catalog: known.clone(),
+            changes: Vec::new(),
+            savepoints: Vec::new(),
+            characteristics,
+            now: clock_time(),
+            used: false,
+        })
+    }
+
+    /// A statement starts.
+    ///
+    /// # Errors
+    /// `72000` for a snapshot that was withdrawn.
+    pub fn begin_statement(&mut self, shared: &Shared) -> Result<()> {
+        if std::mem::replace(&mut self.used, true) && !self.characteristics.repeatable {
+            let transaction = &self.transaction;
+            if self.changes.is_empty() {
+                let draw = || transaction.begin_statement();
+                shared.catalog.with_snapshot(&mut self.catalog, draw)?;
+            } else {
+                // Its own image: what others have changed since is not in it, and cannot be what it changed (D1).
+                transaction.begin_statement()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reverts what a statement did since `savepoint` and starts it again, as of now.
+    pub fn restart_statement(&mut self, shared: &Shared, savepoint: &Savepoint) -> Result<()> {
+        let transaction = &self.transaction;
+        if self.changes.is_empty() {
+            let draw = || transaction.restart_statement(savepoint);
+            shared.catalog.with_snapshot(&mut self.catalog, draw)?;
+        } else {
+            transaction.restart_statement(savepoint)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the gate of a relation, and says whether the image is still right about it (G1).
+    ///
+    /// # Errors
+    /// `57014`, `55P03` while waiting.
+    pub fn enter(
+        &mut self,
+        shared: &Shared,
+        oid: Oid,
+        mode: Mode,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<bool> {
+        let Some(relation) = self.catalog.1.relation(oid).cloned() else {
+            return Ok(false);
+        };
+        let at = self.gates.0.iter().position(|(other, ..)| *other == oid);
+        let held = at.map(|at| self.gates.0[at].2);
+        if held >= Some(mode) {
+            return Ok(true);
+        }
+        relation.runtime.gate.enter(held, mode, waiting)?;
+        match at {
+            Some(at) => self.gates.0[at].2 = mode,
+            None => self.gates.0.push((oid, relation.runtime.clone(), mode)),
+        }
+        if held.is_some() {
+            return Ok(true);
+        }
+        let own = self.changes.iter().any(|change| match change {
+            Change::PutRelation(changed) => changed.oid == oid,
+            Change::DropRelation(dropped) => *dropped == oid,
+            _ => false,
+        });
+        let published = shared.catalog.now();
+        let now = published.relation(oid).map(|relation| relation.generation);
+        Ok(own || now == Some(relation.generation))
+    }
+
+    /// Changes the catalog, for this transaction until it commits.
+    ///
+    /// # Errors
+    /// `42P07`, conflicts.
+    pub fn change(&mut self, shared: &Shared, change: Change) -> Result<()> {
+        Store::write(&self.transaction, &self.catalog.1, &change)?;
+        let version = shared.catalog.draw_version();
+        // No published image has this number: the next refresh would replace it, and is not asked for.
+        self.catalog.1 = Arc::new(self.catalog.1.with(&change, version));
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// Commits; waits until it is durable if it is to be.
+    ///
+    /// # Errors
+    /// What the engine reports.
+    pub fn commit(self, shared: &Shared) -> Result<()> {
+        let Self {
+            transaction,
+            gates,
+            changes,
+            characteristics,
+            ..
+        } = self;
+        if changes.is_empty() {
+            let wrote = transaction.has_written();
+            let pending = transaction.commit_deferred()?;
+            drop(gates);
+            if wrote {
+                shared.ended();
+            }
+            // What it read must last, too (R7).
+            if !characteristics.asynchronous && !pending.is_durable() {
+                pending.wait()?;
+            }
+            return Ok(());
+        }
+        let pending = shared
+            .catalog
+            .publish(&changes, || transaction.commit_deferred())?;
+        for change in &changes {
+            if let Change::DropRelation(oid) = change {
+                shared.runtimes.forget(*oid);
+            }
+        }
+        drop(gates);
+        shared.ended();
+        if !characteristics.asynchronous {
+            pending.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Rolls back.
+    pub fn roll_back(self, shared: &Shared) {
+        let Self {
+            transaction, gates, ..
+        } = self;
+        // What fails here, maintenance tries again; nobody sees anything of it.
+        let _ = transaction.rollback();
+        drop(gates);
+        shared.ended();
+    }
+
+    /// SAVEPOINT.
+    ///
+    /// # Errors
+    /// `25P02` and its like.
+    pub fn savepoint(&mut self, name: String) -> Result<()> {
+        let at = self.transaction.savepoint()?;
+        self.savepoints.push(Mark {
+            name,
+            at,
+            catalog: self.catalog.clone(),
+            changes: self.changes.len(),
+        });
+        Ok(())
+    }
+
+    /// RELEASE.
+    ///
+    /// # Errors
+    /// `3B001`.
+    pub fn release(&mut self, name: &str) -> Result<()> {
+        let at = self.mark(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    /// ROLLBACK TO.
+    ///
+    /// # Errors
+    /// `3B001`; storage errors.
+    pub fn roll_back_to(&mut self, name: &str) -> Result<()> {
+        let at = self.mark(name)?;
+        self.savepoints.truncate(at + 1);
+        let mark = &self.savepoints[at];
+        self.transaction.rollback_to(&mark.at)?;
+        self.catalog = mark.catalog.clone();
+        self.changes.truncate(mark.changes);
+        Ok(())
+    }
+
+    fn mark(&self, name: &str) -> Result<usize> {
+        let at = self.savepoints.iter().rposition(|mark| mark.name == name);
+        at.ok_or_else(|| {
+            let message = format!("savepoint \"{name}\" does not exist");
+            SqlError::new(sqlstate::INVALID_SAVEPOINT_SPECIFICATION, message)
+        })
+    }
+}
+
+/// `0A000`.
+#[cold]
+pub(crate) fn no_serializable() -> SqlError {
+    SqlError::unsupported("the isolation level SERIALIZABLE")
+        .with_hint("Use REPEATABLE READ, which is snapshot isolation.")
+}

@@ -1,0 +1,61 @@
+//! Limits of a statement: cancelling, `statement_timeout`, `lock_timeout`.
+
+use super::CancelHandle;
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use vellum_base::clock::monotonic_nanos;
+
+/// What a statement looks at while it works or waits.
+#[derive(Debug)]
+pub(crate) struct Waiting<'w> {
+    cancel: &'w CancelHandle,
+    /// By the monotonic clock; `None`: no limit.
+    deadline: Option<u64>,
+    lock_nanos: Option<u64>,
+    /// When the wait began that is going on.
+    since: Option<u64>,
+}
+
+impl<'w> Waiting<'w> {
+    /// Of a statement that starts now; limits in milliseconds, 0 for none.
+    pub fn new(cancel: &'w CancelHandle, statement_ms: u64, lock_ms: u64) -> Self {
+        let nanos = |ms: u64| (ms > 0).then(|| ms.saturating_mul(1_000_000));
+        Self {
+            cancel,
+            deadline: nanos(statement_ms).map(|limit| monotonic_nanos().saturating_add(limit)),
+            lock_nanos: nanos(lock_ms),
+            since: None,
+        }
+    }
+
+    /// # Errors
+    /// `57014`, `57P01`.
+    pub fn look_cancelled(&mut self) -> Result<()> {
+        self.cancel.check()?;
+        if self.deadline.is_some_and(|end| monotonic_nanos() >= end) {
+            let text = "canceling statement due to statement timeout";
+            return Err(SqlError::new(sqlstate::QUERY_CANCELED, text));
+        }
+        Ok(())
+    }
+
+    /// The same while it waits for others.
+    ///
+    /// # Errors
+    /// `55P03` too.
+    pub fn look(&mut self) -> Result<()> {
+        self.look_cancelled()?;
+        let now = monotonic_nanos();
+        let since = *self.since.get_or_insert(now);
+        if self.lock_nanos.is_some_and(|limit| now - since >= limit) {
+            let text = "canceling statement due to lock timeout";
+            return Err(SqlError::new(sqlstate::LOCK_NOT_AVAILABLE, text));
+        }
+        Ok(())
+    }
+
+    /// Nanoseconds that the wait has taken so far.
+    pub fn waited(&self) -> u64 {
+        self.since.map_or(0, |since| monotonic_nanos() - since)
+    }
+}

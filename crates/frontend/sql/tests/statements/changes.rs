@@ -1,0 +1,204 @@
+//! INSERT, UPDATE, DELETE, COPY.
+
+use super::client::Client;
+
+#[test]
+fn a_column_moves_while_the_row_stays() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n int, s text, u int unique)");
+    let heard =
+        client.hear("insert into t values (1, 10, 'a', 1), (2, 20, 'b', 2) returning id + 1, s");
+    assert_eq!(heard.text(), "2|a\n3|b");
+    assert_eq!(heard.tags, ["INSERT 0 2"]);
+    assert_eq!(
+        client.ok("update t set n = n + 1, s = s || 'x' where id = 1 returning n, s"),
+        "11|ax"
+    );
+    assert_eq!(client.hear("update t set n = n * 2").tags, ["UPDATE 2"]);
+    assert_eq!(
+        client.ok("select * from t order by id"),
+        "1|22|ax|1\n2|40|b|2"
+    );
+    client.ok("update t set u = u + 10 where id = 1");
+    assert_eq!(client.ok("select id from t where u = 11"), "1");
+    assert_eq!(client.ok("select id from t where u = 1"), "");
+    client.ok("update t set id = id + 100 where id = 2");
+    assert_eq!(client.ok("select id, u from t order by id"), "1|11\n102|2");
+    assert_eq!(client.ok("select id from t where u = 2"), "102");
+    assert_eq!(
+        client.hear("delete from t where u = 2 returning id").text(),
+        "102"
+    );
+    assert_eq!(client.hear("delete from t").tags, ["DELETE 1"]);
+    assert_eq!(client.ok("select count(*) from t"), "0");
+}
+
+#[test]
+fn an_update_sees_no_row_twice() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n int)");
+    client.ok("create index on t (n)");
+    client.ok("insert into t select g, g from generate_series(1, 500) g");
+    assert_eq!(
+        client.hear("update t set n = n + 1 where n > 0").tags,
+        ["UPDATE 500"]
+    );
+    assert_eq!(
+        client.ok("select sum(n), count(*) from t where n > 0"),
+        "125750|500"
+    );
+    assert_eq!(
+        client.hear("update t set id = id + 1000 where id > 0").tags,
+        ["UPDATE 500"]
+    );
+    assert_eq!(client.ok("select min(id), max(id) from t"), "1001|1500");
+    assert_eq!(
+        client.hear("insert into t select id + 1000, n from t").tags,
+        ["INSERT 0 500"]
+    );
+}
+
+#[test]
+fn constraints_are_kept_and_named() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (id int primary key, n int not null default 5, u text unique, \
+         constraint small check (n < 100))",
+    );
+    client.ok("insert into t (id, u) values (1, 'x')");
+    assert_eq!(client.ok("select * from t"), "1|5|x");
+    for (sql, state, part) in [
+        ("insert into t values (1, 1, 'y')", "23505", "t_pkey"),
+        ("insert into t values (2, 1, 'x')", "23505", "t_u_key"),
+        ("insert into t values (2, null, 'y')", "23502", "\"n\""),
+        ("insert into t values (2, 100, 'y')", "23514", "small"),
+        ("update t set n = 1000", "23514", "small"),
+        ("update t set n = null", "23502", "\"n\""),
+        ("insert into t values (null, 1, 'y')", "23502", "\"id\""),
+        (
+            "insert into t values (1, 2, 'y', 4)",
+            "42601",
+            "more expressions",
+        ),
+        ("insert into t (id, id) values (1, 2)", "42701", "id"),
+        ("insert into t (id) values ('x')", "22P02", "integer"),
+        ("insert into t (id) values (true)", "42804", "id"),
+    ] {
+        let (found, message) = client.fails(sql);
+        assert_eq!(found, state, "{sql}: {message}");
+        assert!(message.contains(part), "{sql}: {message}");
+    }
+    client.ok("insert into t values (2, 1, null), (3, 1, null)");
+    assert_eq!(client.ok("select count(*) from t"), "3");
+}
+
+#[test]
+fn on_conflict_does_nothing_or_updates() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n int, u int unique)");
+    client.ok("insert into t values (1, 1, 1)");
+    assert_eq!(
+        client
+            .hear("insert into t values (1, 9, 9), (2, 2, 2) on conflict do nothing")
+            .tags,
+        ["INSERT 0 1"]
+    );
+    client.ok(
+        "insert into t values (1, 5, 7) on conflict (id) do update set n = t.n + excluded.n where t.n < 100",
+    );
+    assert_eq!(client.ok("select * from t order by id"), "1|6|1\n2|2|2");
+    assert_eq!(
+        client.state("insert into t values (3, 1, 1) on conflict (id) do nothing"),
+        "23505"
+    );
+    assert_eq!(
+        client.state("insert into t values (3, 1, 1) on conflict (n) do nothing"),
+        "42P10"
+    );
+}
+
+#[test]
+fn sequences_count_on_across_rollbacks() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (id serial primary key, k bigint generated always as identity, s text)",
+    );
+    assert_eq!(
+        client.ok("insert into t (s) values ('a'), ('b') returning id, k"),
+        "1|1\n2|2"
+    );
+    client.ok("begin; insert into t (s) values ('c'); rollback");
+    assert_eq!(
+        client.ok("insert into t (s) values ('d') returning id"),
+        "4"
+    );
+    assert_eq!(
+        client.ok("select currval('t_id_seq'), nextval('t_id_seq')"),
+        "4|5"
+    );
+    assert_eq!(
+        client.ok("select setval('t_id_seq', 100), nextval('t_id_seq')"),
+        "100|101"
+    );
+    assert_eq!(client.state("insert into t (k) values (7)"), "428C9");
+    client.ok("truncate t restart identity");
+    assert_eq!(
+        client.ok("insert into t (s) values ('e') returning id, k"),
+        "1|1"
+    );
+    client.ok("create sequence s increment 2 minvalue 1 maxvalue 5");
+    assert_eq!(
+        client.ok("select nextval('s'), nextval('s'), nextval('s')"),
+        "1|3|5"
+    );
+    assert_eq!(client.state("select nextval('s')"), "2200H");
+}
+
+#[test]
+fn copied_lines_are_rows_however_they_are_cut() {
+    for piece in [1, 3, 1000] {
+        let mut client = Client::new();
+        client.ok("create table t (id int primary key, s text, f numeric(6,2))");
+        let data = "1\ta\\tb\\n\\\\\t1.5\n2\t\\N\t\\N\n3\t\t0\r\n\\.\n";
+        assert_eq!(
+            client.copy("copy t from stdin", data, piece).tags,
+            ["COPY 3"]
+        );
+        let csv = "s,id\n\"x,\"\"y\"\"\nz\",4\n,5\n\"\",6\n";
+        let sql = "copy t (s, id) from stdin with (format csv, header true)";
+        assert_eq!(client.copy(sql, csv, piece).tags, ["COPY 3"]);
+        let copied = client.hear("copy t to stdout").copied;
+        let copied = String::from_utf8(copied).unwrap();
+        let expected = "1\ta\\tb\\n\\\\\t1.50\n2\t\\N\t\\N\n3\t\t0.00\n4\tx,\"y\"\\nz\t\\N\n5\t\\N\t\\N\n6\t\t\\N\n";
+        assert_eq!(copied, expected, "pieces of {piece}");
+        let copied = client
+            .hear("copy (select s, id from t where id > 3) to stdout with (format csv)")
+            .copied;
+        assert_eq!(copied, b"\"x,\"\"y\"\"\nz\",4\n,5\n\"\",6\n");
+    }
+}
+
+#[test]
+fn a_copy_that_fails_leaves_nothing() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key)");
+    let mut heard = super::client::Heard::default();
+    client
+        .session
+        .simple_query("copy t from stdin", &mut heard)
+        .unwrap();
+    let error = client.session.copy_data(b"1\nx\n").unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "22P02");
+    assert_eq!(error.fields().context.as_deref(), Some("COPY t, line 2"));
+    assert_eq!(client.ok("select count(*) from t"), "0");
+    client
+        .session
+        .simple_query("copy t from stdin", &mut heard)
+        .unwrap();
+    client.session.copy_data(b"1\n").unwrap();
+    assert_eq!(
+        client.session.copy_fail("no more").sqlstate().as_str(),
+        "57014"
+    );
+    assert_eq!(client.ok("select count(*) from t"), "0");
+}

@@ -1,0 +1,168 @@
+//! A client that keeps what it is told.
+
+use std::sync::Arc;
+use vellum::{Config, Database};
+use vellum_io::MemoryDirectory;
+use vellum_sql::{
+    CommandTag, CopyShape, FIRST_ROLE, Field, Fields, Format, OutputRow, Progress, Session,
+    SessionOptions, Sink, SqlDatabase, Told,
+};
+
+/// What a session has told.
+#[derive(Default)]
+pub struct Heard {
+    pub fields: Vec<String>,
+    pub rows: Vec<Vec<Option<Vec<u8>>>>,
+    pub tags: Vec<String>,
+    pub notices: Vec<String>,
+    pub copied: Vec<u8>,
+    pub statuses: Vec<(String, String)>,
+}
+
+impl Sink for Heard {
+    fn row_description(&mut self, fields: &[Field], _: &[Format]) -> Told {
+        self.fields = fields.iter().map(|field| field.name.clone()).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, row: OutputRow<'_>) -> Told {
+        self.rows.push(
+            row.iter()
+                .map(|column| column.map(<[u8]>::to_vec))
+                .collect(),
+        );
+        Ok(())
+    }
+
+    fn command_complete(&mut self, tag: &CommandTag) -> Told {
+        self.tags.push(tag.to_string());
+        Ok(())
+    }
+
+    fn empty_query(&mut self) -> Told {
+        self.tags.push("EMPTY".to_owned());
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &Fields) -> Told {
+        self.notices.push(notice.message.clone());
+        Ok(())
+    }
+
+    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
+        self.statuses.push((name.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    fn copy_in(&mut self, _: &CopyShape) -> Told {
+        Ok(())
+    }
+
+    fn copy_out(&mut self, _: &CopyShape) -> Told {
+        Ok(())
+    }
+
+    fn copy_data(&mut self, bytes: &[u8]) -> Told {
+        self.copied.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn copy_done(&mut self) -> Told {
+        Ok(())
+    }
+}
+
+impl Heard {
+    /// Rows as text: columns by `|`, rows by line ends, NULL as `~`.
+    pub fn text(&self) -> String {
+        let row = |row: &Vec<Option<Vec<u8>>>| {
+            let columns = row.iter().map(|column| match column {
+                None => "~".to_owned(),
+                Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            });
+            columns.collect::<Vec<_>>().join("|")
+        };
+        self.rows.iter().map(row).collect::<Vec<_>>().join("\n")
+    }
+}
+
+pub struct Client {
+    pub session: Session,
+}
+
+/// A database in memory.
+pub fn database() -> SqlDatabase {
+    database_in(&Arc::new(MemoryDirectory::new()))
+}
+
+pub fn database_in(directory: &Arc<MemoryDirectory>) -> SqlDatabase {
+    let config = Config::default()
+        .pool_bytes(16 << 20)
+        .background_threads(false);
+    SqlDatabase::open(Database::open_directory(directory.clone(), config).unwrap()).unwrap()
+}
+
+impl Client {
+    pub fn of(database: &SqlDatabase) -> Self {
+        let options = SessionOptions {
+            user: FIRST_ROLE.to_owned(),
+            ..SessionOptions::default()
+        };
+        Self {
+            session: database.session(options).unwrap(),
+        }
+    }
+
+    pub fn new() -> Self {
+        Self::of(&database())
+    }
+
+    /// Runs statements that must succeed; rows as text.
+    #[track_caller]
+    pub fn ok(&mut self, sql: &str) -> String {
+        self.hear(sql).text()
+    }
+
+    /// The same; everything that was told.
+    #[track_caller]
+    pub fn hear(&mut self, sql: &str) -> Heard {
+        let mut heard = Heard::default();
+        match self.session.simple_query(sql, &mut heard) {
+            Ok(Progress::Complete) => heard,
+            Ok(other) => panic!("{sql}: {other:?}"),
+            Err(error) => panic!("{sql}: {error}"),
+        }
+    }
+
+    /// Runs statements that must fail; SQLSTATE and message.
+    #[track_caller]
+    pub fn fails(&mut self, sql: &str) -> (String, String) {
+        let mut heard = Heard::default();
+        match self.session.simple_query(sql, &mut heard) {
+            Ok(_) => panic!("{sql} has not failed: {}", heard.text()),
+            Err(error) => (error.sqlstate().to_string(), error.message().to_owned()),
+        }
+    }
+
+    /// The SQLSTATE of statements that must fail.
+    #[track_caller]
+    pub fn state(&mut self, sql: &str) -> String {
+        self.fails(sql).0
+    }
+
+    /// COPY … FROM STDIN with data, in pieces of so many bytes.
+    #[track_caller]
+    pub fn copy(&mut self, sql: &str, data: &str, piece: usize) -> Heard {
+        let mut heard = Heard::default();
+        let progress = self.session.simple_query(sql, &mut heard).unwrap();
+        assert_eq!(progress, Progress::CopyIn);
+        for piece in data.as_bytes().chunks(piece) {
+            self.session.copy_data(piece).unwrap();
+        }
+        assert_eq!(
+            self.session.copy_done(&mut heard).unwrap(),
+            Progress::Complete
+        );
+        heard
+    }
+}

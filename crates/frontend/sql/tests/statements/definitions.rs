@@ -1,0 +1,154 @@
+//! DDL.
+
+use super::client::{Client, database_in};
+use std::sync::Arc;
+use vellum_io::MemoryDirectory;
+
+#[test]
+fn ddl_is_undone_with_its_transaction() {
+    let mut client = Client::new();
+    client.ok("create table kept (id int primary key, n int)");
+    client.ok("insert into kept values (1, 1)");
+    client.ok("begin");
+    client.ok("create table t (id int primary key)");
+    client.ok("insert into t values (1)");
+    client.ok("create index i on kept (n)");
+    client.ok("alter table kept add column extra text default 'x'");
+    assert_eq!(client.ok("select * from kept"), "1|1|x");
+    client.ok("savepoint s");
+    client.ok("drop table kept");
+    assert_eq!(client.state("select * from kept"), "42P01");
+    client.ok("rollback to s");
+    assert_eq!(client.ok("select * from kept where n = 1"), "1|1|x");
+    client.ok("rollback");
+    assert_eq!(client.state("select * from t"), "42P01");
+    assert_eq!(client.ok("select * from kept"), "1|1");
+    client.ok("create table t (id int); drop table t; create table t (id text)");
+    client.ok("insert into t values ('a')");
+}
+
+#[test]
+fn the_catalog_is_there_after_a_restart() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    client.ok("create schema s");
+    client.ok(
+        "create table s.t (id serial primary key, n numeric(8,2) default 1.5 check (n > 0), u varchar(5) unique)",
+    );
+    client.ok("create index on s.t (n desc)");
+    client.ok("create view v as select id, n * 2 as twice from s.t");
+    client.ok("insert into s.t (u) values ('a'), ('b')");
+    client.ok("alter table s.t add column later date default '2024-01-01'");
+    client.ok("alter table s.t drop column u");
+    client.ok("create table plain (a int); insert into plain values (1), (2)");
+    drop(client);
+    drop(database);
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    assert_eq!(
+        client.ok("select * from s.t order by id"),
+        "1|1.50|2024-01-01\n2|1.50|2024-01-01"
+    );
+    assert_eq!(client.ok("select twice from v where id = 2"), "3.00");
+    assert_eq!(client.state("insert into s.t (n) values (-1)"), "23514");
+    let next: i64 = client
+        .ok("insert into s.t (n) values (3) returning id")
+        .parse()
+        .unwrap();
+    assert!(next > 2, "{next}");
+    client.ok("insert into plain values (3)");
+    assert_eq!(client.ok("select a from plain"), "1\n2\n3");
+    assert!(
+        client
+            .ok("explain select * from s.t order by n desc limit 1")
+            .contains("t_n_idx")
+    );
+}
+
+#[test]
+fn a_primary_key_comes_later_and_orders_the_table() {
+    for order in ["", " order by -g"] {
+        let mut client = Client::new();
+        client.ok("create table t (id int, n int)");
+        client.ok(&format!(
+            "insert into t select g, g % 7 from generate_series(1, 300) g{order}"
+        ));
+        client.ok("create index on t (n)");
+        client.ok("alter table t add primary key (id)");
+        assert!(
+            client
+                .ok("explain select * from t where id = 5")
+                .contains("Index Lookup")
+        );
+        assert_eq!(client.ok("select n from t where id = 5"), "5");
+        assert_eq!(
+            client.ok("select count(*), min(id) from t where n = 3"),
+            "43|3"
+        );
+        assert_eq!(client.state("insert into t values (7, 1)"), "23505");
+        assert_eq!(client.state("insert into t values (null, 1)"), "23502");
+        assert_eq!(client.state("alter table t add primary key (n)"), "42P16");
+    }
+    let mut client = Client::new();
+    client.ok("create table t (id int); insert into t values (1), (1)");
+    assert_eq!(client.state("alter table t add primary key (id)"), "23505");
+    client.ok("create table u (id int); insert into u values (1), (null)");
+    assert_eq!(client.state("alter table u add primary key (id)"), "23502");
+    client.ok("create table b (id int); insert into b select g from generate_series(1, 3000) g");
+    client.ok("alter table b add primary key (id)");
+    assert_eq!(client.ok("select count(*), max(id) from b"), "3000|3000");
+}
+
+#[test]
+fn tables_are_altered_without_writing_rows() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b text)");
+    client.ok("insert into t values (1, 'x')");
+    client.ok("alter table t add column c int default 7, drop column b");
+    assert_eq!(client.ok("select * from t"), "1|7");
+    client.ok("insert into t values (2, 3)");
+    client.ok("alter table t rename column c to d");
+    client.ok("alter table t rename to u");
+    assert_eq!(client.ok("select d from u order by a"), "7\n3");
+    client.ok("alter table u alter column d set not null");
+    assert_eq!(client.state("insert into u values (3, null)"), "23502");
+    client.ok("alter table u alter d drop not null, alter a set default 9");
+    client.ok("insert into u (d) values (null)");
+    assert_eq!(client.ok("select a from u where d is null"), "9");
+    assert_eq!(client.state("alter table u alter d set not null"), "23502");
+    assert_eq!(client.state("alter table u add check (a < 5)"), "23514");
+    client.ok("alter table u add constraint c check (a < 50)");
+    assert_eq!(client.state("insert into u values (50)"), "23514");
+    client.ok("alter table u drop constraint c");
+    client.ok("insert into u values (50)");
+}
+
+#[test]
+fn drops_name_what_is_not_there() {
+    let mut client = Client::new();
+    assert_eq!(client.state("drop table t"), "42P01");
+    let heard = client.hear("drop table if exists a, b, c");
+    assert_eq!(heard.notices.len(), 3);
+    assert_eq!(heard.tags, ["DROP TABLE"]);
+    client.ok("create table t (id int primary key)");
+    assert_eq!(client.state("create table t (id int)"), "42P07");
+    assert_eq!(
+        client
+            .hear("create table if not exists t (id int)")
+            .notices
+            .len(),
+        1
+    );
+    assert_eq!(client.state("drop view t"), "42809");
+    assert_eq!(client.state("drop index t_pkey"), "2BP01");
+    assert_eq!(client.state("create table nix.t (id int)"), "3F000");
+    assert_eq!(client.state("create table e (id nix)"), "42704");
+    assert_eq!(client.state("create table e (id int, id int)"), "42701");
+    client.ok("create schema s; create table s.t (id int)");
+    assert_eq!(client.state("drop schema s"), "2BP01");
+    client.ok("set search_path = s, public; insert into t values (5)");
+    assert_eq!(client.ok("select * from s.t"), "5");
+    client.ok("drop schema s cascade");
+    assert_eq!(client.ok("select count(*) from t"), "0");
+}

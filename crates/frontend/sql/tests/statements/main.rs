@@ -1,0 +1,9 @@
+//! Statements through sessions, in process.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod changes;
+mod client;
+mod definitions;
+mod isolation;
+mod protocol;
+mod queries;

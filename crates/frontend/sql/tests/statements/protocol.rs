@@ -1,0 +1,226 @@
+//! The extended protocol.
+
+use super::client::{Client, Heard};
+use vellum_sql::{Format, Parameters, Progress, TransactionStatus};
+
+fn bind(client: &mut Client, statement: &str, values: &[Option<&[u8]>], formats: &[Format]) {
+    let parameters = Parameters { formats, values };
+    client
+        .session
+        .bind("", statement, parameters, formats)
+        .unwrap();
+}
+
+#[test]
+fn parameters_get_the_types_that_they_meet() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, s varchar(10), n numeric, d timestamptz)");
+    let session = &mut client.session;
+    for (sql, types) in [
+        (
+            "select * from t where id = $1 and s like $2",
+            &[23u32, 25][..],
+        ),
+        (
+            "insert into t values ($1, $2, $3, $4)",
+            &[23, 1043, 1700, 1184],
+        ),
+        (
+            "update t set n = n + $1 where id in ($2, $3)",
+            &[1700, 23, 23],
+        ),
+        ("select $1::int8, $2::text || 'x'", &[20, 25]),
+        ("select 1 from t limit $1", &[20]),
+    ] {
+        session.parse("", sql, &[]).unwrap();
+        assert_eq!(
+            &*session.describe_statement("").unwrap().parameters,
+            types,
+            "{sql}"
+        );
+    }
+    let fields = session.describe_statement("").unwrap().fields.unwrap();
+    assert_eq!(
+        (fields[0].name.as_str(), fields[0].type_oid),
+        ("?column?", 23)
+    );
+    session
+        .parse("x", "insert into t values ($1)", &[0])
+        .unwrap();
+    assert!(session.describe_statement("x").unwrap().fields.is_none());
+    assert_eq!(
+        session
+            .parse("x", "select 1", &[])
+            .unwrap_err()
+            .sqlstate()
+            .as_str(),
+        "42P05"
+    );
+    session.sync(&mut Heard::default()).unwrap();
+}
+
+#[test]
+fn binary_parameters_come_back_in_binary() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, s text)");
+    let formats = [Format::Binary];
+    client
+        .session
+        .parse("i", "insert into t values ($1, $2) returning id, s", &[20])
+        .unwrap();
+    let mut heard = Heard::default();
+    for id in 1i64..4 {
+        bind(
+            &mut client,
+            "i",
+            &[Some(&id.to_be_bytes()), Some(b"hi")],
+            &formats,
+        );
+        assert_eq!(
+            client.session.execute("", 0, &mut heard).unwrap(),
+            Progress::Complete
+        );
+    }
+    client.session.sync(&mut heard).unwrap();
+    assert_eq!(heard.rows.len(), 3);
+    assert_eq!(heard.rows[2][0].as_deref(), Some(&3i32.to_be_bytes()[..]));
+    assert_eq!(heard.tags, ["INSERT 0 1"; 3]);
+    // The key of four bytes is found by a parameter of eight.
+    client
+        .session
+        .parse("s", "select s from t where id = $1", &[20])
+        .unwrap();
+    bind(&mut client, "s", &[Some(&2i64.to_be_bytes())], &formats);
+    let mut heard = Heard::default();
+    client.session.execute("", 0, &mut heard).unwrap();
+    assert_eq!(heard.text(), "hi");
+    client.session.sync(&mut heard).unwrap();
+    assert_eq!(client.session.status(), TransactionStatus::Idle);
+}
+
+#[test]
+fn a_portal_is_fetched_in_pieces() {
+    let mut client = Client::new();
+    let session = &mut client.session;
+    session
+        .parse("", "select g from generate_series(1, 5) g", &[])
+        .unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    let mut heard = Heard::default();
+    assert_eq!(
+        session.execute("p", 2, &mut heard).unwrap(),
+        Progress::Suspended
+    );
+    assert_eq!(
+        session.execute("p", 2, &mut heard).unwrap(),
+        Progress::Suspended
+    );
+    assert_eq!(
+        session.execute("p", 2, &mut heard).unwrap(),
+        Progress::Complete
+    );
+    assert_eq!(heard.text(), "1\n2\n3\n4\n5");
+    assert_eq!(heard.tags, ["SELECT 1"]);
+    session.sync(&mut heard).unwrap();
+    let gone = session.execute("p", 0, &mut heard).unwrap_err();
+    assert_eq!(
+        gone.sqlstate().as_str(),
+        "34000",
+        "portals end with their transaction"
+    );
+    session.sync(&mut heard).unwrap();
+}
+
+#[test]
+fn an_error_before_sync_takes_all_back() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key)");
+    let mut heard = Heard::default();
+    let session = &mut client.session;
+    session
+        .parse("i", "insert into t values ($1)", &[])
+        .unwrap();
+    let one: [Option<&[u8]>; 1] = [Some(b"1")];
+    let parameters = Parameters {
+        formats: &[],
+        values: &one,
+    };
+    session.bind("", "i", parameters, &[]).unwrap();
+    session.execute("", 0, &mut heard).unwrap();
+    session.bind("", "i", parameters, &[]).unwrap();
+    assert_eq!(
+        session
+            .execute("", 0, &mut heard)
+            .unwrap_err()
+            .sqlstate()
+            .as_str(),
+        "23505"
+    );
+    session.sync(&mut heard).unwrap();
+    assert_eq!(client.ok("select count(*) from t"), "0");
+}
+
+#[test]
+fn a_prepared_statement_survives_ddl() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n int); insert into t values (1, 7)");
+    client
+        .session
+        .parse("s", "select n from t where id = $1", &[])
+        .unwrap();
+    client.session.sync(&mut Heard::default()).unwrap();
+    for ddl in [
+        "create index on t (n)",
+        "alter table t add column x int",
+        "drop index t_n_idx",
+    ] {
+        client.ok(ddl);
+        let mut heard = Heard::default();
+        bind(&mut client, "s", &[Some(b"1")], &[]);
+        client.session.execute("", 0, &mut heard).unwrap();
+        client.session.sync(&mut heard).unwrap();
+        assert_eq!(heard.text(), "7", "{ddl}");
+    }
+}
+
+#[test]
+fn a_cancel_ends_a_long_statement() {
+    let mut client = Client::new();
+    let handle = client.session.cancel_handle();
+    let stopper = std::thread::spawn(move || {
+        // Asked again until it is heard: a cancel before the statement is forgotten.
+        for _ in 0..100_000 {
+            handle.cancel();
+            std::thread::yield_now();
+        }
+    });
+    let sql = "select count(*) from generate_series(1, 1000000000) g";
+    assert_eq!(client.state(sql), "57014");
+    stopper.join().unwrap();
+    assert_eq!(client.ok("select 1"), "1");
+}
+
+#[test]
+fn settings_are_shown_reported_and_reset() {
+    let mut client = Client::new();
+    let heard = client.hear("set application_name = 'x'; set timezone to 'Europe/Berlin'");
+    assert_eq!(
+        heard.statuses[0],
+        ("application_name".to_owned(), "x".to_owned())
+    );
+    assert_eq!(client.ok("show timezone"), "Europe/Berlin");
+    client.ok("begin; set local timezone = 'UTC'; commit");
+    assert_eq!(client.ok("show timezone"), "Europe/Berlin");
+    assert_eq!(client.state("set nix = 1"), "42704");
+    assert_eq!(client.state("set timezone = 'Nowhere/There'"), "22023");
+    client.ok("reset timezone");
+    assert_eq!(client.ok("select current_setting('timezone')"), "UTC");
+    assert_eq!(
+        client.ok("show transaction isolation level"),
+        "read committed"
+    );
+    client.ok("prepare p (int) as select $1 + 1; ");
+    assert_eq!(client.ok("execute p (41)"), "42");
+    client.ok("deallocate p");
+    assert_eq!(client.state("execute p (1)"), "26000");
+}
