@@ -143,6 +143,7 @@ pub(crate) struct ForeignKey {
 /// What a foreign key does when its target goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
+#[allow(clippy::enum_variant_names, reason = "the standard's name")]
 pub(crate) enum Action {
     NoAction = 0,
     Restrict = 1,

@@ -23,7 +23,7 @@ enum Later {
     },
     Check {
         name: Option<String>,
-        expr: ast::Expr,
+        expr: Box<ast::Expr>,
         column: Option<String>,
     },
 }
@@ -146,7 +146,7 @@ impl Ddl<'_> {
                 }),
                 ColumnOption::Check(check) => later.push(Later::Check {
                     name: given,
-                    expr: check.expr.as_ref().clone(),
+                    expr: check.expr.clone(),
                     column: Some(name.clone()),
                 }),
                 ColumnOption::Generated {
@@ -662,7 +662,7 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
         }),
         TableConstraint::Check(check) => Ok(Later::Check {
             name: check.name.as_ref().map(folded),
-            expr: check.expr.as_ref().clone(),
+            expr: check.expr.clone(),
             column: None,
         }),
         TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("FOREIGN KEY")),

@@ -273,7 +273,6 @@ impl Run<'_, '_> {
 }
 
 /// Values of a path's bounds.
-#[expect(clippy::type_complexity, reason = "two bounds")]
 fn frame_bounds(
     run: &Run<'_, '_>,
     access: &Access,

@@ -4,6 +4,7 @@
 
 mod change;
 mod explain;
+mod from;
 mod output;
 mod path;
 mod select;

@@ -63,7 +63,6 @@ impl Codec {
 
     /// The keys that begin with `prefix` and have column `column` inside the bounds (each a value, and whether it is inside itself):
     /// from the first to before the second (`None`: to the end). `None` if there are none.
-    #[expect(clippy::type_complexity, reason = "a range of keys")]
     pub fn range(
         &self,
         column: usize,

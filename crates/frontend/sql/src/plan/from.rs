@@ -1,0 +1,284 @@
+//! FROM: tables, views, subqueries, joins.
+
+use super::path::Access;
+use super::select::{Join, Select, Source, SourceKind};
+use super::{OutputColumn, conjuncts};
+use crate::bind::Context;
+use crate::bind::{Binder, Bound, Scope, ScopeColumn, ScopeTable, folded};
+use crate::catalog::{Kind, Relation};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::rows::Shape;
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{Type, Typmod, Value};
+
+/// Views in views.
+const VIEW_DEPTH: usize = 32;
+
+impl Binder<'_> {
+    /// Tables that are joined by JOIN.
+    pub(super) fn from(
+        &mut self,
+        table: &ast::TableWithJoins,
+        sources: &mut Vec<Source>,
+    ) -> Result<()> {
+        let first = self.factor(&table.relation)?;
+        sources.push(Source::inner(first));
+        for join in &table.joins {
+            let (kind, constraint) = match &join.join_operator {
+                ast::JoinOperator::Join(constraint) | ast::JoinOperator::Inner(constraint) => {
+                    (Join::Inner, constraint)
+                }
+                ast::JoinOperator::Left(constraint) | ast::JoinOperator::LeftOuter(constraint) => {
+                    (Join::Left, constraint)
+                }
+                ast::JoinOperator::CrossJoin(constraint) => (Join::Inner, constraint),
+                other => return Err(SqlError::unsupported(format!("the join {other:?}"))),
+            };
+            let before = self.scope.tables.len();
+            let source = self.factor(&join.relation)?;
+            let mut source = Source::inner(source);
+            source.join = kind;
+            let mut conditions = Vec::new();
+            match constraint {
+                ast::JoinConstraint::None => {}
+                ast::JoinConstraint::On(condition) => {
+                    conjuncts(self.condition(condition, "JOIN/ON")?, &mut conditions);
+                }
+                ast::JoinConstraint::Using(names) => {
+                    for name in names {
+                        conditions.push(self.using(name, before)?);
+                    }
+                }
+                ast::JoinConstraint::Natural => return Err(SqlError::unsupported("NATURAL JOIN")),
+            }
+            if kind == Join::Left {
+                source.on = conditions;
+            } else {
+                source.filter = conditions;
+            }
+            sources.push(source);
+        }
+        Ok(())
+    }
+
+    /// USING: the column of the table at `before` equals that of the tables before it.
+    fn using(&mut self, name: &ast::ObjectName, before: usize) -> Result<Expr> {
+        let (_, name) = crate::bind::object_name(name)?;
+        let outer = Scope {
+            tables: self.scope.tables[..before].to_vec(),
+        };
+        let left = outer.column(None, &name)?;
+        let joined = &mut self.scope.tables[before];
+        let position = joined.columns.iter().position(|column| column.name == name);
+        let position = position.ok_or_else(|| {
+            let message = format!(
+                "column \"{name}\" specified in USING clause does not exist in right table"
+            );
+            SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+        })?;
+        joined.columns[position].hidden = true;
+        let right = Bound::new(
+            Expr::Column {
+                table: before as u16,
+                position: position as u16,
+            },
+            joined.columns[position].ty,
+        );
+        let left = Bound::new(left.expr(), left.ty);
+        let equal = self.binary_equal(left, right)?;
+        Ok(equal)
+    }
+
+    fn binary_equal(&mut self, left: Bound, right: Bound) -> Result<Expr> {
+        Ok(self.binary(&ast::BinaryOperator::Eq, left, right)?.expr)
+    }
+
+    /// A table of a FROM; its columns join the scope.
+    fn factor(&mut self, factor: &ast::TableFactor) -> Result<SourceKind> {
+        match factor {
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                sample: None,
+                ..
+            } => {
+                let relation = self.relation(name)?;
+                let own = alias.as_ref().map(|alias| folded(&alias.name));
+                match &relation.kind {
+                    Kind::Table(_) => {
+                        let mut table = ScopeTable::of(&relation, own)?;
+                        rename(&mut table, alias.as_ref())?;
+                        self.scope.add(table)?;
+                        Ok(SourceKind::Table {
+                            shape: Arc::new(Shape::of(&relation)?),
+                            access: Access::all(),
+                        })
+                    }
+                    Kind::View(_) => self.view(&relation, own, alias.as_ref()),
+                    Kind::Sequence(_) => Err(SqlError::unsupported("reading a sequence")),
+                }
+            }
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                ..
+            } => self.series(name, &args.args, alias.as_ref()),
+            ast::TableFactor::Function {
+                lateral: false,
+                name,
+                args,
+                alias,
+                ..
+            } => self.series(name, args, alias.as_ref()),
+            ast::TableFactor::Derived {
+                lateral: false,
+                subquery,
+                alias,
+                ..
+            } => {
+                let (select, columns) = self.query(subquery)?;
+                let name = alias.as_ref().map(|alias| folded(&alias.name));
+                let name =
+                    name.ok_or_else(|| SqlError::syntax("subquery in FROM must have an alias"))?;
+                self.derived(select, columns, name, alias.as_ref())
+            }
+            ast::TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } if table_with_joins.joins.is_empty() => self.factor(&table_with_joins.relation),
+            other => Err(SqlError::unsupported(format!("{other} in FROM"))),
+        }
+    }
+
+    fn view(
+        &mut self,
+        relation: &Arc<Relation>,
+        own: Option<String>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let Kind::View(view) = &relation.kind else {
+            return Err(SqlError::internal("no view"));
+        };
+        // OR REPLACE can make two views that read each other.
+        if self.view_depth >= VIEW_DEPTH {
+            return Err(crate::parse::too_deep());
+        }
+        let statements = crate::parse::statements(&view.query)?;
+        let [ast::Statement::Query(query)] = statements.as_slice() else {
+            return Err(SqlError::internal("a view that is no query"));
+        };
+        self.view_depth += 1;
+        let bound = self.query(query);
+        self.view_depth -= 1;
+        let (select, mut columns) = bound?;
+        for (column, name) in columns.iter_mut().zip(&view.columns) {
+            column.name = name.to_string();
+        }
+        let name = own.unwrap_or_else(|| relation.name.to_string());
+        self.derived(select, columns, name, alias)
+    }
+
+    fn derived(
+        &mut self,
+        select: Select,
+        columns: Vec<OutputColumn>,
+        name: String,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let columns = columns.into_iter().map(|column| ScopeColumn {
+            name: column.name,
+            ty: column.ty,
+            typmod: column.typmod,
+            number: 0,
+            hidden: false,
+        });
+        let mut table = ScopeTable {
+            name,
+            qualified_only: false,
+            relation: None,
+            columns: columns.collect(),
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Query(Box::new(select)))
+    }
+
+    /// `generate_series(from, to[, step])` of integers.
+    fn series(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let (_, function) = crate::bind::object_name(name)?;
+        if function != "generate_series" || !(2..=3).contains(&args.len()) {
+            return Err(SqlError::unsupported(format!(
+                "the function {name} in FROM"
+            )));
+        }
+        // Its arguments see nothing of this FROM.
+        let scope = std::mem::take(&mut self.scope);
+        let mut bounds = Vec::new();
+        for arg in args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
+                return Err(SqlError::unsupported("this argument"));
+            };
+            bounds.push(self.expr(expr)?);
+        }
+        self.scope = scope;
+        if args.len() == 2 {
+            bounds.push(Bound::new(Expr::Const(Value::Int4(1)), Type::Int4));
+        }
+        let wide = bounds.iter().any(|bound| bound.ty == Some(Type::Int8));
+        let ty = if wide { Type::Int8 } else { Type::Int4 };
+        let mut bounds = bounds.into_iter();
+        let mut next = || -> Result<Expr> {
+            let bound = bounds
+                .next()
+                .ok_or_else(|| SqlError::internal("three bounds"))?;
+            self.coerce(bound, Type::Int8, Typmod::NONE, Context::Implicit)
+        };
+        let (from, to, step) = (next()?, next()?, next()?);
+        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
+        let mut table = ScopeTable {
+            name: own.clone(),
+            qualified_only: false,
+            relation: None,
+            columns: vec![ScopeColumn {
+                name: own,
+                ty,
+                typmod: Typmod::NONE,
+                number: 0,
+                hidden: false,
+            }],
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Series { from, to, step, ty })
+    }
+}
+
+/// Names that an alias gives.
+fn rename(table: &mut ScopeTable, alias: Option<&ast::TableAlias>) -> Result<()> {
+    let Some(alias) = alias else {
+        return Ok(());
+    };
+    if alias.columns.len() > table.columns.len() {
+        let message = format!(
+            "table \"{}\" has {} columns available but {} columns specified",
+            table.name,
+            table.columns.len(),
+            alias.columns.len()
+        );
+        return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+    }
+    for (column, name) in table.columns.iter_mut().zip(&alias.columns) {
+        column.name = folded(&name.name);
+    }
+    Ok(())
+}
