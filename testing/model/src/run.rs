@@ -151,6 +151,8 @@ pub fn compare(
         return Ok(Answer::Skipped);
     }
     let found = catch_unwind(AssertUnwindSafe(|| subject.apply(step))).unwrap_or_else(panicked);
+    // A conflict that need not be writes nothing, so the model must not have written either.
+    let before = (found == Answer::Refused(Refusal::Conflict)).then(|| model.clone());
     let expected = match step {
         Step::Begin { tx, how } => model.begin(*tx, *how),
         Step::Do {
@@ -201,6 +203,9 @@ pub fn compare(
             subject.has_indexes(),
         )
     {
+        if let Some(before) = before {
+            *model = before;
+        }
         model.conflict(*tx);
         return Ok(found);
     }
