@@ -5,7 +5,7 @@ use vellum::Config;
 use vellum_io::SimulatedDirectory;
 use vellum_model::engine::EngineSubject;
 use vellum_model::run::replay;
-use vellum_model::step::{Begin, Class, Key, Operation, TxNumber, Value};
+use vellum_model::step::{Begin, Key, Operation, TxNumber, Value};
 use vellum_model::{Step, Subject};
 
 const PAGE_SIZE: usize = 4096;
@@ -221,41 +221,4 @@ fn regress_writes_after_a_rollback_to_a_savepoint_and_a_checkpoint_are_rolled_ba
             check(&history);
         }
     }
-}
-
-/// An analytical writer was refused an insert that the model had done already: the model kept a row that nobody had written, and expected a
-/// conflict with it. What may be refused is done by the model only if it is not.
-#[test]
-fn regress_an_insert_that_is_refused_with_care_leaves_no_row_in_the_model() {
-    let begin_as = |tx, class| Step::Begin {
-        tx,
-        how: Begin {
-            class,
-            no_wait: true,
-            ..Begin::default()
-        },
-    };
-    let insert = |tx, key: &[u8]| {
-        let (table, key) = (T.into(), Key(key.to_vec()));
-        let value = Value {
-            length: 34,
-            seed: 7,
-        };
-        on(tx, Operation::Insert { table, key, value })
-    };
-    let (table, key) = (T.to_owned(), Key(b"a".to_vec()));
-    check(&[
-        begin(1),
-        on(1, Operation::CreateTable { table: T.into() }),
-        commit(1),
-        begin_as(2, Class::Oltp),
-        begin_as(3, Class::Olap),
-        insert(2, b"a"),
-        on(2, Operation::Delete { table, key }),
-        commit(2),
-        Step::Background { units: 10 },
-        insert(3, b"z"),
-        begin(4),
-        insert(4, b"z"),
-    ]);
 }
