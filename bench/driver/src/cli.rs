@@ -187,6 +187,16 @@ pub enum Durability {
     Sync,
 }
 
+impl Durability {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Async => "async",
+            Self::Sync => "sync",
+        }
+    }
+}
+
 /// What of the engine is on: the variants of the figures.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -27,6 +27,9 @@ pub enum Failure {
     /// The flags do not fit together or do not fit the data.
     #[error("{0}")]
     Usage(String),
+    /// A signal ended a series of runs.
+    #[error("interrupted")]
+    Interrupted,
     /// A thread of the run panicked; its message is on standard error.
     #[error("a thread of the run panicked: {0}")]
     Panicked(String),
@@ -45,6 +48,7 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
+            Self::Interrupted => crate::interrupt::EXIT_CODE,
             Self::Engine { .. } | Self::File { .. } | Self::Panicked(_) => 1,
         }
     }

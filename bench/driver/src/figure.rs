@@ -190,6 +190,9 @@ pub(crate) fn run<E: Engine>(
             tell.map_err(failed("write", Path::new("the table")))?;
             let workload = run.parse(&data)?;
             let summary = measure_workload(&workload, &mut open, lines)?;
+            if summary.interrupted {
+                return Err(Failure::Interrupted);
+            }
             // The engine is closed; the next variant begins with an empty directory.
             std::fs::remove_dir_all(&data).map_err(failed("remove", &data))?;
             done.push((run.label.clone(), summary));

@@ -63,7 +63,7 @@ pub(crate) fn run<E: Engine>(
         updates = updates.wrapping_add(measured.transactions);
         summary.measured(measured);
     }
-    if !context.common.no_check {
+    if !context.common.no_check && !summary.interrupted {
         let found = verify(engine, &rows)?;
         summary.checked(violations(found, rows.rows, updates));
     }

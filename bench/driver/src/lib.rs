@@ -5,7 +5,7 @@
 //! `--json FILE` the summary. Generic over the engine: `main` hands in Vellum, tests a slow one in
 //! memory.
 //!
-//! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage.
+//! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage, 130 interrupted (and reported, but for a figure).
 #![forbid(unsafe_code)]
 
 mod charts;
@@ -17,6 +17,7 @@ mod failure;
 mod figure;
 mod hold;
 mod hot;
+pub mod interrupt;
 mod kv;
 mod load;
 pub mod machine;
@@ -69,6 +70,7 @@ pub fn run<E: Engine>(
         Command::Figure(figure) => figure::run(figure, open, lines, table),
     };
     match result {
+        Ok(true) if interrupt::requested() => interrupt::EXIT_CODE,
         Ok(true) => 0,
         Ok(false) => 1,
         Err(failure) => {

@@ -1,15 +1,22 @@
 //! The program.
 
-use std::io::{IsTerminal, sink, stderr, stdout};
+use std::io::{IsTerminal, Write, sink, stderr, stdout};
 use std::process::ExitCode;
 use vellum_bench::vellum_engine::VellumEngine;
-use vellum_bench::{Output, run};
+use vellum_bench::{Output, interrupt, run};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let (mut out, mut err) = (stdout(), stderr());
+    if let Err(error) = interrupt::listen() {
+        // The run is as good without.
+        let _ = writeln!(
+            err,
+            "vellum-bench: an interrupt will end it without a report: {error}"
+        );
+    }
     // A person sees a progress bar and the table; a pipe gets the samples.
     let output = if out.is_terminal() {
         &mut Output {

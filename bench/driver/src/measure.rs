@@ -5,7 +5,7 @@
 
 use crate::control::{Control, Stage, Totals};
 use crate::hold::{Held, HeldSummary, HoldPlan, hold};
-use crate::{Failure, disk, machine};
+use crate::{Failure, disk, interrupt, machine};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -132,7 +132,12 @@ pub(crate) struct Measured {
     pub(crate) processor: (f64, f64),
     /// What old snapshots saw.
     pub(crate) held: HeldSummary,
+    /// It was ended by a signal.
+    pub(crate) interrupted: bool,
 }
+
+/// How often it is looked whether a signal came.
+const INTERRUPT_TICK: Duration = Duration::from_millis(100);
 
 /// What one thread hands back.
 struct ThreadResult {
@@ -366,9 +371,15 @@ fn watch<E: Engine>(
     let mut samples = Vec::new();
     let (mut last, mut last_statistics) = (Totals::default(), at_start.clone());
     let mut second = 1;
+    let mut interrupted = false;
     while running > 0 {
+        if interrupt::requested() {
+            interrupted = true;
+            control.stop();
+        }
         let tick = start + Duration::from_secs(second);
-        match receive.recv_timeout(tick.saturating_duration_since(Instant::now())) {
+        let left = tick.saturating_duration_since(Instant::now());
+        match receive.recv_timeout(left.min(INTERRUPT_TICK)) {
             Ok(Message::Done(result)) => {
                 let result = match result? {
                     Ended::Client(result) => result,
@@ -390,6 +401,7 @@ fn watch<E: Engine>(
                 running -= 1;
             }
             Ok(Message::Ready(_)) | Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            Err(RecvTimeoutError::Timeout) if Instant::now() < tick => {}
             Err(RecvTimeoutError::Timeout) => {
                 let (totals, statistics) = (control.totals(), engine.statistics());
                 let sample = Sample {
@@ -466,6 +478,7 @@ fn watch<E: Engine>(
             processor.1 - processor_at_start.1,
         ),
         held,
+        interrupted,
     })
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn run<E: Engine>(
         summary.measured(measured);
         sum = sum.wrapping_add(tail.sum_growth());
     }
-    if !context.common.no_check {
+    if !context.common.no_check && !summary.interrupted {
         let found = look_at(engine, size)?;
         summary.checked(violations(found, rows, sum));
     }

@@ -74,6 +74,8 @@ pub(crate) struct Summary {
     seed: u64,
     threads: u32,
     seconds: f64,
+    /// A signal ended the run early; nothing is checked then.
+    pub(crate) interrupted: bool,
     transactions: u64,
     pub(crate) tx_per_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +153,7 @@ impl Summary {
             seed: common.seed,
             threads: common.threads,
             seconds: 0.0,
+            interrupted: false,
             transactions: 0,
             tx_per_s: 0.0,
             new_order_per_s: None,
@@ -189,6 +192,7 @@ impl Summary {
         let per_second = |count: u64| rounded(count as f64 / measured.seconds.max(1e-9));
         // In microseconds: a run of a few operations is shorter than a tenth of a second.
         self.seconds = (measured.seconds * 1e6).round() / 1e6;
+        self.interrupted = measured.interrupted;
         self.transactions = measured.transactions;
         self.tx_per_s = per_second(measured.transactions);
         self.rows_per_s = (measured.rows > 0).then(|| per_second(measured.rows));
@@ -386,12 +390,12 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
     } = summary;
     writeln!(
         out,
-        "\n{} on {} {} ({} threads, {:?}, seed {}, commit {:.12})",
+        "\n{} on {} {} ({} threads, {}, seed {}, commit {:.12})",
         summary.workload,
         engine.name,
         engine.version,
         summary.threads,
-        summary.durability,
+        summary.durability.name(),
         summary.seed,
         summary.commit
     )?;
@@ -503,6 +507,12 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         } = scan;
         let text = format!("{rows} rows in {held_us:.1} µs, {fresh_us:.1} µs in a fresh one");
         line(&format!("scan after {age_s:.1} s"), Some(text))?;
+    }
+    if summary.interrupted {
+        line(
+            "interrupted",
+            Some(format!("after {:.1} s", summary.seconds)),
+        )?;
     }
     let consistency = match summary.consistency {
         Consistency::Ok => "ok",

@@ -44,7 +44,7 @@ pub(crate) fn run<E: Engine>(
         summary.measured(measured);
         context.measure_reads(summary)?;
     }
-    if !context.common.no_check {
+    if !context.common.no_check && !summary.interrupted {
         let found = kv::verify(engine, &arguments.rows)?;
         summary.checked(kv::violations(found, rows, found.updates));
     }

@@ -76,7 +76,7 @@ pub(crate) fn run<E: Engine>(
         summary.new_order_per_s = Some(summary.class_per_second(Kind::NewOrder.name()));
         context.measure_reads(summary)?;
     }
-    if !context.common.no_check {
+    if !context.common.no_check && !summary.interrupted {
         let bar = progress::rows("checking", population.scale.rows());
         let mut session = engine
             .open_session()
@@ -119,6 +119,12 @@ fn populate<E: Engine>(
     }
     let there = found.map(|found| found.scale.warehouses);
     let warehouses = arguments.warehouses.or(there).unwrap_or(WAREHOUSES);
+    let threads = context.common.threads;
+    if arguments.affinity && threads > warehouses {
+        return Err(Failure::Usage(format!(
+            "--affinity gives each thread warehouses of its own: {threads} threads need as many, and there are {warehouses}"
+        )));
+    }
     let scale = if arguments.tiny {
         Scale::tiny(warehouses)
     } else {

@@ -75,6 +75,7 @@ fn tpcc_loads_runs_checks_and_reports_under_the_agreed_keys() {
         assert!(!summary[key].is_null(), "{key}");
     }
     assert_eq!(summary["settings"]["warehouses"], "2");
+    assert_eq!(summary["interrupted"], false);
     assert_eq!(
         (&summary["durability"], &summary["seed"]),
         (&"async".into(), &42.into())
@@ -436,4 +437,25 @@ fn wrong_usage_and_unusable_paths_are_told_before_any_work() {
             ended.table
         );
     }
+}
+
+#[test]
+fn more_threads_than_warehouses_have_no_warehouses_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Reference::new();
+    let told = "3 threads need as many, and there are 2";
+    let flags = "tpcc --tiny --warehouses 2 --threads 3 --affinity --seconds 1";
+    let ended = bench(flags, directory.path(), |_| Ok(engine.clone()));
+    assert_eq!(ended.code, 2);
+    assert!(ended.table.contains(told), "{}", ended.table);
+    // The same where the directory says how many there are.
+    let load = "tpcc --tiny --warehouses 2 --operations 10";
+    assert_eq!(
+        bench(load, directory.path(), |_| Ok(engine.clone())).code,
+        0
+    );
+    let flags = "tpcc --tiny --threads 3 --affinity --seconds 1";
+    let ended = bench(flags, directory.path(), |_| Ok(engine.clone()));
+    assert_eq!(ended.code, 2);
+    assert!(ended.table.contains(told), "{}", ended.table);
 }

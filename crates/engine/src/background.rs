@@ -133,6 +133,9 @@ impl Engine {
     pub fn collect_idle_alone(&self) -> Result<bool> {
         let horizon = Horizon::refreshed(self.manager.domain());
         self.tables.forget(&horizon);
+        self.store
+            .forget_dropped(self.clock.now())
+            .map_err(storage)?;
         let mut any = self.free_given_up()?;
         for slot in (0..self.manager.slots_in_use() as u16).map(SlotId) {
             // What ran in a slot before its long transaction left garbage, too; that is collected on our own account.
@@ -205,8 +208,56 @@ struct Control {
     evict: Bell,
     checkpoint: Bell,
     maintain: Bell,
-    /// The first error that ended a thread's work; reported by `close`.
-    error: Mutex<Option<StorageError>>,
+    failed: Mutex<Failures>,
+}
+
+/// What the threads do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Work {
+    Flush,
+    Evict,
+    Checkpoint,
+    RollBack,
+    Collect,
+    MakeFatPlain,
+    FreeCopies,
+}
+
+/// The first error of each kind of work, until that succeeds again.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(Vec<(Work, StorageError)>);
+
+impl Failures {
+    fn note(&mut self, work: Work, result: Result<()>) {
+        match result {
+            Ok(()) => self.0.retain(|(failed, _)| *failed != work),
+            Err(_) if self.0.iter().any(|(failed, _)| *failed == work) => {}
+            Err(error) => self.0.push((work, error)),
+        }
+    }
+
+    /// Forgets what a closing database has done itself by now.
+    pub fn made_good(&mut self, clean: bool) {
+        for work in [Work::Flush, Work::RollBack] {
+            self.note(work, Ok(()));
+        }
+        if clean {
+            // Every page that is to be in the file is there.
+            self.note(Work::Evict, Ok(()));
+            self.note(Work::Checkpoint, Ok(()));
+        }
+    }
+
+    /// The error that came first, of those that are left.
+    ///
+    /// # Errors
+    /// That.
+    pub fn first(self) -> Result<()> {
+        self.0
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |(_, error)| Err(error))
+    }
 }
 
 impl Control {
@@ -214,10 +265,8 @@ impl Control {
         self.stop.load(Ordering::Acquire)
     }
 
-    fn note(&self, result: Result<()>) {
-        if let Err(error) = result {
-            self.error.lock().get_or_insert(error);
-        }
+    fn note(&self, work: Work, result: Result<()>) {
+        self.failed.lock().note(work, result);
     }
 }
 
@@ -269,8 +318,8 @@ impl Background {
         Ok(())
     }
 
-    /// Stops the threads and waits for their ends; reports the first error that any of them met.
-    pub fn stop(self) -> Result<()> {
+    /// Stops the threads and waits for their ends; returns what failed and has not succeeded since.
+    pub fn stop(self) -> Failures {
         // Release: pairs with the acquire in `stopped`.
         self.control.stop.store(true, Ordering::Release);
         self.engine.log.stop_serving();
@@ -281,21 +330,18 @@ impl Background {
             // A thread that panicked has printed why; closing goes on.
             let _ = thread.join();
         }
-        match self.control.error.lock().take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        std::mem::take(&mut *self.control.failed.lock())
     }
 }
 
 fn serve_log(engine: &Engine, control: &Control) {
     while !control.stopped() {
         match engine.log.serve_one() {
-            Ok(true) => {}
+            Ok(true) => control.note(Work::Flush, Ok(())),
             Ok(false) => return,
             Err(error) => {
                 let poisoned = engine.directory.poisoned();
-                control.note(Err(error));
+                control.note(Work::Flush, Err(error));
                 if poisoned {
                     return;
                 }
@@ -312,9 +358,9 @@ fn evict(engine: &Engine, control: &Control) {
         while !control.stopped() && engine.pool.free_frames() < engine.pool.high_water() {
             match engine.pool.evict_step(engine.pool.high_water()) {
                 Ok(0) => break,
-                Ok(_) => {}
+                Ok(_) => control.note(Work::Evict, Ok(())),
                 Err(error) => {
-                    control.note(Err(error));
+                    control.note(Work::Evict, Err(error));
                     break;
                 }
             }
@@ -329,7 +375,7 @@ fn make_checkpoints(engine: &Engine, control: &Control) {
     while !control.stopped() {
         control.checkpoint.wait(Some(CHECKPOINT_TICK));
         if !control.stopped() && engine.checkpoint_is_due() && !engine.directory.poisoned() {
-            control.note(engine.checkpoint());
+            control.note(Work::Checkpoint, engine.checkpoint());
         }
     }
 }
@@ -342,12 +388,12 @@ fn maintain(engine: &Engine, control: &Control) {
         }
         engine.manager.note_time();
         engine.manager.pass();
-        control.note(engine.roll_back_parked().map(|_| ()));
-        control.note(engine.collect_idle().map(|_| ()));
-        control.note(engine.make_fat_plain().map(|_| ()));
+        control.note(Work::RollBack, engine.roll_back_parked().map(drop));
+        control.note(Work::Collect, engine.collect_idle().map(drop));
+        control.note(Work::MakeFatPlain, engine.make_fat_plain().map(drop));
         engine.keep_version_budget();
-        control.note(engine.free_copies_now().map(|_| ()));
-        control.note(engine.log.flush_round().map(|_| ()));
+        control.note(Work::FreeCopies, engine.free_copies_now().map(drop));
+        control.note(Work::Flush, engine.log.flush_round().map(drop));
         if engine.space.runs_short() {
             // A disk that is full is found by who needs the space.
             let _ = engine.space.grow();

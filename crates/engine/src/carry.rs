@@ -143,10 +143,10 @@ impl Engine {
     }
 
     fn carry_journal(&self) -> Journal<'_> {
-        Journal {
-            slot: self.system_slot(SystemSlot::Checkpoint),
-            purpose: Purpose::Checkpoint,
-        }
+        Journal::new(
+            self.system_slot(SystemSlot::Checkpoint),
+            Purpose::Checkpoint,
+        )
     }
 
     /// Drops the copies of transactions that have ended, and of what a recovery has undone, durably: before the segments go

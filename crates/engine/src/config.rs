@@ -22,6 +22,12 @@ pub struct Config {
     /// Hard limit of resident page bytes.
     pub pool_bytes: u64,
     /// Largest size of the data file in bytes (address space that is reserved, not memory).
+    ///
+    /// Where the file can grow no more, by this limit or because the disk is full, what makes data larger is refused with
+    /// `OutOfSpace`; reads, rollbacks and deletes go on. A thirty-second part of the file (in a small one an eighth, at
+    /// most 128 pages; in a large one at most 64 MiB) is set aside for deletes and the before-images of any write. So one
+    /// transaction can delete rows of about that many bytes, counting a hundred more for each; the rest goes in further
+    /// transactions, or with its table. Their space comes back when no snapshot sees them any more.
     pub data_bytes_max: u64,
     /// Limit of the log's bytes on disk.
     pub log_bytes_max: u64,

@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::error::{Error, Family, Result};
+use crate::error::{Family, Result};
 use crate::open;
 use crate::options::TransactionOptions;
 use crate::transaction::Transaction;
@@ -263,7 +263,7 @@ impl Database {
     /// open stay usable, without background work; the next open recovers then.
     ///
     /// # Errors
-    /// What the threads or the checkpoint report: the next open recovers.
+    /// What the checkpoint reports, and what a thread met and did not get done later, either: the next open recovers.
     pub fn close(self) -> Result<()> {
         self.shared.close()
     }
@@ -277,15 +277,17 @@ impl Database {
 impl Shared {
     fn close(&self) -> Result<()> {
         let background = self.background.lock().take();
-        let ended = background.map_or(Ok(()), Background::stop);
+        let mut failed = background.map(Background::stop).unwrap_or_default();
         let engine = &self.engine;
         // Abandoned writers: nothing is to be undone after a clean end.
         engine.roll_back_parked()?;
         engine.log.flush_round()?;
-        if engine.manager.slots_taken() == 0 {
+        let clean = engine.manager.slots_taken() == 0;
+        if clean {
             engine.checkpoint_clean()?;
         }
-        ended.map_err(Error::from)
+        failed.made_good(clean);
+        Ok(failed.first()?)
     }
 }
 

@@ -155,10 +155,7 @@ fn create(directory: Arc<dyn Directory>, config: Config, lock: LockGuard) -> Res
         let log = parts
             .log
             .slot(system_slot(&parts.config, SystemSlot::Checkpoint));
-        let journal = Some(Journal {
-            slot: log,
-            purpose: Purpose::Checkpoint,
-        });
+        let journal = Some(Journal::new(log, Purpose::Checkpoint));
         parts.control.catalog = Tree::create(context, journal, TreeKind::Rows, None)?.root();
         parts.control.pending_free = Tree::create(context, journal, TreeKind::Plain, None)?.root();
         parts.control.undo = Tree::create(context, journal, TreeKind::Plain, None)?.root();

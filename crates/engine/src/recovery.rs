@@ -11,8 +11,9 @@
 //! 6. A checkpoint ends recovery; only then are old segments released.
 //!
 //! Invariants:
-//! - Y1 Nothing before 3 changes a file except by writing pages that redo made (whose records are durable) and
-//!   restoring torn ones: recovery can be cut off anywhere and starts again.
+//! - Y1 Nothing before 3 changes a file except by writing pages that redo made (whose records are durable: a killed
+//!   process may have left the last of them to the kernel, so they are synced first) and restoring torn ones:
+//!   recovery can be cut off anywhere and starts again.
 //! - Y2 Redo memory is bounded by a window of the log.
 //! - Y3 Undo that may be large is carried forward before it begins (carry.rs): then recovery needs no old segment, and
 //!   makes checkpoints like anybody else when it finds no log. Such a checkpoint records how far each loser is undone
@@ -68,8 +69,10 @@ impl Recovered {
         while let Some(round) = reader.next_round()? {
             analysis.round(&round)?;
         }
+        reader.make_durable()?;
         // What did pages miss?
-        let redo = Redo::new(pool.clone(), Some(Arc::new(Reducer)));
+        let end = reader.ends().last().map_or(Gsn::MAX, |last| last.m);
+        let redo = Redo::new(pool.clone(), Some(Arc::new(Reducer))).until(end.max(control.known.m));
         let reader_of_redo = LogReader::open(&**directory, control.checkpoint, control.known)?;
         let mut windows = RedoWindows::new(reader_of_redo, WINDOW_BYTES);
         while let Some(window) = windows.next_window()? {
@@ -121,10 +124,7 @@ impl Recovered {
         undo_losers(&engine.log, slot, &self.files, &losers, &mut reverter)?;
         engine.checkpointer.set_losers(None);
         // Nobody is left who needs copies of undo. Their chains are listed.
-        let journal = Journal {
-            slot: log,
-            purpose: Purpose::Checkpoint,
-        };
+        let journal = Journal::new(log, Purpose::Checkpoint);
         drop_ended(&engine.carried, |_| false, journal, &mut Vec::new())?;
         // What checkpoints have not freed yet is listed, too, and must not be freed twice.
         engine.checkpointer.unowned().clear();
@@ -160,10 +160,10 @@ fn carry_losers(engine: &Engine, files: &Arc<SegmentFiles>, losers: &[Loser]) ->
     }
     let mut scan = engine.pool.checkpoint_begin();
     while !engine.pool.checkpoint_step(&mut scan, STEP_PAGES)? {}
-    let journal = Journal {
-        slot: engine.system_slot(SystemSlot::Checkpoint),
-        purpose: Purpose::Checkpoint,
-    };
+    let journal = Journal::new(
+        engine.system_slot(SystemSlot::Checkpoint),
+        Purpose::Checkpoint,
+    );
     let mut unowned = engine.checkpointer.unowned();
     for (copies, void_from) in all {
         let of = (copies.stamp(), void_from);

@@ -6,9 +6,11 @@ mod support;
 
 use std::sync::Arc;
 use support::{by_value, key, rows, seed, tiny};
-use vellum::{Config, Database, Durability, Isolation, Result, Transaction, TransactionOptions};
+use vellum::{
+    Config, Database, Durability, Error, Isolation, Result, Table, Transaction, TransactionOptions,
+};
 use vellum_base::random::Random;
-use vellum_io::{Directory, PowerCut, SimulatedDirectory};
+use vellum_io::{Call, Directory, Fault, PowerCut, SimulatedDirectory};
 
 /// One step of a transaction.
 fn step(tx: &Transaction, random: &mut Random) -> Result<()> {
@@ -211,4 +213,114 @@ fn crash_chains_and_trees_of_losers_and_of_dropped_tables_are_free_pages_after_r
         "after recoveries that were cut off"
     );
     reader.commit().unwrap();
+}
+
+/// A table that is larger than the pool, in a database with a small one.
+fn larger_than_the_pool(disk: &SimulatedDirectory, config: &Config) -> (Database, Table) {
+    let database = Database::open_directory(Arc::new(disk.clone()), config.clone()).unwrap();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    database
+        .retry(|tx| (0..500).try_for_each(|n| tx.insert(&table, &key(n), &[0; 300])))
+        .unwrap();
+    (database, table)
+}
+
+#[test]
+fn regress_crash_recovery_builds_on_no_log_that_a_killed_process_left_unsynced() {
+    let config = tiny(4096, 24);
+    let disk = SimulatedDirectory::new();
+    let (database, table) = larger_than_the_pool(&disk, &config);
+    database.checkpoint().unwrap();
+    let change = |fill: u8, rows: std::ops::Range<u32>| {
+        let options = TransactionOptions::default().durability(Durability::Async);
+        let tx = database.begin_with(options).unwrap();
+        for n in rows {
+            let write = |value: &mut [u8]| value.fill(fill);
+            assert!(tx.update(&table, &key(n), &[0..300], write).unwrap());
+        }
+        tx
+    };
+    // Before the flush, so that it writes all of it: who evicts would flush, too.
+    change(1, 0..20).commit().unwrap();
+    let loser = change(2, 20..30);
+    disk.fail(Fault::nth(Call::Sync, 0).on("log/"));
+    assert!(database.sync().is_err());
+    let killed = disk.process_kill();
+    drop(loser);
+    let calls = {
+        let whole = killed.process_kill();
+        drop(Database::open_directory(Arc::new(whole.clone()), config.clone()).unwrap());
+        whole.mutating_calls()
+    };
+    let (mut lost, mut kept) = (0, 0);
+    for call in 0..=calls {
+        let cut = killed.process_kill();
+        cut.cut_after(call);
+        drop(Database::open_directory(
+            Arc::new(cut.clone()),
+            config.clone(),
+        ));
+        let after = cut.power_cut(call, PowerCut::CLEAN);
+        let database = Database::open_directory(Arc::new(after), config.clone())
+            .unwrap_or_else(|error| panic!("call {call} of {calls}: {error}"));
+        let tx = database.begin().unwrap();
+        let found = rows(&tx, &tx.table("t").unwrap());
+        let ones = found.iter().filter(|(_, value)| value[0] == 1).count();
+        assert!(
+            ones == 0 || ones == 20,
+            "call {call}: {ones} rows of a commit"
+        );
+        assert!(found.iter().all(|(_, value)| value[0] != 2), "call {call}");
+        lost += u32::from(ones == 0);
+        kept += u32::from(ones == 20);
+    }
+    assert!(lost > 0 && kept > 0, "{lost} times lost, {kept} times kept");
+}
+
+#[test]
+fn regress_a_newest_log_file_that_is_missing_is_corruption() {
+    let config = tiny(4096, 24);
+    let disk = SimulatedDirectory::new();
+    let (database, table) = larger_than_the_pool(&disk, &config);
+    let segments = |disk: &SimulatedDirectory| {
+        let names = disk.list("log").unwrap();
+        let number = |name: &str| {
+            let bytes = disk.read_all(&format!("log/{name}")).unwrap();
+            u64::from_le_bytes(bytes[16..24].try_into().unwrap())
+        };
+        let mut found: Vec<_> = names
+            .iter()
+            .map(|name| (number(name), name.clone()))
+            .collect();
+        found.sort();
+        found
+    };
+    // Redo makes pages anew that were split since the checkpoint, and asks nothing of what was there.
+    database.checkpoint().unwrap();
+    let mut random = Random::new(1);
+    let mut update = || {
+        let n = random.below(500) as u32;
+        let write = |value: &mut [u8]| value.fill(7);
+        database
+            .retry(|tx| tx.update(&table, &key(n), &[0..300], write))
+            .unwrap();
+    };
+    let newest = || segments(&disk).pop().unwrap().0;
+    let first = newest();
+    while newest() < first + 2 {
+        update();
+    }
+    // Each in a round, a block: the newest segment has some, and others have pushed these pages out since.
+    (0..50).for_each(|_| update());
+    assert_eq!(newest(), first + 2);
+    let after = disk.power_cut(1, PowerCut::CLEAN);
+    drop(Database::open_directory(Arc::new(after), config.clone()).unwrap());
+    let after = disk.power_cut(1, PowerCut::CLEAN);
+    let (_, newest) = segments(&after).pop().unwrap();
+    after.remove(&format!("log/{newest}")).unwrap();
+    let opened = Database::open_directory(Arc::new(after), config);
+    assert!(
+        matches!(&opened, Err(Error::Corruption { what, .. }) if what.contains("newer than the log")),
+        "{opened:?}"
+    );
 }

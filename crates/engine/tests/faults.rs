@@ -276,3 +276,28 @@ fn every_write_after_a_failed_sync_is_refused_as_poisoned_at_once() {
     assert!(matches!(open.commit(), Err(Error::Poisoned)));
     assert!(rows(&database.begin().unwrap(), &table) == before);
 }
+
+#[test]
+fn close_reports_what_failed_in_the_background_and_was_not_made_good_since() {
+    for comes_back in [true, false] {
+        let directory = Arc::new(SimulatedDirectory::new());
+        let mut config = tiny(4096, 64).background_threads(true);
+        config.checkpoint_log_bytes = 1;
+        let database = Database::open_directory(directory.clone(), config).unwrap();
+        directory.fail(Fault::nth(Call::Write, 0).on("data").forever());
+        let table = database.retry(|tx| tx.create_table("t")).unwrap();
+        database
+            .retry(|tx| tx.insert(&table, &key(1), &[1; 10]))
+            .unwrap();
+        // A thread's checkpoint meets the fault: nobody else writes to that file here.
+        while directory.trace().iter().all(|call| call.fault.is_none()) {
+            vellum_sync::thread::yield_now();
+        }
+        if comes_back {
+            directory.clear_faults();
+            database.close().unwrap();
+        } else {
+            assert!(matches!(database.close(), Err(Error::Io { .. })));
+        }
+    }
+}

@@ -34,7 +34,7 @@ fn profile(config: &Config) -> Profile {
         power_cuts: true,
         reopens: true,
         ddl: true,
-        drops_large_values: false,
+        drops_large_values: true,
         classes: false,
         hot: false,
         burst_max: 150,

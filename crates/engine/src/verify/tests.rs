@@ -52,10 +52,7 @@ impl World {
             .database
             .engine()
             .system_slot(crate::engine::SystemSlot::Maintenance);
-        Journal {
-            slot,
-            purpose: Purpose::Checkpoint,
-        }
+        Journal::new(slot, Purpose::Checkpoint)
     }
 
     fn tree(&self, root: u64) -> Tree {

@@ -76,8 +76,8 @@ impl Failure {
             Error::OutOfSpace { .. } if !in_place => Self::Told {
                 code: FAILED,
                 message: format!(
-                    "{} needs a recovery that does not fit into memory: give it more (--memory-mib), \
-                     or let it recover in place (--recover)",
+                    "what opening {} writes does not fit into memory: give it more (--memory-mib), \
+                     or open it in place (--recover)",
                     directory.display()
                 ),
             },

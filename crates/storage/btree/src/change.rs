@@ -21,8 +21,8 @@ use crate::record::{BIT_SET, BITMAP, IMAGE, ImageParts};
 use crate::write::LeafWrite;
 use smallvec::SmallVec;
 use vellum_base::{Gsn, PageId, Result};
-use vellum_buffer::{Exclusive, PageBuf, PageRead, PageWrite, bitmap};
-use vellum_wal::{FLAG_FIRST, FLAG_MORE, Purpose, RecordHeader, SlotGuard};
+use vellum_buffer::{Claim, Exclusive, PageBuf, PageRead, PageWrite, bitmap};
+use vellum_wal::{FLAG_FIRST, FLAG_MORE, RecordHeader, SlotGuard};
 
 /// A page that was taken and is not linked yet. Dropped, it goes back.
 pub(crate) struct Fresh<'c> {
@@ -42,8 +42,7 @@ impl<'c> Fresh<'c> {
         (kind, flags): (u8, u8),
         journal: Option<Journal<'_>>,
     ) -> Result<Self> {
-        let critical = journal.is_some_and(|journal| journal.purpose == Purpose::Undo);
-        Self::make(context, Some(tree), (kind, flags), critical)
+        Self::make(context, Some(tree), (kind, flags), journal)
     }
 
     /// As [`Fresh::take`]; without a tree, the page belongs to itself.
@@ -51,16 +50,12 @@ impl<'c> Fresh<'c> {
         context: &'c TreeContext,
         tree: Option<PageId>,
         (kind, flags): (u8, u8),
-        critical: bool,
+        journal: Option<Journal<'_>>,
     ) -> Result<Self> {
         let temporary = flags & FLAG_TEMPORARY != 0;
-        let (id, floor) = if critical {
-            // A rollback must not fail for space: it may use the reserve.
-            let (ids, floor) = context.space().take_critical(1, temporary)?;
-            (ids[0], floor)
-        } else {
-            context.space().take(temporary)?
-        };
+        // Version data goes by itself.
+        let claim = journal.map_or(Claim::Upkeep, |journal| journal.claim());
+        let (id, floor) = context.space().take_for(claim, temporary)?;
         let page = context
             .pool()
             .create(id, kind, tree.unwrap_or(id), temporary, floor);

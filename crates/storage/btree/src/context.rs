@@ -5,7 +5,7 @@ use crate::node::layout::{HEADER_BYTES, RECORD_OVERHEAD, SLOT_BYTES};
 use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, StorageError};
-use vellum_buffer::{Pool, Space};
+use vellum_buffer::{Claim, Pool, Space};
 use vellum_metrics::{Counter, Metrics};
 use vellum_wal::{Purpose, RECORD_HEADER_BYTES, SlotLog};
 
@@ -201,23 +201,46 @@ pub struct Journal<'l> {
     pub slot: &'l SlotLog,
     /// Which part of the log's space may be used.
     pub purpose: Purpose,
+    /// Which part of the file's.
+    claim: Claim,
 }
 
 impl<'l> Journal<'l> {
-    /// For a running transaction.
-    pub fn forward(slot: &'l SlotLog) -> Self {
+    /// For `purpose`. What runs on behalf of no transaction gives space back in the end, and may use the pages that are
+    /// set aside for that.
+    pub fn new(slot: &'l SlotLog, purpose: Purpose) -> Self {
+        let claim = match purpose {
+            Purpose::Forward => Claim::Growth,
+            Purpose::Optional | Purpose::Checkpoint => Claim::Upkeep,
+            Purpose::Undo => Claim::Critical,
+        };
         Self {
             slot,
-            purpose: Purpose::Forward,
+            purpose,
+            claim,
+        }
+    }
+
+    /// For a running transaction.
+    pub fn forward(slot: &'l SlotLog) -> Self {
+        Self::new(slot, Purpose::Forward)
+    }
+
+    /// For a running transaction that deletes: it may use the pages that are set aside for that.
+    pub fn delete(slot: &'l SlotLog) -> Self {
+        Self {
+            claim: Claim::Upkeep,
+            ..Self::forward(slot)
         }
     }
 
     /// For a rollback.
     pub fn undo(slot: &'l SlotLog) -> Self {
-        Self {
-            slot,
-            purpose: Purpose::Undo,
-        }
+        Self::new(slot, Purpose::Undo)
+    }
+
+    pub(crate) fn claim(&self) -> Claim {
+        self.claim
     }
 
     pub(crate) fn reserve(&self, bytes: usize) -> vellum_base::Result<()> {

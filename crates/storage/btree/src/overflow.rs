@@ -179,7 +179,7 @@ impl<'w> Writer<'w> {
                 journal.reserve(change_log_bytes(self.context.page_size()))?;
             }
             let root = (!self.root.is_zero()).then_some(self.root);
-            let fresh = Fresh::make(self.context, root, (KIND_OVERFLOW, flags), false)?;
+            let fresh = Fresh::make(self.context, root, (KIND_OVERFLOW, flags), self.journal)?;
             let id = fresh.id();
             self.page.set_u64(16, root.unwrap_or(id).get());
             let link = id.get().to_le_bytes();

@@ -19,6 +19,9 @@
 //! - D2 A page image replaces whatever is there without reading it. An older image over a newer page is
 //!   no harm: all later records of the page follow, since the page was written only when they were
 //!   durable (WAL rule).
+//! - D3 No page in the file is newer than the log: one whose GSN is above that of the last record that exists is damage,
+//!   of the log (its newest part is missing) or of the page. The WAL rule says so of every page that is written, version
+//!   data too: a page starts with the GSN of a record that exists (`buffer::Space`, S2), and gets others from records.
 //!
 //! Not here: which records exist (R8, `txn`), undo (`version`).
 
@@ -44,6 +47,8 @@ use vellum_wal::RecordHeader;
 pub struct Redo {
     pool: Arc<Pool>,
     rows: Option<Arc<dyn RowFormat>>,
+    /// GSN of the last record that exists.
+    end: Gsn,
     reduced: Mutex<HashSet<PageId>>,
     groundless: Mutex<HashMap<PageId, StorageError>>,
 }
@@ -60,9 +65,16 @@ impl Redo {
         Self {
             pool,
             rows,
+            end: Gsn::MAX,
             reduced: Mutex::new(HashSet::new()),
             groundless: Mutex::new(HashMap::new()),
         }
+    }
+
+    /// The same, for a log whose last record has this GSN (D3).
+    #[must_use]
+    pub fn until(self, end: Gsn) -> Self {
+        Self { end, ..self }
     }
 
     /// True for the kinds that belong here.
@@ -97,8 +109,13 @@ impl Redo {
                 return Ok(());
             }
         };
+        let found = page.page_gsn();
+        if found > self.end {
+            let (what, end) = ("gsn of a page that is newer than the log", self.end.get());
+            return Err(self.corrupt(id, what, end, found.get()));
+        }
         let skipped = planted::has(Bug::RedoSkipped) && header.gsn.get().is_multiple_of(8);
-        if page.page_gsn() >= header.gsn || skipped {
+        if found >= header.gsn || skipped {
             return Ok(());
         }
         match operation {

@@ -89,7 +89,7 @@ impl Tree {
             if let Some(journal) = journal {
                 journal.reserve(change_log_bytes(context.page_size()))?;
             }
-            let fresh = Fresh::make(context, None, (KIND_LEAF, kind.flags()), false)?;
+            let fresh = Fresh::make(context, None, (KIND_LEAF, kind.flags()), journal)?;
             let root = fresh.id();
             let frame = Frame {
                 tree: root,

@@ -49,5 +49,5 @@ pub use page::{FLAG_FAT, Misfit, PAGE_HEADER_BYTES, PageCheck, PageHeader, PageH
 pub use pool::{PageWriteHook, Pool};
 pub use prefetch::PREFETCH_MAX;
 pub use private::PageBuf;
-pub use space::{PageUse, RESERVE_PAGES, Space, SpaceCounts};
+pub use space::{Claim, PageUse, RESERVE_PAGES, Space, SpaceCounts};
 pub use words::{PageBytes, PageRead, PageWrite};

@@ -8,8 +8,9 @@
 //! - S2 The GSN floor is at or above every GSN at which any page was freed, and what is taken starts at
 //!   it. "At", not above: the floor is the GSN of a record that exists, so the log can be made durable
 //!   up to it, and redo skips records at or below a page's GSN.
-//! - S3 `take` leaves [`RESERVE_PAGES`] for [`Space::take_critical`] where the file cannot grow, so that a
-//!   rollback on a full disk still finds pages for its splits.
+//! - S3 Where the file cannot grow, each taker leaves pages to those that matter more ([`Claim`]): data that grows
+//!   leaves some to deletes and their before-images, which make room, and both leave [`RESERVE_PAGES`] to rollbacks, for
+//!   their splits.
 //! - S4 `take_many` takes all or none; a failed growth leaves everything as it was.
 //!
 //! Concurrency: one mutex over the mirror, held for a bit search. Growth does its I/O outside of it,
@@ -30,6 +31,14 @@ use vellum_sync::{Backoff, Mutex, MutexGuard};
 
 /// Pages that ordinary allocations leave alone.
 pub const RESERVE_PAGES: u64 = 16;
+/// Part of the file that data leaves to [`Claim::Upkeep`]: one in so many pages, ...
+const UPKEEP_FRACTION: u64 = 32;
+/// ... but in a small file as many as this, ...
+const UPKEEP_MIN: u64 = 128;
+/// ... or one page in so many, ...
+const UPKEEP_FRACTION_SMALL: u64 = 8;
+/// ... and in a large file no more than this.
+const UPKEEP_BYTES_MAX: u64 = 64 << 20;
 /// Fewest pages that the file grows by, if the disk has them.
 const GROWTH_MIN: u64 = 64;
 /// Most bytes that the file grows by at once.
@@ -39,6 +48,17 @@ const GROWTH_FRACTION: u64 = 8;
 
 /// Looks at a page that somebody holds before truncation gives up; the later ones sleep a millisecond.
 const FORGET_ATTEMPTS: u32 = 500;
+
+/// What a page is taken for (S3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Claim {
+    /// For data that grows.
+    Growth,
+    /// For what makes room in the end, or goes by itself: deletes, before-images, collection, checkpoints.
+    Upkeep,
+    /// For what must not fail for space: rollback, recovery.
+    Critical,
+}
 
 /// What a page is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,14 +298,22 @@ impl Space {
         Gsn(self.floor.load(Ordering::Acquire))
     }
 
-    /// Takes a page; also returns the GSN that it starts with ([`Pool::create`]). May grow the file,
-    /// so the caller holds no slot latch.
+    /// Takes a page, a durable one for data that grows; also returns the GSN that it starts with ([`Pool::create`]). May
+    /// grow the file, so the caller holds no slot latch.
     ///
     /// # Errors
     /// `OutOfSpace`: nothing was taken. I/O errors of growth.
     pub fn take(&self, temporary: bool) -> Result<(PageId, Gsn)> {
+        self.take_for(Self::usual_claim(temporary), temporary)
+    }
+
+    /// As [`Space::take`], for something else.
+    ///
+    /// # Errors
+    /// As [`Space::take`].
+    pub fn take_for(&self, claim: Claim, temporary: bool) -> Result<(PageId, Gsn)> {
         let mut taken = [PageId::ZERO];
-        let floor = self.take_into(&mut taken, temporary, RESERVE_PAGES)?;
+        let floor = self.take_into(&mut taken, temporary, claim)?;
         Ok((taken[0], floor))
     }
 
@@ -295,25 +323,42 @@ impl Space {
     /// As [`Space::take`].
     pub fn take_many(&self, count: usize, temporary: bool) -> Result<(Vec<PageId>, Gsn)> {
         let mut taken = vec![PageId::ZERO; count];
-        let floor = self.take_into(&mut taken, temporary, RESERVE_PAGES)?;
+        let floor = self.take_into(&mut taken, temporary, Self::usual_claim(temporary))?;
         Ok((taken, floor))
     }
 
-    /// As [`Space::take_many`], for work that must not fail for space (rollback, recovery): may use
-    /// the reserve.
-    ///
-    /// # Errors
-    /// As [`Space::take`].
-    pub fn take_critical(&self, count: usize, temporary: bool) -> Result<(Vec<PageId>, Gsn)> {
-        let mut taken = vec![PageId::ZERO; count];
-        let floor = self.take_into(&mut taken, temporary, 0)?;
-        Ok((taken, floor))
+    /// Version data goes by itself.
+    fn usual_claim(temporary: bool) -> Claim {
+        if temporary {
+            Claim::Upkeep
+        } else {
+            Claim::Growth
+        }
     }
 
-    fn take_into(&self, out: &mut [PageId], temporary: bool, reserve: u64) -> Result<Gsn> {
-        let wanted = out.len() as u64 + reserve;
+    /// Pages that `claim` leaves free in a file of so many pages that cannot grow.
+    fn left_free(&self, claim: Claim, file_pages: u64) -> u64 {
+        match claim {
+            Claim::Growth => RESERVE_PAGES + self.set_aside(file_pages),
+            Claim::Upkeep => RESERVE_PAGES,
+            Claim::Critical => 0,
+        }
+    }
+
+    /// Pages that data leaves to [`Claim::Upkeep`].
+    pub(crate) fn set_aside(&self, file_pages: u64) -> u64 {
+        let of_small = (file_pages / UPKEEP_FRACTION_SMALL).min(UPKEEP_MIN);
+        let most = UPKEEP_BYTES_MAX / self.shape.page_size as u64;
+        (file_pages / UPKEEP_FRACTION).clamp(of_small, most)
+    }
+
+    fn take_into(&self, out: &mut [PageId], temporary: bool, claim: Claim) -> Result<Gsn> {
         let mut mirror = self.mirror.lock();
-        while mirror.counts.free < wanted {
+        loop {
+            let wanted = out.len() as u64 + self.left_free(claim, mirror.counts.file);
+            if mirror.counts.free >= wanted {
+                break;
+            }
             drop(mirror);
             self.grow_to_free(wanted)?;
             mirror = self.mirror.lock();
@@ -368,7 +413,8 @@ impl Space {
     /// True if the file should grow soon: for whoever does it in the background.
     pub fn runs_short(&self) -> bool {
         let counts = self.counts();
-        counts.free < RESERVE_PAGES + self.growth_step(counts.file) / 4
+        let used_up = self.left_free(Claim::Growth, counts.file);
+        counts.free < used_up + self.growth_step(counts.file) / 4
     }
 
     /// Grows the file by a step, ahead of need.

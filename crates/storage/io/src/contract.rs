@@ -122,7 +122,21 @@ fn atomic(directory: &dyn Directory) {
         .unwrap();
     directory.write_atomic("control", b"second").unwrap();
     assert_eq!(directory.read_all("control").unwrap(), b"second");
-    assert!(!directory.exists("control.tmp").unwrap());
+    for length in [50, 5000, 1, 0] {
+        directory.write_atomic("control", &vec![3; length]).unwrap();
+        assert_eq!(directory.read_all("control").unwrap(), vec![3; length]);
+    }
+    directory.create_dir("names").unwrap();
+    for (name, content) in [("one", b"first"), ("names/other", b"other")] {
+        let file = directory.open(name, OpenOptions::create_new()).unwrap();
+        file.write_at(content, 0).unwrap();
+    }
+    directory.exchange("one", "names/other").unwrap();
+    assert_eq!(directory.read_all("names/other").unwrap(), b"first");
+    if directory.exists("one").unwrap() {
+        assert_eq!(directory.read_all("one").unwrap(), b"other");
+    }
+    fails_with(directory.exchange("none", "one"), ErrorKind::NotFound);
     assert!(!directory.poisoned());
     let guard = directory.try_lock().unwrap();
     assert!(

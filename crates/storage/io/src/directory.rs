@@ -97,6 +97,12 @@ pub trait Directory: Send + Sync + Debug {
     /// is the one or the other file, whole.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
 
+    /// Gives two files each other's names, atomically: after a crash both names are as before or as after, so neither
+    /// file's space is given up. Where that is not possible, as [`Directory::rename`]: then `from` is gone.
+    fn exchange(&self, from: &str, to: &str) -> Result<()> {
+        self.rename(from, to)
+    }
+
     /// Makes the names in a subdirectory durable: creations, removals, renames.
     fn sync_dir(&self, subdir: &str) -> Result<()>;
 
@@ -121,17 +127,27 @@ pub trait Directory: Send + Sync + Debug {
 
     /// Replaces the content of a small file atomically and durably: after a crash it is the old or
     /// the new content, and the new one once this returned `Ok`. Concurrent calls for one name are
-    /// the caller's to avoid. Uses the name with `.tmp` appended; a left-over of that name
-    /// means nothing.
+    /// the caller's to avoid. Uses the name with `.tmp` appended; what stands there means nothing, but
+    /// its space is what the next call writes into: from the second on, a full disk refuses none.
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let temporary = format!("{name}.tmp");
+        if self.exists(&temporary)? {
+            // A process that ended before its last sync here: on disk this file may still be the one named `name`.
+            self.sync_dir(parent_of(name))?;
+        }
         let file = self.open(&temporary, OpenOptions::create())?;
-        file.set_len(0)?;
         file.write_at(bytes, 0)?;
+        if file.len()? > bytes.len() as u64 {
+            file.set_len(bytes.len() as u64)?;
+        }
         // Content before name: otherwise a crash could leave the new name with old or no bytes.
         file.sync_data()?;
         drop(file);
-        self.rename(&temporary, name)?;
+        if self.exists(name)? {
+            self.exchange(&temporary, name)?;
+        } else {
+            self.rename(&temporary, name)?;
+        }
         self.sync_dir(parent_of(name))
     }
 

@@ -19,7 +19,8 @@ use crate::directory::{check_name, check_subdir};
 use crate::{
     ALIGNMENT, AlignedBuf, Directory, File, LockGuard, OpenOptions, Poison, exact, parent_of,
 };
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -258,6 +259,23 @@ impl Directory for RealDirectory {
         self.poison.check()?;
         fs::rename(self.path_of(from), self.path_of(to))
             .map_err(|source| StorageError::io("rename", &Arc::from(from), source))
+    }
+
+    fn exchange(&self, from: &str, to: &str) -> Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        self.poison.check()?;
+        let (one, other) = (self.path_of(from), self.path_of(to));
+        match renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(()),
+            // Neither the kernel nor every file system has it.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.rename(from, to),
+            Err(error) => Err(StorageError::io(
+                "exchange names",
+                &Arc::from(from),
+                error.into(),
+            )),
+        }
     }
 
     fn sync_dir(&self, subdir: &str) -> Result<()> {

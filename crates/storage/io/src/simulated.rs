@@ -14,8 +14,8 @@
 //!
 //! Invariants:
 //! - S1 What was synced before a cut is in every directory that the cut can make.
-//! - S2 A rename is kept whole or not at all: no cut loses the file or shows half of it under
-//!   the new name.
+//! - S2 A rename or an exchange of names is kept whole or not at all: no cut loses the file or shows half of
+//!   it under the new name.
 //! - S3 A failed sync makes nothing durable and poisons the directory; a call refused for that
 //!   changes nothing.
 //! - S4 The call in flight at the cut fails, and may yet have taken effect.
@@ -353,6 +353,20 @@ impl Directory for SimulatedDirectory {
             from: from.to_owned(),
             to: to.to_owned(),
             inode,
+        })
+    }
+
+    fn exchange(&self, from: &str, to: &str) -> Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let mut state = self.machine.state.lock();
+        let inodes = [
+            state.disk.lookup("exchange names", from)?,
+            state.disk.lookup("exchange names", to)?,
+        ];
+        let both = format!("{from} <-> {to}");
+        self.change_names(&mut state, Call::Rename, &both, |_| NameChange::Exchange {
+            files: [(from.to_owned(), inodes[1]), (to.to_owned(), inodes[0])],
         })
     }
 

@@ -97,6 +97,8 @@ pub struct LogReader {
     window: Window,
     segment_max: u64,
     incarnation_max: u64,
+    /// Of the last flush that was read: the round that was durable before it, and the segment that it began in.
+    last_flush: (u64, u64),
 }
 
 /// Bytes of a segment that were read ahead.
@@ -227,6 +229,7 @@ impl LogReader {
             window: Window::default(),
             segment_max,
             incarnation_max,
+            last_flush: (u64::MAX, 0),
         };
         match reader.segments.first() {
             Some(first)
@@ -436,6 +439,9 @@ impl LogReader {
         self.offset += u64::from(trailer.bytes);
         self.expected += 1;
         self.attempt = Some(trailer.attempt);
+        if self.last_flush.0 != trailer.last_durable {
+            self.last_flush = (trailer.last_durable, header.segment);
+        }
         let (number, incarnation) = (trailer.round, header.incarnation);
         let (c, m) = (trailer.c, trailer.m);
         self.floor = (c, m);
@@ -489,6 +495,20 @@ impl LogReader {
             from = BLOCK_BYTES;
         }
         Ok(durable)
+    }
+
+    /// Makes the last flush that was read durable, which a process that was killed may have written and not synced: for
+    /// who acts upon it before an incarnation names it. (Each flush names the rounds before it as durable.)
+    ///
+    /// # Errors
+    /// `Io`: the directory is poisoned.
+    pub fn make_durable(&self) -> Result<()> {
+        for segment in &self.segments {
+            if segment.header.segment >= self.last_flush.1 {
+                segment.file.sync_data()?;
+            }
+        }
+        Ok(())
     }
 
     /// How the incarnations that were read completely ended, in order.

@@ -227,9 +227,21 @@ impl Segments {
             unbounded: AtomicBool::new(false),
         };
         // One to start with and one to go on in, whatever the bound says: an incarnation that cannot
-        // start could never give anything back.
-        while segments.table.lock().free.len() < 2 {
-            segments.make_file()?;
+        // start could never give anything back. On a full disk the one has to do until a checkpoint releases
+        // what was there before.
+        loop {
+            let free = segments.table.lock().free.len();
+            match (
+                free,
+                if free < 2 {
+                    segments.make_file()
+                } else {
+                    break;
+                },
+            ) {
+                (1, Err(StorageError::OutOfSpace { .. })) => break,
+                (_, made) => made?,
+            }
         }
         let place = segments.switch(start.next_round, start.previous.last_round)?;
         segments.table.lock().position = LogPosition {

@@ -212,7 +212,7 @@ impl VersionStore {
 
     /// V22.
     fn may_free_tree(&self, root: PageId, horizon: &Horizon<'_>) -> Result<bool> {
-        if self.dropped().read().contains(&root) {
+        if self.dropped().read().contains(root) {
             // Begun before.
             return Ok(true);
         }

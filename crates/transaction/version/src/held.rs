@@ -234,7 +234,7 @@ impl VersionStore {
             .ok_or_else(|| damaged("key of held tombstones", list.root()))?;
         let delete = VersionStamp::new(step.slot, stamp, command);
         let dropped = self.dropped().read();
-        if dropped.contains(&root) {
+        if dropped.contains(root) {
             return Ok(true);
         }
         let tree = &tools.open(self, root);

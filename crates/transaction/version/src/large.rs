@@ -159,7 +159,7 @@ impl VersionStore {
         log: &SlotLog,
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
-        let journal = Some(Journal { slot: log, purpose });
+        let journal = Some(Journal::new(log, purpose));
         overflow::free(
             self.context(),
             root,

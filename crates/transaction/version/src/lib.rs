@@ -21,6 +21,7 @@ pub mod carried;
 mod census;
 pub mod collect;
 pub mod delta;
+mod dropped;
 mod early;
 mod error;
 pub mod fat;

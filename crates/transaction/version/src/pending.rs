@@ -73,7 +73,7 @@ impl VersionStore {
         };
         let journal = Some(Journal::forward(log));
         let tree = Tree::create(self.context(), journal, TreeKind::Rows, Some(entry))?;
-        self.dropped().write().remove(&tree.root());
+        self.dropped().write().is_made(tree.root());
         Ok(tree)
     }
 
@@ -144,7 +144,7 @@ impl VersionStore {
             let payload = kind.payload();
             if !leaf.fits(payload.len()) {
                 drop(leaf);
-                tree.make_room(&key, payload.len(), Some(Journal::forward(slot)))?;
+                tree.make_room(&key, payload.len(), Some(Journal::delete(slot)))?;
                 continue;
             }
             let prefix = undo_record::prefix(stamp, command, &Revert::Remove);
@@ -206,14 +206,14 @@ impl VersionStore {
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
         // Before the first page goes: collectors of tombstones in it look here.
-        self.dropped().write().insert(root);
+        self.dropped().write().goes(root);
         // V26.
         self.graveyards().discard(root);
         if !self.graveyards().free_discarded(FREE_STEP)? {
             return Ok(false);
         }
         let tree = Tree::open(self.context(), root, TreeKind::Rows);
-        let journal = Some(Journal { slot: log, purpose });
+        let journal = Some(Journal::new(log, purpose));
         let mut pages = FREE_STEP;
         if !self.free_ownerless(&mut pages, log, purpose)? {
             return Ok(false);
@@ -274,7 +274,7 @@ impl VersionStore {
             if *pages == 0 {
                 return Ok(false);
             }
-            let journal = Some(Journal { slot: log, purpose });
+            let journal = Some(Journal::new(log, purpose));
             let (context, list) = (self.context(), self.pending_free());
             *pages = pages.saturating_sub(CHAIN_STEP);
             if overflow::free(context, *chain, CHAIN_STEP, journal, Some(list))? {
@@ -306,15 +306,19 @@ impl VersionStore {
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
         // Before the first page goes: collectors of tombstones in it look here.
-        self.dropped().write().insert(root);
+        self.dropped().write().goes(root);
         // V26.
         self.graveyards().discard(root);
         if !self.graveyards().free_discarded(FREE_STEP)? {
             return Ok(false);
         }
         let tree = Tree::open(self.context(), root, TreeKind::Rows);
-        let journal = Some(Journal { slot: log, purpose });
-        tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))
+        let journal = Some(Journal::new(log, purpose));
+        let done = tree.drop_pages(FREE_STEP, journal, Some(self.pending_free()))?;
+        if done {
+            self.dropped().write().is_gone(root);
+        }
+        Ok(done)
     }
 }
 

@@ -248,7 +248,7 @@ impl VersionStore {
     ) -> Result<()> {
         // Shared until the tombstone was looked at: no page of the tree goes away under it.
         let dropped = self.dropped().read();
-        if dropped.contains(&root) {
+        if dropped.contains(root) {
             return Ok(());
         }
         let tree = &tools.open(self, root);
@@ -367,10 +367,7 @@ fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog)
     let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
     drop(leaf);
     if joins {
-        let journal = Journal {
-            slot: log,
-            purpose: Purpose::Optional,
-        };
+        let journal = Journal::new(log, Purpose::Optional);
         tree.rebalance(key, Some(journal))?;
     }
     Ok(())

@@ -16,6 +16,7 @@
 
 use crate::accounts::{Accounts, Tally, VersionSums};
 use crate::delta;
+use crate::dropped::Dropped;
 use crate::early::Early;
 use crate::graveyard::Graveyards;
 use crate::held::Held;
@@ -24,7 +25,6 @@ use crate::settle::{Settling, Tools};
 use crate::sweep::{Sweep, Swept};
 use crate::work::Done;
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
 use vellum_btree::{Appender, LeafHints, LeafWrite, Logging, Tree, TreeContext, TreeKind};
@@ -40,9 +40,7 @@ pub struct VersionStore {
     slots: Box<[OnceLock<SlotVersions>]>,
     creating: Mutex<()>,
     pending_free: Tree,
-    /// Trees whose pages are being given back; collectors leave their tombstones alone. Held shared while
-    /// a tombstone is looked at, so that no page goes away under it.
-    dropped: RwLock<BTreeSet<PageId>>,
+    dropped: RwLock<Dropped>,
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
     ownerless: Mutex<Vec<PageId>>,
     graveyards: Graveyards,
@@ -359,7 +357,7 @@ impl VersionStore {
             slots: (0..slots_max).map(|_| OnceLock::new()).collect(),
             creating: Mutex::new(()),
             pending_free,
-            dropped: RwLock::new(BTreeSet::new()),
+            dropped: RwLock::new(Dropped::default()),
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
             given_up: Mutex::new(Vec::new()),
@@ -386,8 +384,8 @@ impl VersionStore {
         &self.pending_free
     }
 
-    /// Trees whose pages are being given back.
-    pub(crate) fn dropped(&self) -> &RwLock<BTreeSet<PageId>> {
+    /// Dropped trees.
+    pub(crate) fn dropped(&self) -> &RwLock<Dropped> {
         &self.dropped
     }
 

@@ -228,10 +228,7 @@ impl<'s> Reverter<'s> {
             drop(leaf);
             if underfull {
                 // Merging saves pages and takes log. It can wait; rollback cannot.
-                let journal = Journal {
-                    slot: self.log,
-                    purpose: Purpose::Optional,
-                };
+                let journal = Journal::new(self.log, Purpose::Optional);
                 match tree.rebalance(key, Some(journal)) {
                     Err(StorageError::OutOfSpace { .. }) => {}
                     other => other?,

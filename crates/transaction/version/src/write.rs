@@ -175,7 +175,11 @@ impl VersionStore {
                 && !leaf.fits(length)
             {
                 drop(leaf);
-                tree.make_room(key, length, Some(Journal::forward(slot)))?;
+                let journal = match change {
+                    Change::Delete => Journal::delete(slot),
+                    _ => Journal::forward(slot),
+                };
+                tree.make_room(key, length, Some(journal))?;
                 continue;
             }
             let command = transaction.next_command()?;

@@ -43,7 +43,7 @@ pub fn profile() -> Profile {
         power_cuts: false,
         reopens: true,
         ddl: true,
-        drops_large_values: false,
+        drops_large_values: true,
         classes: false,
         hot: false,
         burst_max: 60,

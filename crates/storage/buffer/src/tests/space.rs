@@ -1,7 +1,7 @@
 //! Allocation.
 
 use super::*;
-use crate::{PageUse, Pool, RESERVE_PAGES, Space, SpaceCounts, bitmap, kind};
+use crate::{Claim, PageUse, Pool, RESERVE_PAGES, Space, SpaceCounts, bitmap, kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, StorageError};
@@ -118,15 +118,32 @@ fn full_disk_takes_nothing_and_leaves_the_reserve_for_critical_work() {
         }
     };
     assert!(matches!(error, StorageError::OutOfSpace { .. }));
+    let aside = space.set_aside(space.counts().file);
     assert!(
-        taken.len() as u64 + RESERVE_PAGES >= 30,
+        taken.len() as u64 + RESERVE_PAGES + aside >= 30,
         "a nearly full disk gives what it has"
     );
     let counts = check_sum(&space);
-    assert!(counts.free >= RESERVE_PAGES);
+    assert!(counts.free >= RESERVE_PAGES && counts.free <= 2 + RESERVE_PAGES + aside);
     assert_eq!(counts.durable, taken.len() as u64, "all or none");
-    let (critical, _) = space.take_critical(RESERVE_PAGES as usize, false).unwrap();
-    assert_eq!(critical.len() as u64, RESERVE_PAGES);
+    let mut upkeep = 0;
+    loop {
+        // Version data, and what deletes need.
+        match space.take_for(Claim::Upkeep, upkeep % 2 == 0) {
+            Ok((page, _)) => taken.push(page),
+            Err(error) => break assert!(matches!(error, StorageError::OutOfSpace { .. })),
+        }
+        upkeep += 1;
+    }
+    assert!(
+        upkeep >= aside && aside > 0,
+        "{upkeep} pages, {aside} set aside"
+    );
+    assert_eq!(check_sum(&space).free, RESERVE_PAGES);
+    let critical: Vec<_> = (0..RESERVE_PAGES)
+        .map(|_| space.take_for(Claim::Critical, false).unwrap().0)
+        .collect();
+    assert!(space.take_for(Claim::Critical, true).is_err());
     // Space that is given back can be taken again, and the disk may be enlarged.
     for page in taken.iter().chain(&critical) {
         space.give(*page, Gsn(20));

@@ -47,13 +47,18 @@ pub(super) enum NameChange {
         to: String,
         inode: InodeId,
     },
+    /// Each name with the file that it has afterwards.
+    Exchange {
+        files: [(String, InodeId); 2],
+    },
 }
 
 impl NameChange {
-    fn inode(&self) -> Option<InodeId> {
+    fn inodes(&self) -> Vec<InodeId> {
         match self {
-            Self::Create { inode, .. } | Self::Rename { inode, .. } => Some(*inode),
-            Self::CreateDir { .. } | Self::Remove { .. } => None,
+            Self::Create { inode, .. } | Self::Rename { inode, .. } => vec![*inode],
+            Self::Exchange { files } => files.iter().map(|(_, inode)| *inode).collect(),
+            Self::CreateDir { .. } | Self::Remove { .. } => Vec::new(),
         }
     }
 
@@ -76,6 +81,7 @@ impl NameChange {
                 }
                 names.files.insert(to.clone(), *inode);
             }
+            Self::Exchange { files } => names.files.extend(files.iter().cloned()),
         }
     }
 
@@ -83,6 +89,7 @@ impl NameChange {
         let parents: &[&str] = match self {
             Self::Create { name, .. } | Self::CreateDir { name } | Self::Remove { name } => &[name],
             Self::Rename { from, to, .. } => &[from, to],
+            Self::Exchange { files } => &[&files[0].0, &files[1].0],
         };
         parents
             .iter()
@@ -294,7 +301,7 @@ impl Disk {
         reachable.extend(
             self.pending_names
                 .iter()
-                .filter_map(|pending| pending.change.inode()),
+                .flat_map(|pending| pending.change.inodes()),
         );
         self.inodes
             .retain(|id, inode| inode.handles > 0 || reachable.contains(id));

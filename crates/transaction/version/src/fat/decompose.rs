@@ -193,10 +193,7 @@ impl VersionStore {
         if let Some(log) = log
             && underfull
         {
-            let journal = Journal {
-                slot: log,
-                purpose: Purpose::Optional,
-            };
+            let journal = Journal::new(log, Purpose::Optional);
             match tree.rebalance(key, Some(journal)) {
                 Err(StorageError::OutOfSpace { .. }) => {}
                 other => other?,
@@ -222,7 +219,7 @@ impl VersionStore {
         let Some(leaf) = LeafCopy::of_page(self.context(), page) else {
             return Ok(0);
         };
-        if dropped.contains(&leaf.tree_root()) {
+        if dropped.contains(leaf.tree_root()) {
             return Ok(0);
         }
         let tree = Tree::open(self.context(), leaf.tree_root(), TreeKind::Rows);

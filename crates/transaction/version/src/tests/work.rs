@@ -445,3 +445,63 @@ fn a_dropped_table_goes_in_bounded_steps_whatever_the_length_of_a_value() {
     assert!(steps > 10, "{steps} steps");
     world.rollback(tx);
 }
+
+#[test]
+fn a_dropped_table_is_forgotten_when_no_list_names_it_any_more_and_not_before() {
+    let world = World::new(4096, 64);
+    // A tombstone that nobody has looked at yet names the first.
+    let first = world.table();
+    let tx = world.begin();
+    world.put(&tx, &first, b"k", b"v").unwrap();
+    world.commit(tx);
+    let hold = world.begin();
+    let tx = world.begin();
+    let of_delete = tx.slot();
+    world.delete(&tx, &first, b"k").unwrap();
+    world.commit(tx);
+    let mut trees = vec![first];
+    trees.extend((0..100).map(|_| world.table()));
+    let keep = world.begin();
+    let tx = world.begin();
+    let of_drop = tx.slot();
+    assert_ne!(of_drop, of_delete, "a slot of its own");
+    for tree in &trees {
+        let dropped = PendingKind::Dropped;
+        world.store.disown(&tx, tree.root(), dropped, 0).unwrap();
+    }
+    world.commit(tx);
+    world.rollback(hold);
+    world.rollback(keep);
+    world.log.flush_round().unwrap();
+    let collect = |slot: SlotId| {
+        while world
+            .collect_slot(slot, &mut Budget::UNBOUNDED)
+            .unwrap()
+            .more
+        {}
+    };
+    let forget = || {
+        for _ in 0..2 {
+            let tx = world.begin();
+            let now = tx.stamp().unwrap();
+            world.rollback(tx);
+            world.store.forget_dropped(now).unwrap();
+        }
+        world.store.dropped_known()
+    };
+    collect(of_drop);
+    assert_eq!(world.pending(), 0, "their pages are free");
+    assert_eq!(forget(), trees.len(), "a list names one of them");
+    collect(of_delete);
+    // What was looked at leaves the list when nothing is left to look at.
+    collect(of_delete);
+    assert_eq!(forget(), 0);
+    // A tree on a page that was such a root is a tree as any other.
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", b"v").unwrap();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.commit(tx);
+    world.collect();
+    assert_eq!(world.heads(&tree), 0);
+}

@@ -1,0 +1,46 @@
+//! A signal ends a run early, and the run is reported.
+#![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+#[test]
+fn interrupted_run_ends_with_its_summary() {
+    for flags in [
+        "kv --rows 1000 --threads 2",
+        "tpcc --tiny --warehouses 1 --idle-writer",
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (data, json) = (directory.path().join("data"), directory.path().join("json"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
+            .args(flags.split_whitespace())
+            .args(["--seconds", "100000", "--pool-mib", "16", "--data"])
+            .arg(&data)
+            .arg("--json")
+            .arg(&json)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        let killed = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+        lines.for_each(drop);
+        let ended = child.wait_with_output().unwrap();
+        let table = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{table}");
+        let text = std::fs::read_to_string(&json).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(summary["interrupted"], true);
+        assert!(summary["transactions"].as_u64().unwrap() > 0);
+        assert!(!summary["samples"].as_array().unwrap().is_empty());
+        assert_eq!(summary["consistency"], "unchecked");
+        assert!(
+            table.contains("interrupted") && table.contains(", async,"),
+            "{table}"
+        );
+    }
+}
