@@ -77,8 +77,7 @@ impl Database {
     /// # Errors
     /// As [`Database::backup`].
     pub fn backup_to(&self, target: Arc<dyn Directory>) -> Result<()> {
-        let _lock = target.try_lock()?;
-        check_target(&*target)?;
+        let (_lock, ()) = open::lock_if(&*target, check_target)?;
         let engine = self.engine();
         let result = engine.backup(&target);
         if result.is_err() {

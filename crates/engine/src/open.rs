@@ -30,22 +30,40 @@ use vellum_wal::{Log, LogConfig, LogPosition, LogStart, Purpose, Verdict};
 /// Opens or makes the database in `directory`.
 pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<Engine>> {
     config.check()?;
-    let lock = directory.try_lock()?;
-    match Control::read(&*directory)? {
-        Some(control) if control.incarnation > 0 => recover(directory, config, control, lock),
-        found => {
-            if found.is_none() {
-                check_empty(&*directory)?;
-            }
-            if !config.create {
-                return Err(Error::ForeignFormat {
-                    file: CONTROL_FILE.into(),
-                    what: "there is no database here, and none is to be made".into(),
-                });
-            }
-            create(directory, config, lock)
+    let look = |directory: &dyn Directory| {
+        let control = Control::read(directory)?.filter(|control| control.incarnation > 0);
+        if control.is_none() && !directory.exists(CONTROL_FILE)? {
+            check_empty(directory)?;
         }
+        if control.is_none() && !config.create {
+            return Err(Error::ForeignFormat {
+                file: CONTROL_FILE.into(),
+                what: "there is no database here, and none is to be made".into(),
+            });
+        }
+        Ok(control)
+    };
+    let (lock, control) = lock_if(&*directory, look)?;
+    match control {
+        Some(control) => recover(directory, config, control, lock),
+        None => create(directory, config, lock),
     }
+}
+
+/// Locks a directory that passes a look at it. The look comes first, so that a directory of somebody else's gets no lock
+/// file, and again under the lock, which counts.
+pub(crate) fn lock_if<R>(
+    directory: &dyn Directory,
+    look: impl Fn(&dyn Directory) -> Result<R>,
+) -> Result<(LockGuard, R)> {
+    if let Err(error) = look(directory) {
+        // Somebody may just be making a database here.
+        drop(directory.try_lock_shared()?);
+        return Err(error);
+    }
+    let lock = directory.try_lock()?;
+    let found = look(directory)?;
+    Ok((lock, found))
 }
 
 /// Refuses a directory with anything in it that is not ours.

@@ -70,6 +70,38 @@ fn faults_foreign_directory_is_refused_and_not_touched() {
 }
 
 #[test]
+fn faults_lock_files_of_others_are_neither_made_nor_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, lock) = (
+        directory.path().join("CURRENT"),
+        directory.path().join("LOCK"),
+    );
+    std::fs::write(&file, b"of another store").unwrap();
+    let refused = |path: &std::path::Path| {
+        let error = Database::open(path, real()).map(drop).unwrap_err();
+        assert!(matches!(error, Error::ForeignFormat { .. }), "{error:?}");
+    };
+    refused(directory.path());
+    assert!(!lock.exists(), "a lock file was made");
+    std::fs::write(&lock, b"precious").unwrap();
+    refused(directory.path());
+    std::fs::remove_file(&file).unwrap();
+    refused(directory.path());
+    assert_eq!(std::fs::read(&lock).unwrap(), b"precious");
+
+    let own = tempfile::tempdir().unwrap();
+    let database = Database::open(own.path(), real()).unwrap();
+    let error = database.backup(directory.path()).unwrap_err();
+    assert!(matches!(error, Error::ForeignFormat { .. }), "{error:?}");
+    assert_eq!(std::fs::read(&lock).unwrap(), b"precious");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::write(&file, b"of another store").unwrap();
+    database.backup(directory.path()).unwrap_err();
+    assert!(!lock.exists(), "a lock file was made");
+    database.close().unwrap();
+}
+
+#[test]
 fn faults_newer_format_of_any_file_is_refused_with_its_name() {
     let directory = tempfile::tempdir().unwrap();
     Database::open(directory.path(), real())

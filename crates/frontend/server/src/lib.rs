@@ -2,18 +2,18 @@
 //!
 //! | module | question |
 //! | --- | --- |
-//! | [`settings`] | what can be set, and its defaults |
-//! | [`server`] | how does it start and stop? |
-//! | [`listen`] | what is listened on? |
-//! | [`door`] | who waits for clients that say nothing? |
-//! | [`crew`] | which thread serves a client? |
-//! | [`login`] | how does a client get in? |
-//! | [`auth`] | who may come in, and how is that proved? |
-//! | [`connection`] | what happens with each message? |
-//! | [`sessions`] | who is in, who may cancel whom? |
+//! | `settings` | what can be set, and its defaults |
+//! | `server` | how does it start and stop? |
+//! | `listen` | what is listened on? |
+//! | `door` | who waits for clients that say nothing? |
+//! | `crew` | which thread serves a client? |
+//! | `login` | how does a client get in? |
+//! | `auth` | who may come in, and how is that proved? |
+//! | `connection` | what happens with each message? |
+//! | `sessions` | who is in, who may cancel whom? |
 //! | [`wire`] | how do messages look? |
-//! | [`stream`], [`tls`] | bytes, with and without TLS |
-//! | [`http`], [`exposition`] | metrics and health |
+//! | `stream`, `tls` | bytes, with and without TLS |
+//! | `http`, `exposition` | metrics and health |
 //!
 //! A client that talks has a thread, which blocks as it likes; one that pauses has none. The decision and its numbers:
 //! docs/design/0016-server.md.

@@ -6,10 +6,13 @@ use crate::LockGuard;
 use crate::lock::LOCK_NAME;
 use rustix::fs::{FlockOperation, flock};
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
+
+/// Most bytes of a number and the end of its line.
+const PID_BYTES_MAX: u64 = 32;
 
 pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     let name = Arc::from(LOCK_NAME);
@@ -30,10 +33,17 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
         }
         Err(error) => return Err(locking(error.into())),
     }
+    if !is_ours(&mut file).map_err(locking)? {
+        return Err(StorageError::ForeignFormat {
+            file: name,
+            what: "it is no lock file of a database".into(),
+        });
+    }
     // The file is never removed: a second opener could lock the removed one while a third makes
     // and locks a new one.
     let write = |file: &mut fs::File| -> io::Result<()> {
         file.set_len(0)?;
+        file.rewind()?;
         file.write_all(format!("{}\n", std::process::id()).as_bytes())
     };
     match write(&mut file) {
@@ -65,10 +75,20 @@ pub(super) fn try_lock_shared(root: &Path) -> Result<LockGuard> {
     }
 }
 
+/// True if the file holds nothing or a number: others name their lock files so, too.
+fn is_ours(file: &mut fs::File) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    file.take(PID_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let is_number = bytes
+        .iter()
+        .all(|byte| byte.is_ascii_digit() || *byte == b'\n');
+    Ok(is_number && bytes.len() as u64 <= PID_BYTES_MAX)
+}
+
 /// Zero where the holder has not written it yet, or something else did.
 fn read_pid(file: &mut fs::File) -> u32 {
     let mut text = String::new();
-    match file.take(32).read_to_string(&mut text) {
+    match file.take(PID_BYTES_MAX).read_to_string(&mut text) {
         Ok(_) => text.trim().parse().unwrap_or(0),
         Err(_) => 0,
     }
