@@ -14,7 +14,7 @@ use std::time::Duration;
 use vellum_base::SlotId;
 use vellum_base::random::Random;
 use vellum_io::{Directory, RealDirectory};
-use vellum_sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use vellum_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use vellum_sync::{CachePadded, Mutex, thread};
 use vellum_table::Buffers;
 use vellum_txn::Options;
@@ -47,6 +47,8 @@ struct TokenState {
     /// Writers since the last collection.
     writers: AtomicU32,
     collect_soon: AtomicBool,
+    /// Transactions of this slot so far.
+    begun: AtomicU64,
 }
 
 impl SlotToken {
@@ -58,6 +60,11 @@ impl SlotToken {
         if buffers.is_some() {
             *self.state.buffers.lock() = buffers;
         }
+    }
+
+    /// The number of a transaction that begins in this slot. One at a time runs in it.
+    pub fn count_begin(&self) -> u64 {
+        self.state.begun.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Counts a writer; true if the slot's garbage should be collected with its commit.

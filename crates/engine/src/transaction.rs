@@ -49,8 +49,8 @@ pub struct Transaction {
     shapes: RefCell<Vec<(Arc<Shape>, u32)>>,
     /// Rollbacks to savepoints so far: cursors forget their copies.
     rollbacks: Cell<u64>,
-    /// What tells it from other transactions whose savepoints could be mistaken for its own. Of its begin: under
-    /// read committed the snapshot changes with every statement.
+    /// What tells it from other transactions whose savepoints could be mistaken for its own: its number in its slot. A
+    /// snapshot is shared by those that begin while nobody commits.
     identity: u64,
     /// Savepoints at or above this command are gone.
     savepoints: RefCell<Vec<InnerSavepoint>>,
@@ -68,7 +68,7 @@ pub struct Savepoint {
 impl Transaction {
     pub(crate) fn new(token: Arc<SlotToken>, inner: vellum_txn::Transaction) -> Self {
         let buffers = token.take_buffers();
-        let identity = inner.snapshot().get() ^ (u64::from(inner.slot().get()) << 48);
+        let identity = token.count_begin() ^ (u64::from(inner.slot().get()) << 48);
         Self {
             token,
             identity,

@@ -111,3 +111,18 @@ fn the_most_and_the_fewest_slots_work() {
         database.close().unwrap();
     }
 }
+
+#[test]
+fn a_savepoint_of_an_ended_transaction_reverts_nothing() {
+    let (_directory, database, table) = with_table(&small());
+    let first = database.begin().unwrap();
+    let stale = first.savepoint().unwrap();
+    first.commit().unwrap();
+    // The same slot and, since nobody wrote, the same snapshot.
+    let second = database.begin().unwrap();
+    let _own = second.savepoint().unwrap();
+    second.insert(&table, b"k", b"v").unwrap();
+    assert!(second.rollback_to(&stale).is_err());
+    assert!(second.get(&table, b"k", |_| ()).unwrap().is_some());
+    second.commit().unwrap();
+}

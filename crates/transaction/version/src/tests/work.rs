@@ -475,7 +475,7 @@ fn a_dropped_table_is_forgotten_when_no_list_names_it_any_more_and_not_before() 
     world.log.flush_round().unwrap();
     let collect = |slot: SlotId| {
         while world
-            .collect_slot(slot, &mut Budget::UNBOUNDED)
+            .collect_slot(slot, &mut { Budget::UNBOUNDED })
             .unwrap()
             .more
         {}
