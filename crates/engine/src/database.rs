@@ -19,8 +19,8 @@ use vellum_sync::{CachePadded, Mutex, thread};
 use vellum_table::Buffers;
 use vellum_txn::Options;
 
-/// An open database. Cheap to clone; the directory is closed in good order when the last clone and the last
-/// transaction are gone.
+/// An open database. Cheap to clone; it is closed when the last clone is gone, in good order if no transaction is open then;
+/// else the directory stays locked until the last of them ends, and the next opening recovers.
 #[derive(Clone, Debug)]
 pub struct Database {
     shared: Arc<Shared>,
@@ -255,7 +255,8 @@ impl Database {
         Ok(self.shared.engine.background_step()?)
     }
 
-    /// Cuts free space off the end of the data file; returns how many bytes.
+    /// Cuts free space off the end of the data file; returns how many bytes. A page of version data that lies there (of a slot
+    /// that is open or idle) keeps what is before it, too, until the database is opened again.
     ///
     /// # Errors
     /// `Io`.

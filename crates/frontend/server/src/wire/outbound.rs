@@ -1,6 +1,6 @@
 //! Answers, gathered until they are flushed: one write for all messages of a Sync.
 //!
-//! Cost: a message is appended to one buffer; its length is put in when it ends. The buffer keeps [`KEPT_BYTES`]
+//! Cost: a message is appended to one buffer; its length is put in when it ends. The buffer keeps `KEPT_BYTES`
 //! between statements and nothing while a connection is parked.
 
 /// Bytes that a buffer keeps when it is empty.

@@ -7,7 +7,7 @@
 //! Invariants:
 //! - I1: a number is `Small` exactly if its digits (scale included) fit: one value with one scale
 //!   has one form, so that equality of forms is equality of what is printed.
-//! - I2: `Big` has no zero digit at either end of its run (see [`digits`]).
+//! - I2: `Big` has no zero digit at either end of its run (see `digits`).
 //!
 //! The scale is the count of decimal digits after the point that are shown; it is no part of the
 //! value (1.0 = 1.00) but is kept.

@@ -5,7 +5,7 @@
 //! value that was given when the column was added; a column that was dropped is skipped. So neither
 //! change touches a row. Renaming a column, and whether it may be null, change no version.
 //!
-//! Layout: [`layout`] has the bytes of a row, [`persist`] those of a schema.
+//! Layout: `layout` has the bytes of a row, `persist` those of a schema.
 //!
 //! Invariants:
 //! - I1: the columns that stand in rows of version `v` are those with `added <= v < dropped`, in the
