@@ -28,7 +28,11 @@ fn shuttle_the_same_seed_is_the_same_schedule() {
     let first = calls(1);
     assert!(!first.is_empty());
     assert_eq!(first, calls(1), "a seed replays");
-    assert_ne!(first, calls(2), "another seed is another schedule");
+    // Two schedules may make the same calls; ten do not.
+    assert!(
+        (2..12).any(|seed| calls(seed) != first),
+        "another seed is another schedule"
+    );
 }
 
 #[cfg(not(shuttle))]
