@@ -496,6 +496,10 @@ impl Binder<'_> {
         }
         let mut arguments = Vec::new();
         match &function.args {
+            // The parser takes it for a function without parentheses.
+            ast::FunctionArguments::None if name == "current_timestamp" => {
+                return self.call("now", arguments);
+            }
             ast::FunctionArguments::None => {}
             ast::FunctionArguments::List(list) => {
                 for argument in &list.args {

@@ -7,6 +7,7 @@
 //! - P3 Trees are made, walked and dropped on a stack that has room for P1 ([`with_stack`]).
 
 mod dialect;
+mod options;
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -36,13 +37,14 @@ pub(crate) fn with_stack<R>(work: impl FnOnce() -> R) -> R {
 /// `42601` with the position, `54001` for nesting beyond the limits.
 pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| {
             let position = position(text, error.location.line, error.location.column);
             SqlError::syntax(tokenizer_message(&error.message)).at(position)
         })?;
     check_chains(&tokens)?;
+    options::adapt(&mut tokens);
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
