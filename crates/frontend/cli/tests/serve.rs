@@ -3,83 +3,27 @@
 // Helpers of tests are not marked as tests.
 #![allow(clippy::unwrap_used)]
 
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader, Read};
+mod program;
+
+use program::{Program, command, end};
+use rustix::process::Signal;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server that was started as a program.
-struct Program {
-    child: Child,
-    /// What it said before it served.
-    said: Vec<String>,
-}
-
-impl Program {
-    fn start(directory: &Path, more: &[&str]) -> Self {
-        let mut child = command(directory, more).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut said = Vec::new();
-        while !said
-            .last()
-            .is_some_and(|l: &String| l.starts_with("connect with: "))
-        {
-            match lines.next() {
-                Some(line) => said.push(line.unwrap()),
-                None => panic!("it ended after {said:?}: {}", end(child).1),
-            }
-        }
-        Self { child, said }
-    }
-
-    fn port(&self) -> u16 {
-        let told = |line: &String| line.strip_prefix("listening on 127.0.0.1:")?.parse().ok();
-        self.said.iter().find_map(told).unwrap()
-    }
-
-    /// Lets a client in with the password that is written in `directory`.
-    fn let_in(&self, directory: &Path) {
-        let password = std::fs::read_to_string(directory.join("password")).unwrap();
-        let client = postgres::Config::new()
-            .host("127.0.0.1")
-            .port(self.port())
-            .user("vellum")
-            .password(password.trim_end())
-            .connect_timeout(LONG)
-            .connect(postgres::NoTls);
-        drop(client.unwrap());
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-}
-
-fn command(directory: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vellum"));
-    command
-        .args(["serve", "--data"])
-        .arg(directory)
-        .args(["--listen", "127.0.0.1:0", "--pool-mib", "16"])
-        .args(more)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-/// Exit code and standard error.
-fn end(mut child: Child) -> (i32, String) {
-    let mut text = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
-    (child.wait().unwrap().code().unwrap_or(-1), text)
+/// Lets a client in with the password that is written in `directory`.
+fn let_in(program: &Program, directory: &Path) {
+    let password = std::fs::read_to_string(directory.join("password")).unwrap();
+    let client = postgres::Config::new()
+        .host("127.0.0.1")
+        .port(program.port())
+        .user("vellum")
+        .password(password.trim_end())
+        .connect_timeout(LONG)
+        .connect(postgres::NoTls);
+    drop(client.unwrap());
 }
 
 #[test]
@@ -87,7 +31,7 @@ fn it_says_how_to_connect_and_ends_in_good_order() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("db");
     let first = Program::start(&directory, &[]);
-    first.let_in(&directory);
+    let_in(&first, &directory);
     let password = directory.join("password");
     assert!(password.is_file());
     let told = first
@@ -125,7 +69,7 @@ fn crash_a_server_that_was_killed_starts_again() {
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     let second = Program::start(folder.path(), &[]);
-    second.let_in(folder.path());
+    let_in(&second, folder.path());
     second.signal(Signal::TERM);
     assert_eq!(end(second.child).0, 0);
 }

@@ -1,0 +1,180 @@
+//! Statements through the program, by PostgreSQL's own clients: psql and pgbench. What needs them says so and does nothing where
+//! they are not installed; `frontend/server/tests` has no need of them.
+
+// Helpers of tests are not marked as tests.
+#![allow(clippy::unwrap_used)]
+
+mod program;
+
+use program::{Program, end};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A client of the system for a server, if it is installed.
+fn client(name: &str, server: &Program, directory: &Path) -> Option<Command> {
+    let mut command = Command::new(name);
+    let there = command.arg("--version").output();
+    if there.is_err() {
+        eprintln!("skipped: {name} is not installed");
+        return None;
+    }
+    let password = std::fs::read_to_string(directory.join("password")).unwrap();
+    let mut command = Command::new(name);
+    command
+        .env("PGHOST", "127.0.0.1")
+        .env("PGPORT", server.port().to_string())
+        .env("PGUSER", "vellum")
+        .env("PGDATABASE", "vellum")
+        .env("PGPASSWORD", password.trim_end())
+        .env("PGCONNECT_TIMEOUT", "60")
+        .env_remove("PGOPTIONS")
+        .env_remove("PGSERVICE");
+    Some(command)
+}
+
+/// Standard output and standard error of psql for a script; `None` if there is no psql.
+fn psql(server: &Program, directory: &Path, script: &str) -> Option<(String, String)> {
+    let mut child = client("psql", server, directory)?
+        .args(["-X", "-A", "-t", "-v", "VERBOSITY=sqlstate"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Shorter than a pipe, so that writing it waits for nobody.
+    assert!(script.len() < 4096);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(script.as_bytes()).unwrap();
+    drop(input);
+    Some(texts(child.wait_with_output().unwrap()))
+}
+
+fn texts(output: Output) -> (String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn psql_gets_rows_tags_and_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(folder.path(), &[]);
+    let cases = [
+        (
+            "create table t (id int primary key, name text not null, n numeric default 1.5);",
+            "CREATE TABLE\n",
+            "",
+        ),
+        (
+            "insert into t values (1, 'a'), (2, 'b'), (3, 'c'); select * from t order by id;",
+            "INSERT 0 3\n1|a|1.5\n2|b|1.5\n3|c|1.5\n",
+            "",
+        ),
+        (
+            "update t set name = name || 'x' where id > 1 returning id, name; delete from t where id = 3;",
+            "2|bx\n3|cx\nUPDATE 2\nDELETE 1\n",
+            "",
+        ),
+        (
+            "begin; insert into t values (9, 'z'); select count(*) from t; rollback; select count(*) from t;",
+            "BEGIN\nINSERT 0 1\n3\nROLLBACK\n2\n",
+            "",
+        ),
+        (
+            "begin; insert into t values (1, 'again'); select 1; commit;",
+            "BEGIN\nROLLBACK\n",
+            "ERROR:  23505\nERROR:  25P02\n",
+        ),
+        (
+            "select * from nope; select 1/0; selec 1; insert into t values (5, null);",
+            "",
+            "ERROR:  42P01\nERROR:  22012\nERROR:  42601\nERROR:  23502\n",
+        ),
+        (
+            "copy t from stdin;\n10\tten\t1\n11\televen\t\\N\n\\.\ncopy t to stdout;",
+            "COPY 2\n1\ta\t1.5\n2\tbx\t1.5\n10\tten\t1\n11\televen\t\\N\n",
+            "",
+        ),
+        (
+            "copy t to stdout (format csv, header on);",
+            "id,name,n\n1,a,1.5\n2,bx,1.5\n10,ten,1\n11,eleven,\n",
+            "",
+        ),
+        (
+            "prepare p (int) as select name from t where id = $1; execute p(10); deallocate p; execute p(10);",
+            "PREPARE\nten\nDEALLOCATE\n",
+            "ERROR:  26000\n",
+        ),
+    ];
+    for (script, out, errors) in cases {
+        let Some(said) = psql(&server, folder.path(), script) else {
+            break;
+        };
+        assert_eq!(
+            (said.0.as_str(), said.1.as_str()),
+            (out, errors),
+            "{script}"
+        );
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(end(server.child).0, 0);
+}
+
+/// What the TPC-B transactions keep equal.
+const SUMS: &str = "select sum(abalance) from pgbench_accounts; select sum(bbalance) from pgbench_branches;
+    select sum(tbalance) from pgbench_tellers; select coalesce(sum(delta), 0) from pgbench_history;";
+
+#[test]
+fn crash_pgbench_keeps_its_balances_when_the_server_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Program::start(folder.path(), &[]);
+    let Some(mut initial) = client("pgbench", &server, folder.path()) else {
+        server.signal(Signal::TERM);
+        assert_eq!(end(server.child).0, 0);
+        return;
+    };
+    let (_, said) = texts(initial.args(["-i", "-s", "1"]).output().unwrap());
+    assert!(said.contains("done in"), "{said}");
+    for mode in ["simple", "extended", "prepared"] {
+        for script in ["select-only", "simple-update", "tpcb-like"] {
+            let mut client = client("pgbench", &server, folder.path()).unwrap();
+            client.args(["-n", "-c", "8", "-t", "10", "-M", mode, "-b", script]);
+            let output = client.output().unwrap();
+            let good = output.status.success();
+            let (out, errors) = texts(output);
+            assert!(good, "{mode} {script}: {out}{errors}");
+            assert!(out.contains("processed: 80/80"), "{mode} {script}: {out}");
+        }
+    }
+    // The other script leaves branches and tellers alone.
+    let script = "update pgbench_accounts set abalance = 0; truncate pgbench_history;
+        update pgbench_branches set bbalance = 0; update pgbench_tellers set tbalance = 0;";
+    if let Some((_, errors)) = psql(&server, folder.path(), script) {
+        assert_eq!(errors, "");
+    }
+    let mut client = client("pgbench", &server, folder.path()).unwrap();
+    let mut busy = client
+        .args(["-n", "-c", "8", "-t", "1000000", "-P", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first report of progress: transactions are under way.
+    let mut report = BufReader::new(busy.stderr.take().unwrap()).lines();
+    let progress = report.find(|line| line.as_ref().is_ok_and(|l| l.starts_with("progress:")));
+    assert!(progress.is_some());
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    drop(report);
+    assert!(!busy.wait().unwrap().success());
+    let again = Program::start(folder.path(), &[]);
+    if let Some((sums, errors)) = psql(&again, folder.path(), SUMS) {
+        let sums: Vec<&str> = sums.lines().collect();
+        assert_eq!(errors, "");
+        assert_eq!(sums.len(), 4);
+        assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+    }
+    again.signal(Signal::TERM);
+    assert_eq!(end(again.child).0, 0);
+}
