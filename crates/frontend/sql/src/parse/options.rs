@@ -25,45 +25,54 @@ pub(super) fn adapt(tokens: &mut [TokenWithSpan]) {
 /// What VACUUM and ANALYZE are to do besides is of no account here: maintenance runs by itself.
 fn maintenance_options(tokens: &mut [TokenWithSpan]) {
     let (mut start, mut options) = (true, false);
-    let mut depth = 0usize;
-    for token in tokens {
-        let dropped = match &token.token {
-            Token::Whitespace(_) => false,
+    let mut at = 0;
+    while at < tokens.len() {
+        let dropped = match &tokens[at].token {
+            Token::Whitespace(_) => 0,
             Token::SemiColon => {
-                (start, options, depth) = (true, false, 0);
-                false
+                (start, options) = (true, false);
+                0
             }
             Token::Word(word) if start => {
                 start = false;
                 options = matches!(word.keyword, Keyword::VACUUM | Keyword::ANALYZE);
-                false
+                0
             }
-            Token::LParen if options => {
-                depth += 1;
-                true
-            }
-            Token::RParen if options && depth > 0 => {
-                depth -= 1;
-                true
-            }
-            _ if depth > 0 => true,
+            // An open parenthesis is left to the parser, which says what is missing.
+            Token::LParen if options => parenthesis(&tokens[at..]).unwrap_or(0),
             Token::Word(word) if options => match word.keyword {
-                Keyword::FULL => false,
-                Keyword::VERBOSE | Keyword::ANALYZE | Keyword::FREEZE => true,
+                Keyword::FULL => 0,
+                Keyword::VERBOSE | Keyword::ANALYZE | Keyword::FREEZE => 1,
                 _ => {
                     options = false;
-                    false
+                    0
                 }
             },
             _ => {
                 (start, options) = (false, false);
-                false
+                0
             }
         };
-        if dropped {
+        for token in &mut tokens[at..at + dropped] {
             token.token = Token::Whitespace(Whitespace::Space);
         }
+        at += dropped.max(1);
     }
+}
+
+/// Tokens from a parenthesis to the one that closes it, both counted; `None` if none does in this statement.
+fn parenthesis(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 1 => return Some(at + 1),
+            Token::RParen => depth -= 1,
+            Token::SemiColon => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Options of COPY that are true or false take the parser's two words only; PostgreSQL takes `on`, `off`, `1` and `0`, too,
@@ -189,5 +198,6 @@ mod tests {
         };
         assert_eq!(second.columns.len(), 2);
         statements("select vacuum analyze t").unwrap_err();
+        statements("vacuum (freeze").unwrap_err();
     }
 }
