@@ -1,6 +1,8 @@
 //! Calls that have one home (invariants 1, 2, 5, 6 and 8 of ARCHITECTURE.md).
 //!
-//! Not checked: what a renamed import (`use std::fs as f`) calls later (the import itself is
+//! A module that others with a home lie in may not be imported under another name, nor as a whole.
+//!
+//! Not checked: what a renamed import of the thing itself (`use std::fs as f`) calls later (the import is
 //! found), macros that build a path, and a library that does the forbidden thing inside.
 
 use super::tree::Tree;
@@ -130,6 +132,18 @@ const HOMES: [Home; 10] = [
     },
 ];
 
+/// Above what has a home: under another name, or without one, nobody would see what is called.
+const ABOVE: [&str; 8] = [
+    "std",
+    "core",
+    "std::sync",
+    "core::sync",
+    "std::os",
+    "std::os::unix",
+    "tokio",
+    "libc",
+];
+
 /// Looks at every path that code below `crates/` names.
 pub fn check(tree: &Tree, findings: &mut Findings) {
     for file in tree.rust().filter(|file| file.path.starts_with("crates/")) {
@@ -149,6 +163,13 @@ pub fn check(tree: &Tree, findings: &mut Findings) {
                 path.starts_with("vellum_sync::") && !path.starts_with("vellum_sync::thread::");
             if shim || names(&path, "atomic::Ordering") {
                 continue;
+            }
+            // At home in most of what it renames.
+            let shim = lies_in(&file.path, "crates/foundation/sync");
+            let stem = path.strip_suffix("::as").or(path.strip_suffix("::*"));
+            if stem.is_some_and(|stem| ABOVE.contains(&stem)) && !shim && !file.test[line] {
+                let what = "what lies in it has a home: it is imported under its own name";
+                findings.add(&file.path, line + 1, "home", format!("{path}: {what}"));
             }
             for home in &homes {
                 let tested = home.free_in_tests && file.test[line];
@@ -263,6 +284,25 @@ mod tests {
         for (code, home) in samples {
             assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");
             assert!(!caught(home, code), "{code} at {home}");
+        }
+    }
+
+    #[test]
+    fn another_name_for_what_homes_lie_in_is_caught() {
+        for code in [
+            "use std as s;",
+            "use std::{self as s, io};",
+            "use std::sync as s;",
+            "use std::sync::*;",
+        ] {
+            assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");
+        }
+        for code in [
+            "use std::io as i;",
+            "use std::collections::*;",
+            "let n = libc_ as u64;",
+        ] {
+            assert!(!caught("crates/transaction/gc/src/a.rs", code), "{code}");
         }
     }
 

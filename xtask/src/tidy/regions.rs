@@ -21,7 +21,7 @@ pub fn stream(lines: &[Line]) -> Vec<(char, usize)> {
     out
 }
 
-/// Finds the items under `#[test]` and `#[cfg(…)]` that asks for `test`, `loom` or `shuttle`.
+/// Finds the items under `#[test]` and `#[cfg(…)]` that no build without `test`, `loom` or `shuttle` has.
 pub fn find(lines: &[Line]) -> Regions {
     let code = stream(lines);
     let mut regions = Regions {
@@ -94,31 +94,39 @@ fn attribute(code: &[(char, usize)], at: usize) -> Option<Attribute> {
 }
 
 fn is_test(attribute: &str) -> bool {
-    if attribute == "test" {
-        return true;
-    }
-    let Some(condition) = attribute.strip_prefix("cfg(") else {
-        return false;
+    let condition = attribute
+        .strip_prefix("cfg(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    attribute == "test" || condition.is_some_and(asks_for_test)
+}
+
+/// True if what stands under this condition is never built into the product.
+fn asks_for_test(condition: &str) -> bool {
+    let listed = |name: &str| {
+        let rest = condition.strip_prefix(name)?.strip_prefix('(')?;
+        rest.strip_suffix(')').map(conditions)
     };
-    let mut positive = String::new();
-    let mut rest = condition;
-    while let Some(not) = rest.find("not(") {
-        positive.push_str(&rest[..not]);
-        let mut depth = 0_usize;
-        let close = rest[not..].find(|c| {
-            depth = match c {
-                '(' => depth + 1,
-                ')' => depth - 1,
-                _ => depth,
-            };
-            c == ')' && depth == 0
-        });
-        rest = close.map_or("", |close| &rest[not + close + 1..]);
+    if let Some(all) = listed("all") {
+        all.into_iter().any(asks_for_test)
+    } else if let Some(any) = listed("any") {
+        !any.is_empty() && any.into_iter().all(asks_for_test)
+    } else {
+        ["test", "loom", "shuttle"].contains(&condition)
     }
-    positive.push_str(rest);
-    ["test", "loom", "shuttle"]
-        .iter()
-        .any(|word| super::source::has_word(&positive, word))
+}
+
+/// The entries of a list of conditions.
+fn conditions(list: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let entries = list.split(|c| {
+        depth = match c {
+            '(' => depth + 1,
+            ')' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        c == ',' && depth == 0
+    });
+    entries.filter(|entry| !entry.is_empty()).collect()
 }
 
 /// One past the end of the item, field or statement that begins at or after `from`.
@@ -175,7 +183,8 @@ fn item_end(code: &[(char, usize)], mut from: usize) -> usize {
 }
 
 /// Every path that the code names, with its line; groups (`std::{fs, io}`) are spelled out. A
-/// single identifier, a keyword too, is a path of one segment.
+/// single identifier, a keyword too, is a path of one segment. What is imported under another name, or all of a module,
+/// ends with `::as` or `::*`.
 pub fn paths(lines: &[Line]) -> Vec<(usize, String)> {
     let code = stream(lines);
     let mut out = Vec::new();
@@ -221,8 +230,18 @@ fn path(
                 text.push_str("::");
                 at = ahead;
             }
+            Some('*') => {
+                text.push_str("::*");
+                break;
+            }
             _ => break,
         }
+    }
+    let ahead = skip_space(code, at);
+    let word = code[ahead..].iter().map(|(c, _)| *c);
+    if ahead > at && word.take_while(|c| is_word(*c)).eq("as".chars()) {
+        text.truncate(text.strip_suffix("::self").map_or(text.len(), str::len));
+        text.push_str("::as");
     }
     out.push((line, text));
     at
@@ -299,6 +318,18 @@ mod tests {
             [] as [usize; 0]
         );
         assert_eq!(test_lines("#[inline]\nfn f() {}"), [] as [usize; 0]);
+        for built in [
+            "any(test, unix)",
+            "all(unix, any(test, all(unix)))",
+            "any()",
+        ] {
+            let text = format!("#[cfg({built})]\nfn f() {{}}");
+            assert_eq!(test_lines(&text), [] as [usize; 0], "{built}");
+        }
+        for never in ["any(test, loom)", "all(unix, any(test, all(loom, unix)))"] {
+            let text = format!("#[cfg({never})]\nfn f() {{}}");
+            assert_eq!(test_lines(&text), [1, 2], "{never}");
+        }
     }
 
     #[test]
@@ -318,7 +349,7 @@ mod tests {
             .collect();
         for path in [
             "std::fs::self",
-            "std::fs::File",
+            "std::fs::File::as",
             "std::io",
             "std::time::Instant::now",
             "std::mem::size_of",
@@ -326,5 +357,11 @@ mod tests {
             assert!(found.iter().any(|p| p == path), "{path} not in {found:?}");
         }
         assert!(!found.iter().any(|p| p.contains("F") && !p.contains("File")));
+        let found = paths(&split("use std::{self as s, sync::*};"));
+        let found: Vec<&str> = found.iter().map(|(_, path)| path.as_str()).collect();
+        assert!(
+            found.contains(&"std::as") && found.contains(&"std::sync::*"),
+            "{found:?}"
+        );
     }
 }
