@@ -231,6 +231,11 @@ fn note_of(key: &[u8]) -> usize {
     checksum(0, key) as usize % NOTES
 }
 
+/// Longest key of a row that can be buried: what an index takes, so that none of its entries is in everybody's way.
+pub const fn buried_key_max(page_size: usize) -> usize {
+    pair::key_max(max_key(page_size))
+}
+
 /// True if the tombstone of a row can be buried: its pair is a key that a tree takes, and leaves room for the row.
 pub(crate) fn has_room(page_size: usize, key_len: usize, row_len: usize) -> bool {
     let pair = pair::length(key_len);

@@ -51,6 +51,7 @@ mod tests;
 pub use accounts::{Tally, VersionKind, VersionSums};
 pub use census::Census;
 pub use error::{Result, VersionError};
+pub use graveyard::buried_key_max;
 pub use options::VersionOptions;
 pub use read::{View, Visible};
 pub use scan::{KeyRange, Scan, ScannedRow};

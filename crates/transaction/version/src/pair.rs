@@ -23,6 +23,11 @@ pub(crate) const fn length(key_len: usize) -> usize {
     groups * (GROUP + 1) + STAMP_BYTES
 }
 
+/// Longest key whose pair has at most `max` bytes.
+pub(crate) const fn key_max(max: usize) -> usize {
+    (max - STAMP_BYTES) / (GROUP + 1) * GROUP
+}
+
 /// Replaces `out` by a bound: pairs of keys below `key` are below it, all others at or above.
 pub(crate) fn lowest(key: &[u8], out: &mut Vec<u8>) {
     out.clear();
@@ -107,6 +112,14 @@ mod tests {
             assert_eq!(a < bound, one.0 < other.0);
             highest(&other.0, &mut bound);
             assert_eq!(a > bound, one.0 > other.0);
+        }
+    }
+
+    #[test]
+    fn longest_key_has_the_longest_pair_that_fits() {
+        for max in [64, 1024, 2048, 4096] {
+            let longest = key_max(max);
+            assert!(length(longest) <= max && max < length(longest + 1), "{max}");
         }
     }
 

@@ -9,10 +9,12 @@
 //! | which versions can go, and what becomes of the others | `prune` |
 //! | which version does a snapshot see | `resolve` |
 //! | when does a row turn fat, what does an update do to it | `update`, `form`, `convert` |
+//! | which version gives its place to the next one | `displace` |
 //! | how does it turn back | `decompose` |
 
 mod convert;
 pub(crate) mod decompose;
+mod displace;
 pub(crate) mod form;
 pub mod layout;
 pub mod prune;
@@ -20,4 +22,5 @@ mod resolve;
 mod trim;
 pub(crate) mod update;
 
+pub(crate) use resolve::at_hand;
 pub(crate) use trim::trim;

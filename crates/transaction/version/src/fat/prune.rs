@@ -195,6 +195,16 @@ fn pieces(image: &[u8]) -> Pieces<'_> {
     pieces
 }
 
+/// True if nothing is left of `newer` where `older` is written after it.
+pub fn covers(older: &[u8], newer: &[u8]) -> bool {
+    let (below, above) = (pieces(newer), pieces(older));
+    let end = |(offset, bytes): &(usize, &[u8])| offset + bytes.len();
+    below.iter().all(|piece| {
+        let mut above = above.iter();
+        above.any(|cover| cover.0 <= piece.0 && end(piece) <= end(cover))
+    })
+}
+
 /// The image that does what writing `newer` and then `older` does.
 pub fn merge<'i>(newer: Cow<'i, [u8]>, older: &'i [u8]) -> Cow<'i, [u8]> {
     if newer.is_empty() {
@@ -203,16 +213,12 @@ pub fn merge<'i>(newer: Cow<'i, [u8]>, older: &'i [u8]) -> Cow<'i, [u8]> {
     if older.is_empty() {
         return newer;
     }
-    let (below, above) = (pieces(&newer), pieces(older));
-    let end = |(offset, bytes): &(usize, &[u8])| offset + bytes.len();
-    let covered = below.iter().all(|piece| {
-        let mut above = above.iter();
-        above.any(|cover| cover.0 <= piece.0 && end(piece) <= end(cover))
-    });
-    if covered {
+    if covers(older, &newer) {
         // The usual case: every update writes the same columns.
         return Cow::Borrowed(older);
     }
+    let (below, above) = (pieces(&newer), pieces(older));
+    let end = |(offset, bytes): &(usize, &[u8])| offset + bytes.len();
     let mut spans: SmallVec<[(usize, usize); 16]> = below
         .iter()
         .chain(&above)

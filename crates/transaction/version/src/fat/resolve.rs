@@ -5,7 +5,7 @@
 
 use crate::delta;
 use crate::error::{Result, damaged};
-use crate::fat::layout::{BODY_AT, FatRow, OldVersions, Step};
+use crate::fat::layout::{FatRow, OldVersions, Step};
 use crate::read::{Resolved, View, Visible};
 use crate::store::VersionStore;
 use smallvec::SmallVec;
@@ -47,6 +47,58 @@ fn find<'r>(view: &View<'_>, versions: OldVersions<'r>, way: &mut Way<'r>) -> Op
     None
 }
 
+/// Makes the body of the version that a view sees, of a fat row whose newest version it does not see. `copy` fetches a full
+/// copy; [`Resolved::Changed`] if there is none. `None` if the row is damaged.
+#[inline]
+fn make_visible(
+    view: &View<'_>,
+    row: &[u8],
+    body: &mut Vec<u8>,
+    copy: impl FnOnce(&VersionStamp, &mut Vec<u8>) -> Result<bool>,
+) -> Result<Option<Resolved>> {
+    let Some(row) = FatRow::decode(row) else {
+        return Ok(None);
+    };
+    let mut way = Way::default();
+    let overflow = match find(view, row.old_versions(), &mut way) {
+        None => return Ok(None),
+        Some(None) => return Ok(Some(Resolved::Absent)),
+        Some(Some(overflow)) => overflow,
+    };
+    match way.copy {
+        None => {
+            body.clear();
+            body.extend_from_slice(row.body);
+        }
+        Some(name) => {
+            if !copy(&name, body)? {
+                return Ok(Some(Resolved::Changed));
+            }
+        }
+    }
+    for image in &way.images {
+        if delta::apply_image(image, body).is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(Resolved::Visible(Visible {
+        overflow,
+        start: 0,
+        end: body.len(),
+    })))
+}
+
+/// What a view sees of a fat row, whose newest version it does not see, if the row alone tells: the body is put into `body`.
+/// `None` where it takes a look elsewhere, or the bytes are no fat row: [`VersionStore::resolve`] decides.
+///
+/// It says for several versions that the view does not see them: its snapshot must be a published one (R4).
+pub(crate) fn at_hand(view: &View<'_>, row: &[u8], body: &mut Vec<u8>) -> Option<Resolved> {
+    match make_visible(view, row, body, |_, _| Ok(false)) {
+        Ok(Some(Resolved::Changed)) | Err(_) => None,
+        Ok(found) => found,
+    }
+}
+
 impl VersionStore {
     /// As [`VersionStore::resolve`], for a fat row whose newest version the view does not see.
     pub(crate) fn resolve_fat(
@@ -54,64 +106,17 @@ impl VersionStore {
         view: &View<'_>,
         tree: &Tree,
         row: &mut Vec<u8>,
-        delta: &mut Vec<u8>,
+        body: &mut Vec<u8>,
     ) -> Result<Resolved> {
-        let broken = || damaged("fat row", tree.root());
-        let length = FatRow::decode(row).ok_or_else(broken)?.body.len();
-        let end = BODY_AT + length;
-        let Some((overflow, is_copy)) = self.make_visible(view, tree, row, end, delta)? else {
-            return Ok(Resolved::Changed);
-        };
-        let Some(overflow) = overflow else {
-            return Ok(Resolved::Absent);
-        };
-        let (start, end) = if is_copy {
-            std::mem::swap(row, delta);
-            (0, row.len())
-        } else {
-            row.truncate(end);
-            (BODY_AT, end)
-        };
-        Ok(Resolved::Visible(Visible {
-            overflow,
-            start,
-            end,
-        }))
-    }
-
-    /// Makes the visible version's body: in place of the newest one, which ends at `end`, or in `delta`, if it is made of
-    /// a full copy (true). Whether it is a chain's, `None` where there is none; `None` for all if the copy is gone.
-    fn make_visible(
-        &self,
-        view: &View<'_>,
-        tree: &Tree,
-        row: &mut [u8],
-        end: usize,
-        delta: &mut Vec<u8>,
-    ) -> Result<Option<(Option<bool>, bool)>> {
-        let broken = || damaged("fat row", tree.root());
-        let (front, rest) = row.split_at_mut(end);
-        let used = FatRow::decode_versions(front).ok_or_else(broken)?;
-        let versions = rest.get(..used).ok_or_else(broken)?;
-        let mut way = Way::default();
-        let found = find(view, OldVersions::new(versions), &mut way).ok_or_else(broken)?;
-        let Some(overflow) = found else {
-            return Ok(Some((None, false)));
-        };
-        let body = match way.copy {
-            None => &mut front[BODY_AT..],
-            Some(name) => {
-                vellum_sync::test_point!("read: between row and full copy");
-                if !self.full_copy(&name, tree.root(), delta)? {
-                    return Ok(None);
-                }
-                delta.as_mut_slice()
-            }
-        };
-        for image in &way.images {
-            delta::apply_image(image, body).ok_or_else(broken)?;
+        let found = make_visible(view, row, body, |name, body| {
+            vellum_sync::test_point!("read: between row and full copy");
+            self.full_copy(name, tree.root(), body)
+        })?;
+        let resolved = found.ok_or_else(|| damaged("fat row", tree.root()))?;
+        if matches!(resolved, Resolved::Visible(_)) {
+            std::mem::swap(row, body);
         }
-        Ok(Some((Some(overflow), way.copy.is_some())))
+        Ok(resolved)
     }
 
     /// Puts the body of a full copy into `body`; false if it is not there (any more).

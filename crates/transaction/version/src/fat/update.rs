@@ -2,8 +2,8 @@
 //!
 //! Paper: LeanStore §3.3, §3.5 (update operation).
 //!
-//! An update of a fat row writes header, body and one old version into slack that the row has. When that is used up,
-//! versions are pruned; only what is still needed then makes the row grow. A row whose versions do not fit the bound is
+//! An update of a fat row writes header, body and one old version: in the place of the one before it, if nobody sees that
+//! (`displace`), else into slack that the row has. When that is used up, versions are pruned; only what is still needed then makes the row grow. A row whose versions do not fit the bound is
 //! turned back into a chain.
 //!
 //! Invariants:
@@ -17,9 +17,11 @@ use crate::delta;
 use crate::error::{Result, VersionError, damaged};
 use crate::fat::convert::Chain;
 use crate::fat::decompose::{Gone, old_versions};
+use crate::fat::displace::displace;
 use crate::fat::form::{FatScratch, Form, Kind, body_length, version_length};
 use crate::fat::layout::{BODY_AT, FatRow, OldVersion, Step};
 use crate::fat::prune::{Pruned, encode_versions, prune, versions_bytes};
+use crate::pair;
 use crate::row::{Header, STAMPED_HEADER};
 use crate::shortcut::{Onward, Shortcut};
 use crate::store::VersionStore;
@@ -66,12 +68,13 @@ impl Place<'_> {
     fn row_max(&self, body: usize) -> usize {
         let page_size = self.page_size();
         let bound = (page_size / 4).max(BODY_AT + body + page_size / 16);
-        bound.min(max_inline_payload(page_size, self.key.len()))
+        // So that it can be buried as it is, should it be deleted.
+        bound.min(max_inline_payload(page_size, pair::length(self.key.len())))
     }
 
     /// Room for versions to come.
     fn slack_for(&self, version: usize) -> usize {
-        (8 * version).min(self.page_size() / 12).max(version)
+        (4 * version).min(self.page_size() / 12).max(version)
     }
 
     fn plain(&self) -> Form {
@@ -236,6 +239,7 @@ impl VersionStore {
         let mut lengths = [0; 4];
         leaf.payload_read(STAMPED_HEADER, &mut lengths);
         let (_, versions) = crate::fat::layout::lengths(lengths);
+        let versions = displace(place, leaf, old_body.len(), versions, before);
         let plain = Header {
             fat: false,
             ..*before
@@ -290,6 +294,7 @@ impl VersionStore {
             &pruned,
             body,
             (kind, replaced),
+            None,
             scratch,
         )
     }
@@ -328,18 +333,20 @@ impl VersionStore {
         }
         let old: SmallVec<[OldVersion<'_>; 16]> = chain.versions().collect();
         let pruned = self.prune_by_list(place.domain(), &scratch.active, writer.version, &old);
-        let body = body_length(change);
-        let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
-        if !pruned.kept.is_empty() && needed > place.row_max(body) {
-            return Ok(Some((place.plain(), unchanged)));
-        }
-        let planned =
-            self.keep_in_row(place, before, 0, &pruned, body, (kind, replaced), scratch)?;
-        forget_chain(&chain, &pruned, &mut scratch.gone);
-        Ok(planned)
+        self.keep_in_row(
+            place,
+            before,
+            0,
+            &pruned,
+            body_length(change),
+            (kind, replaced),
+            Some(&chain),
+            scratch,
+        )
     }
 
-    /// The form of a row whose old versions were pruned; `capacity`: its length now.
+    /// The form of a row whose old versions were pruned; `capacity`: its length now; `chain`: where they are now, if not
+    /// in the row. What does not fit the row is a chain from then on, of what is needed.
     #[allow(
         clippy::too_many_arguments,
         reason = "what the row is, and what it becomes"
@@ -352,12 +359,18 @@ impl VersionStore {
         pruned: &Pruned<'_>,
         body: usize,
         (kind, replaced): (Kind, usize),
+        chain: Option<&Chain>,
         scratch: &mut FatScratch,
     ) -> Result<Option<Planned>> {
         let tree = place.tree.root();
         self.rewrite_copies(tree, &pruned.rewrites)?;
-        scratch.gone.clear();
-        scratch.gone.extend_from_slice(&pruned.gone);
+        match chain {
+            None => {
+                scratch.gone.clear();
+                scratch.gone.extend_from_slice(&pruned.gone);
+            }
+            Some(chain) => forget_chain(chain, pruned, &mut scratch.gone),
+        }
         if let Some(writer) = &mut before.writer {
             writer.first |= pruned.newest_is_first;
         }

@@ -12,8 +12,10 @@
 
 mod bounds;
 mod buried;
+mod count;
 
 use crate::error::Result;
+use crate::fat;
 use crate::read::{Resolved, View, Visible, visible_as_is};
 use crate::store::VersionStore;
 use bounds::{
@@ -21,7 +23,7 @@ use bounds::{
 };
 use buried::{Buried, Peek, Slot, Way};
 use std::ops::Bound;
-use vellum_btree::{LeafCopy, Seek, Tree};
+use vellum_btree::{LeafCopy, Tree};
 
 pub use bounds::KeyRange;
 
@@ -185,9 +187,10 @@ impl Scan {
         }
     }
 
-    /// Moves to the neighbouring record of the copy at hand, if that is a row that can be handed out as it stands there; false,
-    /// and the scan stands where it stood, if it takes more than that. Looks at nothing but the private copy, so it
-    /// needs no counted operation: what was buried since is in the copy.
+    /// Moves to the neighbouring record of the copy at hand, if that alone says what the view sees there; false, and the
+    /// scan stands where it stood, if it takes more than that. Looks at nothing but the private copy, so it needs no
+    /// counted operation: what was buried since is in the copy. Not for who may be withdrawn at any moment: old versions
+    /// in a row are found by what the view does *not* see, which is known of a published snapshot only (R4).
     #[inline]
     pub fn step_at_hand(&mut self, view: &View<'_>, forward: bool) -> bool {
         let Place::On(on) = self.place else {
@@ -197,16 +200,22 @@ impl Scan {
         if !self.inside.contains(&index) || self.buried.is_on() {
             return false;
         }
-        let seen = visible_as_is(view, self.leaf.payload(index));
+        let row = self.leaf.payload(index);
+        let is_as_is = visible_as_is(view, row);
+        let found = is_as_is.or_else(|| fat::at_hand(view, row, &mut self.row));
         let Some(Resolved::Visible(Visible {
             overflow: false,
             start,
             end,
-        })) = seen
+        })) = found
         else {
             return false;
         };
-        (self.body, self.overflow) = (Body::Leaf(index, start, end), false);
+        self.body = match is_as_is {
+            Some(_) => Body::Leaf(index, start, end),
+            None => Body::Buffer(start),
+        };
+        self.overflow = false;
         self.leaf.key(index, &mut self.key);
         self.place = Place::On(index);
         true
@@ -227,7 +236,7 @@ impl Scan {
             Place::On(index) => index + 1,
             Place::Buried(slot) => slot.above,
             Place::End => return Ok(None),
-            _ => self.enter_forward(store, view, tree)?,
+            _ => self.enter(store, view, tree, Way::Forward)?,
         };
         self.turn(Way::Forward);
         loop {
@@ -248,18 +257,7 @@ impl Scan {
             }
             self.fence.clear();
             self.fence.extend_from_slice(fence);
-            self.invalidate();
-            self.buried.stop();
-            tree.read_leaf(Seek::AtOrAfter(&self.fence), &mut self.leaf)?;
-            self.inside = inside(&self.range, &self.leaf);
-            index = self.leaf.position().max(self.inside.start);
-            if view.olap
-                && let Some(entries) = buried_in(store, tree)
-            {
-                let limit = forward_limit(&self.range, &self.leaf);
-                let from = Bound::Included(self.fence.as_slice());
-                self.buried.start(entries, Way::Forward, from, limit);
-            }
+            index = self.enter_next(store, view, tree, Way::Forward)?;
         }
     }
 
@@ -277,7 +275,7 @@ impl Scan {
             Place::On(index) => index,
             Place::Buried(slot) => slot.below,
             Place::Start => return Ok(None),
-            _ => self.enter_backward(store, view, tree)?,
+            _ => self.enter(store, view, tree, Way::Backward)?,
         };
         self.turn(Way::Backward);
         loop {
@@ -297,18 +295,7 @@ impl Scan {
             }
             self.fence.clear();
             self.fence.extend_from_slice(fence);
-            self.invalidate();
-            self.buried.stop();
-            tree.read_leaf(Seek::Before(&self.fence), &mut self.leaf)?;
-            self.inside = inside(&self.range, &self.leaf);
-            above = self.leaf.position().min(self.inside.end);
-            if view.olap
-                && let Some(entries) = buried_in(store, tree)
-            {
-                let limit = backward_limit(&self.range, &self.leaf);
-                let from = Bound::Excluded(self.fence.as_slice());
-                self.buried.start(entries, Way::Backward, from, limit);
-            }
+            above = self.enter_next(store, view, tree, Way::Backward)?;
         }
     }
 
@@ -393,64 +380,63 @@ impl Scan {
     fn turn(&mut self, way: Way) {
         if self.buried.is_on() && self.buried.way() != way {
             let from = Bound::Excluded(self.key.as_slice());
-            let limit = match way {
-                Way::Forward => forward_limit(&self.range, &self.leaf),
-                Way::Backward => backward_limit(&self.range, &self.leaf),
-            };
+            let limit = limit(way, &self.range, &self.leaf);
             self.buried.turn(way, from, limit);
         }
     }
 
-    /// Reads the leaf where a forward scan starts or goes on.
-    fn enter_forward(
+    /// Reads the leaf where a scan starts or goes on that way; the index of its first record there, or (backward) one more.
+    fn enter(
         &mut self,
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
+        way: Way,
     ) -> Result<usize> {
-        self.buried.stop();
-        let inside_start = !below_start(&self.range.0, &self.key);
-        let from = match self.place {
-            Place::OnKey | Place::BehindKey if inside_start => Bound::Excluded(&self.key),
-            Place::BeforeKey if inside_start => Bound::Included(&self.key),
-            _ => self.range.0.as_ref(),
+        let key = self.key.as_slice();
+        let (end, is_outside, before_key) = match way {
+            Way::Forward => {
+                let start = &self.range.0;
+                (start, below_start(start, key), Place::BeforeKey)
+            }
+            Way::Backward => {
+                let end = &self.range.1;
+                (end, above_end(end, key), Place::BehindKey)
+            }
         };
-        let from = from.map(Vec::as_slice);
-        tree.read_leaf(seek_forward(from), &mut self.leaf)?;
-        self.inside = inside(&self.range, &self.leaf);
-        if view.olap
-            && let Some(entries) = buried_in(store, tree)
-        {
-            let limit = forward_limit(&self.range, &self.leaf);
-            self.buried.start(entries, Way::Forward, from, limit);
-        }
-        Ok(self.leaf.position().max(self.inside.start))
+        let from = match self.place {
+            Place::OnKey | Place::BeforeKey | Place::BehindKey if !is_outside => {
+                if self.place == before_key {
+                    Bound::Included(key)
+                } else {
+                    Bound::Excluded(key)
+                }
+            }
+            _ => end.as_ref().map(Vec::as_slice),
+        };
+        let copy = (&mut self.leaf, &mut self.buried);
+        let (inside, at) = read_copy(copy, &self.range, from, way, (store, view, tree))?;
+        self.inside = inside;
+        Ok(at)
     }
 
-    /// Reads the leaf where a backward scan starts or goes on.
-    fn enter_backward(
+    /// As [`Scan::enter`], for the leaf behind the fence at which the copy at hand ends.
+    fn enter_next(
         &mut self,
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
+        way: Way,
     ) -> Result<usize> {
-        self.buried.stop();
-        let inside_end = !above_end(&self.range.1, &self.key);
-        let from = match self.place {
-            Place::OnKey | Place::BeforeKey if inside_end => Bound::Excluded(&self.key),
-            Place::BehindKey if inside_end => Bound::Included(&self.key),
-            _ => self.range.1.as_ref(),
+        self.invalidate();
+        let from = match way {
+            Way::Forward => Bound::Included(self.fence.as_slice()),
+            Way::Backward => Bound::Excluded(self.fence.as_slice()),
         };
-        let from = from.map(Vec::as_slice);
-        tree.read_leaf(seek_backward(from), &mut self.leaf)?;
-        self.inside = inside(&self.range, &self.leaf);
-        if view.olap
-            && let Some(entries) = buried_in(store, tree)
-        {
-            let limit = backward_limit(&self.range, &self.leaf);
-            self.buried.start(entries, Way::Backward, from, limit);
-        }
-        Ok(self.leaf.position().min(self.inside.end))
+        let copy = (&mut self.leaf, &mut self.buried);
+        let (inside, at) = read_copy(copy, &self.range, from, way, (store, view, tree))?;
+        self.inside = inside;
+        Ok(at)
     }
 
     /// True if record `index` has a visible version, whose body and shape are noted.
@@ -484,9 +470,15 @@ impl Scan {
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<bool> {
-        self.row.clear();
-        self.row.extend_from_slice(self.leaf.payload(index));
-        let visible = match store.resolve(view, tree, &mut self.row, &mut self.entry)? {
+        let resolved = match fat::at_hand(view, self.leaf.payload(index), &mut self.row) {
+            Some(resolved) => resolved,
+            None => {
+                self.row.clear();
+                self.row.extend_from_slice(self.leaf.payload(index));
+                store.resolve(view, tree, &mut self.row, &mut self.entry)?
+            }
+        };
+        let visible = match resolved {
             Resolved::Visible(visible) => Some(visible),
             Resolved::Absent => None,
             Resolved::Changed => {
@@ -505,6 +497,34 @@ impl Scan {
     }
 }
 
+/// Reads the leaf where a scan goes on that way from `from`, and after it what is buried beside it. Which of its records lie
+/// in the range, and where the scan begins among them.
+fn read_copy(
+    (leaf, buried): (&mut LeafCopy, &mut Buried),
+    range: &KeyRange,
+    from: Bound<&[u8]>,
+    way: Way,
+    (store, view, tree): (&VersionStore, &View<'_>, &Tree),
+) -> Result<(std::ops::Range<usize>, usize)> {
+    buried.stop();
+    let seek = match way {
+        Way::Forward => seek_forward(from),
+        Way::Backward => seek_backward(from),
+    };
+    tree.read_leaf(seek, leaf)?;
+    let inside = inside(range, leaf);
+    if view.olap
+        && let Some(entries) = buried_in(store, tree)
+    {
+        buried.start(entries, way, from, limit(way, range, leaf));
+    }
+    let at = match way {
+        Way::Forward => leaf.position().max(inside.start),
+        Way::Backward => leaf.position().min(inside.end),
+    };
+    Ok((inside, at))
+}
+
 /// The graveyard of a tree, if there is anything in it. Asked after the copy of the main leaf was made (V32).
 #[inline]
 fn buried_in(store: &VersionStore, tree: &Tree) -> Option<Tree> {
@@ -516,18 +536,16 @@ fn buried_in(store: &VersionStore, tree: &Tree) -> Option<Tree> {
     graveyard.occupied().cloned()
 }
 
-/// How far forward buried rows belong beside a copy: to its fence, or to the end of the range.
-fn forward_limit<'s>(range: &'s KeyRange, leaf: &'s LeafCopy) -> Bound<&'s [u8]> {
-    match leaf.upper_fence() {
-        Some(fence) if !beyond_end(&range.1, fence) => Bound::Excluded(fence),
-        _ => range.1.as_ref().map(Vec::as_slice),
-    }
-}
-
-/// How far backward buried rows belong beside a copy: to its fence, or to the start of the range.
-fn backward_limit<'s>(range: &'s KeyRange, leaf: &'s LeafCopy) -> Bound<&'s [u8]> {
-    match leaf.lower_fence() {
-        Some(fence) if !beyond_start(&range.0, fence) => Bound::Included(fence),
-        _ => range.0.as_ref().map(Vec::as_slice),
+/// How far buried rows belong beside a copy: to its fence that way, or to the end of the range.
+fn limit<'s>(way: Way, range: &'s KeyRange, leaf: &'s LeafCopy) -> Bound<&'s [u8]> {
+    match way {
+        Way::Forward => match leaf.upper_fence() {
+            Some(fence) if !beyond_end(&range.1, fence) => Bound::Excluded(fence),
+            _ => range.1.as_ref().map(Vec::as_slice),
+        },
+        Way::Backward => match leaf.lower_fence() {
+            Some(fence) if !beyond_start(&range.0, fence) => Bound::Included(fence),
+            _ => range.0.as_ref().map(Vec::as_slice),
+        },
     }
 }

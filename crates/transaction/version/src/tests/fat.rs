@@ -1,6 +1,7 @@
 //! Fat rows, case by case.
 
 use super::world::{SLOTS, World, is_conflict};
+use crate::fat::layout::FatRow;
 use crate::{VersionError, VersionOptions};
 use std::sync::Arc;
 use vellum_base::SlotId;
@@ -64,6 +65,105 @@ fn hot_row_under_an_old_snapshot_turns_fat_and_stays_short() {
     world.rollback(old);
     update(&world, &tree, b"k", 100);
     assert_eq!(world.fat_rows(&tree), [], "nobody needs old versions");
+}
+
+/// How many old versions the only fat row holds, and how long it is.
+fn shape_of_fat_row(world: &World, tree: &Tree) -> (usize, usize) {
+    let mut shapes = Vec::new();
+    world.each_row(tree, |_, row| {
+        if let Some(fat) = FatRow::decode(row) {
+            shapes.push((fat.old_versions().count(), row.len()));
+        }
+    });
+    assert_eq!(shapes.len(), 1, "fat rows");
+    shapes[0]
+}
+
+#[test]
+fn version_that_nobody_sees_gives_its_place_to_the_next_and_the_row_stays_as_long_as_it_is() {
+    let world = world();
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    let old = world.begin_olap();
+    update(&world, &tree, b"k", 20);
+    let (_, length) = shape_of_fat_row(&world, &tree);
+    for byte in 0..200u8 {
+        // Every OLTP snapshot sees what was committed before this.
+        world.manager.domain().pass();
+        let tx = world.begin();
+        world.patch(&tx, &tree, b"k", 0..4, byte).unwrap();
+        world.commit(tx);
+        assert_eq!(
+            shape_of_fat_row(&world, &tree),
+            (2, length),
+            "what the old snapshot sees, and what was replaced last"
+        );
+    }
+    // A version that the next older one is made of stays for it: other bytes are changed.
+    world.manager.domain().pass();
+    for at in [50, 50, 0] {
+        let tx = world.begin();
+        world.patch(&tx, &tree, b"k", at..at + 4, 9).unwrap();
+        world.commit(tx);
+        world.manager.domain().pass();
+    }
+    assert!(shape_of_fat_row(&world, &tree).0 > 2);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+    // Nor does an unfinished transaction take away what its rollback brings back.
+    let newest = world.get(&world.begin(), &tree, b"k");
+    let tx = world.begin();
+    for byte in 100..105 {
+        world.patch(&tx, &tree, b"k", 0..4, byte).unwrap();
+        world.manager.domain().pass();
+    }
+    world.rollback(tx);
+    assert_eq!(world.get(&world.begin(), &tree, b"k"), newest);
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
+}
+
+#[test]
+fn chain_that_does_not_fit_a_row_holds_what_is_needed_and_no_more() {
+    let options = VersionOptions {
+        fat_updates: Some(3),
+        shortcuts: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(4096, 64, options);
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 1100]);
+    let mut held = Vec::new();
+    let mut most = 0;
+    let held_max = usize::from(SLOTS) - 3;
+    for round in 0..600u32 {
+        if held.len() < held_max && round % 2 == 0 {
+            // Each sees a version of its own, and together more than a row holds.
+            held.push((world.begin_olap(), world.get(&world.begin(), &tree, b"k")));
+        }
+        let at = (round as usize * 130) % 900;
+        let tx = world.begin();
+        world
+            .patch(&tx, &tree, b"k", at..at + 110, round as u8)
+            .unwrap();
+        world.commit(tx);
+        world.manager.domain().pass();
+        most = most.max(world.deltas());
+    }
+    assert_eq!(world.fat_rows(&tree), [], "so many are too long for a row");
+    assert!(
+        world.deltas() <= held.len() + 20,
+        "{} deltas",
+        world.deltas()
+    );
+    assert!(most <= held.len() + 20, "{most} deltas at a time");
+    for (tx, value) in &held {
+        assert_eq!(world.get(tx, &tree, b"k"), *value);
+    }
+    for (tx, _) in held {
+        world.rollback(tx);
+    }
+    update(&world, &tree, b"k", 40);
+    world.collect();
+    assert!(world.deltas() <= 20, "{} deltas", world.deltas());
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod schedules;
 mod shortcuts;
 #[cfg(not(shuttle))]
 mod stamping;
+mod withdrawals;
 #[cfg(not(shuttle))]
 mod work;
 mod world;

@@ -10,12 +10,12 @@ use vellum_gc::Budget;
 use vellum_sync::thread;
 use vellum_txn::Transaction;
 
-fn key(number: u32) -> [u8; 4] {
+pub(super) fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
 /// Collects all slots, a little each, as commits do.
-fn collect_some(world: &World) {
+pub(super) fn collect_some(world: &World) {
     for slot in (0..SLOTS).map(SlotId) {
         let mut budget = Budget::new(5, u64::MAX);
         world.collect_slot(slot, &mut budget).unwrap();
@@ -38,7 +38,7 @@ fn check(world: &World, tree: &Tree, tx: &Transaction, rows: u32) {
 
 /// Runs a transaction again until nobody is in its way: two want the same rows, and a writer that was promoted
 /// meanwhile may not insert where rows were dropped.
-fn retry<R>(world: &World, mut work: impl FnMut(&Transaction) -> crate::Result<R>) -> R {
+pub(super) fn retry<R>(world: &World, mut work: impl FnMut(&Transaction) -> crate::Result<R>) -> R {
     loop {
         let tx = world.begin();
         match work(&tx) {

@@ -59,12 +59,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(page_size: usize, frames: u64) -> Self {
-        Self::with(page_size, frames, VersionOptions::default(), Protocol::Osic)
+        Self::with_options(page_size, frames, VersionOptions::default())
+    }
+
+    /// A world in which snapshots may be withdrawn.
+    pub(crate) fn withdrawing(page_size: usize, frames: u64) -> Self {
+        let config = Config {
+            may_withdraw: true,
+            ..Config::default()
+        };
+        Self::with(page_size, frames, VersionOptions::default(), config)
     }
 
     /// A world whose rows turn fat as these options say.
     pub(crate) fn with_options(page_size: usize, frames: u64, options: VersionOptions) -> Self {
-        Self::with(page_size, frames, options, Protocol::Osic)
+        Self::with(page_size, frames, options, Config::default())
     }
 
     /// A world with another protocol than the product's.
@@ -73,10 +82,14 @@ impl World {
             fat: false,
             ..VersionOptions::default()
         };
-        Self::with(page_size, frames, options, protocol)
+        let config = Config {
+            protocol,
+            ..Config::default()
+        };
+        Self::with(page_size, frames, options, config)
     }
 
-    fn with(page_size: usize, frames: u64, options: VersionOptions, protocol: Protocol) -> Self {
+    fn with(page_size: usize, frames: u64, options: VersionOptions, manager: Config) -> Self {
         let directory = Arc::new(SimulatedDirectory::new());
         let config = LogConfig {
             slots_max: SLOTS + 1,
@@ -101,10 +114,9 @@ impl World {
         let space = Arc::new(Space::load(pool.clone(), Gsn(1)).unwrap());
         let config = Config {
             slots_max: SLOTS,
-            protocol,
             // A schedule has few steps: who is a few ticks behind is promoted.
             promote_after: if cfg!(shuttle) { 8 } else { 100_000 },
-            ..Config::default()
+            ..manager
         };
         let manager = Arc::new(Manager::new(log.clone(), clock, config));
         let context = TreeContext::new(pool, space.clone())
@@ -276,7 +288,7 @@ impl World {
         self.rows_in(transaction, tree, (Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// The rows of a range, forward and backward alike.
+    /// The rows of a range, forward and backward alike, by steps that look at the copy at hand only where they can, and by count.
     pub(crate) fn rows_in(
         &self,
         transaction: &Transaction,
@@ -293,12 +305,27 @@ impl World {
             rows.push((row.key.to_vec(), row.body.to_vec()));
         }
         let mut backward = Vec::new();
-        let mut scan = Scan::new(page_size, range);
+        let mut scan = Scan::new(page_size, range.clone());
         while let Some(row) = scan.prev(&self.store, &view, tree).unwrap() {
             backward.push((row.key.to_vec(), row.body.to_vec()));
         }
         backward.reverse();
         assert_eq!(rows, backward, "both ways");
+        let mut at_hand = Vec::new();
+        let mut scan = Scan::new(page_size, range.clone());
+        while scan.step_at_hand(&view, true)
+            || scan.next(&self.store, &view, tree).unwrap().is_some()
+        {
+            let row = scan.current();
+            at_hand.push((row.key.to_vec(), row.body.to_vec()));
+        }
+        assert_eq!(rows, at_hand, "by steps at hand");
+        let mut counted = 0;
+        let mut scan = Scan::new(page_size, range);
+        while scan.next(&self.store, &view, tree).unwrap().is_some() {
+            counted += 1 + scan.count_at_hand(&view);
+        }
+        assert_eq!(counted, rows.len() as u64, "by leaves");
         rows
     }
 
