@@ -83,7 +83,7 @@ impl Transaction {
         let mut cursor = self.cursor(table, range)?;
         let mut count = 0;
         while cursor.advance()? {
-            count += 1;
+            count += 1 + cursor.count_at_hand()?;
         }
         Ok(count)
     }
@@ -119,7 +119,7 @@ fn owned<'k>(range: &impl RangeBounds<&'k [u8]>) -> vellum_version::KeyRange {
     (own(range.start_bound()), own(range.end_bound()))
 }
 
-impl Cursor<'_> {
+impl<'t> Cursor<'t> {
     fn forget_after_rollback(&mut self) {
         let rollbacks = self.transaction.rollback_count();
         if self.rollbacks != rollbacks {
@@ -185,13 +185,29 @@ impl Cursor<'_> {
     /// counted: it is to say so.
     #[inline]
     fn step_at_hand(&mut self, step: Step) -> Result<bool> {
-        self.transaction.check_usable()?;
-        let inner = self.transaction.inner();
-        if self.rollbacks != self.transaction.rollback_count() || inner.domain().may_withdraw() {
+        let Some(view) = self.view_of_copy()? else {
             return Ok(false);
-        }
-        let view = View::of_copy(inner, self.snapshot.snapshot(), self.command);
+        };
         Ok(self.scan.step_at_hand(&view, !matches!(step, Step::Prev)))
+    }
+
+    /// What the copy at hand is judged by; `None` if each step must be counted, or the copy is void.
+    #[inline]
+    fn view_of_copy(&self) -> Result<Option<View<'t>>> {
+        let transaction: &'t Transaction = self.transaction;
+        transaction.check_usable()?;
+        let inner = transaction.inner();
+        if self.rollbacks != self.transaction.rollback_count() || inner.domain().may_withdraw() {
+            return Ok(None);
+        }
+        let snapshot = self.snapshot.snapshot();
+        Ok(Some(View::of_copy(inner, snapshot, self.command)))
+    }
+
+    /// Moves over the rows at hand and counts them.
+    fn count_at_hand(&mut self) -> Result<u64> {
+        let view = self.view_of_copy()?;
+        Ok(view.map_or(0, |view| self.scan.count_at_hand(&view)))
     }
 
     fn step_further(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {

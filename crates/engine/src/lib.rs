@@ -41,6 +41,7 @@ mod engine;
 mod error;
 mod experiment;
 mod holders;
+mod known_tables;
 mod open;
 mod options;
 mod recovery;

@@ -11,6 +11,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::known_tables::KnownTables;
 use crate::transaction::Transaction;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Bound;
@@ -62,7 +63,7 @@ impl Index {
 #[derive(Debug)]
 pub(crate) struct Tables {
     next: AtomicU32,
-    by_id: Mutex<HashMap<TableId, Arc<Shape>>>,
+    by_id: KnownTables,
     /// Shapes of dropped tables, in the order of the drops: their tables are forgotten when everybody sees that (D3).
     dropped: Mutex<VecDeque<Arc<Shape>>>,
 }
@@ -74,7 +75,7 @@ impl Tables {
     pub fn new(next: u32) -> Self {
         Self {
             next: AtomicU32::new(next),
-            by_id: Mutex::new(HashMap::new()),
+            by_id: KnownTables::new(),
             dropped: Mutex::new(VecDeque::new()),
         }
     }
@@ -91,7 +92,7 @@ impl Tables {
                 if !shape.made_by().is_none_or(seen) {
                     return;
                 }
-                self.by_id.lock().remove(&shape.id);
+                self.by_id.remove(shape.id);
             }
             dropped.pop_front();
         }
@@ -99,13 +100,7 @@ impl Tables {
 
     /// Forgets a table whose making was rolled back; does nothing for a later shape.
     pub fn forget_void(&self, shape: &Arc<Shape>) {
-        let mut tables = self.by_id.lock();
-        if tables
-            .get(&shape.id)
-            .is_some_and(|base| Arc::ptr_eq(base, shape))
-        {
-            tables.remove(&shape.id);
-        }
+        self.by_id.remove_first(shape);
     }
 
     /// The next id that was never given out.
@@ -118,17 +113,17 @@ impl Tables {
     }
 
     fn insert(&self, shape: Arc<Shape>) {
-        self.by_id.lock().insert(shape.id, shape);
+        self.by_id.insert(shape);
     }
 
     fn get(&self, id: TableId) -> Option<Arc<Shape>> {
-        self.by_id.lock().get(&id).cloned()
+        self.by_id.get(id)
     }
 
     /// Names of tables by the root pages of their trees and their indexes' trees, as of the newest shapes.
     pub fn names_by_tree(&self) -> HashMap<PageId, String> {
         let mut names = HashMap::new();
-        for base in self.by_id.lock().values() {
+        for base in self.by_id.all() {
             let Some(shape) = base.resolve(|_| true).filter(|shape| !shape.dropped) else {
                 continue;
             };
@@ -577,7 +572,7 @@ mod tests {
             .background_threads(false);
         config.slots_max = 8;
         let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
-        let known = || database.engine().tables.by_id.lock().len();
+        let known = || database.engine().tables.by_id.all().len();
         let old = database.retry(|tx| tx.create_table("old")).unwrap();
         let reader = database.begin().unwrap();
         database.retry(|tx| tx.drop_table("old")).unwrap();

@@ -31,6 +31,8 @@ use vellum_txn::{
 
 /// Writers of a slot between two of its collections.
 const WRITERS_PER_COLLECTION: u32 = 8;
+/// Keys whose leaves are found together.
+const BATCH: usize = 16;
 /// Work-list entries that a commit may do for its slot.
 const COLLECT_ITEMS: u32 = 256;
 /// Bytes of rows that a commit may give back for its slot.
@@ -329,7 +331,7 @@ impl Transaction {
     }
 
     /// Looks several keys up, best in ascending order; calls `each` with the position of each key and its value. Pages
-    /// that are not in memory are read together.
+    /// that are not in memory are read together, and ways through those that are, are gone together.
     ///
     /// # Errors
     /// As [`Transaction::get`]; `each` may have been called for some keys.
@@ -340,14 +342,24 @@ impl Transaction {
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         self.prefetch(keys.iter().map(|key| (table, *key)))?;
-        for (position, key) in keys.iter().enumerate() {
-            let found = self.read_operation(|| {
+        for (number, batch) in keys.chunks(BATCH).enumerate() {
+            let mut leaves = [PageId::ZERO; BATCH];
+            let leaves = &mut leaves[..batch.len()];
+            self.read_operation(|| {
                 self.with_rows(table, |rows| {
-                    rows.get_near(key, |value| each(position, Some(value)))
+                    rows.find_leaves(batch, leaves);
+                    Ok(())
                 })
             })?;
-            if found.is_none() {
-                each(position, None);
+            for (position, (key, leaf)) in (number * BATCH..).zip(batch.iter().zip(leaves)) {
+                let found = self.read_operation(|| {
+                    self.with_rows(table, |rows| {
+                        rows.get_near(key, *leaf, |value| each(position, Some(value)))
+                    })
+                })?;
+                if found.is_none() {
+                    each(position, None);
+                }
             }
         }
         Ok(())

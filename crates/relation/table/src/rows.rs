@@ -13,16 +13,16 @@ use crate::key_description::KeyDescription;
 use crate::shape::{Index, Shape};
 use std::borrow::Cow;
 use std::ops::Range;
-use vellum_base::StorageError;
 use vellum_base::planted::{self, Bug};
-use vellum_btree::{Tree, max_key};
+use vellum_base::{PageId, StorageError};
+use vellum_btree::Tree;
 use vellum_txn::{Isolation, Operation, Savepoint, Transaction, Undo};
 use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
 use vellum_version::large::VALUE_BYTES_MAX;
 use vellum_version::row::Shape as RowShape;
 use vellum_version::write::inline_body_max;
 use vellum_version::{
-    Change, Current, Reverter, Scratch, VersionError, VersionStore, View, Written,
+    Change, Current, Reverter, Scratch, VersionError, VersionStore, View, Written, buried_key_max,
 };
 
 /// Buffers of row operations, kept from one to the next.
@@ -89,20 +89,34 @@ impl Rows<'_> {
         self.look_up(key, false, each)
     }
 
-    /// As [`Rows::get`], for a key that is likely in the leaf of the one before.
+    /// As [`Rows::get`], for a key that is likely in this leaf; zero: in that of the one before.
     ///
     /// # Errors
     /// As [`Rows::get`].
     #[inline]
-    pub fn get_near<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub fn get_near<R>(
+        &mut self,
+        key: &[u8],
+        leaf: PageId,
+        each: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.buffers.scratch.hints.expect(&self.shape.tree, leaf);
         self.look_up(key, true, each)
+    }
+
+    /// The leaves that keys are likely in, or zero, for [`Rows::get_near`]: the ways down are gone together.
+    ///
+    /// # Panics
+    /// If there are not as many places as keys.
+    pub fn find_leaves(&mut self, keys: &[&[u8]], leaves: &mut [PageId]) {
+        self.shape.tree.find_leaves(keys, leaves);
     }
 
     /// The leaf of a key, if it is not in memory; nobody vouches for that.
     ///
     /// # Errors
     /// Storage errors.
-    pub fn missing_leaf(&mut self, key: &[u8]) -> Result<Option<vellum_base::PageId>> {
+    pub fn missing_leaf(&mut self, key: &[u8]) -> Result<Option<PageId>> {
         Ok(self.shape.tree.missing_leaf(key)?)
     }
 
@@ -611,7 +625,7 @@ impl EntryWriter<'_> {
         let page_size = self.store.context().page_size();
         // What a short key leaves for the body, and that short key.
         let room = inline_body_max(page_size, 0) + KEY_BYTES;
-        max_key(page_size).min(room.saturating_sub(body))
+        buried_key_max(page_size).min(room.saturating_sub(body))
     }
 
     pub(crate) fn insert(&self, entry: &[u8], key: &[u8], scratch: &mut Scratch) -> Result<()> {

@@ -73,7 +73,7 @@ pub(crate) struct Path<'p> {
 impl Tree {
     /// Checks that a page can be what a descent expects.
     #[inline]
-    fn is_node<P: PageRead + ?Sized>(&self, page: &P, level: Option<u8>) -> bool {
+    pub(crate) fn is_node<P: PageRead + ?Sized>(&self, page: &P, level: Option<u8>) -> bool {
         let kind = page.kind_and_flags().0;
         let found = page.shape().level;
         kind == (if found == 0 { KIND_LEAF } else { KIND_INNER })

@@ -7,7 +7,7 @@
 //! | call | what |
 //! | --- | --- |
 //! | `Tree::create(context, slot, kind, entry)`, `Tree::open(context, root, kind)` | a tree is its root page |
-//! | `tree.get(key, &mut Vec<u8>) -> Result<bool>`, `get_many` | optimistic lookups |
+//! | `tree.get(key, &mut Vec<u8>) -> Result<bool>`, `find_leaves` | optimistic lookups |
 //! | `tree.read_leaf(Seek, &mut LeafCopy)`, `still_current` | cursors: a leaf at a time |
 //! | `tree.write(key) -> LeafWrite` | the leaf of a key, latched; `insert`, `replace`, `patch`, `remove` with `Logging` |
 //! | `tree.make_room(key, payload_len, slot)`, `tree.rebalance(key, slot)` | structure changes |

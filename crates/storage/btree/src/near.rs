@@ -27,6 +27,14 @@ impl LeafHints {
         (owner == tree && !leaf.is_zero()).then_some(leaf)
     }
 
+    /// Remembers a leaf of `tree` that somebody else found, if it is not zero.
+    #[inline]
+    pub fn expect(&mut self, tree: &Tree, leaf: PageId) {
+        if !leaf.is_zero() {
+            self.remember(tree.root(), leaf);
+        }
+    }
+
     #[inline]
     fn remember(&mut self, tree: PageId, leaf: PageId) {
         self.ways[tree.get() as usize % WAYS] = (tree, leaf);

@@ -260,43 +260,6 @@ impl Tree {
         Ok(copy_payload(&leaf, key, out))
     }
 
-    /// Looks up keys in ascending order, reusing the leaf of the one before. Calls `each` with the
-    /// index of each key and its payload, if found. No latch is held during the calls.
-    ///
-    /// # Errors
-    /// I/O, corruption of a page on the way.
-    pub fn get_many(
-        &self,
-        keys: &[&[u8]],
-        mut each: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        let mut out = Vec::new();
-        let mut leaf: Option<Optimistic<'_>> = None;
-        for (number, key) in keys.iter().enumerate() {
-            debug_assert!(number == 0 || keys[number - 1] <= *key, "keys ascend");
-            let reused = leaf
-                .filter(|leaf| leaf.covers(key))
-                .and_then(|leaf| look_up(&leaf, key, &mut out));
-            let found = match reused {
-                Some(found) => found,
-                None => {
-                    leaf = self
-                        .try_descend(Target::Covering(key), 0)?
-                        .map(|path| path.page);
-                    match leaf.and_then(|leaf| look_up(&leaf, key, &mut out)) {
-                        Some(found) => found,
-                        None => {
-                            leaf = None;
-                            self.get(key, &mut out)?
-                        }
-                    }
-                }
-            };
-            each(number, found.then_some(&out[..]));
-        }
-        Ok(())
-    }
-
     /// Copies the leaf that `seek` leads to, and positions in it. The copy is the leaf as it was at
     /// one instant between call and return.
     ///
