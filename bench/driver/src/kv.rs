@@ -35,9 +35,10 @@ pub(crate) fn run<E: Engine>(
     let rows = arguments.rows.rows;
     let size = arguments.rows.value_size();
     if context.common.check {
-        let found = verify(engine, &arguments.rows)?;
-        summary.checked(violations(found, rows, found.updates));
-        return Ok(());
+        return context.check(summary, || {
+            let found = verify(engine, &arguments.rows)?;
+            Ok(violations(found, rows, found.updates))
+        });
     }
 
     let checks = !context.common.no_check;
@@ -90,14 +91,16 @@ pub(crate) fn run<E: Engine>(
     summary.measured(measured);
     context.measure_reads(summary)?;
     if checks && !summary.interrupted {
-        let found = verify(engine, &arguments.rows)?;
-        // Values too short for a counter tell nothing about updates, and reads make none.
-        let expected = if size < 16 || mix == Mix::Read {
-            found.updates
-        } else {
-            updates_before.wrapping_add(committed)
-        };
-        summary.checked(violations(found, rows, expected));
+        context.check(summary, || {
+            let found = verify(engine, &arguments.rows)?;
+            // Values too short for a counter tell nothing about updates, and reads make none.
+            let expected = if size < 16 || mix == Mix::Read {
+                found.updates
+            } else {
+                updates_before.wrapping_add(committed)
+            };
+            Ok(violations(found, rows, expected))
+        })?;
     }
     Ok(())
 }

@@ -136,23 +136,27 @@ fn measure_workload<E: Engine>(
         common,
         settings: &settings,
     };
-    match workload {
+    let ended = match workload {
         Workload::Tpcc(arguments) => {
-            tpcc::run(&mut engine, arguments, &context, &mut summary, lines)?;
+            tpcc::run(&mut engine, arguments, &context, &mut summary, lines)
         }
-        Workload::Kv(arguments) => kv::run(&mut engine, arguments, &context, &mut summary, lines)?,
+        Workload::Kv(arguments) => kv::run(&mut engine, arguments, &context, &mut summary, lines),
         Workload::Queue(arguments) => {
-            queue::run(&mut engine, arguments, &context, &mut summary, lines)?;
+            queue::run(&mut engine, arguments, &context, &mut summary, lines)
         }
-        Workload::Hot(arguments) => {
-            hot::run(&mut engine, arguments, &context, &mut summary, lines)?;
-        }
+        Workload::Hot(arguments) => hot::run(&mut engine, arguments, &context, &mut summary, lines),
         Workload::Load(arguments) => {
-            load::run(&mut engine, arguments, &context, &mut summary, lines)?;
+            load::run(&mut engine, arguments, &context, &mut summary, lines)
         }
         Workload::Scan(arguments) => {
-            scan::run(&mut engine, arguments, &context, &mut summary, lines)?;
+            scan::run(&mut engine, arguments, &context, &mut summary, lines)
         }
+    };
+    if common.check {
+        // What cannot be looked at before the check is not consistent either.
+        context.check(&mut summary, || ended.map(|()| Vec::new()))?;
+    } else {
+        ended?;
     }
     summary.finish();
     Ok(summary)
@@ -191,6 +195,21 @@ impl Context<'_> {
             });
             report::print_sample(sample, lines)
         }
+    }
+
+    /// Adds to the summary what a check finds wrong. Data that the engine cannot read is wrong, too: a finding, and the
+    /// summary is written.
+    fn check(
+        &self,
+        summary: &mut Summary,
+        check: impl FnOnce() -> Result<Vec<String>, Failure>,
+    ) -> Result<(), Failure> {
+        match check() {
+            Ok(violations) => summary.checked(violations),
+            Err(failure @ Failure::Engine { .. }) => summary.checked(vec![failure.to_string()]),
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
     }
 
     /// Measures the device's random reads where the data is larger than the pool.

@@ -56,8 +56,9 @@ pub(crate) fn run<E: Engine>(
         sum = sum.wrapping_add(tail.sum_growth());
     }
     if !context.common.no_check && !summary.interrupted {
-        let found = look_at(engine, size)?;
-        summary.checked(violations(found, rows, sum));
+        context.check(summary, || {
+            Ok(violations(look_at(engine, size)?, rows, sum))
+        })?;
     }
     Ok(())
 }

@@ -45,8 +45,10 @@ pub(crate) fn run<E: Engine>(
         context.measure_reads(summary)?;
     }
     if !context.common.no_check && !summary.interrupted {
-        let found = kv::verify(engine, &arguments.rows)?;
-        summary.checked(kv::violations(found, rows, found.updates));
+        context.check(summary, || {
+            let found = kv::verify(engine, &arguments.rows)?;
+            Ok(kv::violations(found, rows, found.updates))
+        })?;
     }
     Ok(())
 }

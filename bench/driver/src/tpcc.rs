@@ -77,25 +77,30 @@ pub(crate) fn run<E: Engine>(
         context.measure_reads(summary)?;
     }
     if !context.common.no_check && !summary.interrupted {
-        let bar = progress::rows("checking", population.scale.rows());
-        let mut session = engine
-            .open_session()
-            .map_err(Failure::engine("open a session"))?;
-        let findings =
-            check(&mut session, |rows| bar.inc(rows)).map_err(Failure::engine("check"))?;
-        bar.finish_and_clear();
-        let mut violations: Vec<_> = findings
-            .violations
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let more = findings.count - violations.len() as u64;
-        if more > 0 {
-            violations.push(format!("{more} more"));
-        }
-        summary.checked(violations);
+        context.check(summary, || violations(engine, population.scale.rows()))?;
     }
     Ok(())
+}
+
+/// Which consistency conditions do not hold.
+fn violations<E: Engine>(engine: &E, rows: u64) -> Result<Vec<String>, Failure> {
+    let bar = progress::rows("checking", rows);
+    let mut session = engine
+        .open_session()
+        .map_err(Failure::engine("open a session"))?;
+    let findings = check(&mut session, |rows| bar.inc(rows)).map_err(Failure::engine("check"));
+    bar.finish_and_clear();
+    let findings = findings?;
+    let mut violations: Vec<_> = findings
+        .violations
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let more = findings.count - violations.len() as u64;
+    if more > 0 {
+        violations.push(format!("{more} more"));
+    }
+    Ok(violations)
 }
 
 /// Finds out what is there, and loads what is missing.

@@ -296,6 +296,13 @@ fn load_and_scan_count_rows() {
         assert_eq!(summary["transactions"], 7);
         let rows = summary["rows_per_s"].as_f64().unwrap() * summary["seconds"].as_f64().unwrap();
         assert!(rows > 30_000.0, "{rows} rows in 7 scans of 5000");
+        occupy(directory.path());
+        // What was updated since is as good as what was loaded.
+        for flags in ["kv --mix update --operations 50", "load --check"] {
+            let flags = format!("{flags} --rows 5000 --value-size 20");
+            let ended = bench(&flags, directory.path(), |_| Ok(engine.clone()));
+            assert_eq!(ended.code, 0, "{}", ended.table);
+        }
     }
 }
 
@@ -329,6 +336,38 @@ impl Engine for Limited {
     fn describe(&self) -> Description {
         self.engine.describe()
     }
+}
+
+#[test]
+fn check_that_cannot_read_the_data_is_a_finding_and_the_summary_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Reference::new();
+    let summary = directory.path().join("summary.json");
+    let run = |flags: &str, left: usize| {
+        let mut limited = Some(Limited {
+            engine: engine.clone(),
+            left: AtomicUsize::new(left),
+        });
+        std::fs::write(&summary, b"").unwrap();
+        let flags = format!("{flags} --rows 10 --json {}", summary.display());
+        bench(&flags, directory.path(), |_| Ok(limited.take().unwrap()))
+    };
+    assert_eq!(run("kv --operations 1", 100).code, 0);
+    occupy(directory.path());
+    for (flags, left) in [("kv --check", 0), ("kv --check", 1), ("load --check", 0)] {
+        let ended = run(flags, left);
+        assert_eq!(ended.code, 1);
+        let summary = json(&summary);
+        assert_eq!(summary["consistency"], "failed", "{flags}");
+        let finding = summary["violations"][0].as_str().unwrap();
+        assert!(finding.contains("no session is left"), "{finding}");
+    }
+    // One session to look, one to run, none to check.
+    let ended = run("kv --operations 7", 2);
+    assert_eq!(ended.code, 1, "{}", ended.table);
+    let summary = json(&summary);
+    assert_eq!(summary["transactions"], 7);
+    assert_eq!(summary["consistency"], "failed");
 }
 
 #[test]
