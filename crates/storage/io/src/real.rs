@@ -204,8 +204,7 @@ impl Directory for RealDirectory {
             options,
             is_direct,
             poison: self.poison.clone(),
-            ring: ring::Ring::default(),
-            read_ring: ring::Ring::default(),
+            rings: ring::Rings::default(),
         }))
     }
 

@@ -1,6 +1,6 @@
 //! One open file of the file system.
 
-use super::ring::Ring;
+use super::ring::Rings;
 use crate::{ALIGNMENT, AlignedBuf, File, OpenOptions, Poison, exact, is_aligned};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
@@ -22,10 +22,8 @@ pub(super) struct RealFile {
     pub(super) options: OpenOptions,
     pub(super) is_direct: bool,
     pub(super) poison: Arc<Poison>,
-    /// For batches of scattered direct writes.
-    pub(super) ring: Ring,
-    /// For batches of direct reads: one of its own, since who reads waits for it.
-    pub(super) read_ring: Ring,
+    /// For batches of direct reads and of scattered direct writes.
+    pub(super) rings: Rings,
 }
 
 impl RealFile {
@@ -73,7 +71,7 @@ impl RealFile {
 
     /// Writes runs that lie apart, all at once. False if that cannot be had: then nothing may be taken for written.
     fn write_scattered(&self, runs: &[(u64, &[u8])]) -> io::Result<bool> {
-        let Some(left_over) = self.ring.write(&self.file, runs)? else {
+        let Some(left_over) = self.rings.write(&self.file, runs)? else {
             return Ok(false);
         };
         for (run, done) in left_over {
@@ -124,7 +122,7 @@ impl File for RealFile {
         // Buffered reads are copies, of which one after the other is as good.
         if self.is_direct && runs.len() > 1 {
             let left_over = self
-                .read_ring
+                .rings
                 .read(&self.file, runs)
                 .map_err(|source| self.error("read", source))?;
             if let Some(left_over) = left_over {

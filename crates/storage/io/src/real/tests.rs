@@ -167,8 +167,7 @@ fn zeroes_written_in_place_of_an_allocation_keep_existing_bytes() {
             },
             is_direct: false,
             poison: Arc::default(),
-            ring: ring::Ring::default(),
-            read_ring: ring::Ring::default(),
+            rings: ring::Rings::default(),
         };
         file.file.write_at(b"head", 0).unwrap();
         file.extend_by_zeroes(3 << 20).unwrap();
@@ -205,7 +204,7 @@ fn batch_of_more_slices_than_one_call_takes_is_written_whole() {
 }
 
 /// A file with direct I/O and what its ring is to be; `None` where the file system has no direct I/O.
-fn direct_file(directory: &RealDirectory, ring: ring::Ring) -> Option<RealFile> {
+fn direct_file(directory: &RealDirectory, rings: ring::Rings) -> Option<RealFile> {
     if !directory.direct_works("").unwrap() {
         return None;
     }
@@ -217,8 +216,7 @@ fn direct_file(directory: &RealDirectory, ring: ring::Ring) -> Option<RealFile> 
         options,
         is_direct: true,
         poison: Arc::default(),
-        ring,
-        read_ring: ring::Ring::default(),
+        rings,
     })
 }
 
@@ -245,11 +243,11 @@ fn prop_batches_of_direct_reads_give_what_single_reads_would_with_and_without_ri
     let mut random = Random::new(crate::test_seed());
     for refused in [false, true] {
         let (_temporary, directory) = scratch();
-        let Some(mut file) = direct_file(&directory, ring::Ring::default()) else {
+        let Some(mut file) = direct_file(&directory, ring::Rings::default()) else {
             return;
         };
         if refused {
-            file.read_ring = ring::Ring::refused();
+            file.rings = ring::Rings::refused();
         }
         let content = random_blocks(&mut random, PLACES);
         file.write_at(&content, 0).unwrap();
@@ -277,7 +275,7 @@ fn prop_batches_of_direct_reads_give_what_single_reads_would_with_and_without_ri
                 assert!(bytes[..] == content[at..at + bytes.len()], "at {at}");
             }
         }
-        assert_eq!(file.read_ring.is_ready(), !refused && rings_exist());
+        assert_eq!(file.rings.idle() == 1, !refused && rings_exist());
     }
 }
 
@@ -288,12 +286,12 @@ fn prop_scattered_direct_batches_write_what_single_writes_would_with_and_without
     let mut random = Random::new(crate::test_seed());
     for refused in [false, true] {
         let (_temporary, directory) = scratch();
-        let ring = if refused {
-            ring::Ring::refused()
+        let rings = if refused {
+            ring::Rings::refused()
         } else {
-            ring::Ring::default()
+            ring::Rings::default()
         };
-        let Some(file) = direct_file(&directory, ring) else {
+        let Some(file) = direct_file(&directory, rings) else {
             return;
         };
         let mut model = vec![0; PLACES * BLOCK];
@@ -319,7 +317,7 @@ fn prop_scattered_direct_batches_write_what_single_writes_would_with_and_without
             file.read_at(&mut back, 0).unwrap();
             assert!(back[..] == model[..], "refused: {refused}");
         }
-        assert_eq!(file.ring.is_ready(), !refused && rings_exist());
+        assert_eq!(file.rings.idle() == 1, !refused && rings_exist());
     }
 }
 
@@ -327,12 +325,12 @@ fn prop_scattered_direct_batches_write_what_single_writes_would_with_and_without
 fn failed_write_in_the_middle_of_a_batch_is_reported_and_the_next_batch_goes_through() {
     for refused in [false, true] {
         let (_temporary, directory) = scratch();
-        let ring = if refused {
-            ring::Ring::refused()
+        let rings = if refused {
+            ring::Rings::refused()
         } else {
-            ring::Ring::default()
+            ring::Rings::default()
         };
-        let Some(file) = direct_file(&directory, ring) else {
+        let Some(file) = direct_file(&directory, rings) else {
             return;
         };
         let mut block = AlignedBuf::zeroed(BLOCK).unwrap();
@@ -361,14 +359,14 @@ fn failed_write_in_the_middle_of_a_batch_is_reported_and_the_next_batch_goes_thr
             file.read_at(&mut back, offset).unwrap();
             assert!(back[..] == block[..]);
         }
-        assert_eq!(file.ring.is_ready(), !refused && rings_exist());
+        assert_eq!(file.rings.idle() == 1, !refused && rings_exist());
     }
 }
 
 #[test]
 fn batch_on_a_descriptor_that_cannot_write_fails_as_a_single_write_does() {
     let (_temporary, directory) = scratch();
-    if direct_file(&directory, ring::Ring::default()).is_none() {
+    if direct_file(&directory, ring::Rings::default()).is_none() {
         return;
     }
     let read_only = OpenOptions::read_only().direct();
@@ -386,8 +384,7 @@ fn batch_on_a_descriptor_that_cannot_write_fails_as_a_single_write_does() {
         options: OpenOptions::existing().direct(),
         is_direct: true,
         poison: Arc::default(),
-        ring: ring::Ring::default(),
-        read_ring: ring::Ring::default(),
+        rings: ring::Rings::default(),
     };
     let runs: Vec<(u64, &[u8])> = (0..100)
         .map(|n| (2 * n * BLOCK as u64, &block[..]))
@@ -406,7 +403,7 @@ fn batch_on_a_descriptor_that_cannot_write_fails_as_a_single_write_does() {
 fn batches_of_many_threads_on_one_file_all_arrive() {
     const THREADS: u64 = 4;
     let (_temporary, directory) = scratch();
-    let Some(file) = direct_file(&directory, ring::Ring::default()) else {
+    let Some(file) = direct_file(&directory, ring::Rings::default()) else {
         return;
     };
     let place = |thread: u64, n: u64| (n * THREADS + thread) * BLOCK as u64;
