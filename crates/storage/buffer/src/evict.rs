@@ -1,14 +1,15 @@
 //! Second-chance eviction.
 //!
 //! The clock walks over the frames. An unlocked page is marked; a page that is still marked when the
-//! hand comes back was not used for a whole turn: if it is clean it is dropped at once, if it is dirty it
-//! becomes a candidate. Candidates are written in full batches ([`crate::write_out`]), in partial
+//! hand comes back was not used for a whole turn: if it is clean it is dropped, together with a few others that the hand meets
+//! next, if it is dirty it becomes a candidate. Candidates are written in full batches ([`crate::write_out`]), in partial
 //! ones only where clean pages do not suffice, and dropped if they were not used meanwhile.
 //!
 //! Invariants:
 //! - E1 A page is dropped only under its exclusive latch, clean, and from the frame that names it
 //!   (frames.rs, F2).
-//! - E2 Nothing here waits for a page: whoever evicts may hold latches.
+//! - E2 Nothing here waits for a page: whoever evicts may hold latches. Pages that are dropped together are
+//!   latched together, each only tried, and nothing but one call to the system is made meanwhile.
 //! - E3 A step looks at each frame at most three times, whatever the others do.
 //! - E4 A page with fat rows ([`FLAG_FAT`]) that is named to maintenance is spared until it was looked at, or the last of these
 //!   turns has come. At most an eighth of the frames is spared: who needs a few pages at once (a split) must find
@@ -24,6 +25,7 @@ use crate::frames::Frame;
 use crate::guard::Exclusive;
 use crate::page::FLAG_FAT;
 use crate::pool::Pool;
+use crate::racy::DISCARD_MAX;
 use crate::state::Word;
 use crate::write_out::Mode;
 use vellum_base::{PageId, Result};
@@ -61,10 +63,14 @@ impl Evictor {
     }
 }
 
+/// A page that can go if its state is still this one.
+pub(crate) type Cold = (Frame, PageId, Word);
+
 /// What one look of the clock came to.
 enum Look {
     Nothing,
-    Dropped,
+    /// A clean page that nobody used for a turn, and its state.
+    Clean(Cold),
     /// A dirty page was put on the list, and the list is full: here it is.
     Batch(Vec<(Frame, PageId)>),
 }
@@ -101,28 +107,41 @@ impl Pool {
         let mut too_new = Vec::new();
         let mut failed = None;
         let mut looks = 3 * self.frames();
-        while self.free_frames() < target && looks > 0 {
+        let mut cold: Vec<Cold> = Vec::with_capacity(DISCARD_MAX);
+        while looks > 0 {
+            if cold.len() == DISCARD_MAX || self.free_frames() + cold.len() >= target {
+                if cold.is_empty() {
+                    break;
+                }
+                freed += self.drop_pages(&mut cold);
+                continue;
+            }
             looks -= 1;
             // E4.
             let spare_fat = looks >= self.frames();
             match self.look(spare_fat) {
                 Look::Nothing => {}
-                Look::Dropped => freed += 1,
-                Look::Batch(batch) if failed.is_none() => match self.write_batch(batch) {
-                    Ok((dropped, mut newer)) => {
-                        freed += dropped;
-                        too_new.append(&mut newer);
-                        // Everything cold is ahead of the log: one flush now is cheaper than a walk
-                        // over all frames in search of something that is not.
-                        if dropped == 0 && too_new.len() >= 2 * self.evictor.batch_pages {
-                            break;
+                Look::Clean(page) => cold.push(page),
+                Look::Batch(batch) if failed.is_none() => {
+                    // Others need not wait for these until the batch is written.
+                    freed += self.drop_pages(&mut cold);
+                    match self.write_batch(batch) {
+                        Ok((dropped, mut newer)) => {
+                            freed += dropped;
+                            too_new.append(&mut newer);
+                            // Everything cold is ahead of the log: one flush now is cheaper than a walk
+                            // over all frames in search of something that is not.
+                            if dropped == 0 && too_new.len() >= 2 * self.evictor.batch_pages {
+                                break;
+                            }
                         }
+                        Err(error) => failed = Some(error),
                     }
-                    Err(error) => failed = Some(error),
-                },
+                }
                 Look::Batch(_) => {}
             }
         }
+        freed += self.drop_pages(&mut cold);
         if self.free_frames() < target && failed.is_none() {
             let batch = std::mem::take(&mut *self.evictor.candidates.lock());
             match self.write_batch(batch) {
@@ -213,11 +232,7 @@ impl Pool {
             return Look::Nothing;
         }
         if !seen.is_dirty() {
-            return if self.drop_page(frame, page, seen) {
-                Look::Dropped
-            } else {
-                Look::Nothing
-            };
+            return Look::Clean((frame, page, seen));
         }
         let mut candidates = self.evictor.candidates.lock();
         if candidates.contains(&(frame, page)) {
@@ -233,31 +248,45 @@ impl Pool {
         ))
     }
 
-    /// Drops a page that was seen marked and clean, if it still is that.
-    pub(crate) fn drop_page(&self, frame: Frame, page: PageId, seen: Word) -> bool {
-        debug_assert!(seen.is_marked() && !seen.is_dirty());
-        let Ok((state, words)) = self.place(page) else {
-            return false;
-        };
-        if !state.try_exclusive(seen) {
-            return false;
+    /// Drops those of the pages, which were seen marked and clean, that still are that; returns how many.
+    pub(crate) fn drop_pages(&self, pages: &mut Vec<Cold>) -> usize {
+        let mut dropped = 0;
+        for pages in pages.chunks(DISCARD_MAX) {
+            let held: Vec<_> = pages
+                .iter()
+                .filter_map(|cold| Some((cold.0, self.hold_cold(*cold)?)))
+                .collect();
+            dropped += held.len();
+            self.forget_pages(held);
         }
-        let guard = Exclusive::new(self, state, words, page);
-        if self.frames.page(frame) != Some(page) {
-            // The page was dropped and came back in another frame between our two looks.
-            return false;
-        }
-        self.forget_page(frame, guard);
-        count(&self.counters.evicted, 1);
-        true
+        pages.clear();
+        count(&self.counters.evicted, dropped as u64);
+        dropped
     }
 
-    /// Takes memory and frame of a page away, dirty or not.
-    pub(crate) fn forget_page(&self, frame: Frame, guard: Exclusive<'_>) {
-        debug_assert_eq!(self.frames.page(frame), Some(guard.page_id()), "F2");
-        self.range.discard(guard.page_id());
-        self.frames.vacate(frame);
-        guard.release_evicted();
-        self.frames.give(frame);
+    /// Latches a page that can go.
+    fn hold_cold(&self, (frame, page, seen): Cold) -> Option<Exclusive<'_>> {
+        debug_assert!(seen.is_marked() && !seen.is_dirty());
+        let (state, words) = self.place(page).ok()?;
+        if !state.try_exclusive(seen) {
+            return None;
+        }
+        let guard = Exclusive::new(self, state, words, page);
+        // Otherwise it was dropped and came back in another frame between our two looks.
+        (self.frames.page(frame) == Some(page)).then_some(guard)
+    }
+
+    /// Takes memory and frames of pages away, dirty or not.
+    pub(crate) fn forget_pages(&self, held: Vec<(Frame, Exclusive<'_>)>) {
+        let pages: Vec<PageId> = held.iter().map(|(_, guard)| guard.page_id()).collect();
+        self.range.discard(&pages);
+        let frames = held.into_iter().map(|(frame, guard)| {
+            debug_assert_eq!(self.frames.page(frame), Some(guard.page_id()), "F2");
+            self.frames.vacate(frame);
+            guard.release_evicted();
+            frame
+        });
+        let frames: Vec<Frame> = frames.collect();
+        self.frames.give_all(frames);
     }
 }

@@ -64,9 +64,16 @@ impl Frames {
 
     /// Gives a frame back that has no page any more.
     pub(crate) fn give(&self, frame: Frame) {
-        debug_assert!(self.page(frame).is_none(), "a free frame has no page");
+        self.give_all([frame]);
+    }
+
+    /// Gives frames back that have no page any more.
+    pub(crate) fn give_all(&self, frames: impl IntoIterator<Item = Frame>) {
         let mut free = self.free.lock();
-        free.push(frame);
+        for frame in frames {
+            debug_assert!(self.page(frame).is_none(), "a free frame has no page");
+            free.push(frame);
+        }
         debug_assert!(
             free.len() <= self.pages.len(),
             "a frame was given back twice"

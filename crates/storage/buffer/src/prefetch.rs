@@ -106,9 +106,9 @@ impl Pool {
         done
     }
 
-    /// A frame, if more than half of what eviction keeps free is.
+    /// A frame, unless few are left: those are for who needs a page now.
     fn take_spare_frame(&self) -> Option<Frame> {
-        if self.free_frames() <= self.low_water() / 2 {
+        if self.free_frames() <= self.low_water() / 8 {
             self.wake();
             return None;
         }

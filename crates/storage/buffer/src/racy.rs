@@ -36,8 +36,8 @@
 //! **Shared and exclusive readers** are ordered by the latch itself: the acquire of taking it pairs
 //! with the release of whoever gave it back.
 //!
-//! **Eviction.** The evictor holds the page exclusively (V+1), then `madvise(MADV_DONTNEED)`
-//! takes the memory away; the next touch finds a zeroed page of the system (for a mere read: the one
+//! **Eviction.** The evictor holds the page exclusively (V+1), then `MADV_DONTNEED`, for this page or for several
+//! that it holds, takes the memory away; the next touch finds a zeroed page of the system (for a mere read: the one
 //! shared zero page, which costs no memory). A racing reader may see some words from before and some
 //! zeroes. That is a write of zeroes between (b) and (d) like any other: the kernel unmaps the
 //! page and flushes the translations of all processors (an interrupt that each of them takes)
@@ -57,11 +57,18 @@
 
 use crate::state::PageState;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::array::from_fn;
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use vellum_base::{PageId, Result, StorageError};
+
+/// Most pages whose memory is given back by one call.
+pub(crate) const DISCARD_MAX: usize = 64;
+
+/// What stands for the calling process where a descriptor of one is expected, since Linux 6.14.
+const PIDFD_SELF: libc::c_long = -10_000;
 
 /// Wraps an error of a memory call; there is no file to name.
 fn memory_error(action: &'static str, error: rustix::io::Errno) -> StorageError {
@@ -108,6 +115,34 @@ impl Mapping {
         // replace the content by zeroes, which readers of atomic words survive (module header).
         unsafe { madvise(start, bytes, advice) }
     }
+
+    /// Replaces the content of several ranges, each an offset, all of `bytes` bytes, by zeroes, in one call. How many bytes that
+    /// was done for, from the first range on; `None` where the kernel does not do this.
+    fn zero_together(&self, offsets: &[usize], bytes: usize) -> Option<usize> {
+        assert!(offsets.len() <= DISCARD_MAX);
+        let ranges: [libc::iovec; DISCARD_MAX] = from_fn(|index| {
+            let offset = offsets.get(index).copied().unwrap_or(0);
+            assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+            libc::iovec {
+                // SAFETY: the offset lies inside the mapping (asserted).
+                iov_base: unsafe { self.start.as_ptr().byte_add(offset) },
+                iov_len: bytes,
+            }
+        });
+        // SAFETY: the ranges are inside our own mapping, and there are as many as is said. That others read them meanwhile
+        // is what the module header is about.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_process_madvise,
+                PIDFD_SELF,
+                ranges.as_ptr(),
+                offsets.len(),
+                libc::MADV_DONTNEED,
+                0,
+            )
+        };
+        usize::try_from(done).ok()
+    }
 }
 
 impl Drop for Mapping {
@@ -125,6 +160,8 @@ pub(crate) type PageWords = [AtomicU64];
 pub(crate) struct PageRange {
     mapping: Mapping,
     page_size: usize,
+    /// Whether the kernel takes back several pages by one call; false once it refused.
+    together: AtomicBool,
 }
 
 impl PageRange {
@@ -139,6 +176,7 @@ impl PageRange {
         Ok(Self {
             mapping: Mapping::reserve(bytes)?,
             page_size,
+            together: AtomicBool::new(true),
         })
     }
 
@@ -165,8 +203,40 @@ impl PageRange {
         offset
     }
 
-    /// Gives the memory of a page back to the system. The caller holds the page exclusively.
-    pub(crate) fn discard(&self, page: PageId) {
+    /// Gives the memory of pages back to the system. The caller holds all of them exclusively.
+    ///
+    /// A call interrupts every processor that runs the process and waits for its answer, however many pages it is
+    /// for: so as many as there are are given to one.
+    pub(crate) fn discard(&self, pages: &[PageId]) {
+        for pages in pages.chunks(DISCARD_MAX) {
+            let done = if pages.len() > 1 && self.together.load(Ordering::Relaxed) {
+                self.discard_together(pages)
+            } else {
+                0
+            };
+            for &page in &pages[done..] {
+                self.discard_one(page);
+            }
+        }
+    }
+
+    /// How many of the pages, from the first on, are given back now.
+    fn discard_together(&self, pages: &[PageId]) -> usize {
+        let offsets: [usize; DISCARD_MAX] =
+            from_fn(|index| pages.get(index).map_or(0, |page| self.offset(*page)));
+        let done = self
+            .mapping
+            .zero_together(&offsets[..pages.len()], self.page_size);
+        if done.is_none() {
+            // Whatever the reason is (no such call, not for this, forbidden): one page after the other needs none of it.
+            self.together.store(false, Ordering::Relaxed);
+        }
+        let done = done.unwrap_or(0) / self.page_size;
+        debug_assert!(done <= pages.len());
+        done.min(pages.len())
+    }
+
+    fn discard_one(&self, page: PageId) {
         let offset = self.offset(page);
         if self
             .mapping
@@ -176,7 +246,7 @@ impl PageRange {
             // Cannot happen on our own unlocked mapping, but an evicted page must read as zeroes
             // (create relies on it) even if its memory stays.
             for word in self.page(page) {
-                word.store(0, std::sync::atomic::Ordering::Relaxed);
+                word.store(0, Ordering::Relaxed);
             }
         }
     }
@@ -235,5 +305,42 @@ impl StateTable {
     /// The state of a page, if it is inside the range.
     pub(crate) fn get(&self, page: PageId) -> Option<&PageState> {
         self.0.get(usize::try_from(page.get()).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages that are zero, of those from 0 on.
+    fn zeroes(range: &PageRange, pages: u64) -> Vec<u64> {
+        let is_zero = |page: &u64| {
+            let mut words = range.page(PageId(*page)).iter();
+            words.all(|word| word.load(Ordering::Relaxed) == 0)
+        };
+        (0..pages).filter(is_zero).collect()
+    }
+
+    #[test]
+    fn discarded_pages_are_zero_and_their_neighbours_are_not_with_and_without_the_call_for_many() {
+        const PAGES: u64 = 300;
+        for together in [true, false] {
+            let range = PageRange::reserve(8192, PAGES).unwrap();
+            range.together.store(together, Ordering::Relaxed);
+            for page in 0..PAGES {
+                for word in range.page(PageId(page)) {
+                    word.store(page + 1, Ordering::Relaxed);
+                }
+            }
+            // More than one call takes, out of order, the last page of the range among them.
+            let gone: Vec<u64> = (0..PAGES).filter(|page| page % 2 == 1).collect();
+            let order: Vec<PageId> = gone.iter().rev().map(|page| PageId(*page)).collect();
+            assert!(order.len() > 2 * DISCARD_MAX && order[0] == PageId(PAGES - 1));
+            range.discard(&order);
+            assert_eq!(zeroes(&range, PAGES), gone);
+            range.discard(&[PageId(0)]);
+            assert_eq!(zeroes(&range, 2), [0, 1]);
+            range.discard(&[]);
+        }
     }
 }

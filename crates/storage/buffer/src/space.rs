@@ -591,7 +591,7 @@ impl Space {
                         if guard.is_to_be_written() {
                             return false;
                         }
-                        pool.forget_page(frame, guard);
+                        pool.forget_pages(vec![(frame, guard)]);
                     }
                     // A late reader of a freed page, or eviction was faster. The reader may be
                     // waiting for the growth mutex: this wait must end.

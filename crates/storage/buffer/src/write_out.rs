@@ -179,8 +179,9 @@ impl Pool {
         debug_assert!(self.log.durable_gsn() >= newest, "O2");
 
         self.write_copies(&mut writer, &copies)?;
+        report.written = copies.len();
+        let mut cold = Vec::with_capacity(copies.len());
         for copied in &copies {
-            report.written += 1;
             let Some(state) = self.states.get(copied.page) else {
                 continue;
             };
@@ -188,13 +189,13 @@ impl Pool {
                 continue;
             }
             let seen = state.load();
-            if seen.is_marked()
-                && !seen.is_dirty()
-                && self.drop_page(copied.frame, copied.page, seen)
-            {
-                report.dropped += 1;
+            if seen.is_marked() && !seen.is_dirty() {
+                cold.push((copied.frame, copied.page, seen));
             }
         }
+        // The next batch need not wait until these are dropped.
+        drop(writer);
+        report.dropped = self.drop_pages(&mut cold);
         Ok(report)
     }
 

@@ -302,3 +302,54 @@ fn pages_with_fat_rows_stay_while_others_can_go_and_are_named() {
     pool.evict_step(16).unwrap();
     assert_eq!(pool.free_frames(), 16);
 }
+
+#[test]
+fn pages_dropped_together_are_gone_but_for_those_that_were_used_or_changed_since_the_look() {
+    let (pool, _) = memory_pool(4096, 8, 8);
+    for index in 0..6 {
+        make(&pool, nth(&pool, index), index, 1);
+    }
+    checkpoint(&pool);
+    let look = |index: u64| {
+        let page = nth(&pool, index);
+        let state = pool.states.get(page).unwrap();
+        assert!(state.mark(state.load()));
+        let frame = (0..8).find(|frame| pool.frames.page(*frame) == Some(page));
+        (frame.unwrap(), page, state.load())
+    };
+    let mut cold: Vec<_> = (0..6).map(look).collect();
+    assert!(pool.try_optimistic(nth(&pool, 1)).is_some(), "used");
+    stamp(&mut pool.exclusive(nth(&pool, 2)).unwrap(), 99);
+    let held = pool.shared(nth(&pool, 3)).unwrap();
+    // Twice on the list, as in a pool that the hand has gone round.
+    cold.push(cold[0]);
+    // In another frame by now.
+    cold[4].0 = cold[5].0;
+    let evicted = pool.statistics().evicted;
+    assert_eq!(pool.drop_pages(&mut cold), 2);
+    assert!(cold.is_empty());
+    assert_eq!(pool.statistics().evicted - evicted, 2);
+    let resident: Vec<u64> = (0..6)
+        .filter(|index| pool.is_resident(nth(&pool, *index)))
+        .collect();
+    assert_eq!((resident, pool.free_frames()), (vec![1, 2, 3, 4], 4));
+    drop(held);
+    for index in 0..6 {
+        let value = if index == 2 { 99 } else { index };
+        assert_eq!(read(&pool, nth(&pool, index)), Some(value));
+    }
+}
+
+#[test]
+fn step_frees_what_it_is_asked_for_and_not_much_more() {
+    let (pool, _) = memory_pool(4096, 256, 256);
+    for index in 0..256 {
+        make(&pool, nth(&pool, index), index, 1);
+    }
+    checkpoint(&pool);
+    for target in [1, 10, 100] {
+        let before = pool.free_frames();
+        let freed = pool.evict_step(target).unwrap();
+        assert_eq!((before + freed, pool.free_frames()), (target, target));
+    }
+}

@@ -61,6 +61,31 @@ fn prefetch_takes_no_frame_that_would_have_to_be_made_free() {
 }
 
 #[test]
+fn prefetch_goes_on_while_eviction_is_behind_and_leaves_the_last_frames_alone() {
+    let directory = SimulatedDirectory::new();
+    let log = TestLog::at(u64::MAX);
+    let pool = pool_in(&directory, &log, 4096, 512, 530);
+    for index in 0..530 {
+        make(&pool, nth(&pool, index), index, 1);
+    }
+    checkpoint(&pool);
+    drop(pool);
+    let pool = Pool::open(data_file(&directory), log, &config(4096, 512)).unwrap();
+    let low_water = pool.low_water();
+    let mut next = 0;
+    while pool.free_frames() > low_water / 4 {
+        assert_eq!(read(&pool, nth(&pool, next)), Some(next));
+        next += 1;
+    }
+    let spare = low_water / 4 - low_water / 8;
+    assert!(spare >= 2, "or this test shows nothing");
+    let wanted: Vec<PageId> = (520..530).map(|index| nth(&pool, index)).collect();
+    assert_eq!(pool.prefetch(&wanted), spare);
+    assert_eq!(pool.free_frames(), low_water / 8);
+    assert_eq!(pool.prefetch(&wanted[spare..]), 0);
+}
+
+#[test]
 fn page_that_cannot_be_prefetched_stays_evicted_and_its_reader_finds_out() {
     let directory = SimulatedDirectory::new();
     let pool = pages_on_disk(&directory, 64);
