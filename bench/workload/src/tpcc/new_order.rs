@@ -34,7 +34,12 @@ pub(super) fn run<S: Session>(
     let stocks = &stocks[..lines.len().min(LINES_MAX)];
     let customer = customer_key(w, d, c);
     let last_order = customer_order_key(w, d, c, u32::MAX);
-    let rows = stocks.iter().map(|key| (STOCK, &key[..]));
+    let mut items = [[0; 4]; LINES_MAX];
+    for (key, line) in items.iter_mut().zip(lines) {
+        *key = item_key(line.item);
+    }
+    let items = items[..stocks.len()].iter().map(|key| (ITEM, &key[..]));
+    let rows = stocks.iter().map(|key| (STOCK, &key[..])).chain(items);
     session.prefetch(rows.chain([
         (CUSTOMER, &customer[..]),
         (ORDER_BY_CUSTOMER, &last_order[..]),
