@@ -212,6 +212,37 @@ impl Model {
         rows.is_ok_and(|rows| !rows.is_untouched() && !rows.holds_something())
     }
 
+    /// True for a write that finds no row, of an analytical transaction, where the newest version is a committed delete that it
+    /// does not see: once that row is dropped (its every version lies between two snapshots), the write changes nothing
+    /// and need not conflict.
+    pub fn may_find_dropped(&self, tx: TxNumber, operation: &Operation) -> bool {
+        let (
+            Operation::Delete { table, key }
+            | Operation::Replace { table, key, .. }
+            | Operation::Update { table, key, .. },
+            Some(open),
+        ) = (operation, self.open.get(&tx))
+        else {
+            return false;
+        };
+        let view = View {
+            reader: tx,
+            snapshot: open.snapshot,
+            command: open.command + 1,
+        };
+        open.may_be_careful()
+            && self.rows(table, view).is_ok_and(|rows| {
+                rows.get(key, view, None).is_none() && rows.newest_is_deleted(key)
+            })
+    }
+
+    /// The last operation was answered with a conflict here, but need not have been one.
+    pub fn forgive(&mut self, tx: TxNumber) {
+        if let Some(open) = self.open.get_mut(&tx) {
+            open.over = false;
+        }
+    }
+
     /// Begins a transaction; its number must be new.
     pub fn begin(&mut self, tx: TxNumber, how: Begin) -> Answer {
         let open = Open {

@@ -131,6 +131,12 @@ impl Rows {
         }
     }
 
+    /// True if the newest version of a key is a committed delete.
+    pub fn newest_is_deleted(&self, key: &Key) -> bool {
+        let newest = self.chains.get(key).and_then(|chain| chain.last());
+        newest.is_some_and(|newest| newest.commit.is_some() && newest.value.is_none())
+    }
+
     /// True if nobody ever wrote here, or everything was rolled back.
     pub fn is_untouched(&self) -> bool {
         self.chains.is_empty()
