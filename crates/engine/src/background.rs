@@ -5,7 +5,7 @@
 //! | log | a wanted flush round | flush rounds for polled waits and half-full rings |
 //! | evict | the pool's low-water mark | eviction |
 //! | checkpoint | a tick, log pressure | checkpoints |
-//! | maintain | a tick | passes, collection of idle slots, fat rows of cold pages, rollback of abandoned writers, growth of the file, hardening of asynchronous commits |
+//! | maintain | a tick | passes, collection of idle slots, fat rows of cold pages, rollback of abandoned writers, growth of the file, huge pages under what stays in memory, hardening of asynchronous commits |
 //!
 //! A tick bounds how long an idle database keeps garbage and how much an asynchronous commit can lose; nobody
 //! waits for one.
@@ -55,6 +55,7 @@ impl Engine {
             busy = true;
         }
         busy |= self.free_copies_now()?;
+        busy |= self.pool.join_step();
         Ok(busy)
     }
 
@@ -394,6 +395,7 @@ fn maintain(engine: &Engine, control: &Control) {
         engine.keep_version_budget();
         control.note(Work::FreeCopies, engine.free_copies_now().map(drop));
         control.note(Work::Flush, engine.log.flush_round().map(drop));
+        engine.pool.join_step();
         if engine.space.runs_short() {
             // A disk that is full is found by who needs the space.
             let _ = engine.space.grow();

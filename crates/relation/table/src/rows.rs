@@ -296,20 +296,21 @@ impl Rows<'_> {
                 }
                 return Ok(false);
             };
-            row.drain(..visible.start);
             if visible.overflow {
+                row.drain(..visible.start);
                 if self.update_large(key, ranges, change)? {
                     return Ok(true);
                 }
                 continue;
             }
-            check_ranges(ranges, row.len())?;
-            self.buffers.work.clear();
-            self.buffers.work.extend_from_slice(&self.buffers.row);
+            check_ranges(ranges, row.len() - visible.start)?;
+            let Buffers { row, work, .. } = &mut *self.buffers;
+            work.clear();
+            work.extend_from_slice(&row[visible.start..]);
             self.operation.pause();
-            change(&mut self.buffers.work);
+            change(work);
             self.operation.resume()?;
-            keep_only(ranges, &self.buffers.row, &mut self.buffers.work);
+            keep_only(ranges, &row[visible.start..], work);
             let ranges = &*moved_apart(ranges);
             let touches = self
                 .shape
@@ -317,9 +318,10 @@ impl Rows<'_> {
                 .iter()
                 .any(|index| index.key.touched_by(ranges));
             let done = if touches {
-                self.atomically(|rows| rows.patch(key, ranges))?
+                self.atomically(|rows| rows.patch(key, visible.start, ranges))?
             } else {
-                self.patch(key, ranges)?
+                self.patch_found(key, visible.start, ranges)?
+                    || self.patch(key, visible.start, ranges)?
             };
             if done {
                 return Ok(true);
@@ -327,13 +329,34 @@ impl Rows<'_> {
         }
     }
 
-    /// Writes what `update` prepared, if the row is still what it was; false if it is not.
-    fn patch(&mut self, key: &[u8], ranges: &[Range<usize>]) -> Result<bool> {
+    /// Writes what `update` prepared, if the row's leaf is what it was; false, and nothing done, if it is not. No index
+    /// is concerned.
+    fn patch_found(
+        &mut self,
+        key: &[u8],
+        body_start: usize,
+        ranges: &[Range<usize>],
+    ) -> Result<bool> {
         let view = View::of_statement(&self.operation);
         let shape = self.shape;
         let Buffers {
             scratch, row, work, ..
         } = &mut *self.buffers;
+        let decide = || check_newest(shape).map(|()| Change::Patch(ranges, work));
+        self.store
+            .patch_found(&view, &shape.tree, key, scratch, (row, body_start), decide)
+            .map_err(|error| TableError::of(error, &shape.name))
+    }
+
+    /// Writes what `update` prepared, if the row is still what it was; false if it is not. The row was read with its body
+    /// from `body_start` on.
+    fn patch(&mut self, key: &[u8], body_start: usize, ranges: &[Range<usize>]) -> Result<bool> {
+        let view = View::of_statement(&self.operation);
+        let shape = self.shape;
+        let Buffers {
+            scratch, row, work, ..
+        } = &mut *self.buffers;
+        row.drain(..body_start);
         let decide = |current: Option<Current<'_>>| {
             check_newest(shape)?;
             // Bytes, not names: see docs/design/0007-versions.md (ABA).

@@ -31,7 +31,7 @@ pub enum Verdict {
 pub trait Cleaner: Send + Sync + fmt::Debug {
     /// What shall become of a row of tree `tree`. The verdict must stay right however much time
     /// passes until it is carried out, as long as the row does not change.
-    fn judge(&self, tree: PageId, key: &[u8], payload: &[u8]) -> Verdict;
+    fn judge(&self, tree: PageId, payload: &[u8]) -> Verdict;
 }
 
 /// The environment of the trees of one database.

@@ -53,7 +53,7 @@ pub use context::{
     Cleaner, Journal, RowFormat, TreeContext, Verdict, change_log_bytes, good_inline_payload,
     max_inline_payload, max_key, row_log_bytes,
 };
-pub use near::LeafHints;
+pub use near::{LeafHints, Position};
 pub use read::{LeafCopy, Seek};
 pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};

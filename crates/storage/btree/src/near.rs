@@ -8,16 +8,28 @@ use crate::read::look_up;
 use crate::tree::Tree;
 use crate::write::LeafWrite;
 use vellum_base::{PageId, Result};
+use vellum_buffer::{Exclusive, Optimistic};
 use vellum_sync::Backoff;
 
 /// How many trees a [`LeafHints`] remembers a leaf of, at most.
-const WAYS: usize = 8;
+const WAYS: usize = 16;
 
 /// The leaves that were used last, one a tree. Belongs to one user at a time; worth keeping from one transaction
 /// to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LeafHints {
     ways: [(PageId, PageId); WAYS],
+    /// Where the last [`Tree::get_near`] found its key.
+    found: Option<Position>,
+}
+
+/// Where a key was found, and the page's version then: while that is the same, the record is there, as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    tree: PageId,
+    page: PageId,
+    version: u64,
+    index: usize,
 }
 
 impl LeafHints {
@@ -33,6 +45,12 @@ impl LeafHints {
         if !leaf.is_zero() {
             self.remember(tree.root(), leaf);
         }
+    }
+
+    /// Where the last [`Tree::get_near`] found its key; `None` if it did not, or nobody can tell.
+    #[inline]
+    pub fn found(&self) -> Option<Position> {
+        self.found
     }
 
     #[inline]
@@ -55,13 +73,15 @@ impl Tree {
         hints: &mut LeafHints,
         near: bool,
     ) -> Result<bool> {
+        hints.found = None;
         if near
             && let Some(leaf) = hints.of(self.root())
             && let Some(page) = self.try_remembered(leaf, Target::Covering(key), 0)
             && let Some(found) = look_up(&page, key, out)
         {
             self.context().count_search();
-            return Ok(found);
+            hints.found = found.map(|index| self.position(&page, index));
+            return Ok(found.is_some());
         }
         let mut backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_TRIES {
@@ -70,11 +90,45 @@ impl Tree {
             {
                 hints.remember(self.root(), path.page.page_id());
                 self.context().count_search();
-                return Ok(found);
+                hints.found = found.map(|index| self.position(&path.page, index));
+                return Ok(found.is_some());
             }
             backoff.wait();
         }
         self.get(key, out)
+    }
+
+    #[inline]
+    fn position(&self, page: &Optimistic<'_>, index: usize) -> Position {
+        Position {
+            tree: self.root(),
+            page: page.page_id(),
+            version: page.version(),
+            index,
+        }
+    }
+
+    /// The record of `key` where it was found, latched for writing, if its leaf has not changed since: no way down, no
+    /// search, and what was read is what is there. `None` if it has, or somebody holds the page: then [`Tree::write_near`].
+    ///
+    /// `key` is the one that was looked up; with debug assertions a panic tells of another.
+    #[inline]
+    pub fn write_found<'t, 'k>(
+        &'t self,
+        key: &'k [u8],
+        position: Position,
+    ) -> Option<LeafWrite<'t, 'k>> {
+        debug_assert_eq!(position.tree, self.root(), "found in this tree");
+        let page = self.try_unchanged(position.page, position.version)?;
+        self.context().count_search();
+        Some(LeafWrite::at(self, page, key, (position.index, true)))
+    }
+
+    /// A page under its exclusive latch, if it is as it was at that version; neither waits nor reads from the file.
+    #[inline]
+    pub(crate) fn try_unchanged(&self, page: PageId, version: u64) -> Option<Exclusive<'_>> {
+        let page = self.context().pool().try_optimistic(page)?;
+        (page.version() == version).then_some(page)?.try_exclusive()
     }
 
     /// As [`Tree::write`], trying the remembered leaf first, and remembers the leaf.

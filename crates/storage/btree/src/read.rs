@@ -252,12 +252,12 @@ impl Tree {
             if let Some(path) = self.try_descend(Target::Covering(key), 0)?
                 && let Some(found) = look_up(&path.page, key, out)
             {
-                return Ok(found);
+                return Ok(found.is_some());
             }
             backoff.wait();
         }
         let (leaf, _) = self.latch_leaf(Target::Covering(key))?;
-        Ok(copy_payload(&leaf, key, out))
+        Ok(copy_payload(&leaf, key, out).is_some())
     }
 
     /// Copies the leaf that `seek` leads to, and positions in it. The copy is the leaf as it was at
@@ -320,15 +320,19 @@ impl Tree {
     }
 }
 
-/// Copies the payload of `key`. `None` if the page changed meanwhile.
+/// Copies the payload of `key`, and says in which slot it is, if it is there. `None` if the page changed meanwhile.
 #[inline]
-pub(crate) fn look_up(leaf: &Optimistic<'_>, key: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+pub(crate) fn look_up(
+    leaf: &Optimistic<'_>,
+    key: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<Option<usize>> {
     let found = copy_payload(leaf, key, out);
     leaf.validate().then_some(found)
 }
 
 #[inline]
-fn copy_payload<P: PageRead + ?Sized>(leaf: &P, key: &[u8], out: &mut Vec<u8>) -> bool {
+fn copy_payload<P: PageRead + ?Sized>(leaf: &P, key: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let (index, found) = leaf.find(key);
     if found {
         let slot = leaf.slot(index);
@@ -338,5 +342,5 @@ fn copy_payload<P: PageRead + ?Sized>(leaf: &P, key: &[u8], out: &mut Vec<u8>) -
     } else {
         out.clear();
     }
-    found
+    found.then_some(index)
 }

@@ -22,6 +22,7 @@ use crate::node::layout::{CHILD_BYTES, KIND_INNER, KIND_LEAF, NodeRead, record_b
 use crate::read::{LeafCopy, Seek};
 use crate::record::{CLEAN, KEEP_BELOW};
 use crate::tree::{Tree, TreeKind};
+use crate::write::LeafWrite;
 use std::ops::ControlFlow::{Break, Continue};
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
@@ -97,10 +98,8 @@ impl Tree {
         self.read_leaf(Seek::AtOrAfter(incoming.key), &mut copy)?;
         // On a private copy: the cleaner may take time and latches of its own.
         let mut verdicts = Vec::new();
-        let mut key = Vec::new();
         for index in 0..copy.len() {
-            copy.key(index, &mut key);
-            match cleaner.judge(self.root(), &key, copy.payload(index)) {
+            match cleaner.judge(self.root(), copy.payload(index)) {
                 Verdict::Keep => {}
                 verdict => verdicts.push((index, verdict)),
             }
@@ -109,11 +108,16 @@ impl Tree {
             return Ok(false);
         }
         self.reserve_change(journal)?;
-        let mut leaf = self.write(incoming.key)?;
+        // The rows that were judged are the rows that are there, or nothing is done.
+        let unchanged = self.try_unchanged(copy.page_id(), copy.version());
+        let known = unchanged.is_some();
+        let mut leaf = match unchanged {
+            Some(page) => LeafWrite::new(self, page, incoming.key),
+            None => self.write(incoming.key)?,
+        };
         let found = leaf.found();
         let page = leaf.page_mut();
-        // The rows that were judged are the rows that are there, or nothing is done.
-        if page.page_id() != copy.page_id() || !same_rows(page, &copy) {
+        if !known && (page.page_id() != copy.page_id() || !same_rows(page, &copy)) {
             return Ok(leaf.fits(incoming.payload));
         }
         let mut suffixes = Vec::new();
@@ -146,9 +150,8 @@ impl Tree {
             drop(slot);
             page.set_gsn(header.gsn);
         }
-        drop(leaf);
-        // Positions have moved: look again.
-        let leaf = self.write(incoming.key)?;
+        // Positions have moved.
+        leaf.find_again();
         Ok(leaf.fits(incoming.payload)
             && leaf.found() == found
             && leaf.free_bytes() >= incoming.spare)

@@ -198,7 +198,8 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
             tree.is_leaf(&page) && page.covers(key),
             "descended to the wrong leaf"
         );
-        let (index, found) = page.find(key);
+        let (index, found) = page.find_next(key);
+        debug_assert_eq!((index, found), page.find(key));
         Self {
             tree,
             page,
@@ -238,6 +239,11 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
     /// The page itself; the position is lost if records move.
     pub(crate) fn page_mut(&mut self) -> &mut Exclusive<'t> {
         &mut self.page
+    }
+
+    /// Finds the position again, after records moved.
+    pub(crate) fn find_again(&mut self) {
+        (self.index, self.found) = self.page.find(self.key);
     }
 
     pub(crate) fn free_bytes(&self) -> usize {
@@ -399,7 +405,7 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
                 self.page.remove_at(at);
             }
         }
-        (self.index, self.found) = self.page.find(self.key);
+        self.find_again();
         seen
     }
 

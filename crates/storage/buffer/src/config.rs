@@ -113,6 +113,8 @@ statistics! {
     prefetched,
     /// Pages dropped from memory.
     evicted,
+    /// Regions of 2 MiB that were put on huge pages of the system.
+    joined,
     /// Dirty pages that had to be written before they could be dropped, and checkpoint writes.
     written,
     /// Those of them that were version data, written without double write.

@@ -17,7 +17,7 @@
 use crate::page::{PageHeader, PageHeaderMut};
 use crate::pool::Pool;
 use crate::private::PageBuf;
-use crate::racy::PageWords;
+use crate::racy::{PageWord, PageWords};
 use crate::state::{Outcome, PageState, Word};
 use crate::words::{PageRead, PageWrite};
 use std::mem::ManuallyDrop;
@@ -41,33 +41,62 @@ fn load(words: &PageWords, index: usize) -> u64 {
 #[inline]
 fn copy_out(words: &PageWords, offset: usize, out: &mut [u8]) {
     let (index, shift) = (offset / 8, (offset % 8) * 8);
-    let mut next = words.get(index..).unwrap_or(&[]).iter();
-    let mut load = || {
-        next.next()
-            .map_or(0, |word| u64::from_le(word.load(Ordering::Relaxed)))
+    let needed = (offset % 8 + out.len()).div_ceil(8);
+    let Some(run) = words.get(index..index.wrapping_add(needed)) else {
+        return copy_past_end(words, offset, out);
     };
-    let mut chunks = out.chunks_exact_mut(8);
+    let load = |word: &PageWord| u64::from_le(word.load(Ordering::Relaxed));
+    let (chunks, tail) = out.as_chunks_mut::<8>();
+    let whole = chunks.len();
+    let mut rest = 0;
     if shift == 0 {
-        for chunk in &mut chunks {
-            chunk.copy_from_slice(&load().to_le_bytes());
+        for (chunk, word) in chunks.iter_mut().zip(run) {
+            *chunk = load(word).to_le_bytes();
         }
-        let tail = chunks.into_remainder();
-        if !tail.is_empty() {
-            tail.copy_from_slice(&load().to_le_bytes()[..tail.len()]);
+        if let Some(last) = run.get(whole) {
+            rest = load(last);
         }
-        return;
+    } else if let Some((first, behind)) = run.split_first() {
+        let mut low = load(first);
+        for (chunk, word) in chunks.iter_mut().zip(behind) {
+            let high = load(word);
+            *chunk = (low >> shift | high << (64 - shift)).to_le_bytes();
+            low = high;
+        }
+        rest = low >> shift;
+        if let Some(last) = behind.get(whole) {
+            rest |= load(last) << (64 - shift);
+        }
     }
-    let mut low = load();
-    for chunk in &mut chunks {
-        let high = load();
-        chunk.copy_from_slice(&(low >> shift | high << (64 - shift)).to_le_bytes());
-        low = high;
+    for byte in tail {
+        *byte = rest as u8;
+        rest >>= 8;
     }
-    let tail = chunks.into_remainder();
-    if !tail.is_empty() {
-        let rest = low >> shift | load() << (64 - shift);
-        tail.copy_from_slice(&rest.to_le_bytes()[..tail.len()]);
+}
+
+/// The same for a run that ends behind the page: zeroes there.
+#[cold]
+fn copy_past_end(words: &PageWords, offset: usize, out: &mut [u8]) {
+    let byte = |at: usize| load(words, at / 8) >> (8 * (at % 8));
+    for (at, out) in out.iter_mut().enumerate() {
+        *out = byte(offset.wrapping_add(at)) as u8;
     }
+}
+
+/// Puts the low `count` bytes (at most eight) of `value` into a word from its byte number `at` on; they end inside it.
+#[inline(always)]
+fn merge(word: &PageWord, at: usize, count: usize, value: u64) {
+    let mask = u64::MAX >> (64 - 8 * count) << (8 * at);
+    let now = u64::from_le(word.load(Ordering::Relaxed));
+    let new = (now & !mask) | (value << (8 * at)) & mask;
+    word.store(new.to_le(), Ordering::Relaxed);
+}
+
+/// Less than eight bytes as the low bytes of a word.
+#[inline(always)]
+fn few(bytes: &[u8]) -> u64 {
+    let low_first = bytes.iter().rev();
+    low_first.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 /// Loads each word once. In native order: the words in memory are the bytes of the page.
@@ -399,6 +428,49 @@ impl PageWrite for Exclusive<'_> {
     fn set_word(&mut self, index: usize, value: u64) {
         self.written = true;
         self.words[index].store(value.to_le(), Ordering::Relaxed);
+    }
+
+    /// The words in question are looked up once.
+    #[inline]
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let (size, length) = (self.size(), bytes.len());
+        assert!(
+            length <= size && offset <= size - length,
+            "write of a run outside the page"
+        );
+        if length == 0 {
+            return;
+        }
+        self.written = true;
+        let words = &self.words[offset / 8..(offset + length).div_ceil(8)];
+        let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) else {
+            // Less than a word, in one or two.
+            let (at, value) = (offset % 8, few(bytes));
+            let here = length.min(8 - at);
+            merge(&words[0], at, here, value);
+            if here < length {
+                merge(&words[1], 0, length - here, value >> (8 * here));
+            }
+            return;
+        };
+        let head = offset.wrapping_neg() % 8;
+        let tail = (offset + length) % 8;
+        let (mut whole, mut chunks) = (words, &bytes[head..length - tail]);
+        if head != 0 {
+            merge(&words[0], 8 - head, head, u64::from_le_bytes(*first));
+            whole = &whole[1..];
+        }
+        if tail != 0 {
+            let value = u64::from_le_bytes(*last) >> (64 - 8 * tail);
+            merge(&words[words.len() - 1], 0, tail, value);
+        }
+        for word in whole {
+            let Some((chunk, rest)) = chunks.split_first_chunk::<8>() else {
+                break;
+            };
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+            chunks = rest;
+        }
     }
 
     fn copy_from(&mut self, from: &PageBuf) {

@@ -26,6 +26,7 @@ mod frames;
 mod geometry;
 mod guard;
 mod header;
+mod huge;
 pub mod page;
 mod pool;
 mod prefetch;

@@ -55,6 +55,7 @@
 //!
 //! Not here: latching (guard.rs), when to evict (evict.rs).
 
+use crate::huge::{REGION_BYTES, Regions};
 use crate::state::PageState;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::array::from_fn;
@@ -143,6 +144,21 @@ impl Mapping {
         };
         usize::try_from(done).ok()
     }
+
+    /// Puts a range, which lies inside a region, on huge pages; what it holds stays.
+    fn collapse(&self, offset: usize, bytes: usize) -> rustix::io::Result<()> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        // SAFETY: the offset lies inside the mapping (asserted).
+        let start = unsafe { self.start.as_ptr().byte_add(offset) };
+        // SAFETY: the range is inside our own mapping. Its content stays, also for who writes to it meanwhile: the system copies
+        // while nobody reaches it, and lets them go on then.
+        let done = unsafe { libc::madvise(start, bytes, libc::MADV_COLLAPSE) };
+        if done == 0 {
+            Ok(())
+        } else {
+            Err(rustix::io::Errno::AGAIN)
+        }
+    }
 }
 
 impl Drop for Mapping {
@@ -153,15 +169,21 @@ impl Drop for Mapping {
     }
 }
 
+/// A word of a page in the pool.
+pub(crate) type PageWord = AtomicU64;
+
 /// The words of one page in the pool.
-pub(crate) type PageWords = [AtomicU64];
+pub(crate) type PageWords = [PageWord];
 
 /// The range in which all pages of the file have their place.
 pub(crate) struct PageRange {
     mapping: Mapping,
+    /// Where page 0 has its place in the mapping: where a region begins.
+    first: usize,
     page_size: usize,
     /// Whether the kernel takes back several pages by one call; false once it refused.
     together: AtomicBool,
+    regions: Regions,
 }
 
 impl PageRange {
@@ -173,11 +195,49 @@ impl PageRange {
         let bytes = bytes.ok_or(StorageError::MemoryLimit {
             what: "address range",
         })?;
+        let mapping = Mapping::reserve(bytes.saturating_add(REGION_BYTES))?;
+        let start = mapping.start.as_ptr() as usize;
         Ok(Self {
-            mapping: Mapping::reserve(bytes)?,
+            mapping,
+            first: start.next_multiple_of(REGION_BYTES) - start,
             page_size,
             together: AtomicBool::new(true),
+            regions: Regions::new(bytes.div_ceil(REGION_BYTES)),
         })
+    }
+
+    /// Which parts of the range stand on huge pages.
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// Puts a region on a huge page of the system. False if there is none.
+    pub(crate) fn join(&self, region: usize) -> bool {
+        let offset = self.first + region * REGION_BYTES;
+        let allowed = self
+            .mapping
+            .advise(offset, REGION_BYTES, Advice::LinuxHugepage)
+            .is_ok();
+        let joined = allowed && self.mapping.collapse(offset, REGION_BYTES).is_ok();
+        if !joined {
+            let _ = self
+                .mapping
+                .advise(offset, REGION_BYTES, Advice::LinuxNoHugepage);
+        }
+        joined
+    }
+
+    /// Divides the huge page under the region of a page.
+    fn split(&self, page: PageId) {
+        let offset = self.offset(page);
+        let start = offset - (offset - self.first) % REGION_BYTES;
+        let _ = self
+            .mapping
+            .advise(start, REGION_BYTES, Advice::LinuxNoHugepage);
+        // Of a part of a huge page this asks too little to be a hint only: the system divides the page. The part leaves anyhow.
+        let _ = self
+            .mapping
+            .advise(offset, self.page_size, Advice::LinuxCold);
     }
 
     /// The place of a page.
@@ -198,8 +258,11 @@ impl PageRange {
     #[inline]
     fn offset(&self, page: PageId) -> usize {
         // Within usize: reserve() computed the product for a larger page id.
-        let offset = (page.get() as usize).wrapping_mul(self.page_size);
-        assert!(offset < self.mapping.bytes, "page outside the range");
+        let offset = (page.get() as usize).wrapping_mul(self.page_size) + self.first;
+        assert!(
+            offset <= self.mapping.bytes - self.page_size,
+            "page outside the range"
+        );
         offset
     }
 
@@ -208,6 +271,10 @@ impl PageRange {
     /// A call interrupts every processor that runs the process and waits for its answer, however many pages it is
     /// for: so as many as there are are given to one.
     pub(crate) fn discard(&self, pages: &[PageId]) {
+        for &page in pages {
+            let region = (self.offset(page) - self.first) / REGION_BYTES;
+            self.regions.before_discard(region, || self.split(page));
+        }
         for pages in pages.chunks(DISCARD_MAX) {
             let done = if pages.len() > 1 && self.together.load(Ordering::Relaxed) {
                 self.discard_together(pages)

@@ -19,6 +19,7 @@ mod stress;
 #[cfg(not(any(loom, shuttle)))]
 mod words;
 
+mod huge;
 mod state;
 
 #[cfg(not(loom))]

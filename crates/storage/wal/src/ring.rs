@@ -86,6 +86,24 @@ impl Ring {
         self.end += data.len() as u64;
     }
 
+    /// Appends bytes that stand in several places, `length` together; there is room (`free`).
+    #[inline]
+    pub fn put_all<'d>(&mut self, length: usize, parts: impl Iterator<Item = &'d [u8]>) {
+        debug_assert!(length <= self.free(), "space was not reserved");
+        let at = (self.end & (self.bytes.len() as u64 - 1)) as usize;
+        let Some(mut to) = self.bytes.get_mut(at..at + length) else {
+            // Around the end of the ring.
+            return parts.for_each(|part| self.put(part));
+        };
+        for part in parts {
+            let (here, behind) = to.split_at_mut(part.len());
+            here.copy_from_slice(part);
+            to = behind;
+        }
+        debug_assert!(to.is_empty(), "as long as was said");
+        self.end += length as u64;
+    }
+
     /// The one or two runs that hold `from..to`, with the lsn of each.
     fn parts(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, &[u8])> {
         let length = (to - from) as usize;

@@ -326,13 +326,9 @@ impl SlotGuard<'_> {
         debug_assert_eq!(header.gsn.0, state.gsn, "not the GSN that was drawn");
         debug_assert!(header.flags & !crate::record::FLAGS_KNOWN == 0);
         let lsn = state.ring.end();
-        state.ring.put(&header.encode(redo_length, undo_length));
-        for part in redo {
-            state.ring.put(part);
-        }
-        for part in undo {
-            state.ring.put(part);
-        }
+        let head = header.encode(redo_length, undo_length);
+        let parts = std::iter::once(&head[..]).chain(redo.iter().chain(undo).copied());
+        state.ring.put_all(length, parts);
         let mut cost = length as u64;
         if header.flags & (FLAG_UNDOABLE | FLAG_COMPENSATION) != 0 {
             if header.flags & FLAG_UNDOABLE != 0 {

@@ -250,7 +250,7 @@ impl Freezer {
 }
 
 impl Cleaner for Freezer {
-    fn judge(&self, _tree: PageId, _key: &[u8], payload: &[u8]) -> vellum_btree::Verdict {
+    fn judge(&self, _tree: PageId, payload: &[u8]) -> vellum_btree::Verdict {
         use vellum_btree::Verdict;
         let Some((header, body)) = crate::row::newest(payload) else {
             return Verdict::Keep;

@@ -26,6 +26,7 @@ use crate::undo_record::{self, Revert};
 use crate::work::{DISOWN_PART, Work, work_key};
 use smallvec::SmallVec;
 use std::ops::Range;
+use vellum_base::Timestamp;
 use vellum_base::planted::{self, Bug};
 use vellum_btree::{Journal, LeafHints, LeafWrite, Logging, RowRedo, Tree};
 use vellum_txn::{Isolation, Transaction, VersionStamp};
@@ -86,6 +87,15 @@ impl Scratch {
         Some((self.shape?, &self.row[self.body_start..]))
     }
 
+    /// Notes that `row` holds the newest version, with this header.
+    #[inline]
+    fn note_newest(&mut self, header: &Header) {
+        self.fat.gone.clear();
+        self.shape = Some(header.shape);
+        self.writer = header.writer.map(|writer| writer.version);
+        self.body_start = header.body_at();
+    }
+
     /// The name of that version; `None` if it was frozen.
     pub fn replaced_version(&self) -> Option<VersionStamp> {
         self.writer
@@ -111,19 +121,11 @@ impl VersionStore {
         mut decide: impl FnMut(Option<Current<'_>>) -> Result<Change<'c>>,
     ) -> Result<Written> {
         let transaction = view.transaction;
-        let stamp = transaction.stamp()?;
-        let slot = transaction.domain().log().slot(transaction.slot());
-        let versions = self.slot_or_create(transaction.slot())?;
-        let mut place = Place {
-            transaction,
-            tree,
-            key,
-            is_listed: false,
-        };
+        let mut writer = Writer::new(self, view, tree, key)?;
         loop {
             // V10: a record holds the key, a row and a before-image, none longer than 3/8 of a page.
-            slot.reserve(row_budget(tree))?;
-            let mut leaf = tree.write_near(key, &mut scratch.hints)?;
+            writer.slot.reserve(row_budget(tree))?;
+            let leaf = tree.write_near(key, &mut scratch.hints)?;
             let before = newest(&leaf, tree, view, scratch)?;
             let existed = before.is_some_and(|header| !header.shape.tombstone);
             // Under read committed what is committed is no conflict, and only that leaves the main index.
@@ -147,68 +149,85 @@ impl VersionStore {
             if looks_further && self.may_miss_dropped(view, tree, key) {
                 return Err(VersionError::Conflict);
             }
-            let old_body = &scratch.row[scratch.body_start..];
-            scratch.fat.image.clear();
-            if let Change::Patch(ranges, _) = change {
-                debug_assert!(
-                    delta::are_apart(ranges),
-                    "the log record is bounded by that"
-                );
-                delta::encode_image(old_body, ranges, &mut scratch.fat.image);
+            match writer.change(leaf, before, &change, scratch)? {
+                Attempt::Done(command) => {
+                    return Ok(Written {
+                        existed,
+                        changed: true,
+                        command,
+                    });
+                }
+                Attempt::Unlisted => {
+                    let active = &mut scratch.fat.active;
+                    transaction.domain().active_snapshots(active);
+                    writer.place.is_listed = true;
+                }
+                Attempt::NoRoom(length) => {
+                    let journal = match change {
+                        Change::Delete => Journal::delete(writer.slot),
+                        _ => Journal::forward(writer.slot),
+                    };
+                    tree.make_room(key, length, Some(journal))?;
+                }
             }
-            let planned = match &before {
-                None => Some((Form::NEW, None)),
-                Some(before) => self
-                    .plan(&place, &leaf, before, old_body, &change, &mut scratch.fat)?
-                    .map(|(form, before)| (form, Some(before))),
-            };
-            let Some((form, kept)) = planned else {
-                drop(leaf);
-                transaction
-                    .domain()
-                    .active_snapshots(&mut scratch.fat.active);
-                place.is_listed = true;
-                continue;
-            };
-            let length = form.row_length(&change, before.as_ref(), &scratch.fat);
-            if let Some(length) = length
-                && !leaf.fits(length)
-            {
-                drop(leaf);
-                let journal = match change {
-                    Change::Delete => Journal::delete(slot),
-                    _ => Journal::forward(slot),
-                };
-                tree.make_room(key, length, Some(journal))?;
-                continue;
-            }
-            let command = transaction.next_command()?;
-            let version = VersionStamp {
-                slot: transaction.slot(),
-                stamp,
-                command,
-            };
-            let row = Row {
-                before: kept,
-                body_start: scratch.body_start,
-                form,
-                version,
-                slot,
-            };
-            row.keep_before_image(versions, tree, key, &change, scratch)?;
-            vellum_sync::test_point!("write: between delta and row");
-            row.apply(&mut leaf, &change, scratch);
-            if !scratch.fat.gone.is_empty() {
-                self.remove_deltas(tree.root(), &scratch.fat.gone);
-                scratch.fat.gone.clear();
-            }
-            stamping::note(view, tree, key, command);
-            return Ok(Written {
-                existed,
-                changed: true,
-                command,
-            });
         }
+    }
+
+    /// Patches the row that the last lookup with the scratch's hints found under `key`, if its leaf is as it was then.
+    /// `row` is that row as it was read, with its header, and its body from `body_start` on; it is swapped for the scratch's.
+    /// Returns whether it was done; `false`: nothing was changed, and [`VersionStore::write`] decides.
+    ///
+    /// Unchanged leaf: the newest version is the one that was read, so nothing is searched, copied, or compared again (V8 holds
+    /// by what the view saw; a version that it read through a chain is not the newest one, and is left to `write`). `decide` runs
+    /// under the latch, as that of `write`.
+    ///
+    /// # Errors
+    /// As [`VersionStore::write`].
+    #[inline]
+    pub fn patch_found<'c>(
+        &self,
+        view: &View<'_>,
+        tree: &Tree,
+        key: &[u8],
+        scratch: &mut Scratch,
+        (row, body_start): (&mut Vec<u8>, usize),
+        decide: impl FnOnce() -> Result<Change<'c>>,
+    ) -> Result<bool> {
+        // A body without a header before it was reached through a chain.
+        let Some(position) = scratch.hints.found().filter(|_| body_start > 0) else {
+            return Ok(false);
+        };
+        let mut writer = Writer::new(self, view, tree, key)?;
+        // V10, before the latch.
+        writer.slot.reserve(row_budget(tree))?;
+        let Some(leaf) = tree.write_found(key, position) else {
+            return Ok(false);
+        };
+        let header = Header::decode(row).filter(|header| header.body_at() == body_start);
+        let Some(header) = header.filter(|header| !header.shape.tombstone) else {
+            return Ok(false);
+        };
+        if let Some(writer) = header.writer
+            && !may_overwrite(view, &header, &writer.version)
+        {
+            return Ok(false);
+        }
+        let change = decide()?;
+        std::mem::swap(&mut scratch.row, row);
+        scratch.note_newest(&header);
+        debug_assert!(
+            {
+                let mut now = Vec::new();
+                copy_newest(&leaf, &mut now).is_some_and(|now| now == header) && now == scratch.row
+            },
+            "the leaf is as it was read"
+        );
+        let attempt = writer.change(leaf, Some(header), &change, scratch);
+        if !matches!(attempt, Ok(Attempt::Done(_))) {
+            // Who called goes on with the row.
+            std::mem::swap(&mut scratch.row, row);
+        }
+        Ok(matches!(attempt?, Attempt::Done(_)))
     }
 
     /// Puts something on the own slot's work list, to be done when version (own stamp, `command`) is
@@ -225,6 +244,120 @@ impl VersionStore {
         let stamp = transaction.stamp()?;
         let key = work_key(stamp, command, DISOWN_PART);
         Ok(versions.append_work(stamp, &key, &bytes)?)
+    }
+}
+
+/// What became of one attempt to change a row.
+enum Attempt {
+    /// It is changed, by this command.
+    Done(u32),
+    /// Open snapshots must be collected first.
+    Unlisted,
+    /// The leaf has no room for a row of this length.
+    NoRoom(usize),
+}
+
+/// A write of one row.
+struct Writer<'w> {
+    store: &'w VersionStore,
+    view: &'w View<'w>,
+    stamp: Timestamp,
+    slot: &'w vellum_wal::SlotLog,
+    versions: &'w SlotVersions,
+    place: Place<'w>,
+}
+
+impl<'w> Writer<'w> {
+    #[inline]
+    fn new(
+        store: &'w VersionStore,
+        view: &'w View<'w>,
+        tree: &'w Tree,
+        key: &'w [u8],
+    ) -> Result<Self> {
+        let transaction = view.transaction;
+        Ok(Self {
+            store,
+            view,
+            stamp: transaction.stamp()?,
+            slot: transaction.domain().log().slot(transaction.slot()),
+            versions: store.slot_or_create(transaction.slot())?,
+            place: Place {
+                transaction,
+                tree,
+                key,
+                is_listed: false,
+            },
+        })
+    }
+
+    /// Carries a decision out, under the leaf's latch. `before`: the header of the newest version, which is in the scratch.
+    #[inline]
+    fn change(
+        &mut self,
+        mut leaf: LeafWrite<'_, '_>,
+        before: Option<Header>,
+        change: &Change<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<Attempt> {
+        let Place {
+            transaction,
+            tree,
+            key,
+            ..
+        } = self.place;
+        let old_body = &scratch.row[scratch.body_start..];
+        scratch.fat.image.clear();
+        if let Change::Patch(ranges, _) = change {
+            debug_assert!(
+                delta::are_apart(ranges),
+                "the log record is bounded by that"
+            );
+            delta::encode_image(old_body, ranges, &mut scratch.fat.image);
+        }
+        let planned = match &before {
+            None => Some((Form::NEW, None)),
+            Some(before) => self
+                .store
+                .plan(
+                    &self.place,
+                    &leaf,
+                    before,
+                    old_body,
+                    change,
+                    &mut scratch.fat,
+                )?
+                .map(|(form, before)| (form, Some(before))),
+        };
+        let Some((form, kept)) = planned else {
+            return Ok(Attempt::Unlisted);
+        };
+        let length = form.row_length(change, before.as_ref(), &scratch.fat);
+        if let Some(length) = length.filter(|length| !leaf.fits(*length)) {
+            return Ok(Attempt::NoRoom(length));
+        }
+        let command = transaction.next_command()?;
+        let version = VersionStamp {
+            slot: transaction.slot(),
+            stamp: self.stamp,
+            command,
+        };
+        let row = Row {
+            before: kept,
+            body_start: scratch.body_start,
+            form,
+            version,
+            slot: self.slot,
+        };
+        row.keep_before_image(self.versions, tree, key, change, scratch)?;
+        vellum_sync::test_point!("write: between delta and row");
+        row.apply(&mut leaf, change, scratch);
+        if !scratch.fat.gone.is_empty() {
+            self.store.remove_deltas(tree.root(), &scratch.fat.gone);
+            scratch.fat.gone.clear();
+        }
+        stamping::note(self.view, tree, key, command);
+        Ok(Attempt::Done(command))
     }
 }
 
@@ -249,9 +382,7 @@ fn newest(
         return Ok(None);
     }
     let header = copy_newest(leaf, &mut scratch.row).ok_or_else(|| broken_row(tree))?;
-    scratch.shape = Some(header.shape);
-    scratch.writer = header.writer.map(|writer| writer.version);
-    scratch.body_start = header.body_at();
+    scratch.note_newest(&header);
     if let Some(writer) = header.writer
         && !may_overwrite(view, &header, &writer.version)
         && !(planted::has(Bug::NoConflictCheck)
@@ -362,10 +493,10 @@ impl Row<'_> {
             Change::Patch(ranges, body) => {
                 let image = &scratch.fat.image;
                 let prefix = undo_record::prefix(stamp, command, &Revert::Ranges(image));
-                let edits: SmallVec<[(u16, &[u8]); 8]> = ranges
-                    .iter()
-                    .map(|range| ((range.start + 1) as u16, &body[range.clone()]))
-                    .collect();
+                let mut edits: SmallVec<[(u16, &[u8]); 8]> = SmallVec::new();
+                for range in *ranges {
+                    edits.push(((range.start + 1) as u16, &body[range.clone()]));
+                }
                 let undo: [&[u8]; 2] = [&prefix, image];
                 let logging = self.logging(RowRedo::Patch(&edits), &undo);
                 self.put(leaf, shape, body, Some(ranges), scratch, logging);

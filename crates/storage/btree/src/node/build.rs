@@ -164,10 +164,49 @@ impl<'b> Builder<'b> {
 
     /// Appends records `range` of another page of the same level. False if one does not fit.
     pub fn push_range(&mut self, from: &PageBuf, range: Range<usize>) -> bool {
+        // A split makes prefixes longer, so suffixes lose their first bytes; joining gives some back.
+        let cut = self.prefix.checked_sub(from.fences().prefix);
         range.into_iter().all(|index| {
-            let entry = entry(from, index);
-            self.push((entry.prefix, entry.suffix), &[entry.payload])
+            cut.and_then(|cut| self.push_cut(from, from.slot(index), cut))
+                .unwrap_or_else(|| {
+                    let entry = entry(from, index);
+                    self.push((entry.prefix, entry.suffix), &[entry.payload])
+                })
         })
+    }
+
+    /// As [`Builder::push`], for a record of another page whose suffix loses its first `cut` bytes: what is behind them is
+    /// copied in one piece. `None` if the bytes make no sense.
+    #[inline]
+    fn push_cut(&mut self, from: &PageBuf, slot: Slot, cut: usize) -> Option<bool> {
+        let length = from.payload_len(slot);
+        let suffix = slot.suffix.checked_sub(cut)?;
+        let (start, end) = (slot.key_at() + cut, slot.payload_at() + length);
+        let record = from.as_bytes().get(start..end)?;
+        let bytes = RECORD_OVERHEAD + record.len();
+        let low = HEADER_BYTES + (self.count + 1) * SLOT_BYTES;
+        if self.heap < low + bytes {
+            return Some(false);
+        }
+        self.heap -= bytes;
+        let offset = self.heap;
+        let to = &mut self.page.as_bytes_mut()[offset..offset + bytes];
+        let (head, body) = to.split_at_mut(RECORD_OVERHEAD);
+        head.copy_from_slice(&(length as u16).to_le_bytes());
+        body.copy_from_slice(record);
+        let head = if cut == 0 {
+            slot.head
+        } else {
+            head_of(&record[..suffix])
+        };
+        let slot = Slot {
+            head,
+            offset,
+            suffix,
+        };
+        self.page.set_slot(self.count, slot);
+        self.count += 1;
+        Some(true)
     }
 
     /// Writes slot count and free bytes, and zeroes between slots and records.

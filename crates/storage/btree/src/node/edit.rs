@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 use vellum_base::PageId;
 use vellum_buffer::PageWrite;
 
+/// Records up to this length are put together before they are written.
+const SHORT_RECORD: usize = 128;
+
 /// Total length of a payload that is given in parts.
 pub fn parts_len(parts: &[&[u8]]) -> usize {
     parts.iter().map(|part| part.len()).sum()
@@ -48,71 +51,70 @@ pub trait NodeWrite: PageWrite {
         }
     }
 
-    /// Takes `bytes` from the heap, compacting it if only the gap is too small. `keep_slots` is the
-    /// number of slots there will be. Returns the offset.
-    fn allocate(&mut self, bytes: usize, keep_slots: usize) -> usize {
-        let low = HEADER_BYTES + keep_slots * SLOT_BYTES;
-        if self.shape().heap < low + bytes {
-            self.compact();
-        }
+    /// Inserts a record as slot `index`. It must fit: `record_bytes(..) <= shape().free`. Compacts the heap if only the gap is
+    /// too small.
+    #[inline]
+    fn insert_at(&mut self, index: usize, suffix: &[u8], payload: &[&[u8]]) {
+        let length = parts_len(payload);
+        let need = record_bytes(suffix.len(), length);
         let mut shape = self.shape();
         assert!(
-            shape.heap >= low + bytes,
-            "allocated only after asking for room"
+            index <= shape.count && need <= shape.free,
+            "inserted only after asking for room"
         );
-        shape.heap -= bytes;
+        if shape.gap() < need {
+            self.compact();
+            shape = self.shape();
+            assert!(shape.gap() >= need, "N4");
+        }
+        shape.heap -= need - SLOT_BYTES;
+        shape.free -= need;
+        let offset = shape.heap;
+        self.write_record(offset, suffix, payload, length);
+        let at = HEADER_BYTES / 8 + index;
+        if index < shape.count {
+            self.move_words(at, at + 1, shape.count - index);
+        }
+        let slot = Slot {
+            head: head_of(suffix),
+            offset,
+            suffix: suffix.len(),
+        };
+        self.set_slot(index, slot);
+        shape.count += 1;
         self.set_shape(shape);
-        shape.heap
+        let fences = self.fences();
+        self.set_fences(Fences {
+            last_insert: index,
+            ..fences
+        });
     }
 
-    /// Writes a record's length, suffix and payload at `offset`.
+    /// Writes a record's length, suffix and payload at `offset`. Short ones in one piece: each run that is written costs two words
+    /// of which parts are kept.
     #[inline]
-    fn write_record(&mut self, offset: usize, suffix: &[u8], payload: &[&[u8]]) {
-        self.set_u16(
-            offset,
-            u16::try_from(parts_len(payload)).expect("a payload fits a page"),
-        );
+    fn write_record(&mut self, offset: usize, suffix: &[u8], payload: &[&[u8]], length: usize) {
+        let prefix = u16::try_from(length).expect("a payload fits a page");
+        let bytes = RECORD_OVERHEAD + suffix.len() + length;
+        let mut short = [0; SHORT_RECORD];
+        if bytes <= SHORT_RECORD {
+            let (head, mut rest) = short.split_at_mut(RECORD_OVERHEAD);
+            head.copy_from_slice(&prefix.to_le_bytes());
+            for part in std::iter::once(&suffix).chain(payload) {
+                let (here, behind) = rest.split_at_mut(part.len());
+                here.copy_from_slice(part);
+                rest = behind;
+            }
+            self.write(offset, &short[..bytes]);
+            return;
+        }
+        self.set_u16(offset, prefix);
         self.write(offset + RECORD_OVERHEAD, suffix);
         let mut at = offset + RECORD_OVERHEAD + suffix.len();
         for part in payload {
             self.write(at, part);
             at += part.len();
         }
-    }
-
-    /// Inserts a record as slot `index`. It must fit: `record_bytes(..) <= shape().free`.
-    #[inline]
-    fn insert_at(&mut self, index: usize, suffix: &[u8], payload: &[&[u8]]) {
-        let payload_len = parts_len(payload);
-        let need = record_bytes(suffix.len(), payload_len);
-        let count = self.shape().count;
-        assert!(
-            index <= count && need <= self.shape().free,
-            "inserted only after asking for room"
-        );
-        let offset = self.allocate(need - SLOT_BYTES, count + 1);
-        self.write_record(offset, suffix, payload);
-        let at = HEADER_BYTES / 8 + index;
-        self.move_words(at, at + 1, count - index);
-        self.set_slot(
-            index,
-            Slot {
-                head: head_of(suffix),
-                offset,
-                suffix: suffix.len(),
-            },
-        );
-        let shape = self.shape();
-        self.set_shape(Shape {
-            count: count + 1,
-            free: shape.free - need,
-            ..shape
-        });
-        let fences = self.fences();
-        self.set_fences(Fences {
-            last_insert: index,
-            ..fences
-        });
     }
 
     /// Removes slot `index` and its record.

@@ -400,6 +400,22 @@ pub trait NodeRead: PageRead {
         self.lower_bound(self.shape().count, self.suffix_of(key))
     }
 
+    /// As [`NodeRead::find`], for a key that likely follows the last one that was inserted here: rows that come in order.
+    #[inline]
+    fn find_next(&self, key: &[u8]) -> (usize, bool) {
+        let (count, last) = (self.shape().count, self.fences().last_insert);
+        let suffix = self.suffix_of(key);
+        let head = head_of(suffix);
+        let next = last + 1;
+        if last < count
+            && self.compare_slot(self.slot(last), suffix, head).is_lt()
+            && (next == count || self.compare_slot(self.slot(next), suffix, head).is_gt())
+        {
+            return (next, false);
+        }
+        self.lower_bound(count, suffix)
+    }
+
     /// True if `key` lies between the fences: lower <= key < upper.
     #[inline]
     fn covers(&self, key: &[u8]) -> bool {

@@ -11,6 +11,8 @@ mod detached;
 #[cfg(not(any(loom, shuttle)))]
 mod model;
 #[cfg(not(any(loom, shuttle)))]
+mod near;
+#[cfg(not(any(loom, shuttle)))]
 mod ranges;
 #[cfg(not(any(loom, shuttle)))]
 mod redo;

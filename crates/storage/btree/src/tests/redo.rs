@@ -15,7 +15,7 @@ use vellum_io::{Directory, MemoryDirectory, OpenOptions};
 struct Sweeper;
 
 impl Cleaner for Sweeper {
-    fn judge(&self, _: PageId, _: &[u8], payload: &[u8]) -> Verdict {
+    fn judge(&self, _: PageId, payload: &[u8]) -> Verdict {
         match body(payload) {
             Some(b"dead") => Verdict::Remove,
             Some(body) if payload[0] == 1 && body.len() % 3 == 0 => {

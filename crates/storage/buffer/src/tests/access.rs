@@ -345,3 +345,27 @@ fn prop_moves_in_a_latched_page_equal_those_of_a_buffer() {
         assert!(now == buffer, "step {step}");
     }
 }
+
+#[test]
+fn prop_runs_written_through_a_guard_change_their_bytes_and_no_others() {
+    let (pool, _) = memory_pool(4096, 8, 2);
+    let mut random = super::random();
+    let page = nth(&pool, 0);
+    make(&pool, page, 1, 1);
+    let mut guard = pool.exclusive(page).unwrap();
+    let size = guard.size();
+    let mut bytes = vec![0; size];
+    guard.copy_out(0, &mut bytes);
+    for _ in 0..4000 {
+        // Behind the header, which has a meaning; short runs and ends of the page as well.
+        let at = 64 + random.below((size - 64) as u64 + 1) as usize;
+        let most = [8, 40, size][random.below(3) as usize].min(size - at);
+        let mut run = vec![0; random.below(most as u64 + 1) as usize];
+        random.fill(&mut run);
+        guard.write(at, &run);
+        bytes[at..at + run.len()].copy_from_slice(&run);
+        let mut now = vec![0; size];
+        guard.copy_out(0, &mut now);
+        assert_eq!(now, bytes, "{} bytes at {at}", run.len());
+    }
+}
