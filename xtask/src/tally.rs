@@ -1,4 +1,5 @@
-//! Counts tests by what libtest prints.
+//! Counts tests by what libtest prints. It knows no test that finds out while it runs that it cannot be run here (a program is not
+//! installed): such a one passes, and says `test skipped: REASON` past libtest's capture, by which it is counted as skipped.
 //!
 //! Not counted: a harness of another shape than libtest's.
 
@@ -15,6 +16,8 @@ pub struct Tally {
     pub skipped: u64,
     started: u64,
     finished: u64,
+    /// Tests of the binary that runs which said that they are skipped.
+    excused: u64,
 }
 
 impl Tally {
@@ -24,18 +27,26 @@ impl Tally {
             let count = rest.strip_suffix(" tests").or(rest.strip_suffix(" test"));
             self.started += u64::from(count.is_some_and(|count| count.parse::<u64>().is_ok()));
         }
+        if line.contains("test skipped: ") {
+            self.excused += 1;
+        }
         // A test that printed no line end stands before its own result.
         let Some((_, result)) = line.split_once("test result: ") else {
             return;
         };
         self.finished += 1;
+        let excused = std::mem::take(&mut self.excused);
         for part in result.split(['.', ';']) {
             let mut words = part.split_whitespace();
             if let (Some(Ok(count)), Some(what)) =
                 (words.next().map(str::parse::<u64>), words.next())
             {
                 match what {
-                    "passed" => self.passed += count,
+                    "passed" => {
+                        let excused = excused.min(count);
+                        self.passed += count - excused;
+                        self.skipped += excused;
+                    }
                     "failed" => self.failed += count,
                     "ignored" => self.skipped += count,
                     _ => {}
@@ -56,7 +67,7 @@ impl Tally {
             self.failed += self.started.saturating_sub(self.finished);
             self.failed = self.failed.max(1);
         }
-        (self.started, self.finished) = (0, 0);
+        (self.started, self.finished, self.excused) = (0, 0, 0);
     }
 
     /// Adds the counts of another run.
@@ -108,6 +119,16 @@ mod tests {
         ));
         assert_eq!(all.to_string(), "14 passed, 2 failed, 1 skipped");
         assert_eq!(Tally::default().to_string(), "0 passed, 0 failed");
+    }
+
+    #[test]
+    fn a_test_that_says_it_was_skipped_is_not_counted_as_passed() {
+        let said = "test psql ... test skipped: psql is not installed";
+        let one = tally(
+            &["running 13 tests", said, OK, "running 13 tests", OK],
+            true,
+        );
+        assert_eq!(one.to_string(), "23 passed, 0 failed, 3 skipped");
     }
 
     #[test]

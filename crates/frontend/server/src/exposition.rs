@@ -37,12 +37,11 @@ impl Page {
         );
     }
 
-    fn counter(&mut self, name: &str, help: &str, value: u64) {
-        self.metric("counter", name, help, value);
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: u64) {
-        self.metric("gauge", name, help, value);
+    /// Several of one kind: names, helps, values.
+    fn metrics(&mut self, kind: &str, metrics: &[(&str, &str, u64)]) {
+        for (name, help, value) in metrics {
+            self.metric(kind, name, help, value);
+        }
     }
 }
 
@@ -60,53 +59,78 @@ fn of_server(shared: &Shared, page: &mut Page) {
     let sessions = &shared.sessions;
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    page.gauge(
-        "sessions",
-        "Sessions that are open.",
-        wide(sessions.count()),
-    );
-    page.gauge(
-        "sessions_max",
-        "Most sessions.",
-        wide(sessions.connections_max()),
-    );
-    page.gauge(
-        "sessions_parked",
-        "Sessions whose clients say nothing.",
-        load(&shared.counts.parked),
-    );
-    page.gauge("logins", "Logins under way.", wide(sessions.logins()));
-    page.gauge(
-        "client_threads",
-        "Threads for clients.",
-        wide(shared.crew.threads()),
+    page.metrics(
+        "gauge",
+        &[
+            (
+                "sessions",
+                "Sessions that are open.",
+                wide(sessions.count()),
+            ),
+            (
+                "sessions_max",
+                "Most sessions.",
+                wide(sessions.connections_max()),
+            ),
+            (
+                "sessions_parked",
+                "Sessions whose clients say nothing.",
+                load(&shared.counts.parked),
+            ),
+            ("logins", "Logins under way.", wide(sessions.logins())),
+            (
+                "client_threads",
+                "Threads for clients.",
+                wide(shared.crew.threads()),
+            ),
+        ],
     );
     let counts = &shared.counts;
-    page.counter(
-        "connections_total",
-        "Connections that were accepted.",
-        load(&counts.accepted),
-    );
-    page.counter(
-        "connections_refused_total",
-        "Connections that were refused because too many logins were under way.",
-        load(&counts.refused),
-    );
-    page.counter(
-        "logins_failed_total",
-        "Logins that failed.",
-        load(&counts.logins_failed),
-    );
-    page.counter(
-        "cancel_requests_total",
-        "Requests to cancel a statement.",
-        load(&counts.cancels),
-    );
     let tally = sessions.tally();
-    page.counter(
-        "statements_total",
-        "Statements that clients ran.",
-        load(&tally.statements),
+    page.metrics(
+        "counter",
+        &[
+            (
+                "connections_total",
+                "Connections that were accepted.",
+                load(&counts.accepted),
+            ),
+            (
+                "connections_refused_total",
+                "Connections that were refused because too many logins were under way.",
+                load(&counts.refused),
+            ),
+            (
+                "logins_failed_total",
+                "Logins that failed.",
+                load(&counts.logins_failed),
+            ),
+            (
+                "cancel_requests_total",
+                "Requests to cancel a statement.",
+                load(&counts.cancels),
+            ),
+            (
+                "statements_total",
+                "Statements that clients ran.",
+                load(&tally.statements),
+            ),
+            (
+                "errors_total",
+                "Errors that clients were sent.",
+                load(&tally.errors),
+            ),
+            (
+                "received_bytes_total",
+                "Bytes from clients.",
+                load(&tally.bytes_received),
+            ),
+            (
+                "sent_bytes_total",
+                "Bytes to clients.",
+                load(&tally.bytes_sent),
+            ),
+        ],
     );
     let seconds = Duration::from_nanos(load(&tally.statement_nanos)).as_secs_f64();
     page.metric(
@@ -115,127 +139,112 @@ fn of_server(shared: &Shared, page: &mut Page) {
         "Time that statements took.",
         seconds,
     );
-    page.counter(
-        "errors_total",
-        "Errors that clients were sent.",
-        load(&tally.errors),
-    );
-    page.counter(
-        "received_bytes_total",
-        "Bytes from clients.",
-        load(&tally.bytes_received),
-    );
-    page.counter(
-        "sent_bytes_total",
-        "Bytes to clients.",
-        load(&tally.bytes_sent),
-    );
 }
 
 fn of_database(shared: &Shared, page: &mut Page) {
     let s = shared.database.engine().statistics();
-    let counters = [
-        (
-            "log_written_bytes_total",
-            "Bytes written to the log.",
-            s.log_bytes_written,
-        ),
-        (
-            "log_record_bytes_total",
-            "Bytes of log records.",
-            s.log_record_bytes,
-        ),
-        ("log_rounds_total", "Flush rounds of the log.", s.log_rounds),
-        (
-            "commits_hardened_total",
-            "Commits that waited for a round.",
-            s.commits_hardened,
-        ),
-        (
-            "pages_read_total",
-            "Pages read from the data file.",
-            s.pages_read,
-        ),
-        (
-            "pages_written_total",
-            "Pages written to the data file.",
-            s.pages_written,
-        ),
-        (
-            "double_write_bytes_total",
-            "Bytes of double writes.",
-            s.double_write_bytes,
-        ),
-        ("checkpoints_total", "Checkpoints.", s.checkpoints),
-        (
-            "snapshots_withdrawn_total",
-            "Snapshots that were withdrawn.",
-            s.snapshots_withdrawn,
-        ),
-    ];
-    for (name, help, value) in counters {
-        page.counter(name, help, value);
-    }
-    let gauges = [
-        (
-            "log_in_use_bytes",
-            "Bytes of the log that may still be needed.",
-            s.log_bytes_in_use,
-        ),
-        ("page_bytes", "Bytes of a page.", s.page_bytes),
-        ("pages_resident", "Pages in memory.", s.pages_resident),
-        (
-            "pages_resident_max",
-            "Pages that memory may hold.",
-            s.pages_resident_max,
-        ),
-        ("pages_file", "Pages of the data file.", s.file_pages),
-        (
-            "pages_durable",
-            "Pages in use for tables and indexes.",
-            s.pages_durable,
-        ),
-        (
-            "pages_of_versions",
-            "Pages in use for old versions.",
-            s.pages_of_versions,
-        ),
-        ("pages_free", "Pages that are free.", s.pages_free),
-        (
-            "version_bytes",
-            "Bytes of pages of old versions.",
-            s.version_bytes,
-        ),
-        (
-            "version_deltas",
-            "Old versions that are byte ranges.",
-            s.version_deltas,
-        ),
-        (
-            "version_copies",
-            "Old versions that are whole rows.",
-            s.version_copies,
-        ),
-        (
-            "tombstones",
-            "Deleted rows that an OLTP snapshot may see.",
-            s.tombstones,
-        ),
-        ("rows_buried", "Deleted rows in graveyards.", s.rows_buried),
-        (
-            "transactions_open",
-            "Transactions that are open.",
-            s.transactions_open,
-        ),
-        (
-            "oldest_snapshot_ticks",
-            "How far the oldest snapshot is behind the clock.",
-            s.clock.saturating_sub(s.oldest_snapshot),
-        ),
-    ];
-    for (name, help, value) in gauges {
-        page.gauge(name, help, value);
-    }
+    page.metrics(
+        "counter",
+        &[
+            (
+                "log_written_bytes_total",
+                "Bytes written to the log.",
+                s.log_bytes_written,
+            ),
+            (
+                "log_record_bytes_total",
+                "Bytes of log records.",
+                s.log_record_bytes,
+            ),
+            ("log_rounds_total", "Flush rounds of the log.", s.log_rounds),
+            (
+                "commits_hardened_total",
+                "Commits that waited for a round.",
+                s.commits_hardened,
+            ),
+            (
+                "pages_read_total",
+                "Pages read from the data file.",
+                s.pages_read,
+            ),
+            (
+                "pages_written_total",
+                "Pages written to the data file.",
+                s.pages_written,
+            ),
+            (
+                "double_write_bytes_total",
+                "Bytes of double writes.",
+                s.double_write_bytes,
+            ),
+            ("checkpoints_total", "Checkpoints.", s.checkpoints),
+            (
+                "snapshots_withdrawn_total",
+                "Snapshots that were withdrawn.",
+                s.snapshots_withdrawn,
+            ),
+        ],
+    );
+    page.metrics(
+        "gauge",
+        &[
+            (
+                "log_in_use_bytes",
+                "Bytes of the log that may still be needed.",
+                s.log_bytes_in_use,
+            ),
+            ("page_bytes", "Bytes of a page.", s.page_bytes),
+            ("pages_resident", "Pages in memory.", s.pages_resident),
+            (
+                "pages_resident_max",
+                "Pages that memory may hold.",
+                s.pages_resident_max,
+            ),
+            ("pages_file", "Pages of the data file.", s.file_pages),
+            (
+                "pages_durable",
+                "Pages in use for tables and indexes.",
+                s.pages_durable,
+            ),
+            (
+                "pages_of_versions",
+                "Pages in use for old versions.",
+                s.pages_of_versions,
+            ),
+            ("pages_free", "Pages that are free.", s.pages_free),
+            (
+                "version_bytes",
+                "Bytes of pages of old versions.",
+                s.version_bytes,
+            ),
+            (
+                "version_deltas",
+                "Old versions that are byte ranges.",
+                s.version_deltas,
+            ),
+            (
+                "version_copies",
+                "Old versions that are whole rows.",
+                s.version_copies,
+            ),
+            (
+                "tombstones",
+                "Deleted rows that an OLTP snapshot may see.",
+                s.tombstones,
+            ),
+            ("rows_buried", "Deleted rows in graveyards.", s.rows_buried),
+            (
+                "transactions_open",
+                "Transactions that are open.",
+                s.transactions_open,
+            ),
+            (
+                "oldest_snapshot_ticks",
+                "How far the oldest snapshot is behind the clock.",
+                s.clock.saturating_sub(s.oldest_snapshot),
+            ),
+        ],
+    );
 }
 
 #[cfg(test)]
@@ -247,7 +256,7 @@ mod tests {
         let mut page = Page {
             text: String::new(),
         };
-        page.counter("x_total", "What x is.", 7);
+        page.metrics("counter", &[("x_total", "What x is.", 7)]);
         let expected =
             "# HELP vellum_x_total What x is.\n# TYPE vellum_x_total counter\nvellum_x_total 7\n";
         assert_eq!(page.text, expected);

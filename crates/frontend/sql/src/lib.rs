@@ -18,7 +18,6 @@ mod parse;
 mod plan;
 mod roles;
 mod rows;
-mod scalar;
 mod session;
 pub mod sqlstate;
 mod wire;

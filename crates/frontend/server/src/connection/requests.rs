@@ -5,8 +5,8 @@
 //! length is known, so the next message is, too.
 
 use super::answers::{self, Answers};
-use super::{Connection, End, Mode};
-use crate::sessions::Tally;
+use super::{Connection, End, Limits, Mode};
+use crate::sessions::{Seat, Tally};
 use crate::wire::reader::PROTOCOL_VIOLATION;
 use crate::wire::report::Report;
 use crate::wire::request::{self, Bind, Parse, Request, Target, belongs_to_extended};
@@ -111,13 +111,7 @@ impl Connection {
                 let begun = monotonic_nanos();
                 let result = session.simple_query(text, &mut answers);
                 let lost = answers.lost.take();
-                let nanos = count_statement(tally, begun);
-                log_slow(
-                    limits.log_statement_nanos,
-                    nanos,
-                    text,
-                    place.seat().process,
-                );
+                worked(place.seat(), limits, begun, text);
                 return Ok(match checked(result, lost)? {
                     Progress::CopyIn => Next::Copy { extended: false },
                     Progress::Complete | Progress::Suspended => Next::Ready,
@@ -161,13 +155,7 @@ impl Connection {
                 let begun = monotonic_nanos();
                 let result = session.execute(portal, rows_max, &mut answers);
                 let lost = answers.lost.take();
-                let nanos = count_statement(tally, begun);
-                log_slow(
-                    limits.log_statement_nanos,
-                    nanos,
-                    portal,
-                    place.seat().process,
-                );
+                worked(place.seat(), limits, begun, portal);
                 match checked(result, lost)? {
                     Progress::Complete => {}
                     Progress::Suspended => answers.out.bare(b's'),
@@ -348,17 +336,18 @@ fn known(codes: &[i16]) -> SmallVec<[Format; 8]> {
 }
 
 /// Counts a statement; returns how long it took.
-fn count_statement(tally: &Tally, begun: u64) -> u64 {
+/// A statement that began at `begun` is over: it is counted, and logged if it was slow.
+fn worked(seat: &Seat, limits: &Limits, begun: u64, text: &str) {
     let nanos = monotonic_nanos().saturating_sub(begun);
-    Tally::count(&tally.statements, 1);
-    Tally::count(&tally.statement_nanos, nanos);
-    nanos
-}
-
-fn log_slow(limit: Option<u64>, nanos: u64, text: &str, process: u32) {
-    if limit.is_some_and(|limit| nanos >= limit) {
+    Tally::count(&seat.tally.statements, 1);
+    Tally::count(&seat.tally.statement_nanos, nanos);
+    if limits
+        .log_statement_nanos
+        .is_some_and(|limit| nanos >= limit)
+    {
         let end = text.floor_char_boundary(LOGGED_BYTES_MAX);
         let milliseconds = nanos / 1_000_000;
+        let process = seat.process;
         tracing::info!(process, milliseconds, statement = &text[..end], "statement");
     }
 }

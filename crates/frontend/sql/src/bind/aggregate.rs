@@ -1,11 +1,11 @@
 //! Aggregates: which there are, and what they return.
 
-use super::{Binder, Bound, Context};
+use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::{Type, Typmod};
+use vellum_row::{CastContext, Type, Typmod};
 
 /// An aggregate of a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +108,9 @@ impl Binder<'_> {
             None => (None, Type::Int8),
             Some(bound) => {
                 let (expr, ty, _) = self.settle(bound)?;
+                if distinct {
+                    crate::plan::check_equality(ty)?;
+                }
                 let (expr, result) = self.aggregate_type(kind, expr, ty)?;
                 (Some(expr), result)
             }
@@ -160,7 +163,7 @@ impl Binder<'_> {
             _ => return Ok((expr, result)),
         };
         let bound = Bound::new(expr, ty);
-        let expr = self.coerce(bound, computed, Typmod::NONE, Context::Explicit)?;
+        let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
         Ok((expr, result))
     }
 }

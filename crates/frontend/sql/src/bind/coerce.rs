@@ -3,20 +3,8 @@
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::scalar::{self, CastContext};
 use crate::sqlstate;
-use vellum_row::{Type, Typmod, Value};
-
-/// Why a cast is made, and so which are allowed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Context {
-    /// By the system, in an expression.
-    Implicit,
-    /// Into a column.
-    Assignment,
-    /// Asked for.
-    Explicit,
-}
+use vellum_row::{CastContext, Type, Typmod, Value, cast, cast_between, input};
 
 impl Binder<'_> {
     /// The expression as one of `ty`, if there is such a cast in this context.
@@ -28,31 +16,21 @@ impl Binder<'_> {
         bound: Bound,
         ty: Type,
         typmod: Typmod,
-        context: Context,
+        context: CastContext,
     ) -> Result<Expr> {
+        let explicit = context == CastContext::Explicit;
         let Some(from) = bound.ty else {
-            return self.decide(bound, ty, typmod);
+            return self.decide(bound, ty, typmod, explicit);
         };
         if from == ty && (typmod.is_none() || typmod == bound.typmod) {
             return Ok(bound.expr);
         }
-        if from != ty {
-            let allowed = match scalar::cast_between(from, ty) {
-                None => false,
-                Some(CastContext::Implicit) => true,
-                Some(CastContext::Assignment) => context != Context::Implicit,
-                Some(CastContext::Explicit) => context == Context::Explicit,
-            };
-            if !allowed {
-                let message = format!("cannot cast type {} to {}", from.sql_name(), ty.sql_name());
-                return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
-            }
+        if from != ty && cast_between(from, ty).is_none_or(|least| least > context) {
+            let message = format!("cannot cast type {} to {}", from.sql_name(), ty.sql_name());
+            return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
         }
-        let explicit = context == Context::Explicit;
-        if let Expr::Const(value) = &bound.expr
-            && !value.is_null()
-        {
-            let value = scalar::cast(value.as_ref(), ty, typmod, explicit, self.settings)?;
+        if let Expr::Const(value) = &bound.expr {
+            let value = cast(value.as_ref(), ty, typmod, explicit, self.settings)?;
             return Ok(Expr::Const(value));
         }
         Ok(Expr::Cast {
@@ -64,12 +42,18 @@ impl Binder<'_> {
     }
 
     /// A literal or parameter of unknown type becomes one of `ty`.
-    fn decide(&mut self, bound: Bound, ty: Type, typmod: Typmod) -> Result<Expr> {
+    fn decide(&mut self, bound: Bound, ty: Type, typmod: Typmod, explicit: bool) -> Result<Expr> {
         match bound.expr {
             Expr::Const(Value::Null) => Ok(Expr::Const(Value::Null)),
             Expr::Const(value) => {
-                let text = value.as_ref().as_str().unwrap_or_default().to_owned();
-                let value = scalar::input(ty, typmod, &text, self.settings)?;
+                let text = value.as_ref().as_str().unwrap_or_default();
+                // What a literal's text means depends on an interval's fields; other modifiers cut or refuse the value.
+                let read = if ty == Type::Interval {
+                    input(ty, typmod, text, self.settings)?
+                } else {
+                    input(ty, Typmod::NONE, text, self.settings)?
+                };
+                let value = cast(read.as_ref(), ty, typmod, explicit, self.settings)?;
                 Ok(Expr::Const(value))
             }
             Expr::Param(number) => {
@@ -83,7 +67,7 @@ impl Binder<'_> {
                     operand: Box::new(param),
                     ty,
                     typmod,
-                    explicit: false,
+                    explicit,
                 })
             }
             // CASE, COALESCE and their like of unknown operands only.
@@ -91,7 +75,7 @@ impl Binder<'_> {
                 operand: Box::new(other),
                 ty,
                 typmod,
-                explicit: false,
+                explicit,
             }),
         }
     }
@@ -104,7 +88,7 @@ impl Binder<'_> {
         match bound.ty {
             Some(ty) => Ok((bound.expr, ty, bound.typmod)),
             None => Ok((
-                self.decide(bound, Type::Text, Typmod::NONE)?,
+                self.decide(bound, Type::Text, Typmod::NONE, false)?,
                 Type::Text,
                 Typmod::NONE,
             )),
@@ -129,10 +113,10 @@ impl Binder<'_> {
                     );
                     return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message));
                 }
+                Some(had) if had.is_preferred() => had,
                 Some(had) => {
-                    let widens = scalar::cast_between(had, ty) == Some(CastContext::Implicit);
-                    let narrows = scalar::cast_between(ty, had) == Some(CastContext::Implicit);
-                    if widens && (!narrows || ty.is_preferred()) {
+                    let implicit = |from, to| cast_between(from, to) == Some(CastContext::Implicit);
+                    if implicit(had, ty) && !implicit(ty, had) {
                         ty
                     } else {
                         had

@@ -3,13 +3,13 @@
 use super::aggregate::AggregateKind;
 use super::operator::no_operator;
 use super::types::{folded, object_name, type_of};
-use super::{Binder, Bound, Context};
+use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Comparison, Expr};
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
-use vellum_row::{Numeric, Type, Typmod, Value, ValueRef};
+use vellum_row::{CastContext, Numeric, Pattern, Type, Typmod, Value, ValueRef, cast_between};
 
 impl Binder<'_> {
     /// Binds an expression.
@@ -32,7 +32,7 @@ impl Binder<'_> {
         let bound = self.expr(node)?;
         match bound.ty {
             None | Some(Type::Bool) => {
-                self.coerce(bound, Type::Bool, Typmod::NONE, Context::Implicit)
+                self.coerce(bound, Type::Bool, Typmod::NONE, CastContext::Implicit)
             }
             Some(other) => {
                 let message = format!(
@@ -129,9 +129,12 @@ impl Binder<'_> {
                 let operand = self.expr(expr)?;
                 let (number, ty) = self.subquery(subquery, SubqueryKind::List)?;
                 let ty = ty.ok_or_else(|| SqlError::internal("a list without type"))?;
-                // The list's values are made ones of the operand's type, where that is wider.
-                let (operand, _) =
-                    self.comparable("=", operand, Bound::new(Expr::Const(Value::Null), ty))?;
+                let (operand, item) =
+                    self.comparable("=", operand, Bound::new(Expr::Slot(0), ty))?;
+                // The list's values are made what they are compared as.
+                if let (Expr::Cast { ty, .. }, Some(list)) = (item, self.subqueries.last_mut()) {
+                    list.select.cast_output(0, ty);
+                }
                 bool_of(Expr::InSubquery {
                     operand: Box::new(operand),
                     subquery: number,
@@ -261,7 +264,7 @@ impl Binder<'_> {
 
     fn cast(&mut self, operand: Bound, ty: Type, typmod: Typmod) -> Result<Bound> {
         // A parameter that is cast is of that type.
-        let expr = self.coerce(operand, ty, typmod, Context::Explicit)?;
+        let expr = self.coerce(operand, ty, typmod, CastContext::Explicit)?;
         Ok(Bound {
             expr,
             ty: Some(ty),
@@ -332,7 +335,7 @@ impl Binder<'_> {
                 if !negatable {
                     return Err(no_operator("-", None, bound.ty));
                 }
-                let operand = self.coerce(bound, ty, Typmod::NONE, Context::Implicit)?;
+                let operand = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
                 Ok(Bound::new(Expr::Negate(Box::new(operand)), ty))
             }
             other => Err(SqlError::unsupported(format!("the operator {other}"))),
@@ -379,10 +382,13 @@ impl Binder<'_> {
             let odd = items.iter().find(|item| item.ty != operand.ty);
             no_operator("=", operand.ty, odd.and_then(|item| item.ty))
         })?;
-        let operand = self.coerce(operand, ty, Typmod::NONE, Context::Implicit)?;
+        if !ty.is_orderable() {
+            return Err(no_operator("=", operand.ty, operand.ty));
+        }
+        let operand = self.compared_as(operand, ty)?;
         let items = items
             .into_iter()
-            .map(|item| self.coerce(item, ty, Typmod::NONE, Context::Implicit))
+            .map(|item| self.compared_as(item, ty))
             .collect::<Result<Box<[_]>>>()?;
         let expr = Expr::In {
             operand: Box::new(operand),
@@ -420,11 +426,21 @@ impl Binder<'_> {
                 return Err(no_operator("~~", operand.ty, pattern.ty));
             }
         }
-        let operand = self.coerce(operand, Type::Text, Typmod::NONE, Context::Implicit)?;
-        let pattern = self.coerce(pattern, Type::Text, Typmod::NONE, Context::Implicit)?;
+        // The blanks of a char(n) count here.
+        let ty = operand
+            .ty
+            .filter(|ty| *ty == Type::Char)
+            .unwrap_or(Type::Text);
+        let operand = self.coerce(operand, ty, Typmod::NONE, CastContext::Implicit)?;
+        let pattern = self.coerce(pattern, Type::Text, Typmod::NONE, CastContext::Implicit)?;
+        let constant = match &pattern {
+            Expr::Const(Value::Text(text)) => Some(Pattern::new(text, escape, fold)),
+            _ => None,
+        };
         let expr = Expr::Like {
             operand: Box::new(operand),
             pattern: Box::new(pattern),
+            constant,
             escape,
             fold,
             negated,
@@ -478,7 +494,7 @@ impl Binder<'_> {
         let ty = self.common_type(what, &all)?;
         let all = all
             .into_iter()
-            .map(|bound| self.coerce(bound, ty, Typmod::NONE, Context::Implicit))
+            .map(|bound| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit))
             .collect::<Result<_>>()?;
         Ok((all, ty))
     }
@@ -566,8 +582,7 @@ impl Binder<'_> {
             .map(|(argument, ty)| {
                 let fits = argument.ty.is_none_or(|own| {
                     own == *ty
-                        || crate::scalar::cast_between(own, *ty)
-                            == Some(crate::scalar::CastContext::Implicit)
+                        || cast_between(own, *ty) == Some(CastContext::Implicit)
                         || name == "concat"
                 });
                 if !fits {
@@ -575,7 +590,7 @@ impl Binder<'_> {
                 }
                 match argument.ty {
                     Some(_) if name == "concat" => Ok(argument.expr),
-                    _ => self.coerce(argument, *ty, Typmod::NONE, Context::Implicit),
+                    _ => self.coerce(argument, *ty, Typmod::NONE, CastContext::Implicit),
                 }
             })
             .collect::<Result<Box<[_]>>>()?;
@@ -603,8 +618,7 @@ fn number(digits: &str) -> Result<Bound> {
     } else if let Ok(value) = digits.parse::<i64>() {
         (Value::Int8(value), Type::Int8)
     } else {
-        let value: Numeric = crate::scalar::numeric(&digits)?;
-        (Value::Numeric(value), Type::Numeric)
+        (Value::Numeric(Numeric::parse(&digits)?), Type::Numeric)
     };
     debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
     Ok(Bound::new(Expr::Const(value), ty))

@@ -13,7 +13,6 @@ mod scope;
 mod types;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use coerce::Context;
 pub(crate) use scope::{Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
 
@@ -21,10 +20,10 @@ use crate::catalog::{Catalog, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::Subquery;
-use crate::scalar::Settings;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
+use vellum_row::Settings;
 use vellum_row::{Type, Typmod};
 
 /// An expression while its surroundings are being bound.
@@ -66,6 +65,26 @@ pub(crate) struct Binder<'c> {
 const PARAMS_MAX: usize = 65_535;
 
 impl<'c> Binder<'c> {
+    /// A binder without parameters, of a statement whose text is `text`.
+    pub fn new(
+        catalog: &'c Catalog,
+        search_path: &'c [Oid],
+        settings: &'c Settings,
+        text: &'c str,
+    ) -> Self {
+        Self {
+            catalog,
+            search_path,
+            settings,
+            text,
+            params: Vec::new(),
+            scope: Scope::default(),
+            subqueries: Vec::new(),
+            view_depth: 0,
+            aggregates: None,
+        }
+    }
+
     /// The relation of a name, along the search path if it has no schema.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! Operators: what fits their operands.
 
-use super::{Binder, Bound, Context};
+use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::{Comparison, Expr};
-use crate::scalar::{self, CastContext, Operator};
 use crate::sqlstate;
 use sqlparser::ast::BinaryOperator;
-use vellum_row::{Type, Typmod};
+use vellum_row::arithmetic::{Operator, resolve};
+use vellum_row::{CastContext, Type, Typmod, cast_between};
 
 impl Binder<'_> {
     /// An operator between two operands.
@@ -53,24 +53,27 @@ impl Binder<'_> {
             return Err(no_operator(&operator.to_string(), None, None));
         }
         if let (None, Some(known)) | (Some(known), None) = (a, b) {
-            let same = scalar::result_type(arithmetic, known, known).is_some();
-            let other = if same { known } else { Type::Interval };
-            (a, b) = (a.or(Some(other)), b.or(Some(other)));
+            // Of the other's type, if there is such an operator; else of the one that there is.
+            let fits = |other: &Type| {
+                let (a, b) = (a.unwrap_or(*other), b.unwrap_or(*other));
+                resolve(arithmetic, a, b).is_some()
+            };
+            let others = [known, Type::Interval, Type::Float8];
+            let other = others.into_iter().find(fits);
+            (a, b) = (a.or(other), b.or(other));
         }
-        let (Some(a), Some(b)) = (a, b) else {
+        let resolved = a.zip(b).and_then(|(a, b)| resolve(arithmetic, a, b));
+        let Some(resolved) = resolved else {
             return Err(no_operator(&operator.to_string(), left.ty, right.ty));
         };
-        let Some(ty) = scalar::result_type(arithmetic, a, b) else {
-            return Err(no_operator(&operator.to_string(), left.ty, right.ty));
-        };
-        let left = self.coerce(left, a, Typmod::NONE, Context::Implicit)?;
-        let right = self.coerce(right, b, Typmod::NONE, Context::Implicit)?;
+        let left = self.coerce(left, resolved.left, Typmod::NONE, CastContext::Implicit)?;
+        let right = self.coerce(right, resolved.right, Typmod::NONE, CastContext::Implicit)?;
         let expr = Expr::Arithmetic {
             operator: arithmetic,
             left: Box::new(left),
             right: Box::new(right),
         };
-        Ok(Bound::new(expr, ty))
+        Ok(Bound::new(expr, resolved.result))
     }
 
     fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
@@ -78,8 +81,9 @@ impl Binder<'_> {
         if !is_text(left.ty) && !is_text(right.ty) {
             return Err(no_operator("||", left.ty, right.ty));
         }
-        let (left, ..) = self.settle(left)?;
-        let (right, ..) = self.settle(right)?;
+        // Whatever is no text is cast to it.
+        let mut side = |side| self.coerce(side, Type::Text, Typmod::NONE, CastContext::Explicit);
+        let (left, right) = (side(left)?, side(right)?);
         let expr = Expr::Concat(Box::new(left), Box::new(right));
         Ok(Bound::new(expr, Type::Text))
     }
@@ -100,13 +104,20 @@ impl Binder<'_> {
         if !ty.is_orderable() {
             return Err(no_operator(operator, left.ty, right.ty));
         }
-        let mut side = |bound: Bound| match bound.ty {
+        Ok((self.compared_as(left, ty)?, self.compared_as(right, ty)?))
+    }
+
+    /// An operand of a comparison that is made as of type `ty` (E1).
+    ///
+    /// # Errors
+    /// As [`Binder::coerce`].
+    pub(super) fn compared_as(&mut self, bound: Bound, ty: Type) -> Result<Expr> {
+        match bound.ty {
             // Integers are compared whatever their width.
             Some(own) if own.is_integer() && ty.is_integer() => Ok(bound.expr),
             Some(own) if own.is_plain_text() && ty.is_plain_text() => Ok(bound.expr),
-            _ => self.coerce(bound, ty, Typmod::NONE, Context::Implicit),
-        };
-        Ok((side(left)?, side(right)?))
+            _ => self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit),
+        }
     }
 }
 
@@ -121,27 +132,17 @@ fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
         return Some(a);
     }
     if a.category() == 'S' && b.category() == 'S' {
-        return Some(Type::Text);
+        // A char(n) is compared as one with a varchar, as text with text.
+        let padded = [a, b].contains(&Type::Char) && [a, b].contains(&Type::Varchar);
+        return Some(if padded { Type::Char } else { Type::Text });
     }
-    if a.category() == 'N' && b.category() == 'N' {
-        let rank = |ty: Type| match ty {
-            Type::Int2 => 1,
-            Type::Int4 => 2,
-            Type::Int8 => 3,
-            Type::Numeric => 4,
-            Type::Float4 => 5,
-            Type::Float8 => 6,
-            _ => 0,
-        };
-        let wider = if rank(a) > rank(b) { a } else { b };
-        // real is compared with anything else as double precision.
-        return Some(if wider == Type::Float4 {
-            Type::Float8
-        } else {
-            wider
-        });
+    // Numbers are compared as what they are added as, but integers and kinds of floats as the wider.
+    if let Some(sum) =
+        resolve(Operator::Add, a, b).filter(|_| a.category() == 'N' && b.category() == 'N')
+    {
+        return Some(sum.result);
     }
-    let implicit = |from, to| scalar::cast_between(from, to) == Some(CastContext::Implicit);
+    let implicit = |from, to| cast_between(from, to) == Some(CastContext::Implicit);
     if a.category() == b.category() {
         if implicit(a, b) {
             return Some(b);

@@ -36,7 +36,7 @@ impl Ddl<'_> {
             let name = folded(ident);
             let position = column_position(&relation, &name)?;
             let definition = table.schema.column(position);
-            if !crate::scalar::is_key_type(definition.ty) {
+            if !definition.ty.is_orderable() {
                 let message = format!(
                     "data type {} has no default operator class for access method \"btree\"",
                     definition.ty.sql_name()

@@ -12,16 +12,16 @@ mod rewrite;
 mod sequence;
 mod table;
 
-use crate::bind::{Binder, Scope};
+use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, Relation, Table};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
-use crate::scalar::Settings;
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, ObjectType, Statement};
 use std::sync::Arc;
+use vellum_row::Settings;
 
 /// A DDL statement at work.
 pub(crate) struct Ddl<'d> {
@@ -76,17 +76,12 @@ impl Ddl<'_> {
 
     /// A binder for the image as it is now.
     fn binder(&self) -> Binder<'_> {
-        Binder {
-            catalog: &self.open.catalog.1,
-            search_path: self.search_path,
-            settings: self.forms,
-            text: self.text,
-            params: Vec::new(),
-            scope: Scope::default(),
-            subqueries: Vec::new(),
-            view_depth: 0,
-            aggregates: None,
-        }
+        Binder::new(
+            &self.open.catalog.1,
+            self.search_path,
+            self.forms,
+            self.text,
+        )
     }
 
     fn draw_oid(&self) -> Result<Oid> {
@@ -154,6 +149,19 @@ impl Ddl<'_> {
             let message = format!("relation \"{}\" does not exist", relation.name);
             SqlError::new(sqlstate::UNDEFINED_TABLE, message)
         })
+    }
+
+    /// A relation that is made by this statement.
+    fn new_relation(&self, oid: Oid, namespace: Oid, name: &str, kind: Kind) -> Relation {
+        Relation {
+            oid,
+            namespace,
+            name: name.into(),
+            owner: self.owner.into(),
+            generation: 1,
+            runtime: self.shared.runtimes.of(oid),
+            kind,
+        }
     }
 
     /// Puts a relation that has another definition.
@@ -227,18 +235,11 @@ impl Ddl<'_> {
             Some(oid) => oid,
             None => self.draw_oid()?,
         };
-        let relation = Relation {
-            oid,
-            namespace,
-            name: name.into(),
-            owner: self.owner.into(),
-            generation: 1,
-            runtime: self.shared.runtimes.of(oid),
-            kind: Kind::View(crate::catalog::View {
-                query: create.query.to_string().into(),
-                columns: names,
-            }),
-        };
+        let view = Kind::View(crate::catalog::View {
+            query: create.query.to_string().into(),
+            columns: names,
+        });
+        let relation = self.new_relation(oid, namespace, &name, view);
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
         Ok(CommandTag::plain("CREATE VIEW"))

@@ -5,9 +5,9 @@ use crate::catalog::{Index, Kind, Oid, Relation, Storage, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Environment, Frame, RowRef};
 use crate::rows::{self, Shape};
-use crate::scalar::Settings;
 use crate::sqlstate;
 use std::sync::Arc;
+use vellum_row::Settings;
 use vellum_row::{Schema, Value, ValueRef};
 
 /// What constraints may ask: nothing of the session.

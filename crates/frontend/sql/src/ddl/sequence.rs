@@ -1,7 +1,7 @@
 //! CREATE SEQUENCE.
 
 use super::Ddl;
-use crate::catalog::{Change, Kind, Oid, Relation, SequenceDefinition};
+use crate::catalog::{Change, Kind, Oid, SequenceDefinition};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -38,15 +38,7 @@ impl Ddl<'_> {
         definition: SequenceDefinition,
     ) -> Result<()> {
         let oid = self.draw_oid()?;
-        let relation = Relation {
-            oid,
-            namespace,
-            name: name.into(),
-            owner: self.owner.into(),
-            generation: 1,
-            runtime: self.shared.runtimes.of(oid),
-            kind: Kind::Sequence(definition),
-        };
+        let relation = self.new_relation(oid, namespace, name, Kind::Sequence(definition));
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))
     }

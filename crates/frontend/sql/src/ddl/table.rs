@@ -1,7 +1,7 @@
 //! CREATE TABLE, ALTER TABLE, TRUNCATE.
 
 use super::Ddl;
-use crate::bind::{Context, ScopeTable, folded, type_of};
+use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
     Change, Check, Default, Identity, Index, IndexColumn, Kind, Oid, Relation, SequenceDefinition,
     Storage, Table,
@@ -12,7 +12,7 @@ use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
 use std::sync::Arc;
-use vellum_row::{Column, ColumnId, Schema, Type, Typmod, Value};
+use vellum_row::{CastContext, Column, ColumnId, Schema, Type, Typmod, Value};
 
 /// A key or constraint that CREATE TABLE makes after the columns.
 enum Later {
@@ -71,15 +71,7 @@ impl Ddl<'_> {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
         };
-        let mut relation = Relation {
-            oid,
-            namespace,
-            name: name.into(),
-            owner: self.owner.into(),
-            generation: 1,
-            runtime: self.shared.runtimes.of(oid),
-            kind: Kind::Table(Box::new(table)),
-        };
+        let mut relation = self.new_relation(oid, namespace, &name, Kind::Table(Box::new(table)));
         // The primary key first: it orders the table.
         later.sort_by_key(|later| !matches!(later, Later::Key { primary: true, .. }));
         let keys = later.iter();
@@ -128,7 +120,7 @@ impl Ddl<'_> {
                 ColumnOption::Default(expr) => {
                     let mut binder = self.binder();
                     let bound = binder.expr(expr)?;
-                    binder.coerce(bound, ty, typmod, Context::Assignment)?;
+                    binder.coerce(bound, ty, typmod, CastContext::Assignment)?;
                     default = Some(Default::Expression(expr.to_string().into()));
                 }
                 ColumnOption::PrimaryKey(_) => {
@@ -491,7 +483,7 @@ impl Ddl<'_> {
             ast::AlterColumnOperation::SetDefault { value } => {
                 let mut binder = self.binder();
                 let bound = binder.expr(value)?;
-                binder.coerce(bound, column.ty, column.typmod, Context::Assignment)?;
+                binder.coerce(bound, column.ty, column.typmod, CastContext::Assignment)?;
                 next.defaults.retain(|(id, _)| *id != column.id);
                 let default = Default::Expression(value.to_string().into());
                 next.defaults.push((column.id, default));
@@ -543,7 +535,7 @@ impl Ddl<'_> {
                 let mut binder = self.binder();
                 let bound = binder.expr(&node)?;
                 let (ty, typmod) = (column.ty, column.typmod);
-                match binder.coerce(bound, ty, typmod, Context::Assignment)? {
+                match binder.coerce(bound, ty, typmod, CastContext::Assignment)? {
                     crate::expr::Expr::Const(value) => value,
                     _ => {
                         return Err(SqlError::unsupported(

@@ -1,26 +1,21 @@
 //! GROUP BY and aggregates, in memory.
 
+use super::distinct::DistinctRows;
 use super::scan::OnRows;
 use super::{Flow, Run};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::Result;
 use crate::expr::{Expr, RowRef, Subresult};
 use crate::plan::{Grouping, Source};
-use crate::scalar::{self, Operator};
-use std::collections::{HashMap, HashSet};
-use vellum_row::{Type, Typmod, Value, ValueRef};
+use vellum_row::arithmetic::{self, Operator};
+use vellum_row::{Type, Typmod, Value, ValueRef, cast, compare};
 
-/// A group: its key's values, one state an aggregate, and a row of it.
-struct Group {
-    keys: Vec<Value>,
-    states: Vec<State>,
-}
-
+/// What an aggregate has come to in a group.
 #[derive(Default)]
 struct State {
     count: i64,
     value: Option<Value>,
-    seen: HashSet<Vec<u8>>,
+    seen: DistinctRows,
 }
 
 impl Run<'_, '_> {
@@ -33,52 +28,33 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         finish: &mut dyn FnMut(&[RowRef<'_>], &[Value]) -> Result<Flow>,
     ) -> Result<()> {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut by_key: HashMap<Vec<u8>, usize> = HashMap::new();
-        let new_states = || {
-            grouping
-                .aggregates
-                .iter()
-                .map(|_| State::default())
-                .collect()
+        let mut groups = DistinctRows::default();
+        let mut states: Vec<Vec<State>> = Vec::new();
+        let new_states = || -> Vec<State> {
+            let all = grouping.aggregates.iter();
+            all.map(|_| State::default()).collect()
         };
         if grouping.keys.is_empty() {
             // One group, whatever there is.
-            groups.push(Group {
-                keys: Vec::new(),
-                states: new_states(),
-            });
+            groups.add(Vec::new());
+            states.push(new_states());
         }
-        let mut key = Vec::new();
         let on_rows: &mut OnRows<'_> = &mut |rows| {
             let frame = self.frame(rows, &[], subqueries);
             let at = if grouping.keys.is_empty() {
                 0
             } else {
-                key.clear();
+                let mut keys = Vec::with_capacity(grouping.keys.len());
                 for expr in &grouping.keys {
-                    let value = expr.eval(&frame)?;
-                    scalar::key::group([value.as_ref()].into_iter(), &mut key);
+                    keys.push(expr.eval(&frame)?);
                 }
-                match by_key.get(&key) {
-                    Some(at) => *at,
-                    None => {
-                        let mut keys = Vec::with_capacity(grouping.keys.len());
-                        for expr in &grouping.keys {
-                            keys.push(expr.eval(&frame)?.into_value());
-                        }
-                        self.keep_row(&keys)?;
-                        self.keep(2 * key.len())?;
-                        groups.push(Group {
-                            keys,
-                            states: new_states(),
-                        });
-                        by_key.insert(key.clone(), groups.len() - 1);
-                        groups.len() - 1
-                    }
+                let (number, new) = self.number(&mut groups, &keys)?;
+                if new {
+                    states.push(new_states());
                 }
+                number
             };
-            for (aggregate, state) in grouping.aggregates.iter().zip(&mut groups[at].states) {
+            for (aggregate, state) in grouping.aggregates.iter().zip(&mut states[at]) {
                 if let Some(filter) = &aggregate.filter
                     && !filter.is_true(&frame)?
                 {
@@ -95,9 +71,8 @@ impl Run<'_, '_> {
             Ok(Flow::More)
         };
         self.join(sources, inner, subqueries, &[], on_rows)?;
-        for group in groups {
-            let mut slots = group.keys;
-            for (aggregate, state) in grouping.aggregates.iter().zip(group.states) {
+        for (mut slots, states) in groups.into_rows().into_iter().zip(states) {
+            for (aggregate, state) in grouping.aggregates.iter().zip(states) {
                 slots.push(self.result(aggregate, state)?);
             }
             if let Some(having) = &grouping.having
@@ -116,13 +91,8 @@ impl Run<'_, '_> {
         if value.is_null() {
             return Ok(());
         }
-        if aggregate.distinct {
-            let mut key = Vec::new();
-            scalar::key::group([value].into_iter(), &mut key);
-            self.keep(key.len())?;
-            if !state.seen.insert(key) {
-                return Ok(());
-            }
+        if aggregate.distinct && !self.number_of(&mut state.seen, &[value])?.1 {
+            return Ok(());
         }
         state.count += 1;
         let Some(had) = &state.value else {
@@ -134,14 +104,10 @@ impl Run<'_, '_> {
         let next = match aggregate.kind {
             AggregateKind::Count => return Ok(()),
             AggregateKind::Sum | AggregateKind::Average => {
-                scalar::arithmetic(Operator::Add, had.as_ref(), value, self.env.settings())?
+                arithmetic::apply(Operator::Add, had.as_ref(), value, self.env.settings())?
             }
-            AggregateKind::Minimum if scalar::compare(value, had.as_ref()).is_lt() => {
-                value.to_value()
-            }
-            AggregateKind::Maximum if scalar::compare(value, had.as_ref()).is_gt() => {
-                value.to_value()
-            }
+            AggregateKind::Minimum if compare(value, had.as_ref()).is_lt() => value.to_value(),
+            AggregateKind::Maximum if compare(value, had.as_ref()).is_gt() => value.to_value(),
             AggregateKind::Minimum | AggregateKind::Maximum => return Ok(()),
             AggregateKind::BoolAnd => {
                 Value::Bool(had.as_ref().as_bool() == Some(true) && value.as_bool() == Some(true))
@@ -165,8 +131,10 @@ impl Run<'_, '_> {
                     ty => ty,
                 };
                 let count = ValueRef::Int8(state.count);
-                let count = scalar::cast(count, ty, Typmod::NONE, true, settings)?;
-                scalar::arithmetic(Operator::Divide, sum.as_ref(), count.as_ref(), settings)
+                let count = cast(count, ty, Typmod::NONE, true, settings)?;
+                let mean =
+                    arithmetic::apply(Operator::Divide, sum.as_ref(), count.as_ref(), settings);
+                Ok(mean?)
             }
             (_, Some(value)) => Ok(value),
         }

@@ -5,9 +5,8 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::plan::{Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
 use crate::rows::{self, Duplicate, Shape};
-use crate::scalar;
 use crate::sqlstate;
-use vellum_row::Value;
+use vellum_row::{Value, output};
 
 impl Run<'_, '_> {
     pub(super) fn insert(
@@ -262,7 +261,7 @@ impl Run<'_, '_> {
             if value.is_null() {
                 text.push_str("null");
             } else {
-                scalar::output(value.as_ref(), self.env.settings(), &mut text);
+                output(value.as_ref(), self.env.settings(), &mut text);
             }
             text
         });

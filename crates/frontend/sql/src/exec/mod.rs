@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod change;
+mod distinct;
 mod scan;
 mod select;
 

@@ -5,9 +5,8 @@ use crate::error::Result;
 use crate::expr::{Expr, RowRef, Subresult};
 use crate::plan::{Access, Join, Source, SourceKind};
 use crate::rows::{Shape, primary_key_of};
-use crate::scalar;
 use std::ops::Bound;
-use vellum_row::{Type, Value, ValueRef};
+use vellum_row::{KeyRange, Type, Value};
 
 /// What takes a row of a scan: its key and its bytes.
 type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
@@ -139,12 +138,13 @@ impl Run<'_, '_> {
             return drain(&mut cursor, access.reverse, each);
         };
         let frame = self.frame(rows, &[], subqueries);
-        let keys = &shape.keys[number];
+        let codec = &shape.keys[number].codec;
         let mut prefix = Vec::with_capacity(32);
         let pinned = access.equal.len() - usize::from(access.any.is_some());
         for (column, expr) in access.equal[..pinned].iter().enumerate() {
             let value = expr.eval(&frame)?;
-            if !self.put(shape, number, column, value.as_ref(), &mut prefix)? {
+            let value = value.as_ref();
+            if value.is_null() || !codec.encode_equal(column, value, &mut prefix)? {
                 return Ok(Flow::More);
             }
         }
@@ -161,43 +161,22 @@ impl Run<'_, '_> {
         let mut points = Vec::with_capacity(any.len());
         for item in any {
             let value = item.eval(&frame)?;
+            let value = value.as_ref();
             let mut key = prefix.clone();
-            if self.put(shape, number, pinned, value.as_ref(), &mut key)? {
+            if !value.is_null() && codec.encode_equal(pinned, value, &mut key)? {
                 points.push(key);
             }
         }
         points.sort_unstable();
         points.dedup();
-        debug_assert!(keys.positions.len() > pinned);
+        debug_assert!(codec.columns().len() > pinned);
+        let open = (Bound::Unbounded, Bound::Unbounded);
         for key in points {
-            if self.range(shape, access, key, &(None, None), each)? == Flow::Enough {
+            if self.range(shape, access, key, &open, each)? == Flow::Enough {
                 return Ok(Flow::Enough);
             }
         }
         Ok(Flow::More)
-    }
-
-    /// Appends a value as part of a key; false if no row can have it.
-    fn put(
-        &self,
-        shape: &Shape,
-        index: usize,
-        column: usize,
-        value: ValueRef<'_>,
-        key: &mut Vec<u8>,
-    ) -> Result<bool> {
-        if value.is_null() {
-            return Ok(false);
-        }
-        let keys = &shape.keys[index];
-        let ty = shape.table().schema.column(keys.positions[column]).ty;
-        match scalar::as_type(value, ty) {
-            Some(value) => {
-                keys.codec.put(column, value, key)?;
-                Ok(true)
-            }
-            None => Ok(false),
-        }
     }
 
     /// Rows of one range of an index: those that start with `prefix`, with the next column inside the bounds.
@@ -206,7 +185,7 @@ impl Run<'_, '_> {
         shape: &Shape,
         access: &Access,
         prefix: Vec<u8>,
-        bounds: &(Option<(Value, bool)>, Option<(Value, bool)>),
+        bounds: &(Bound<Value>, Bound<Value>),
         each: &mut OnRow<'_>,
     ) -> Result<Flow> {
         let Some(number) = access.index else {
@@ -230,25 +209,23 @@ impl Run<'_, '_> {
                 }
             };
         }
-        let column = access.equal.len();
-        let (lower, upper) = match bounds {
-            (None, None) => {
-                let end = scalar::key::prefix_end(&prefix);
-                (prefix, end)
-            }
-            (low, high) => {
-                let ty = shape.table().schema.column(keys.positions[column]).ty;
-                match keys
-                    .codec
-                    .range(column, &prefix, low.as_ref(), high.as_ref(), ty)?
-                {
-                    Some(range) => range,
-                    None => return Ok(Flow::More),
-                }
+        let found = match bounds {
+            (Bound::Unbounded, Bound::Unbounded) => KeyRange::of_prefix(prefix),
+            (lower, upper) => {
+                let (lower, upper) = (lower.as_ref(), upper.as_ref());
+                let (lower, upper) = (lower.map(Value::as_ref), upper.map(Value::as_ref));
+                let column = access.equal.len();
+                keys.codec.range_behind(&prefix, column, lower, upper)?
             }
         };
-        let end = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let range = (Bound::Included(lower.as_slice()), end);
+        if found.is_empty() {
+            return Ok(Flow::More);
+        }
+        let end = found
+            .end
+            .as_deref()
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (Bound::Included(found.start.as_slice()), end);
         match &index.storage {
             None => {
                 let mut cursor = self.transaction.cursor(storage, range)?;
@@ -278,17 +255,18 @@ fn frame_bounds(
     access: &Access,
     rows: &[RowRef<'_>],
     subqueries: &[Subresult],
-) -> Result<(Option<(Value, bool)>, Option<(Value, bool)>)> {
+) -> Result<(Bound<Value>, Bound<Value>)> {
     let frame = run.frame(rows, &[], subqueries);
-    let value = |bound: &Option<(Expr, bool)>| -> Result<Option<(Value, bool)>> {
-        match bound {
-            None => Ok(None),
-            Some((expr, inside)) => {
-                // A frame of its own lifetime: the value is kept.
-                let value = expr.eval(&frame)?.into_value();
-                Ok(Some((value, *inside)))
-            }
-        }
+    let value = |bound: &Option<(Expr, bool)>| -> Result<Bound<Value>> {
+        let Some((expr, inside)) = bound else {
+            return Ok(Bound::Unbounded);
+        };
+        let value = expr.eval(&frame)?.into_value();
+        Ok(if *inside {
+            Bound::Included(value)
+        } else {
+            Bound::Excluded(value)
+        })
     };
     Ok((value(&access.bounds.lower)?, value(&access.bounds.upper)?))
 }

@@ -1,14 +1,13 @@
 //! Queries: what is done with the rows of their tables.
 
+use super::distinct::DistinctRows;
 use super::{Flow, Run};
 use crate::error::Result;
 use crate::expr::{Out, RowRef, Subresult};
 use crate::plan::{Body, Select, SortBy, SortKey, SourceKind};
-use crate::scalar;
 use sqlparser::ast::SetOperator;
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
-use vellum_row::Value;
+use vellum_row::{Value, ValueRef, compare};
 
 impl Run<'_, '_> {
     /// Runs a query.
@@ -36,15 +35,9 @@ impl Run<'_, '_> {
             left -= 1;
             Ok(if left == 0 { Flow::Enough } else { Flow::More })
         };
-        let mut seen = HashSet::new();
+        let mut seen = DistinctRows::default();
         let mut distinct = |row: &[Out<'_>]| -> Result<bool> {
-            if !select.distinct {
-                return Ok(true);
-            }
-            let mut key = Vec::new();
-            scalar::key::group(row.iter().map(Out::as_ref), &mut key);
-            self.keep(key.len())?;
-            Ok(seen.insert(key))
+            Ok(!select.distinct || self.number(&mut seen, row)?.1)
         };
         if select.order.is_empty() {
             self.body(&select.body, &select.order, &subqueries, &mut |row, _| {
@@ -170,20 +163,11 @@ impl Run<'_, '_> {
         right: &Select,
         each: &mut super::Each<'_>,
     ) -> Result<()> {
-        let key_of = |row: &[Out<'_>]| {
-            let mut key = Vec::new();
-            scalar::key::group(row.iter().map(Out::as_ref), &mut key);
-            key
-        };
         if operator == SetOperator::Union {
-            let mut seen = HashSet::new();
+            let mut seen = DistinctRows::default();
             let mut both = |row: &[Out<'_>]| -> Result<Flow> {
-                if !all {
-                    let key = key_of(row);
-                    self.keep(key.len())?;
-                    if !seen.insert(key) {
-                        return Ok(Flow::More);
-                    }
+                if !all && !self.number(&mut seen, row)?.1 {
+                    return Ok(Flow::More);
                 }
                 each(row)
             };
@@ -192,17 +176,21 @@ impl Run<'_, '_> {
             }
             return Ok(());
         }
-        let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut known = DistinctRows::default();
+        let mut counts: Vec<usize> = Vec::new();
         self.select(right, &mut |row| {
-            let key = key_of(row);
-            self.keep(key.len())?;
-            *counts.entry(key).or_default() += 1;
+            let (number, new) = self.number(&mut known, row)?;
+            if new {
+                counts.push(0);
+            }
+            counts[number] += 1;
             Ok(Flow::More)
         })?;
-        let mut seen = HashSet::new();
+        let mut seen = DistinctRows::default();
         self.select(left, &mut |row| {
-            let key = key_of(row);
-            let count = counts.get_mut(&key);
+            let values: Vec<ValueRef<'_>> = row.iter().map(Out::as_ref).collect();
+            let number = known.find(&values);
+            let count = number.map(|number| &mut counts[number]);
             let wanted = match (operator, count) {
                 (SetOperator::Intersect, None) => false,
                 (SetOperator::Intersect, Some(count)) => {
@@ -221,12 +209,32 @@ impl Run<'_, '_> {
                     !there
                 }
             };
-            if wanted && (all || seen.insert(key)) {
+            if wanted && (all || self.number(&mut seen, row)?.1) {
                 return each(row);
             }
             Ok(Flow::More)
         })?;
         Ok(())
+    }
+
+    /// The number of a row among distinct ones, and whether it is new.
+    pub(super) fn number(&self, rows: &mut DistinctRows, row: &[Out<'_>]) -> Result<(usize, bool)> {
+        let values: Vec<ValueRef<'_>> = row.iter().map(Out::as_ref).collect();
+        self.number_of(rows, &values)
+    }
+
+    /// The same of values.
+    pub(super) fn number_of(
+        &self,
+        rows: &mut DistinctRows,
+        values: &[ValueRef<'_>],
+    ) -> Result<(usize, bool)> {
+        if let Some(number) = rows.find(values) {
+            return Ok((number, false));
+        }
+        let row: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
+        self.keep_row(&row)?;
+        Ok((rows.add(row), true))
     }
 }
 
@@ -247,8 +255,8 @@ fn compare_keys(order: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {
             (true, false) => Ordering::Greater,
             (false, true) if key.nulls_first => Ordering::Greater,
             (false, true) => Ordering::Less,
-            (false, false) if key.descending => scalar::compare(b, a),
-            (false, false) => scalar::compare(a, b),
+            (false, false) if key.descending => compare(b, a),
+            (false, false) => compare(a, b),
         };
         if found.is_ne() {
             return found;

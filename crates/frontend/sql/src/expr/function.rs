@@ -5,9 +5,8 @@
 
 use super::{Expr, Frame, Out};
 use crate::error::{Result, SqlError};
-use crate::scalar;
 use crate::sqlstate;
-use vellum_row::{Type, Typmod, Value, ValueRef};
+use vellum_row::{Type, Value, ValueRef, compare, functions, output};
 
 /// A function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +29,12 @@ pub(crate) enum Builtin {
     RightPad,
     Concat,
     Abs,
+    Sign,
+    Round,
+    Truncate,
+    Ceiling,
+    Floor,
+    SquareRoot,
     NullIf,
     Greatest,
     Least,
@@ -68,8 +73,10 @@ impl Builtin {
         let count = arguments.len();
         let first = arguments.first().copied().flatten();
         let (function, types, result): (B, Vec<Type>, Type) = match (name, count) {
-            ("length" | "char_length" | "character_length", 1) => (B::Length, vec![text], T::Int4),
-            ("octet_length", 1) => (B::OctetLength, vec![text], T::Int4),
+            ("length" | "char_length" | "character_length", 1) => {
+                (B::Length, vec![sized(first)], T::Int4)
+            }
+            ("octet_length", 1) => (B::OctetLength, vec![sized(first)], T::Int4),
             ("upper", 1) => (B::Upper, vec![text], text),
             ("lower", 1) => (B::Lower, vec![text], text),
             ("substr" | "substring", 2) => (B::Substring, vec![text, T::Int4], text),
@@ -92,6 +99,24 @@ impl Builtin {
                 let ty = first.unwrap_or(T::Float8);
                 (B::Abs, vec![ty], ty)
             }
+            ("sign" | "round" | "trunc" | "ceil" | "ceiling" | "floor" | "sqrt", 1) => {
+                let function = match name {
+                    "sign" => B::Sign,
+                    "round" => B::Round,
+                    "trunc" => B::Truncate,
+                    "floor" => B::Floor,
+                    "sqrt" => B::SquareRoot,
+                    _ => B::Ceiling,
+                };
+                // Of numeric and of double precision, which is taken where both would do.
+                let ty = match first {
+                    Some(T::Numeric) => T::Numeric,
+                    _ => T::Float8,
+                };
+                (function, vec![ty], ty)
+            }
+            ("round", 2) => (B::Round, vec![T::Numeric, T::Int4], T::Numeric),
+            ("trunc", 2) => (B::Truncate, vec![T::Numeric, T::Int4], T::Numeric),
             ("now" | "transaction_timestamp", 0) => (B::Now, vec![], T::Timestamptz),
             ("statement_timestamp", 0) => (B::StatementTimestamp, vec![], T::Timestamptz),
             ("clock_timestamp", 0) => (B::ClockTimestamp, vec![], T::Timestamptz),
@@ -148,7 +173,7 @@ pub(super) fn call<'a>(
                 let value = argument.eval(frame)?;
                 let better = !value.is_null()
                     && (best.is_null() || {
-                        let order = scalar::compare(value.as_ref(), best.as_ref());
+                        let order = compare(value.as_ref(), best.as_ref());
                         if function == Builtin::Greatest {
                             order.is_gt()
                         } else {
@@ -164,7 +189,7 @@ pub(super) fn call<'a>(
         Builtin::NullIf => {
             let (left, right) = (arguments[0].eval(frame)?, arguments[1].eval(frame)?);
             let (a, b) = (left.as_ref(), right.as_ref());
-            let equal = !a.is_null() && !b.is_null() && scalar::compare(a, b).is_eq();
+            let equal = !a.is_null() && !b.is_null() && compare(a, b).is_eq();
             return Ok(if equal { Out::NULL } else { left });
         }
         Builtin::Concat => {
@@ -172,7 +197,7 @@ pub(super) fn call<'a>(
             for argument in arguments {
                 let value = argument.eval(frame)?;
                 if !value.is_null() {
-                    scalar::output(value.as_ref(), frame.env.settings(), &mut text);
+                    output(value.as_ref(), frame.env.settings(), &mut text);
                 }
             }
             return Ok(Out::Own(Value::text(text)));
@@ -192,49 +217,39 @@ pub(super) fn call<'a>(
 
 fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Value> {
     let text = |at: usize| values.get(at).and_then(|value| value.as_ref().as_str());
-    let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_i64());
+    let number = |at: usize| match values.get(at) {
+        Some(Value::Int4(number)) => Some(*number),
+        _ => None,
+    };
     let subject = text(0).unwrap_or("");
-    let count = |count: usize| Value::Int4(i32::try_from(count).unwrap_or(i32::MAX));
-    let blanks = |at: usize| text(at).unwrap_or(" ").to_owned();
+    let first = values.first().map_or(ValueRef::Null, Value::as_ref);
+    let blanks = |at: usize| text(at).unwrap_or(" ");
     Ok(match function {
-        Builtin::Length => count(subject.chars().count()),
-        Builtin::OctetLength => count(subject.len()),
-        Builtin::Upper => Value::text(subject.to_uppercase()),
-        Builtin::Lower => Value::text(subject.to_lowercase()),
-        Builtin::Substring => substring(subject, number(1).unwrap_or(1), number(2))?,
-        Builtin::Trim => {
-            let set = blanks(1);
-            Value::text(subject.trim_matches(|char| set.contains(char)))
+        Builtin::Length => Value::Int4(functions::length(first)?),
+        Builtin::OctetLength => Value::Int4(functions::octet_length(first)?),
+        Builtin::Upper => Value::text(functions::upper(subject)),
+        Builtin::Lower => Value::text(functions::lower(subject)),
+        Builtin::Substring => Value::text(functions::substring(
+            subject,
+            number(1).unwrap_or(1),
+            number(2),
+        )?),
+        Builtin::Trim => Value::text(functions::trim(subject, blanks(1))),
+        Builtin::LeftTrim => Value::text(functions::trim_left(subject, blanks(1))),
+        Builtin::RightTrim => Value::text(functions::trim_right(subject, blanks(1))),
+        Builtin::Replace => {
+            let (from, to) = (text(1).unwrap_or(""), text(2).unwrap_or(""));
+            Value::text(functions::replace(subject, from, to))
         }
-        Builtin::LeftTrim => {
-            let set = blanks(1);
-            Value::text(subject.trim_start_matches(|char| set.contains(char)))
-        }
-        Builtin::RightTrim => {
-            let set = blanks(1);
-            Value::text(subject.trim_end_matches(|char| set.contains(char)))
-        }
-        Builtin::Replace => match text(1) {
-            None | Some("") => Value::text(subject),
-            Some(from) => Value::text(subject.replace(from, text(2).unwrap_or(""))),
-        },
-        Builtin::Position => {
-            let found = subject.find(text(1).unwrap_or(""));
-            count(found.map_or(0, |at| subject[..at].chars().count() + 1))
-        }
+        Builtin::Position => Value::Int4(functions::position(subject, text(1).unwrap_or(""))),
         Builtin::Repeat => {
             let times = usize::try_from(number(1).unwrap_or(0)).unwrap_or(0);
             check_length(subject.len().saturating_mul(times))?;
             Value::text(subject.repeat(times))
         }
         Builtin::Reverse => Value::text(subject.chars().rev().collect::<String>()),
-        Builtin::Left => Value::text(&subject[..head(subject, number(1).unwrap_or(0))]),
-        Builtin::Right => {
-            let wanted = number(1).unwrap_or(0);
-            let all = i64::try_from(subject.chars().count()).unwrap_or(i64::MAX);
-            let skipped = if wanted < 0 { -wanted } else { all - wanted };
-            Value::text(&subject[head(subject, skipped.max(0))..])
-        }
+        Builtin::Left => Value::text(functions::left(subject, number(1).unwrap_or(0))),
+        Builtin::Right => Value::text(functions::right(subject, number(1).unwrap_or(0))),
         Builtin::LeftPad | Builtin::RightPad => {
             let width = usize::try_from(number(1).unwrap_or(0)).unwrap_or(0);
             check_length(width)?;
@@ -252,60 +267,34 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
                 })
             }
         }
-        Builtin::Abs => {
-            let value = values[0].as_ref();
-            let zero = scalar::cast(
-                ValueRef::Int4(0),
-                value.ty().unwrap_or(Type::Int4),
-                Typmod::NONE,
-                true,
-                frame.env.settings(),
-            )?;
-            if scalar::compare(value, zero.as_ref()).is_lt() {
-                scalar::negate(value)?
+        Builtin::Abs => functions::abs(first)?,
+        Builtin::Sign => functions::sign(first)?,
+        Builtin::Round | Builtin::Truncate if values.len() == 2 => {
+            let (ValueRef::Numeric(value), digits) = (first, number(1).unwrap_or(0)) else {
+                return Err(SqlError::internal("digits of another type"));
+            };
+            Value::Numeric(if function == Builtin::Round {
+                value.to_numeric().round(digits)?
             } else {
-                values[0].clone()
-            }
+                value.to_numeric().truncate(digits)?
+            })
         }
+        Builtin::Round => functions::round(first)?,
+        Builtin::Truncate => functions::truncate(first)?,
+        Builtin::Ceiling => functions::ceiling(first)?,
+        Builtin::Floor => functions::floor(first)?,
+        Builtin::SquareRoot => functions::square_root(first)?,
         Builtin::TypeOf => Value::text(values[0].ty().map_or("unknown", |ty| ty.sql_name())),
         _ => frame.env.ask(function, values)?,
     })
 }
 
-/// `||`: text with anything.
-pub(super) fn concat(left: ValueRef<'_>, right: ValueRef<'_>, frame: &Frame<'_>) -> Result<Value> {
-    let mut text = String::new();
-    scalar::output(left, frame.env.settings(), &mut text);
-    scalar::output(right, frame.env.settings(), &mut text);
-    Ok(Value::text(text))
-}
-
-/// Byte where the first `count` characters end; all but the last `-count` for negative ones.
-fn head(text: &str, count: i64) -> usize {
-    let wanted = if count < 0 {
-        let all = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-        (all + count).max(0)
-    } else {
-        count
-    };
-    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-    text.char_indices()
-        .nth(wanted)
-        .map_or(text.len(), |(at, _)| at)
-}
-
-fn substring(text: &str, start: i64, length: Option<i64>) -> Result<Value> {
-    if length.is_some_and(|length| length < 0) {
-        let state = vellum_row::SqlState::SUBSTRING_ERROR;
-        return Err(SqlError::new(
-            state,
-            "negative substring length not allowed",
-        ));
+/// What `length` takes: bytes are counted as such, everything else as text.
+fn sized(ty: Option<Type>) -> Type {
+    match ty {
+        Some(ty @ (Type::Bytea | Type::Char)) => ty,
+        _ => Type::Text,
     }
-    let end = length.map_or(i64::MAX, |length| start.saturating_add(length));
-    let from = head(text, (start - 1).max(0));
-    let to = head(text, (end - 1).max(0)).max(from);
-    Ok(Value::text(&text[from..to]))
 }
 
 /// 1 GiB, as for any value.

@@ -10,14 +10,15 @@
 //! Not here: aggregates (`exec`), which leave their results in slots.
 
 mod function;
-mod pattern;
 
 pub(crate) use function::Builtin;
 
 use crate::error::Result;
-use crate::scalar::{self, Operator, Settings};
 use std::cmp::Ordering;
-use vellum_row::{RowView, Type, Typmod, Value, ValueRef};
+use vellum_row::arithmetic::{self, Operator};
+use vellum_row::{
+    Pattern, RowView, Settings, Type, Typmod, Value, ValueRef, cast, compare, functions, is_ready,
+};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +89,8 @@ pub(crate) enum Expr {
     Like {
         operand: Box<Expr>,
         pattern: Box<Expr>,
+        /// The pattern, if it is a constant.
+        constant: Option<Pattern>,
         escape: Option<char>,
         fold: bool,
         negated: bool,
@@ -226,6 +229,69 @@ impl<'a> Out<'a> {
     }
 }
 
+/// Runs `work` for every expression directly in one: lent or changeable, as `iter` says.
+macro_rules! children {
+    ($expr:expr, $iter:ident, |$child:ident| $work:expr) => {
+        match $expr {
+            Expr::Const(_)
+            | Expr::Column { .. }
+            | Expr::Param(_)
+            | Expr::Slot(_)
+            | Expr::Subquery(_) => {}
+            Expr::Not($child)
+            | Expr::Negate($child)
+            | Expr::IsNull {
+                operand: $child, ..
+            }
+            | Expr::Is {
+                operand: $child, ..
+            }
+            | Expr::InSubquery {
+                operand: $child, ..
+            }
+            | Expr::Cast {
+                operand: $child, ..
+            } => $work,
+            Expr::And(list)
+            | Expr::Or(list)
+            | Expr::Coalesce(list)
+            | Expr::Call {
+                arguments: list, ..
+            } => list.$iter().for_each(|$child| $work),
+            Expr::Compare { left, right, .. }
+            | Expr::Distinct { left, right, .. }
+            | Expr::Arithmetic { left, right, .. }
+            | Expr::Concat(left, right)
+            | Expr::Like {
+                operand: left,
+                pattern: right,
+                ..
+            } => {
+                for $child in [left, right] {
+                    $work;
+                }
+            }
+            Expr::Case {
+                branches,
+                otherwise,
+            } => {
+                for (condition, result) in branches.$iter() {
+                    for $child in [condition, result] {
+                        $work;
+                    }
+                }
+                let $child = otherwise;
+                $work
+            }
+            Expr::In { operand, list, .. } => {
+                let $child = operand;
+                $work;
+                list.$iter().for_each(|$child| $work);
+            }
+        }
+    };
+}
+
 impl Expr {
     /// Evaluates.
     ///
@@ -284,7 +350,7 @@ impl Expr {
                 if left.is_null() || right.is_null() {
                     return Ok(Out::NULL);
                 }
-                Out::bool(comparison.holds(scalar::compare(left, right)))
+                Out::bool(comparison.holds(compare(left, right)))
             }
             Self::Distinct {
                 left,
@@ -295,7 +361,7 @@ impl Expr {
                 let (left, right) = (left.as_ref(), right.as_ref());
                 let distinct = match (left.is_null(), right.is_null()) {
                     (true, true) => false,
-                    (false, false) => scalar::compare(left, right).is_ne(),
+                    (false, false) => compare(left, right).is_ne(),
                     _ => true,
                 };
                 Out::bool(distinct != *negated)
@@ -310,19 +376,15 @@ impl Expr {
                 if left.is_null() || right.is_null() {
                     return Ok(Out::NULL);
                 }
-                Out::Own(scalar::arithmetic(
-                    *operator,
-                    left,
-                    right,
-                    frame.env.settings(),
-                )?)
+                let settings = frame.env.settings();
+                Out::Own(arithmetic::apply(*operator, left, right, settings)?)
             }
             Self::Negate(operand) => {
                 let value = operand.eval(frame)?;
                 if value.is_null() {
                     return Ok(Out::NULL);
                 }
-                Out::Own(scalar::negate(value.as_ref())?)
+                Out::Own(arithmetic::negate(value.as_ref())?)
             }
             Self::Cast {
                 operand,
@@ -331,17 +393,11 @@ impl Expr {
                 explicit,
             } => {
                 let value = operand.eval(frame)?;
-                if value.is_null() {
-                    return Ok(Out::NULL);
+                if is_ready(value.as_ref(), *ty, *typmod) {
+                    return Ok(value);
                 }
                 let settings = frame.env.settings();
-                Out::Own(scalar::cast(
-                    value.as_ref(),
-                    *ty,
-                    *typmod,
-                    *explicit,
-                    settings,
-                )?)
+                Out::Own(cast(value.as_ref(), *ty, *typmod, *explicit, settings)?)
             }
             Self::Case {
                 branches,
@@ -375,29 +431,33 @@ impl Expr {
             Self::Like {
                 operand,
                 pattern,
+                constant,
                 escape,
                 fold,
                 negated,
             } => {
-                let (text, pattern) = (operand.eval(frame)?, pattern.eval(frame)?);
-                let (Some(text), Some(pattern)) =
-                    (text.as_ref().as_str(), pattern.as_ref().as_str())
-                else {
+                let text = operand.eval(frame)?;
+                let Some(text) = text.as_ref().as_str() else {
                     return Ok(Out::NULL);
                 };
-                let found = if *fold {
-                    pattern::like(&text.to_lowercase(), &pattern.to_lowercase(), *escape)?
-                } else {
-                    pattern::like(text, pattern, *escape)?
+                let found = match constant {
+                    Some(pattern) => pattern.matches(text)?,
+                    None => match pattern.eval(frame)?.as_ref().as_str() {
+                        Some(pattern) => Pattern::new(pattern, *escape, *fold).matches(text)?,
+                        None => return Ok(Out::NULL),
+                    },
                 };
                 Out::bool(found != *negated)
             }
             Self::Concat(left, right) => {
                 let (left, right) = (left.eval(frame)?, right.eval(frame)?);
-                if left.is_null() || right.is_null() {
-                    return Ok(Out::NULL);
+                let (left, right) = (left.as_ref(), right.as_ref());
+                match (left.as_str(), right.as_str()) {
+                    (Some(left), Some(right)) => {
+                        Out::Own(Value::text(functions::concat(left, right)))
+                    }
+                    _ => Out::NULL,
                 }
-                Out::Own(function::concat(left.as_ref(), right.as_ref(), frame)?)
             }
             Self::Call {
                 function,
@@ -418,98 +478,12 @@ impl Expr {
     /// Calls `each` with every expression in it, itself included.
     pub fn walk<'e>(&'e self, each: &mut dyn FnMut(&'e Expr)) {
         each(self);
-        match self {
-            Self::Const(_)
-            | Self::Column { .. }
-            | Self::Param(_)
-            | Self::Slot(_)
-            | Self::Subquery(_) => {}
-            Self::InSubquery { operand, .. } => operand.walk(each),
-            Self::Not(operand)
-            | Self::Negate(operand)
-            | Self::IsNull { operand, .. }
-            | Self::Is { operand, .. }
-            | Self::Cast { operand, .. } => operand.walk(each),
-            Self::And(list) | Self::Or(list) | Self::Coalesce(list) => {
-                list.iter().for_each(|expr| expr.walk(each));
-            }
-            Self::Compare { left, right, .. }
-            | Self::Distinct { left, right, .. }
-            | Self::Arithmetic { left, right, .. }
-            | Self::Concat(left, right)
-            | Self::Like {
-                operand: left,
-                pattern: right,
-                ..
-            } => {
-                left.walk(each);
-                right.walk(each);
-            }
-            Self::Case {
-                branches,
-                otherwise,
-            } => {
-                for (condition, result) in branches {
-                    condition.walk(each);
-                    result.walk(each);
-                }
-                otherwise.walk(each);
-            }
-            Self::In { operand, list, .. } => {
-                operand.walk(each);
-                for expr in list {
-                    expr.walk(each);
-                }
-            }
-            Self::Call { arguments, .. } => arguments.iter().for_each(|expr| expr.walk(each)),
-        }
+        children!(self, iter, |child| child.walk(each));
     }
 
     /// Calls `each` with the expressions directly in it.
     pub fn children_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Self::Const(_)
-            | Self::Column { .. }
-            | Self::Param(_)
-            | Self::Slot(_)
-            | Self::Subquery(_) => {}
-            Self::Not(operand)
-            | Self::Negate(operand)
-            | Self::IsNull { operand, .. }
-            | Self::Is { operand, .. }
-            | Self::InSubquery { operand, .. }
-            | Self::Cast { operand, .. } => each(operand),
-            Self::And(list) | Self::Or(list) | Self::Coalesce(list) => {
-                list.iter_mut().for_each(each);
-            }
-            Self::Compare { left, right, .. }
-            | Self::Distinct { left, right, .. }
-            | Self::Arithmetic { left, right, .. }
-            | Self::Concat(left, right)
-            | Self::Like {
-                operand: left,
-                pattern: right,
-                ..
-            } => {
-                each(left);
-                each(right);
-            }
-            Self::Case {
-                branches,
-                otherwise,
-            } => {
-                for (condition, result) in branches {
-                    each(condition);
-                    each(result);
-                }
-                each(otherwise);
-            }
-            Self::In { operand, list, .. } => {
-                each(operand);
-                list.iter_mut().for_each(each);
-            }
-            Self::Call { arguments, .. } => arguments.iter_mut().for_each(each),
-        }
+        children!(self, iter_mut, |child| each(child));
     }
 
     /// Whether it reads no table from number `from` on.
@@ -570,7 +544,7 @@ fn is_in<'a>(
         let item = item.as_ref();
         if item.is_null() {
             null = true;
-        } else if scalar::compare(value, item).is_eq() {
+        } else if compare(value, item).is_eq() {
             return Ok(Out::bool(!negated));
         }
     }

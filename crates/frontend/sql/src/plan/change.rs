@@ -2,7 +2,7 @@
 
 use super::path::{self, Access};
 use super::{OutputColumn, Select, conjuncts};
-use crate::bind::{Binder, Bound, Context, ScopeTable, folded};
+use crate::bind::{Binder, Bound, ScopeTable, folded};
 use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
@@ -10,7 +10,7 @@ use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{Typmod, Value};
+use vellum_row::{CastContext, Typmod, Value};
 
 /// INSERT.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Binder<'_> {
                             ty: Some(column.ty),
                             typmod: column.typmod,
                         };
-                        let cast = self.coerce(bound, own.ty, own.typmod, Context::Assignment);
+                        let cast = self.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
                         let cast = cast.map_err(|_| mismatch(&own.name, own.ty, column.ty))?;
                         columns[*target] = Some(Given::Cast(cast));
                     }
@@ -206,7 +206,7 @@ impl Binder<'_> {
                 let bound = self.expr(node)?;
                 let from = bound.ty;
                 let place = self.place(node);
-                let value = self.coerce(bound, column.ty, column.typmod, Context::Assignment);
+                let value = self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
                 values.push(value.map_err(|error| {
                     match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
@@ -265,7 +265,7 @@ impl Binder<'_> {
                 let bound = self.expr(&node);
                 self.scope = scope;
                 let (ty, typmod) = (column.ty, column.typmod);
-                self.coerce(bound?, ty, typmod, Context::Assignment)
+                self.coerce(bound?, ty, typmod, CastContext::Assignment)
             }
             Some(Default::Identity { sequence, .. }) => {
                 let next = Expr::Call {
@@ -273,7 +273,7 @@ impl Binder<'_> {
                     arguments: [Expr::Const(Value::Oid(*sequence))].into(),
                 };
                 let bound = Bound::new(next, vellum_row::Type::Int8);
-                self.coerce(bound, column.ty, Typmod::NONE, Context::Assignment)
+                self.coerce(bound, column.ty, Typmod::NONE, CastContext::Assignment)
             }
             Some(Default::Generated(_)) => Err(SqlError::unsupported("a generated column")),
         }
@@ -399,7 +399,8 @@ impl Binder<'_> {
                     self.check_given(relation, position, true)?;
                     let bound = self.expr(value)?;
                     let from = bound.ty;
-                    let cast = self.coerce(bound, column.ty, column.typmod, Context::Assignment);
+                    let cast =
+                        self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
                     cast.map_err(|error| match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
                             mismatch(&column.name, column.ty, from)

@@ -3,7 +3,6 @@
 use super::path::Access;
 use super::select::{Join, Select, Source, SourceKind};
 use super::{OutputColumn, conjuncts};
-use crate::bind::Context;
 use crate::bind::{Binder, Bound, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
@@ -12,7 +11,7 @@ use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod, Value};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// Views in views.
 const VIEW_DEPTH: usize = 32;
@@ -241,7 +240,7 @@ impl Binder<'_> {
             let bound = bounds
                 .next()
                 .ok_or_else(|| SqlError::internal("three bounds"))?;
-            self.coerce(bound, Type::Int8, Typmod::NONE, Context::Implicit)
+            self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Implicit)
         };
         let (from, to, step) = (next()?, next()?, next()?);
         let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));

@@ -13,17 +13,18 @@ pub(crate) use change::{
     Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
 pub(crate) use explain::explain;
+pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds};
 pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
 
-use crate::bind::{Binder, Scope};
+use crate::bind::Binder;
 use crate::catalog::{Catalog, Oid};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::scalar::Settings;
 use crate::wire::Field;
 use sqlparser::ast;
 use std::sync::Arc;
+use vellum_row::Settings;
 use vellum_row::{Type, Typmod};
 
 /// A compiled statement.
@@ -100,6 +101,13 @@ pub(crate) struct Surroundings<'c> {
     pub text: &'c str,
 }
 
+impl<'c> Surroundings<'c> {
+    /// A binder in them.
+    pub fn binder(self) -> Binder<'c> {
+        Binder::new(self.catalog, self.search_path, self.settings, self.text)
+    }
+}
+
 /// Compiles a statement that reads or changes rows.
 ///
 /// # Errors
@@ -109,17 +117,8 @@ pub(crate) fn compile(
     params: &[u32],
     surroundings: Surroundings<'_>,
 ) -> Result<Program> {
-    let mut binder = Binder {
-        catalog: surroundings.catalog,
-        search_path: surroundings.search_path,
-        settings: surroundings.settings,
-        text: surroundings.text,
-        params: params.iter().map(|oid| Type::from_oid(*oid)).collect(),
-        scope: Scope::default(),
-        subqueries: Vec::new(),
-        view_depth: 0,
-        aggregates: None,
-    };
+    let mut binder = surroundings.binder();
+    binder.params = params.iter().map(|oid| Type::from_oid(*oid)).collect();
     let (kind, columns, returns) = match statement {
         ast::Statement::Query(query) => {
             let (select, columns) = binder.query(query)?;

@@ -216,6 +216,21 @@ fn ordinal(node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>
     }
 }
 
+/// Values of the type can be told apart.
+///
+/// # Errors
+/// `42883`.
+pub(crate) fn check_equality(ty: Type) -> Result<()> {
+    if ty.is_orderable() {
+        return Ok(());
+    }
+    let message = format!(
+        "could not identify an equality operator for type {}",
+        ty.sql_name()
+    );
+    Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
+}
+
 /// The name of a column that has none.
 fn name_of(node: &ast::Expr) -> String {
     match node {

@@ -11,8 +11,8 @@
 
 use crate::catalog::{Relation, Table};
 use crate::expr::{Comparison, Expr};
-use crate::scalar;
 use vellum_row::Type;
+use vellum_row::key::is_exact;
 
 /// How the rows of a table are found.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,7 +132,10 @@ fn with_index(
         }
         if let Some((at, value)) = pinned {
             access.equal.push(value);
-            covered.push(at);
+            // What looks different and is equal has one key: the row is looked at.
+            if is_exact(ty, found.typmod) {
+                covered.push(at);
+            }
             continue;
         }
         for conjunct in conjuncts {
@@ -206,7 +209,7 @@ fn is_column(expr: &Expr, source: u16, at: usize) -> bool {
 /// ones of the column's when the path is run.
 fn as_column(value: &Expr, ty: Type) -> Option<Expr> {
     // Both sides of a comparison have one type but for integers and kinds of text (E1).
-    scalar::is_key_type(ty).then(|| value.clone())
+    ty.is_orderable().then(|| value.clone())
 }
 
 /// Whether reading the path forwards (false) or backwards (true) gives the order; `None` if neither does.

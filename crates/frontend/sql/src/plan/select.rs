@@ -1,15 +1,16 @@
 //! SELECT and VALUES.
 
+use super::output::check_equality;
 use super::path::{self, Access, Wanted};
 use super::{OutputColumn, Subquery, SubqueryKind, conjuncts};
-use crate::bind::{Aggregate, Binder, Bound, Context, Scope};
+use crate::bind::{Aggregate, Binder, Bound, Scope};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod, Value};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// A query.
 #[derive(Debug)]
@@ -185,7 +186,7 @@ impl Binder<'_> {
                 return Ok(None);
             };
             let bound = self.expr(expr)?;
-            let expr = self.coerce(bound, Type::Int8, Typmod::NONE, Context::Assignment)?;
+            let expr = self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Assignment)?;
             Ok(Some(expr))
         };
         Ok((count(limit)?, count(offset)?))
@@ -270,6 +271,9 @@ impl Binder<'_> {
             if column.ty != ty || column.typmod != other.typmod {
                 column.typmod = Typmod::NONE;
             }
+            if !(all && operator == ast::SetOperator::Union) {
+                check_equality(ty)?;
+            }
             column.ty = ty;
             column.origin = (0, 0);
         }
@@ -340,9 +344,16 @@ impl Binder<'_> {
         };
         self.aggregates = Some(Vec::new());
         let (mut output, columns) = self.projection(&select.projection)?;
+        if distinct {
+            columns
+                .iter()
+                .try_for_each(|column| check_equality(column.ty))?;
+        }
         let mut keys = Vec::new();
         for expr in group_by {
-            keys.push(self.group_key(expr, &output, &columns)?);
+            let key = self.group_key(expr, &output, &columns)?;
+            check_equality(key.1)?;
+            keys.push(key);
         }
         let having = select.having.as_ref();
         let mut having = having
@@ -425,9 +436,7 @@ impl Binder<'_> {
             covered.sort_unstable();
             if chosen.any.is_none() {
                 for at in covered.into_iter().rev() {
-                    if exactly_covered(&deciding[at]) {
-                        deciding.remove(at);
-                    }
+                    deciding.remove(at);
                 }
             }
             if number == 0 {
@@ -453,7 +462,7 @@ impl Source {
 
 impl Select {
     /// Makes column `at` of the rows one of `ty`.
-    fn cast_output(&mut self, at: usize, ty: Type) {
+    pub(crate) fn cast_output(&mut self, at: usize, ty: Type) {
         let cast = |expr: &mut Expr| {
             let operand = Box::new(std::mem::replace(expr, Expr::Const(Value::Null)));
             *expr = Expr::Cast {
@@ -483,12 +492,6 @@ fn plain(body: Body, order: Vec<SortKey>) -> Select {
         limit: None,
         offset: None,
     }
-}
-
-/// Whether the rows that a path finds with it fulfil the condition: nothing is lost or gained on the way to the key. With
-/// integers of another width than the column's, keys that do not fit are no rows at all.
-fn exactly_covered(condition: &Expr) -> bool {
-    matches!(condition, Expr::Compare { .. })
 }
 
 fn check_clauses(select: &ast::Select) -> Result<()> {

@@ -14,9 +14,8 @@ pub(crate) use write::{Duplicate, delete, insert, insert_entry, update};
 
 use crate::catalog::{Relation, Table};
 use crate::error::{Result, SqlError};
-use crate::scalar::key::{Codec, Part};
 use std::sync::Arc;
-use vellum_row::{Value, ValueRef};
+use vellum_row::{KeyCodec, KeyColumn, Value, ValueRef};
 
 /// A relation with what is needed to make keys.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(crate) struct Shape {
 #[derive(Debug)]
 pub(crate) struct KeyShape {
     pub positions: Vec<usize>,
-    pub codec: Codec,
+    pub codec: KeyCodec,
 }
 
 impl Shape {
@@ -47,22 +46,24 @@ impl Shape {
                 .iter()
                 .map(|column| table.position(column.column))
                 .collect();
-            let parts = index
-                .columns
-                .iter()
-                .zip(&positions)
-                .map(|(column, at)| Part {
-                    ty: table.schema.column(*at).ty,
+            let parts = index.columns.iter().zip(&positions).map(|(column, at)| {
+                let definition = table.schema.column(*at);
+                KeyColumn {
+                    ty: definition.ty,
+                    typmod: definition.typmod,
                     descending: column.descending,
                     nulls_first: column.nulls_first,
-                });
-            KeyShape {
-                codec: Codec::new(parts.collect()),
+                    // NOT NULL comes and goes; the bytes of keys stay.
+                    nullable: !index.primary,
+                }
+            });
+            Ok(KeyShape {
+                codec: KeyCodec::new(parts.collect())?,
                 positions,
-            }
+            })
         });
         Ok(Self {
-            keys: keys.collect(),
+            keys: keys.collect::<Result<_>>()?,
             relation: relation.clone(),
         })
     }
@@ -100,7 +101,7 @@ impl KeyShape {
         for (number, position) in self.positions.iter().enumerate() {
             let value = column(*position)?;
             null |= value.is_null();
-            self.codec.put(number, value, out)?;
+            self.codec.encode_column(number, value, out)?;
         }
         Ok(null)
     }

@@ -6,10 +6,9 @@ use super::{Shape, entry, primary_key_of};
 use crate::catalog::Index;
 use crate::error::{Result, SqlError};
 use crate::expr::Environment;
-use crate::scalar;
 use crate::sqlstate;
 use vellum::Transaction;
-use vellum_row::{Assigned, Value, ValueRef};
+use vellum_row::{Assigned, Value, ValueRef, compare, output};
 
 /// A unique index has the columns already.
 #[derive(Debug)]
@@ -72,6 +71,37 @@ fn insert_entries(
     row_key: &[u8],
     wanted: impl Fn(usize) -> bool,
 ) -> Result<std::result::Result<(), Duplicate>> {
+    let mut duplicate = None;
+    each_entry(
+        transaction,
+        shape,
+        values,
+        row_key,
+        wanted,
+        |index, storage, key, value| match transaction.insert(storage, key, value) {
+            Err(vellum::Error::KeyExists { .. }) => {
+                let found = transaction.get(storage, key, <[u8]>::to_vec)?;
+                let found = found.unwrap_or_default();
+                let row_key = primary_key_of(key, &found).unwrap_or_default().to_vec();
+                duplicate = Some(Duplicate { index, row_key });
+                Ok(false)
+            }
+            done => Ok(done.map(|()| true)?),
+        },
+    )?;
+    Ok(duplicate.map_or(Ok(()), Err))
+}
+
+/// Calls `each` with the number, the engine table, the key and the value of a row's entry in each index that `wanted` names, until
+/// it returns false.
+fn each_entry(
+    transaction: &Transaction,
+    shape: &Shape,
+    values: &[Value],
+    row_key: &[u8],
+    wanted: impl Fn(usize) -> bool,
+    mut each: impl FnMut(usize, &vellum::Table, &[u8], &[u8]) -> Result<bool>,
+) -> Result<()> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for (number, index) in shape.table().indexes.iter().enumerate() {
         let Some(storage) = index.storage.as_ref().filter(|_| wanted(number)) else {
@@ -79,20 +109,11 @@ fn insert_entries(
         };
         let keys = &shape.keys[number];
         entry::entry(keys, index.unique, values, row_key, &mut key, &mut value)?;
-        let storage = storage.table(transaction)?;
-        match transaction.insert(storage, &key, &value) {
-            Err(vellum::Error::KeyExists { .. }) => {
-                let found = transaction.get(storage, &key, <[u8]>::to_vec)?;
-                let found = found.unwrap_or_default();
-                return Ok(Err(Duplicate {
-                    index: number,
-                    row_key: primary_key_of(&key, &found).unwrap_or_default().to_vec(),
-                }));
-            }
-            done => done?,
+        if !each(number, storage.table(transaction)?, &key, &value)? {
+            return Ok(());
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn find_duplicate(
@@ -143,16 +164,17 @@ fn delete_entries(
     row_key: &[u8],
     wanted: impl Fn(usize) -> bool,
 ) -> Result<()> {
-    let (mut key, mut value) = (Vec::new(), Vec::new());
-    for (number, index) in shape.table().indexes.iter().enumerate() {
-        let Some(storage) = index.storage.as_ref().filter(|_| wanted(number)) else {
-            continue;
-        };
-        let keys = &shape.keys[number];
-        entry::entry(keys, index.unique, values, row_key, &mut key, &mut value)?;
-        transaction.delete(storage.table(transaction)?, &key)?;
-    }
-    Ok(())
+    each_entry(
+        transaction,
+        shape,
+        values,
+        row_key,
+        wanted,
+        |_, storage, key, _| {
+            transaction.delete(storage, key)?;
+            Ok(true)
+        },
+    )
 }
 
 /// Gives columns of a row other values. A row whose length stays keeps its place, and only the bytes that change are
@@ -175,7 +197,7 @@ pub(crate) fn update(
         changes.iter().any(|(at, value)| {
             positions.contains(at) && {
                 let (a, b) = (old[*at].as_ref(), value.as_ref());
-                a.is_null() != b.is_null() || (!a.is_null() && scalar::compare(a, b).is_ne())
+                a.is_null() != b.is_null() || (!a.is_null() && compare(a, b).is_ne())
             }
         })
     };
@@ -238,7 +260,7 @@ impl Duplicate {
             let mut text = String::new();
             match values.get(*at) {
                 Some(value) if !value.is_null() => {
-                    scalar::output(value.as_ref(), env.settings(), &mut text);
+                    output(value.as_ref(), env.settings(), &mut text);
                 }
                 _ => text.push_str("null"),
             }

@@ -7,7 +7,7 @@ use super::{Progress, Session, TransactionStatus, Waiting, gone};
 use crate::bind::folded;
 use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
-use crate::plan::{Surroundings, compile, explain};
+use crate::plan::{compile, explain};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, Statement};
@@ -62,12 +62,7 @@ impl Session {
             Statement::Explain { statement, .. } => {
                 self.start_statement()?;
                 let search_path = self.search_path();
-                let surroundings = Surroundings {
-                    catalog: self.image(),
-                    search_path: &search_path,
-                    settings: &self.settings.forms,
-                    text: &prepared.text,
-                };
+                let surroundings = self.surroundings(&search_path, &prepared.text);
                 let program = compile(statement, &[], surroundings)?;
                 let rows = explain(&program).into_iter().map(|line| vec![line]);
                 let fields = self.command_fields(&prepared.statement)?;
@@ -450,7 +445,7 @@ impl Session {
             aggregates: None,
         };
         let bound = binder.expr(node)?;
-        let context = crate::bind::Context::Assignment;
+        let context = vellum_row::CastContext::Assignment;
         let expr = binder.coerce(bound, ty, vellum_row::Typmod::NONE, context)?;
         match expr {
             crate::expr::Expr::Const(value) => Ok(value),

@@ -132,17 +132,7 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         let search_path = self.search_path();
-        let binder = crate::bind::Binder {
-            catalog: self.image(),
-            search_path: &search_path,
-            settings: &self.settings.forms,
-            text: "",
-            params: Vec::new(),
-            scope: crate::bind::Scope::default(),
-            subqueries: Vec::new(),
-            view_depth: 0,
-            aggregates: None,
-        };
+        let binder = self.surroundings(&search_path, "").binder();
         let relation = binder.relation(table)?;
         let Some(definition) = relation.table() else {
             let message = format!("cannot copy to \"{}\": it is not a table", relation.name);
@@ -300,7 +290,7 @@ impl Session {
                 None => Value::Null,
                 Some(bytes) => {
                     let text = vellum_row::text_of_bytes(bytes)?;
-                    crate::scalar::input(*ty, *typmod, text, &self.settings.forms)?
+                    vellum_row::input(*ty, *typmod, text, &self.settings.forms)?
                 }
             });
         }

@@ -7,12 +7,12 @@ use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Environment};
-use crate::scalar::Settings;
 use crate::sqlstate;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use vellum_base::random::Random;
+use vellum_row::Settings;
 use vellum_row::datetime::{Date, MICROS_PER_DAY, Timestamp};
 use vellum_row::{Value, ValueRef};
 

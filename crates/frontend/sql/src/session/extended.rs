@@ -7,13 +7,12 @@ use super::{
     no_statement,
 };
 use crate::error::{Result, SqlError};
-use crate::scalar;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod, Value};
+use vellum_row::{Type, Typmod, Value, input, receive};
 
 /// A statement with parameters.
 #[derive(Debug)]
@@ -174,10 +173,10 @@ impl Session {
             return Ok(Value::Null);
         };
         match format {
-            Format::Binary => Ok(scalar::receive(ty, Typmod::NONE, bytes)?),
+            Format::Binary => Ok(receive(ty, Typmod::NONE, bytes)?),
             Format::Text => {
                 let text = vellum_row::text_of_bytes(bytes)?;
-                Ok(scalar::input(ty, Typmod::NONE, text, &self.settings.forms)?)
+                Ok(input(ty, Typmod::NONE, text, &self.settings.forms)?)
             }
         }
     }

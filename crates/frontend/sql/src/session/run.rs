@@ -6,15 +6,15 @@ use super::{PLANS_MAX, Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Mode, Oid};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run};
+use crate::parse;
 use crate::plan::{Program, ProgramKind, Surroundings, compile};
 use crate::session::transaction::{Characteristics, Open};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Format, OutputRow, Sink};
-use crate::{parse, scalar};
 use sqlparser::ast::Statement;
 use std::cell::RefCell;
 use std::sync::Arc;
-use vellum_row::{Value, ValueRef};
+use vellum_row::{Settings, Value, ValueRef, output, send};
 use vellum_sync::Mutex;
 
 /// A statement: its tree, and its program for the image that it was last compiled for.
@@ -148,6 +148,20 @@ impl Session {
         }
     }
 
+    /// What a statement with this text is compiled with.
+    pub(super) fn surroundings<'s>(
+        &'s self,
+        search_path: &'s [Oid],
+        text: &'s str,
+    ) -> Surroundings<'s> {
+        Surroundings {
+            catalog: self.image(),
+            search_path,
+            settings: &self.settings.forms,
+            text,
+        }
+    }
+
     /// The statement's program for the image of the transaction.
     pub(super) fn program(&self, prepared: &Prepared) -> Result<Arc<Program>> {
         let image = self.image();
@@ -159,12 +173,7 @@ impl Session {
             return Ok(program.clone());
         }
         let search_path = self.search_path();
-        let surroundings = Surroundings {
-            catalog: image,
-            search_path: &search_path,
-            settings: &self.settings.forms,
-            text: &prepared.text,
-        };
+        let surroundings = self.surroundings(&search_path, &prepared.text);
         let program = parse::with_stack(|| {
             compile(&prepared.statement, &prepared.parameter_types, surroundings)
         })?;
@@ -379,7 +388,7 @@ pub(super) fn format_of(formats: &[Format], number: usize) -> Format {
 pub(super) fn encode(
     value: ValueRef<'_>,
     format: Format,
-    forms: &scalar::Settings,
+    forms: &Settings,
     text: &mut String,
     body: &mut Vec<u8>,
 ) {
@@ -393,10 +402,10 @@ pub(super) fn encode(
         (Format::Text, ValueRef::Text(plain)) => body.extend_from_slice(plain.as_bytes()),
         (Format::Text, value) => {
             text.clear();
-            scalar::output(value, forms, text);
+            output(value, forms, text);
             body.extend_from_slice(text.as_bytes());
         }
-        (Format::Binary, value) => scalar::send(value, body),
+        (Format::Binary, value) => send(value, body),
     }
     // A value is at most 1 GiB long.
     let length = i32::try_from(body.len() - at - 4).unwrap_or(i32::MAX);

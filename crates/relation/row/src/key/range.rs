@@ -2,6 +2,8 @@
 
 use super::{KeyCodec, KeyColumn, PRESENT, encode};
 use crate::error::Result;
+use crate::numeric::{Numeric, NumericRef, POWERS_OF_TEN, SMALL_MAX};
+use crate::schema::fixed_scale;
 use crate::types::Type;
 use crate::value::ValueRef;
 use std::ops::Bound;
@@ -56,20 +58,29 @@ fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// An integer as one of another width.
+/// A value that a column is compared with, as one that the column's keys can be made of.
 enum Fitted<'a> {
-    /// Any other value, and an integer that fits.
+    /// Equal to it.
     Value(ValueRef<'a>),
-    /// An integer below all of the type's, or above.
+    /// No value of the column equals it; this one is the next below it.
+    Behind(ValueRef<'a>),
+    /// It is below all of the column's values, or above.
     Below,
     Above,
 }
 
-fn fitted(value: ValueRef<'_>, ty: Type) -> Fitted<'_> {
-    let Some(number) = value.as_i64().filter(|_| !value.fits(ty)) else {
+/// Integers are made ones of the column's width, numbers ones of its scale; every other value is of its type.
+fn fitted<'a>(value: ValueRef<'a>, column: &KeyColumn) -> Fitted<'a> {
+    if let ValueRef::Numeric(number) = value
+        && let Some(scale) = fixed_scale(column.typmod)
+        && column.ty == Type::Numeric
+    {
+        return in_units(number, scale);
+    }
+    let Some(number) = value.as_i64().filter(|_| !value.fits(column.ty)) else {
         return Fitted::Value(value);
     };
-    let fits = match ty {
+    let fits = match column.ty {
         Type::Int2 => i16::try_from(number).ok().map(ValueRef::Int2),
         Type::Int4 => i32::try_from(number).ok().map(ValueRef::Int4),
         Type::Int8 => Some(ValueRef::Int8(number)),
@@ -83,26 +94,100 @@ fn fitted(value: ValueRef<'_>, ty: Type) -> Fitted<'_> {
     }
 }
 
+/// A number in units of 10^-scale. What is beyond the column's numbers is still below its `NaN`, so it becomes a number that no
+/// column holds.
+fn in_units(number: NumericRef<'_>, scale: u8) -> Fitted<'static> {
+    let of = |units: i64| {
+        ValueRef::Numeric(NumericRef::Small {
+            coefficient: units,
+            scale,
+        })
+    };
+    let beyond = |negative: bool| Fitted::Behind(of(if negative { -BEYOND } else { BEYOND }));
+    let (units, exact) = match number {
+        NumericRef::NaN => return Fitted::Value(ValueRef::Numeric(NumericRef::NaN)),
+        NumericRef::Infinity => return beyond(false),
+        NumericRef::NegInfinity => return beyond(true),
+        NumericRef::Small {
+            coefficient,
+            scale: own,
+        } if own <= scale => {
+            let factor = POWERS_OF_TEN[usize::from(scale - own)];
+            let units = i128::from(coefficient) * i128::from(factor);
+            (i64::try_from(units).ok(), true)
+        }
+        NumericRef::Small {
+            coefficient,
+            scale: own,
+        } => {
+            let factor = POWERS_OF_TEN[usize::from(own - scale)];
+            let rest = coefficient.rem_euclid(factor);
+            (Some(coefficient.div_euclid(factor)), rest == 0)
+        }
+        NumericRef::Long(_) => {
+            let number = number.to_numeric();
+            let factor = Numeric::from(POWERS_OF_TEN[usize::from(scale)]);
+            // Too long to be multiplied is beyond everything.
+            let Ok(shifted) = number.multiply(&factor) else {
+                return beyond(number.is_negative());
+            };
+            let whole = shifted.floor();
+            let exact = shifted.is_whole();
+            (whole.and_then(|whole| whole.to_i64()).ok(), exact)
+        }
+    };
+    match units {
+        Some(units) if units.abs() < BEYOND && exact => Fitted::Value(of(units)),
+        Some(units) if units.abs() < BEYOND => Fitted::Behind(of(units)),
+        Some(units) => beyond(units < 0),
+        None => beyond(number.to_numeric().is_negative()),
+    }
+}
+
+/// Units that no column of fixed scale holds: it has at most 18 digits.
+const BEYOND: i64 = SMALL_MAX + 1;
+
 impl KeyCodec {
     /// The keys whose first columns have these values. Null stands for null here. An integer may be of
-    /// another width than the column.
+    /// another width than the column, a number of another scale.
     ///
     /// # Errors
     /// As [`Self::encode`].
     pub fn prefix(&self, values: &[ValueRef<'_>]) -> Result<KeyRange> {
         let mut start = Vec::new();
         for (at, value) in values.iter().enumerate() {
-            match fitted(*value, self.columns()[at].ty) {
-                Fitted::Value(value) => self.encode_column(at, value, &mut start)?,
-                Fitted::Below | Fitted::Above => return Ok(KeyRange::empty()),
+            if !self.encode_equal(at, *value, &mut start)? {
+                return Ok(KeyRange::empty());
             }
         }
         Ok(KeyRange::of_prefix(start))
     }
 
+    /// Appends the bytes that the column at `position` has where it equals a value, which may be an integer of another width
+    /// or a number of another scale; null stands for null. False if no value of the column equals it (`out` is then of no use).
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn encode_equal(
+        &self,
+        position: usize,
+        value: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        match fitted(value, &self.columns()[position]) {
+            Fitted::Value(value) => self.encode_column(position, value, out)?,
+            Fitted::Behind(_) | Fitted::Below | Fitted::Above => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// The keys whose first columns have the values `equal`, and the next one a value between `lower`
     /// and `upper`. Nulls in the next column are not among them, and a bound of null lets nothing
-    /// through, as SQL's comparisons have it. An integer may be of another width than the column.
+    /// through, as SQL's comparisons have it. An integer may be of another width than the column, a
+    /// number of another scale.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -146,9 +231,10 @@ impl KeyCodec {
                     Bound::Excluded(value) => (value, false),
                     Bound::Unbounded => return Ok(Some(Bound::Unbounded)),
                 };
-                let value = match (fitted(value, column.ty), is_lower) {
+                let (value, included) = match (fitted(value, column), is_lower) {
                     (Fitted::Value(ValueRef::Null), _) => return Ok(None),
-                    (Fitted::Value(value), _) => value,
+                    (Fitted::Value(value), _) => (value, included),
+                    (Fitted::Behind(value), is_lower) => (value, !is_lower),
                     (Fitted::Below, true) | (Fitted::Above, false) => {
                         return Ok(Some(Bound::Unbounded));
                     }

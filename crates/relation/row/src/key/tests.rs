@@ -471,3 +471,77 @@ fn an_integer_of_another_width_bounds_a_range_even_beyond_the_columns_type() {
         assert!(codec.prefix(&[ValueRef::Int8(big)]).unwrap().is_empty());
     }
 }
+
+#[test]
+fn a_number_of_another_scale_bounds_a_range_even_beyond_the_columns_type() {
+    let typmod = Typmod::of_numeric(10, 2).unwrap();
+    let column = KeyColumn::new(Type::Numeric, typmod, true);
+    let held: Vec<Value> = [
+        "-99999999.99",
+        "-1.01",
+        "-1.00",
+        "0.00",
+        "1.00",
+        "1.01",
+        "99999999.99",
+        "NaN",
+    ]
+    .iter()
+    .map(|text| value(Type::Numeric, typmod, text))
+    .collect();
+    let asked = [
+        "-Infinity",
+        "-1e40",
+        "-1e20",
+        "-1.005",
+        "-1",
+        "-0",
+        "0.0000",
+        "0.001",
+        "1.0",
+        "1.005",
+        "1.0100000000000000000000000001",
+        "1.01",
+        "123456789012345678",
+        "1e20",
+        "1e200",
+        "Infinity",
+        "NaN",
+    ];
+    for column in [column, column.descending()] {
+        let codec = KeyCodec::new(vec![column]).unwrap();
+        for text in asked {
+            let bound = value(Type::Numeric, Typmod::NONE, text);
+            for held in &held {
+                let bytes = key(column, held);
+                let order = compare(held.as_ref(), bound.as_ref());
+                let within =
+                    |lower, upper| codec.range(&[], lower, upper).unwrap().contains(&bytes);
+                let bound = bound.as_ref();
+                let open = Bound::Unbounded;
+                assert_eq!(
+                    within(Bound::Included(bound), open),
+                    order.is_ge(),
+                    "{held:?} >= {text}"
+                );
+                assert_eq!(
+                    within(Bound::Excluded(bound), open),
+                    order.is_gt(),
+                    "{held:?} > {text}"
+                );
+                assert_eq!(
+                    within(open, Bound::Included(bound)),
+                    order.is_le(),
+                    "{held:?} <= {text}"
+                );
+                assert_eq!(
+                    within(open, Bound::Excluded(bound)),
+                    order.is_lt(),
+                    "{held:?} < {text}"
+                );
+                let equal = codec.prefix(&[bound]).unwrap();
+                assert_eq!(equal.contains(&bytes), order.is_eq(), "{held:?} = {text}");
+            }
+        }
+    }
+}
