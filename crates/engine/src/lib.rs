@@ -33,6 +33,7 @@ mod bulk;
 mod carry;
 mod checkpoint;
 mod config;
+mod contention;
 mod control;
 mod convert;
 mod cursor;
@@ -54,6 +55,7 @@ mod version_budget;
 mod versions;
 
 pub use config::{Config, Protocol, VersionOptions};
+pub use contention::{Blocker, Newest};
 pub use cursor::Cursor;
 pub use database::{Database, PendingBegin};
 pub use error::{Error, Family, Result};

@@ -5,7 +5,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use support::{LONG, Raw, World};
+use support::{LONG, Raw, World, query};
 
 /// The value of a metric.
 fn metric(world: &World, name: &str) -> u64 {
@@ -81,6 +81,20 @@ fn a_session_that_is_idle_for_too_long_ends() {
     let mut raw = world.raw();
     let end = raw.until_end();
     assert_eq!(end[0].sqlstate(), "57P05");
+}
+
+#[test]
+fn a_session_sets_for_how_long_it_may_be_idle() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    raw.send(&query(
+        "set idle_in_transaction_session_timeout = 300; set idle_session_timeout = '1h'",
+    ));
+    raw.until_ready();
+    raw.send(&query("begin"));
+    raw.until_ready();
+    let end = raw.until_end();
+    assert_eq!(end[0].sqlstate(), "25P03");
 }
 
 #[test]

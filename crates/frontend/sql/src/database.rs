@@ -2,14 +2,12 @@
 
 use crate::catalog::{Oids, Published, Runtimes, Store};
 use crate::error::{Result, SqlError};
+use crate::lock::{RowLocks, Waits};
 use crate::roles::{self, Role};
 use crate::session::{Session, SessionOptions};
 use crate::sqlstate;
 use std::sync::Arc;
-use std::time::Duration;
 use vellum::{Database, Error, Transaction};
-use vellum_sync::atomic::{AtomicU32, Ordering};
-use vellum_sync::{Condvar, Mutex};
 
 /// Name of the role that a new database has; its password is set by [`SqlDatabase::set_verifier`].
 pub const FIRST_ROLE: &str = "vellum";
@@ -31,39 +29,10 @@ pub(crate) struct Shared {
     pub catalog: Published,
     pub runtimes: Runtimes,
     pub oids: Oids,
-    /// Transactions that ended, and who waits for one to end.
-    endings: Endings,
-}
-
-/// How long a wait for an end parks before it looks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(20);
-
-#[derive(Debug, Default)]
-struct Endings {
-    waiters: AtomicU32,
-    count: Mutex<u64>,
-    ended: Condvar,
-}
-
-impl Shared {
-    /// A transaction that may have been in somebody's way has ended.
-    pub fn ended(&self) {
-        let endings = &self.endings;
-        // Sequentially consistent: pairs with `wait_for_end`. Who is missed here looks again after `LOOK`.
-        if endings.waiters.load(Ordering::SeqCst) > 0 {
-            *endings.count.lock() += 1;
-            endings.ended.notify_all();
-        }
-    }
-
-    /// Waits until some transaction ends, a bounded time.
-    pub fn wait_for_end(&self) {
-        let endings = &self.endings;
-        endings.waiters.fetch_add(1, Ordering::SeqCst);
-        let count = endings.count.lock();
-        drop(endings.ended.wait_timeout(count, LOOK));
-        endings.waiters.fetch_sub(1, Ordering::SeqCst);
-    }
+    /// Who waits for whom.
+    pub waits: Waits,
+    /// Locks on rows.
+    pub locks: Arc<RowLocks>,
 }
 
 impl SqlDatabase {
@@ -100,7 +69,8 @@ impl SqlDatabase {
                 catalog: Published::new(catalog),
                 runtimes,
                 oids: Oids::default(),
-                endings: Endings::default(),
+                waits: Waits::default(),
+                locks: Arc::default(),
             }),
         })
     }

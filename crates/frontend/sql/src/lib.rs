@@ -14,6 +14,7 @@ mod ddl;
 mod error;
 mod exec;
 mod expr;
+mod lock;
 mod parse;
 mod plan;
 mod roles;

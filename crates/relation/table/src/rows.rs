@@ -22,7 +22,8 @@ use vellum_version::large::VALUE_BYTES_MAX;
 use vellum_version::row::Shape as RowShape;
 use vellum_version::write::inline_body_max;
 use vellum_version::{
-    Change, Current, Reverter, Scratch, VersionError, VersionStore, View, Written, buried_key_max,
+    Change, Current, Newest, Reverter, Scratch, VersionError, VersionStore, View, Written,
+    buried_key_max,
 };
 
 /// Buffers of row operations, kept from one to the next.
@@ -236,6 +237,16 @@ impl Rows<'_> {
         let scratch = &mut self.buffers.scratch;
         let written = self.store.write(&view, &shape.tree, key, scratch, decide);
         written.map_err(|error| TableError::of(error, &shape.name))
+    }
+
+    /// What stands newest at a key, whoever wrote it.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn newest(&mut self, key: &[u8]) -> Result<Option<Newest>> {
+        let view = View::of_statement(&self.operation);
+        let scratch = &mut self.buffers.scratch;
+        Ok(self.store.newest(&view, &self.shape.tree, key, scratch)?)
     }
 
     /// Deletes a key. Returns whether it existed.

@@ -11,6 +11,7 @@
 use crate::active::ActiveSnapshots;
 use crate::begin::Config;
 use crate::clock::Clock;
+use crate::holders::TransactionId;
 use crate::protocol::{ActiveWriters, CommitStamper, Policy, Protocol};
 use crate::slots::{Slot, Slots};
 use crate::stamp::VersionStamp;
@@ -336,6 +337,19 @@ impl Domain {
                 .slots
                 .get(version.slot)
                 .is_some_and(|slot| version.stamp < slot.commit_log.settled())
+    }
+
+    /// The transaction that wrote `version`, if it has neither committed nor reverted everything yet. Takes the writer's slot
+    /// latch.
+    pub fn running_writer(&self, version: &VersionStamp) -> Option<TransactionId> {
+        let slot = self.slots.get(version.slot)?;
+        let latch = self.log.slot(version.slot).lock();
+        let (stamp, _) = latch.live_transaction()?;
+        // The number changes when the slot's next transaction begins: not before this one has ended, under this latch.
+        (stamp == version.stamp).then(|| TransactionId {
+            slot: version.slot,
+            number: slot.words.number(),
+        })
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {

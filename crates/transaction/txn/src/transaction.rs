@@ -50,6 +50,8 @@ pub struct Transaction {
     /// Earlier snapshots that cursors still hold, and that of a read-committed writer's first write.
     earlier: RefCell<Vec<Open>>,
     cache: RefCell<Option<Box<SnapshotCache>>>,
+    /// The version that its last conflict was about.
+    met: Cell<Option<VersionStamp>>,
     /// None under the product's protocol.
     pub(crate) policy: Option<Box<Policy>>,
     pub(crate) ended: bool,
@@ -75,6 +77,7 @@ impl Transaction {
             }),
             earlier: RefCell::new(Vec::new()),
             cache: RefCell::new(None),
+            met: Cell::new(None),
             policy,
             ended: false,
         }
@@ -415,6 +418,17 @@ impl Transaction {
             slot: self.slot(),
             number: self.domain().slot(self.slot()).words.number(),
         }
+    }
+
+    /// Notes the version that a write of this transaction could not replace.
+    #[cold]
+    pub fn note_conflict(&self, version: VersionStamp) {
+        self.met.set(Some(version));
+    }
+
+    /// The version that its last conflict was about, once.
+    pub fn take_conflict(&self) -> Option<VersionStamp> {
+        self.met.take()
     }
 
     /// True once its snapshots were withdrawn: every further operation fails.

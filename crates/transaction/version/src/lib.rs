@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | what does a row look like | `row`, `delta`, `undo_record`; with its old versions in it: `fat` |
 //! | which version does a snapshot see | `read`, `scan` (the rule itself: `txn`) |
-//! | what does a write do | `write`, `large`, `pending` |
+//! | what does a write do | `write`, `large`, `pending`; what would it meet: `look` |
 //! | how is it reverted | `undo`; when the log has moved on: `carried` |
 //! | what is visited twice, in a measurement | `stamping` |
 //! | when do old versions go | `collect` (who can still see them: `gc`); deleted rows: `settle`, `held`, `fate`; between two snapshots: `sweep`, `early` |
@@ -29,6 +29,7 @@ mod fate;
 mod graveyard;
 mod held;
 pub mod large;
+mod look;
 mod options;
 mod pair;
 pub mod pending;
@@ -52,6 +53,7 @@ pub use accounts::{Tally, VersionKind, VersionSums};
 pub use census::Census;
 pub use error::{Result, VersionError};
 pub use graveyard::buried_key_max;
+pub use look::Newest;
 pub use options::VersionOptions;
 pub use read::{View, Visible};
 pub use scan::{KeyRange, Scan, ScannedRow};

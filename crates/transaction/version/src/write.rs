@@ -388,6 +388,7 @@ fn newest(
         && !(planted::has(Bug::NoConflictCheck)
             && view.transaction.domain().is_committed(&writer.version))
     {
+        view.transaction.note_conflict(writer.version);
         return Err(VersionError::Conflict);
     }
     Ok(Some(header))
@@ -412,7 +413,7 @@ pub(crate) fn copy_newest(leaf: &LeafWrite<'_, '_>, row: &mut Vec<u8>) -> Option
     Some(header)
 }
 
-fn may_overwrite(view: &View<'_>, header: &Header, version: &VersionStamp) -> bool {
+pub(crate) fn may_overwrite(view: &View<'_>, header: &Header, version: &VersionStamp) -> bool {
     let transaction = view.transaction;
     if transaction.is_own(version) {
         return true;

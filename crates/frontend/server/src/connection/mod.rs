@@ -245,11 +245,17 @@ impl Connection {
         if self.out.is_empty() {
             self.out.release();
         }
-        let idle = match self.session.status() {
-            TransactionStatus::Idle => self.limits.idle,
-            TransactionStatus::InBlock | TransactionStatus::Failed => {
-                self.limits.idle_in_transaction
-            }
+        let (name, limit) = match self.session.status() {
+            TransactionStatus::Idle => ("idle_session_timeout", self.limits.idle),
+            TransactionStatus::InBlock | TransactionStatus::Failed => (
+                "idle_in_transaction_session_timeout",
+                self.limits.idle_in_transaction,
+            ),
+        };
+        // What the session has set goes before what the server has.
+        let idle = match self.session.milliseconds(name) {
+            0 => limit,
+            own => Some(Duration::from_millis(own)),
         };
         let deadline = idle.map(|idle| {
             let left = idle.saturating_sub(PAUSE);

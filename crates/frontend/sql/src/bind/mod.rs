@@ -57,6 +57,8 @@ pub(crate) struct Binder<'c> {
     pub subqueries: Vec<Subquery>,
     /// Views that are being read inside each other.
     pub view_depth: usize,
+    /// Tables that it changes or whose rows it locks.
+    pub targets: Vec<Oid>,
     /// Where aggregates may stand, those that were found.
     pub aggregates: Option<Vec<Aggregate>>,
 }
@@ -81,6 +83,7 @@ impl<'c> Binder<'c> {
             scope: Scope::default(),
             subqueries: Vec::new(),
             view_depth: 0,
+            targets: Vec::new(),
             aggregates: None,
         }
     }

@@ -13,6 +13,8 @@ use vellum_sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Runtime {
     /// Who writes it, and who changes it.
     pub gate: Gate,
+    /// Locks on its rows and on entries of its indexes.
+    pub row_locks: AtomicU64,
     /// The next key of a table without primary key; 0: not known yet.
     next_row: AtomicU64,
     /// Values of a sequence that were taken from the store.

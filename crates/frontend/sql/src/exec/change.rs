@@ -3,6 +3,7 @@
 use super::{Each, Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
+use crate::lock::Strength;
 use crate::plan::{Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
@@ -177,6 +178,7 @@ impl Run<'_, '_> {
             }
             let old = self.values_of(shape, bytes)?;
             if rows::delete(self.transaction, shape, key, &old)? {
+                self.honour_locks(shape, key, &old, Strength::Update)?;
                 self.return_row(delete.returning.as_deref(), &old, subqueries, each)?;
                 count += 1;
             }
@@ -202,8 +204,17 @@ impl Run<'_, '_> {
             new[*position] = value.clone();
         }
         self.check(shape, &new, checks, subqueries)?;
+        let keys = rows::changes_a_key(shape, old, &changes);
         match rows::update(self.transaction, shape, key, row, old, &changes)? {
-            Ok(()) => Ok(new),
+            Ok(()) => {
+                let strength = if keys {
+                    Strength::Update
+                } else {
+                    Strength::NoKeyUpdate
+                };
+                self.honour_locks(shape, key, old, strength)?;
+                Ok(new)
+            }
             Err(duplicate) => Err(duplicate.error(shape, &new, self.env)),
         }
     }

@@ -8,13 +8,15 @@
 mod aggregate;
 mod change;
 mod distinct;
+mod lock;
 mod scan;
 mod select;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, RowRef, Subresult};
+use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Subquery, SubqueryKind};
-use crate::session::Waiting;
+use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use std::cell::{Cell, RefCell};
 use vellum::Transaction;
@@ -33,11 +35,17 @@ pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
 /// What a statement runs in.
 pub(crate) struct Run<'r, 'w> {
     pub transaction: &'r Transaction,
+    /// The transaction's locks on rows.
+    pub locks: &'r HeldLocks,
+    /// Whether it keeps its first snapshot.
+    pub repeatable: bool,
     pub env: &'r dyn Environment,
     pub params: &'r [Value],
     pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
+    /// Keys of the rows that a query stands at, by the number of their table, while its rows are to be locked.
+    keys: RefCell<Option<Vec<Vec<u8>>>>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
 }
@@ -53,14 +61,17 @@ pub(crate) struct Done {
 
 impl<'r, 'w> Run<'r, 'w> {
     pub fn new(
-        transaction: &'r Transaction,
+        open: &'r Open,
         env: &'r dyn Environment,
         params: &'r [Value],
         waiting: &'r RefCell<Waiting<'w>>,
         memory: usize,
     ) -> Self {
         Self {
-            transaction,
+            transaction: &open.transaction,
+            locks: &open.held,
+            repeatable: open.characteristics.repeatable,
+            keys: RefCell::new(None),
             env,
             params,
             waiting,

@@ -53,7 +53,11 @@ impl Run<'_, '_> {
             SourceKind::Nothing => on_row(RowRef::Values(&[]))?,
             SourceKind::Table { shape, access } => {
                 let schema = &shape.table().schema;
-                self.scan(shape, access, rows, subqueries, &mut |_, bytes| {
+                self.scan(shape, access, rows, subqueries, &mut |key, bytes| {
+                    if let Some(keys) = &mut *self.keys.borrow_mut() {
+                        keys.resize_with(sources.len(), Vec::new);
+                        key.clone_into(&mut keys[level]);
+                    }
                     on_row(RowRef::Stored(schema.view(bytes)?))
                 })?
             }

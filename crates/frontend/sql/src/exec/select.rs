@@ -9,6 +9,14 @@ use sqlparser::ast::SetOperator;
 use std::cmp::Ordering;
 use vellum_row::{Value, ValueRef, compare};
 
+/// A row of a result that is to be sorted.
+struct Kept {
+    sort: Vec<Value>,
+    row: Vec<Value>,
+    /// Keys of the rows that it is made of, if they are to be locked.
+    keys: Vec<Vec<u8>>,
+}
+
 impl Run<'_, '_> {
     /// Runs a query.
     ///
@@ -40,37 +48,74 @@ impl Run<'_, '_> {
             Ok(!select.distinct || self.number(&mut seen, row)?.1)
         };
         if select.order.is_empty() {
-            self.body(&select.body, &select.order, &subqueries, &mut |row, _| {
-                if distinct(row)? {
-                    return deliver(row);
-                }
-                Ok(Flow::More)
+            self.with_keys(select, || {
+                self.body(&select.body, &select.order, &subqueries, &mut |row, _| {
+                    if distinct(row)? && self.lock_rows(select, &self.keys_here())? {
+                        return deliver(row);
+                    }
+                    Ok(Flow::More)
+                })
             })?;
             return Ok(stopped);
         }
-        let mut kept: Vec<(Vec<Value>, Vec<Value>)> = Vec::new();
-        self.body(
-            &select.body,
-            &select.order,
-            &subqueries,
-            &mut |row, keys| {
+        let mut kept: Vec<Kept> = Vec::new();
+        self.with_keys(select, || {
+            let (body, order) = (&select.body, &select.order);
+            self.body(body, order, &subqueries, &mut |row, sort| {
                 if distinct(row)? {
                     let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
                     self.keep_row(&row)?;
-                    self.keep_row(&keys)?;
-                    kept.push((keys, row));
+                    self.keep_row(&sort)?;
+                    let keys = self.keys_here();
+                    kept.push(Kept { sort, row, keys });
                 }
                 Ok(Flow::More)
-            },
-        )?;
-        kept.sort_by(|(a, _), (b, _)| compare_keys(&select.order, a, b));
-        for (_, row) in kept {
+            })
+        })?;
+        kept.sort_by(|a, b| compare_keys(&select.order, &a.sort, &b.sort));
+        for Kept { row, keys, .. } in kept {
+            // Behind the sort and before the limit, as in PostgreSQL: what is not returned is not locked.
+            if !self.lock_rows(select, &keys)? {
+                continue;
+            }
             let row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(value.as_ref())).collect();
             if deliver(&row)? == Flow::Enough {
                 break;
             }
         }
         Ok(stopped)
+    }
+
+    /// Runs `work`, which reads the tables of a query, and has the keys of their rows noted if the query locks rows.
+    fn with_keys(&self, select: &Select, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let noted = (!select.locks.is_empty()).then(Vec::new);
+        let outer = self.keys.replace(noted);
+        let done = work();
+        self.keys.replace(outer);
+        done
+    }
+
+    /// Keys of the rows that the query stands at; none if it locks no rows.
+    fn keys_here(&self) -> Vec<Vec<u8>> {
+        self.keys.borrow().clone().unwrap_or_default()
+    }
+
+    /// Takes the locks of a row of the result; false if it is not returned.
+    fn lock_rows(&self, select: &Select, keys: &[Vec<u8>]) -> Result<bool> {
+        let Body::From { sources, .. } = &select.body else {
+            return Ok(true);
+        };
+        for lock in &select.locks {
+            let (Some(key), SourceKind::Table { shape, .. }) =
+                (keys.get(lock.source), &sources[lock.source].kind)
+            else {
+                continue;
+            };
+            if !self.lock_row(shape, key, lock)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Rows of a body with their sort keys.

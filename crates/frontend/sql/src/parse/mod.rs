@@ -9,6 +9,8 @@
 mod dialect;
 mod options;
 
+pub(crate) use options::KEY_LOCK;
+
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast::{Expr, Statement};

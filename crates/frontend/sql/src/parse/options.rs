@@ -20,6 +20,46 @@ enum Copy {
 pub(super) fn adapt(tokens: &mut [TokenWithSpan]) {
     copy_options(tokens);
     maintenance_options(tokens);
+    key_locks(tokens);
+}
+
+/// What stands in front of the table's name in FOR UPDATE OF and FOR SHARE OF where FOR NO KEY UPDATE and FOR KEY SHARE were
+/// written. No name in a statement can be it: it has more bytes than a name keeps.
+pub(crate) const KEY_LOCK: &str =
+    "the key of the row stays; this is longer than any name in a text";
+
+/// The parser knows the two stronger of the four locks on rows.
+fn key_locks(tokens: &mut [TokenWithSpan]) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    let keyword =
+        |tokens: &[TokenWithSpan], at: usize| match spoken.get(at).map(|at| &tokens[*at].token) {
+            Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+    for at in 0..spoken.len() {
+        let words = [0, 1, 2, 3].map(|next| keyword(tokens, at + next));
+        // FOR, then three places: the lock, OF, the name.
+        let (places, lock, behind) = match words {
+            [Keyword::FOR, Keyword::NO, Keyword::KEY, Keyword::UPDATE] => {
+                let places = [spoken[at + 1], spoken[at + 2], spoken[at + 3]];
+                (places, "UPDATE", at + 4)
+            }
+            // The blank between the two words is one of them.
+            [Keyword::FOR, Keyword::KEY, Keyword::SHARE, _] => {
+                let places = [spoken[at + 1], spoken[at + 1] + 1, spoken[at + 2]];
+                (places, "SHARE", at + 3)
+            }
+            _ => continue,
+        };
+        if keyword(tokens, behind) == Keyword::OF {
+            tokens[spoken[behind]].token = Token::Period;
+        }
+        tokens[places[0]].token = Token::make_keyword(lock);
+        tokens[places[1]].token = Token::make_keyword("OF");
+        tokens[places[2]].token = Token::make_word(KEY_LOCK, Some('"'));
+    }
 }
 
 /// What VACUUM and ANALYZE are to do besides is of no account here: maintenance runs by itself.

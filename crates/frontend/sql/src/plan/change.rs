@@ -90,6 +90,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this target of INSERT"));
         };
         let relation = self.relation(name)?;
+        self.targets.push(relation.oid);
         let shape = Arc::new(Shape::of(&relation)?);
         let table = shape.table();
         let alias = insert
@@ -491,6 +492,7 @@ impl Binder<'_> {
             return Err(SqlError::syntax("a change needs the name of a table"));
         };
         let relation = self.relation(name)?;
+        self.targets.push(relation.oid);
         let alias = alias.as_ref().map(|alias| folded(&alias.name));
         self.scope.add(ScopeTable::of(&relation, alias)?)?;
         Ok(relation)

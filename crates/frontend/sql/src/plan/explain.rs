@@ -36,6 +36,9 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
     if select.limit.is_some() || select.offset.is_some() {
         line("Limit");
     }
+    if !select.locks.is_empty() {
+        line("LockRows");
+    }
     if !select.order.is_empty() {
         line("Sort");
     }

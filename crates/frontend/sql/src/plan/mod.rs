@@ -5,6 +5,7 @@
 mod change;
 mod explain;
 mod from;
+mod lock;
 mod output;
 mod path;
 mod select;
@@ -13,6 +14,7 @@ pub(crate) use change::{
     Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
 pub(crate) use explain::explain;
+pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds};
 pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
@@ -37,6 +39,8 @@ pub(crate) struct Program {
     /// What it returns; empty with `returns` false if it returns no rows.
     pub columns: Vec<OutputColumn>,
     pub returns: bool,
+    /// Tables that it changes or whose rows it locks.
+    pub targets: Vec<Oid>,
     /// C1: the image that it was compiled for.
     pub catalog_version: u64,
 }
@@ -151,6 +155,7 @@ pub(crate) fn compile(
         kind,
         params: params.collect::<Result<_>>()?,
         subqueries: std::mem::take(&mut binder.subqueries),
+        targets: std::mem::take(&mut binder.targets),
         columns,
         returns,
         catalog_version: surroundings.catalog.version,
@@ -160,7 +165,7 @@ pub(crate) fn compile(
 impl Program {
     /// Whether it changes rows or locks them.
     pub fn writes(&self) -> bool {
-        !matches!(self.kind, ProgramKind::Select(_))
+        !self.targets.is_empty()
     }
 
     /// The columns as Describe tells them.

@@ -2,7 +2,7 @@
 
 use super::output::check_equality;
 use super::path::{self, Access, Wanted};
-use super::{OutputColumn, Subquery, SubqueryKind, conjuncts};
+use super::{OutputColumn, RowLock, Subquery, SubqueryKind, conjuncts};
 use crate::bind::{Aggregate, Binder, Bound, Scope};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -21,6 +21,8 @@ pub(crate) struct Select {
     pub order: Vec<SortKey>,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
+    /// Rows that are locked before they are returned.
+    pub locks: Vec<RowLock>,
 }
 
 /// Where its rows come from.
@@ -160,6 +162,7 @@ impl Binder<'_> {
         };
         let (limit, offset) = self.limits(query.limit_clause.as_ref())?;
         let (mut select, columns) = self.body(&query.body, order, limit.is_some())?;
+        self.locks(&mut select, &query.locks)?;
         select.limit = limit;
         select.offset = offset;
         select.subqueries = std::mem::take(&mut self.subqueries);
@@ -491,6 +494,7 @@ fn plain(body: Body, order: Vec<SortKey>) -> Select {
         order,
         limit: None,
         offset: None,
+        locks: Vec::new(),
     }
 }
 

@@ -177,6 +177,21 @@ fn delete_entries(
     )
 }
 
+/// Whether the key of the row in an index changes.
+fn touches(shape: &Shape, index: usize, old: &[Value], changes: &[(usize, Value)]) -> bool {
+    let positions = &shape.keys[index].positions;
+    changes.iter().any(|(at, value)| {
+        positions.contains(at) && compare(old[*at].as_ref(), value.as_ref()).is_ne()
+    })
+}
+
+/// Whether a change of a row changes what foreign keys may refer to.
+pub(crate) fn changes_a_key(shape: &Shape, old: &[Value], changes: &[(usize, Value)]) -> bool {
+    let indexes = shape.table().indexes.iter().enumerate();
+    let mut unique = indexes.filter(|(_, index)| index.unique);
+    unique.any(|(number, _)| touches(shape, number, old, changes))
+}
+
 /// Gives columns of a row other values. A row whose length stays keeps its place, and only the bytes that change are
 /// kept as the old version.
 ///
@@ -192,15 +207,7 @@ pub(crate) fn update(
 ) -> Result<std::result::Result<(), Duplicate>> {
     let table = shape.table();
     let storage = table.storage.table(transaction)?;
-    let touches = |number: usize| {
-        let positions = &shape.keys[number].positions;
-        changes.iter().any(|(at, value)| {
-            positions.contains(at) && {
-                let (a, b) = (old[*at].as_ref(), value.as_ref());
-                a.is_null() != b.is_null() || (!a.is_null() && compare(a, b).is_ne())
-            }
-        })
-    };
+    let touches = |number: usize| touches(shape, number, old, changes);
     let mut new = old.to_vec();
     for (position, value) in changes {
         new[*position] = value.clone();

@@ -225,7 +225,7 @@ impl Session {
             return Err(needs_block("ROLLBACK TO SAVEPOINT"));
         }
         if let Some(open) = &mut self.open {
-            open.roll_back_to(name)?;
+            open.roll_back_to(&self.shared, name)?;
         }
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("ROLLBACK"))
@@ -433,17 +433,7 @@ impl Session {
     /// The value of an expression without columns.
     fn constant(&mut self, node: &ast::Expr, ty: Type) -> Result<Value> {
         let search_path = self.search_path();
-        let mut binder = crate::bind::Binder {
-            catalog: self.image(),
-            search_path: &search_path,
-            settings: &self.settings.forms,
-            text: "",
-            params: Vec::new(),
-            scope: crate::bind::Scope::default(),
-            subqueries: Vec::new(),
-            view_depth: 0,
-            aggregates: None,
-        };
+        let mut binder = self.surroundings(&search_path, "").binder();
         let bound = binder.expr(node)?;
         let context = vellum_row::CastContext::Assignment;
         let expr = binder.coerce(bound, ty, vellum_row::Typmod::NONE, context)?;

@@ -6,9 +6,10 @@ use super::{PLANS_MAX, Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Mode, Oid};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run};
+use crate::lock::Obstacle;
 use crate::parse;
 use crate::plan::{Program, ProgramKind, Surroundings, compile};
-use crate::session::transaction::{Characteristics, Open};
+use crate::session::transaction::{Characteristics, Open, Point};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
@@ -35,9 +36,8 @@ impl Drop for Prepared {
     }
 }
 
-/// How often a statement is run again, at most; and how long it waits for others in all.
+/// How often a statement is run again, at most.
 const RETRIES: u32 = 10_000;
-const WAIT_NANOS: u64 = 10_000_000_000;
 
 /// Where the rows of a statement go.
 pub(super) enum Output<'o> {
@@ -195,6 +195,7 @@ impl Session {
         let cancel = self.cancel.clone();
         let waiting = RefCell::new(Waiting::new(&cancel, statement_ms, lock_ms));
         let mut tries = 0;
+        let mut point = None;
         loop {
             let program = self.program(prepared)?;
             if params.len() < program.params.len() {
@@ -216,31 +217,43 @@ impl Session {
                 );
                 return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message));
             }
-            let again = writes && !open.characteristics.repeatable;
-            let savepoint = if again {
-                Some(open.transaction.savepoint()?)
-            } else {
-                None
-            };
+            if writes && point.is_none() {
+                point = Some(open.point()?);
+            }
             let done = self.run_once(&program, params, formats, &waiting, &mut output);
-            match (done, savepoint) {
-                (Err(error), Some(savepoint)) if is_conflict(&error) => {
+            match (done, &point) {
+                (Err(error), Some(point)) if is_conflict(&error) && tries < RETRIES => {
                     tries += 1;
-                    let mut waiting = waiting.borrow_mut();
-                    waiting.look()?;
-                    if tries > RETRIES || waiting.waited() > WAIT_NANOS {
+                    if !self.wait_and_return(point, &mut waiting.borrow_mut())? {
                         return Err(error);
-                    }
-                    if tries > 1 {
-                        self.shared.wait_for_end();
-                    }
-                    if let Some(open) = &mut self.open {
-                        open.restart_statement(&self.shared, &savepoint)?;
                     }
                 }
                 (done, _) => return done,
             }
         }
+    }
+
+    /// After a conflict: undoes the statement, waits for who is in its way, and starts it again. False if nobody is any more and the
+    /// transaction keeps its snapshot: the statement has failed.
+    fn wait_and_return(&mut self, point: &Point, waiting: &mut Waiting<'_>) -> Result<bool> {
+        let shared = self.shared.clone();
+        let Some(open) = &mut self.open else {
+            return Err(SqlError::internal("a statement without transaction"));
+        };
+        let met = || open.transaction.take_blocker().map(Obstacle::Writer);
+        let obstacle = waiting.take_obstacle().or_else(met);
+        open.undo_statement(&shared, point)?;
+        match obstacle {
+            Some(obstacle) => {
+                let own = open.held.own();
+                let in_the_way = || obstacle.blockers(&shared.engine, &shared.locks, own);
+                shared.waits.wait(own, &in_the_way, waiting)?;
+            }
+            None if open.characteristics.repeatable => return Ok(false),
+            None => waiting.look_cancelled()?,
+        }
+        open.begin_statement(&shared)?;
+        Ok(true)
     }
 
     /// The image was not right about a table that is to be written.
@@ -256,16 +269,14 @@ impl Session {
 
     /// G1.
     fn enter_target(&mut self, program: &Program, waiting: &mut Waiting<'_>) -> Result<bool> {
-        let oid = match &program.kind {
-            ProgramKind::Select(_) => return Ok(true),
-            ProgramKind::Insert(insert) => insert.shape.relation.oid,
-            ProgramKind::Update(update) => update.shape.relation.oid,
-            ProgramKind::Delete(delete) => delete.shape.relation.oid,
-        };
-        match &mut self.open {
-            Some(open) => open.enter(&self.shared, oid, Mode::Write, waiting),
-            None => Ok(true),
+        if let Some(open) = &mut self.open {
+            for oid in &program.targets {
+                if !open.enter(&self.shared, *oid, Mode::Write, waiting)? {
+                    return Ok(false);
+                }
+            }
         }
+        Ok(true)
     }
 
     fn run_once(
@@ -294,13 +305,7 @@ impl Session {
             now: open.now,
         };
         let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
-        let run = Run::new(
-            &open.transaction,
-            &env,
-            params,
-            waiting,
-            memory.unwrap_or(usize::MAX),
-        );
+        let run = Run::new(open, &env, params, waiting, memory.unwrap_or(usize::MAX));
         let count = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
         let body = &mut self.body;
         let writes = program.writes();

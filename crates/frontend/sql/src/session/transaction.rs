@@ -1,8 +1,9 @@
 //! The transaction of a session: begun by a statement or by BEGIN, with the image of the catalog that belongs to its
 //! snapshot, the gates that it holds, and its savepoints.
 //!
-//! Levels: read committed is the engine's `Statement` isolation: each statement draws a snapshot, and one that meets a
-//! conflict runs again as of later. Repeatable read is snapshot isolation: a conflict is `40001`.
+//! Levels: both are the engine's `Statement` isolation, which leaves the transaction usable after a conflict. Under read committed each statement
+//! draws a snapshot, and one that meets a conflict waits and runs again as of later. Under repeatable read there is the first snapshot
+//! only: a statement runs again if whoever was in its way has rolled back, and else fails with `40001`.
 //!
 //! Crash: a commit with DDL publishes its image only after the engine has committed (C2); a crash before publishing loses
 //! nothing, because the image is read from the engine's rows at the next open.
@@ -11,6 +12,7 @@ use super::Waiting;
 use crate::catalog::{Catalog, Change, Mode, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
+use crate::lock::HeldLocks;
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
@@ -30,6 +32,8 @@ pub(crate) struct Open {
     // First: dropped before the gates open.
     pub transaction: Transaction,
     gates: Gates,
+    /// Locks on rows.
+    pub held: HeldLocks,
     /// The number and the image that it works with (C1, C2).
     pub catalog: (u64, Arc<Catalog>),
     changes: Vec<Change>,
@@ -46,8 +50,16 @@ pub(crate) struct Open {
 struct Mark {
     name: String,
     at: Savepoint,
+    locks: usize,
     catalog: (u64, Arc<Catalog>),
     changes: usize,
+}
+
+/// A point in a transaction to go back to within a statement.
+#[derive(Debug)]
+pub(crate) struct Point {
+    at: Savepoint,
+    locks: usize,
 }
 
 /// Gates that are held; they open when this is dropped.
@@ -80,25 +92,22 @@ impl Open {
         known: &mut (u64, Arc<Catalog>),
         characteristics: Characteristics,
     ) -> Result<Self> {
-        let isolation = if characteristics.repeatable {
-            Isolation::Snapshot
-        } else {
-            Isolation::Statement
-        };
         let durability = if characteristics.asynchronous {
             Durability::Async
         } else {
             Durability::Sync
         };
         let options = TransactionOptions::default()
-            .isolation(isolation)
+            .isolation(Isolation::Statement)
             .durability(durability)
             .read_only(characteristics.read_only);
         let begin = || shared.engine.begin_with(options);
         let transaction = shared.catalog.with_snapshot(known, begin)?;
+        let held = HeldLocks::new(shared.locks.clone(), transaction.id());
         Ok(Self {
             transaction,
             gates: Gates::default(),
+            held,
             catalog: known.clone(),
             changes: Vec::new(),
             savepoints: Vec::new(),
@@ -126,14 +135,26 @@ impl Open {
         Ok(())
     }
 
-    /// Reverts what a statement did since `savepoint` and starts it again, as of now.
-    pub fn restart_statement(&mut self, shared: &Shared, savepoint: &Savepoint) -> Result<()> {
-        let transaction = &self.transaction;
-        if self.changes.is_empty() {
-            let draw = || transaction.restart_statement(savepoint);
-            shared.catalog.with_snapshot(&mut self.catalog, draw)?;
-        } else {
-            transaction.restart_statement(savepoint)?;
+    /// Where a statement begins.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn point(&self) -> Result<Point> {
+        Ok(Point {
+            at: self.transaction.savepoint()?,
+            locks: self.held.count(),
+        })
+    }
+
+    /// Reverts what a statement did, so that it is in nobody's way while it waits.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn undo_statement(&mut self, shared: &Shared, point: &Point) -> Result<()> {
+        self.transaction.rollback_to(&point.at)?;
+        if self.held.count() > point.locks {
+            self.held.release_to(point.locks);
+            shared.waits.ended(self.held.own());
         }
         Ok(())
     }
@@ -196,17 +217,16 @@ impl Open {
         let Self {
             transaction,
             gates,
+            held,
             changes,
             characteristics,
             ..
         } = self;
+        let id = held.own();
         if changes.is_empty() {
-            let wrote = transaction.has_written();
             let pending = transaction.commit_deferred()?;
-            drop(gates);
-            if wrote {
-                shared.ended();
-            }
+            drop((gates, held));
+            shared.waits.ended(id);
             // What it read must last, too (R7).
             if !characteristics.asynchronous && !pending.is_durable() {
                 pending.wait()?;
@@ -221,8 +241,8 @@ impl Open {
                 shared.runtimes.forget(*oid);
             }
         }
-        drop(gates);
-        shared.ended();
+        drop((gates, held));
+        shared.waits.ended(id);
         if !characteristics.asynchronous {
             pending.wait()?;
         }
@@ -232,12 +252,16 @@ impl Open {
     /// Rolls back.
     pub fn roll_back(self, shared: &Shared) {
         let Self {
-            transaction, gates, ..
+            transaction,
+            gates,
+            held,
+            ..
         } = self;
+        let id = held.own();
         // What fails here, maintenance tries again; nobody sees anything of it.
         let _ = transaction.rollback();
-        drop(gates);
-        shared.ended();
+        drop((gates, held));
+        shared.waits.ended(id);
     }
 
     /// SAVEPOINT.
@@ -249,6 +273,7 @@ impl Open {
         self.savepoints.push(Mark {
             name,
             at,
+            locks: self.held.count(),
             catalog: self.catalog.clone(),
             changes: self.changes.len(),
         });
@@ -269,11 +294,13 @@ impl Open {
     ///
     /// # Errors
     /// `3B001`; storage errors.
-    pub fn roll_back_to(&mut self, name: &str) -> Result<()> {
+    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<()> {
         let at = self.mark(name)?;
         self.savepoints.truncate(at + 1);
         let mark = &self.savepoints[at];
         self.transaction.rollback_to(&mark.at)?;
+        self.held.release_to(mark.locks);
+        shared.waits.ended(self.held.own());
         self.catalog = mark.catalog.clone();
         self.changes.truncate(mark.changes);
         Ok(())

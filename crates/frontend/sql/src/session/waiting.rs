@@ -1,7 +1,8 @@
-//! Limits of a statement: cancelling, `statement_timeout`, `lock_timeout`.
+//! Limits of a statement: cancelling, `statement_timeout`, `lock_timeout`; and what it has to wait for.
 
 use super::CancelHandle;
 use crate::error::{Result, SqlError};
+use crate::lock::Obstacle;
 use crate::sqlstate;
 use vellum_base::clock::monotonic_nanos;
 
@@ -14,6 +15,8 @@ pub(crate) struct Waiting<'w> {
     lock_nanos: Option<u64>,
     /// When the wait began that is going on.
     since: Option<u64>,
+    /// What the statement has met and fails for, to wait and run again.
+    obstacle: Option<Obstacle>,
 }
 
 impl<'w> Waiting<'w> {
@@ -25,7 +28,23 @@ impl<'w> Waiting<'w> {
             deadline: nanos(statement_ms).map(|limit| monotonic_nanos().saturating_add(limit)),
             lock_nanos: nanos(lock_ms),
             since: None,
+            obstacle: None,
         }
+    }
+
+    /// Notes what is in the statement's way.
+    pub fn set_obstacle(&mut self, obstacle: Obstacle) {
+        self.obstacle = Some(obstacle);
+    }
+
+    /// What was noted.
+    pub fn take_obstacle(&mut self) -> Option<Obstacle> {
+        self.obstacle.take()
+    }
+
+    /// Another wait begins: `lock_timeout` is for each.
+    pub fn start(&mut self) {
+        self.since = None;
     }
 
     /// # Errors

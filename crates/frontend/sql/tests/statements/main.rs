@@ -5,5 +5,6 @@ mod changes;
 mod client;
 mod definitions;
 mod isolation;
+mod locks;
 mod protocol;
 mod queries;

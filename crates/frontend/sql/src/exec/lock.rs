@@ -1,0 +1,104 @@
+//! Locks on rows: taken for FOR UPDATE and its like, and honoured by what changes rows.
+//!
+//! Whoever finds somebody in the way tells the statement's [`Waiting`](crate::session::Waiting) and fails with a conflict: the statement is undone,
+//! waits, and runs again. Interleavings: `docs/design/0018-row-locks.md`.
+
+use super::Run;
+use crate::error::{Result, SqlError};
+use crate::lock::{HeldLocks, Obstacle, RowName, Strength};
+use crate::plan::{LockWait, RowLock};
+use crate::rows::Shape;
+use crate::sqlstate;
+use vellum::Newest;
+use vellum_row::Value;
+
+impl Run<'_, '_> {
+    /// Locks a row that the statement has found. False if it is not to be returned: it is skipped, or it is gone.
+    ///
+    /// # Errors
+    /// A conflict if it is to be waited for, or to be looked at again; `55P03` if it is not to be waited for.
+    pub(super) fn lock_row(&self, shape: &Shape, key: &[u8], lock: &RowLock) -> Result<bool> {
+        let relation = &shape.relation;
+        let name = RowName {
+            oid: relation.oid,
+            key: key.into(),
+        };
+        let before = self.locks.count();
+        if !self.locks.take(&relation.runtime, &name, lock.strength) {
+            let obstacle = Obstacle::Holders(name, lock.strength);
+            return self.obstructed(obstacle, lock.wait, shape);
+        }
+        let storage = shape.table().storage.table(self.transaction)?;
+        match self.transaction.newest(storage, key)? {
+            Newest::Seen { live } => Ok(live),
+            // Whoever changes it leaves its key alone.
+            Newest::Running { live: true, .. } if lock.strength == Strength::KeyShare => Ok(true),
+            Newest::Running { by, .. } => {
+                self.locks.release_to(before);
+                self.obstructed(Obstacle::Writer(by), lock.wait, shape)
+            }
+            Newest::Nothing | Newest::Committed { live: false } if !self.repeatable => {
+                self.locks.release_to(before);
+                Ok(false)
+            }
+            Newest::Nothing | Newest::Committed { .. } => Err(vellum::Error::Conflict.into()),
+        }
+    }
+
+    fn obstructed(&self, obstacle: Obstacle, wait: LockWait, shape: &Shape) -> Result<bool> {
+        match wait {
+            LockWait::Skip => Ok(false),
+            LockWait::Never => {
+                let message = format!(
+                    "could not obtain lock on row in relation \"{}\"",
+                    shape.relation.name
+                );
+                Err(SqlError::new(sqlstate::LOCK_NOT_AVAILABLE, message))
+            }
+            LockWait::Block => Err(self.waits_for(obstacle)),
+        }
+    }
+
+    /// The conflict that has the statement wait.
+    pub(super) fn waits_for(&self, obstacle: Obstacle) -> SqlError {
+        self.waiting.borrow_mut().set_obstacle(obstacle);
+        vellum::Error::Conflict.into()
+    }
+
+    /// A row has been changed, or is gone: nobody's lock on it forbids that (L2 of `lock::rows`). `old` are its values before.
+    ///
+    /// # Errors
+    /// A conflict, after which the statement is undone and waits.
+    pub(super) fn honour_locks(
+        &self,
+        shape: &Shape,
+        key: &[u8],
+        old: &[Value],
+        strength: Strength,
+    ) -> Result<()> {
+        let relation = &shape.relation;
+        if !HeldLocks::must_look(&relation.runtime) {
+            return Ok(());
+        }
+        let look = |oid, key: &[u8]| {
+            let key = key.into();
+            let name = RowName { oid, key };
+            let (locks, own) = (self.locks.locks(), self.locks.own());
+            if locks.blockers(&name, own, strength).is_empty() {
+                return Ok(());
+            }
+            Err(self.waits_for(Obstacle::Holders(name, strength)))
+        };
+        look(relation.oid, key)?;
+        if strength == Strength::Update {
+            // Foreign keys that are no primary key hold the entry.
+            for (keys, index) in shape.keys.iter().zip(&shape.table().indexes) {
+                let mut entry = Vec::new();
+                if index.unique && index.storage.is_some() && !keys.encode(old, &mut entry)? {
+                    look(index.oid, &entry)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

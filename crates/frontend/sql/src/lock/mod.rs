@@ -1,0 +1,38 @@
+//! Who waits for whom: the ends of transactions that are waited for, circles of waits, and locks on rows.
+//!
+//! An uncommitted version is its writer's lock on the row: the engine refuses to overwrite it and names the writer. What a version cannot
+//! say (FOR SHARE, FOR UPDATE, a foreign key's hold on its target) stands in a table in memory (`rows`), which writers look into
+//! after they wrote. Cases and interleavings: `docs/design/0018-row-locks.md`.
+
+mod rows;
+mod waits;
+
+pub(crate) use rows::{HeldLocks, RowLocks, RowName, Strength};
+pub(crate) use waits::Waits;
+
+use vellum::{Blocker, TransactionId};
+
+/// Who is in the way of a statement, as far as it is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Obstacle {
+    /// The writer of an uncommitted version.
+    Writer(Blocker),
+    /// Holders of locks on a row that do not go with this strength.
+    Holders(RowName, Strength),
+}
+
+impl Obstacle {
+    /// Whom it consists of now; none once it is gone.
+    pub fn blockers(
+        &self,
+        database: &vellum::Database,
+        locks: &RowLocks,
+        own: TransactionId,
+    ) -> Vec<TransactionId> {
+        match self {
+            Self::Writer(blocker) if database.is_running(blocker) => vec![blocker.transaction()],
+            Self::Writer(_) => Vec::new(),
+            Self::Holders(name, strength) => locks.blockers(name, own, *strength),
+        }
+    }
+}

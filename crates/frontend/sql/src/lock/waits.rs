@@ -1,0 +1,147 @@
+//! Waiting for transactions to end, and circles of waits.
+//!
+//! Invariants:
+//! - W1 Who waits is entered with all whom it waits for before it looks whether they are still in its way, and rung when one of them
+//!   ends after that: no end is missed. (It looks again after [`LOOK`] whatever happens, for cancels and timeouts.)
+//! - W2 A circle is found when its last wait is entered: entering and looking for it is one step under the latch. The one that
+//!   closes it gives up, as in PostgreSQL, where it is the first whose `deadlock_timeout` finds the circle.
+//!
+//! Concurrency: one latch for all waits; an end takes it only while somebody waits. A Dekker pair: a waiter counts itself, fences, then looks
+//! at the engine; an ending transaction has ended in the engine, fences, then looks at the count.
+
+use crate::error::{Result, SqlError};
+use crate::session::Waiting;
+use crate::sqlstate;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use vellum::TransactionId;
+use vellum_sync::atomic::{AtomicU32, Ordering, fence};
+use vellum_sync::{Condvar, Mutex};
+
+/// How long a wait parks before it looks whether it was cancelled.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Everybody who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    count: AtomicU32,
+    entered: Mutex<HashMap<TransactionId, Wait>>,
+}
+
+/// One that waits.
+#[derive(Debug)]
+struct Wait {
+    on: Vec<TransactionId>,
+    bell: Arc<Condvar>,
+    rung: bool,
+}
+
+impl Waits {
+    /// A transaction has ended, or released locks: whoever waits for it looks again.
+    pub fn ended(&self, id: TransactionId) {
+        // W1: pairs with the fence of `wait`.
+        fence(Ordering::SeqCst);
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        for wait in self.entered.lock().values_mut() {
+            if wait.on.contains(&id) {
+                wait.rung = true;
+                wait.bell.notify_one();
+            }
+        }
+    }
+
+    /// Waits until one of those that are in the way has ended; `in_the_way` says who they are, now. Returns at once if nobody is.
+    ///
+    /// # Errors
+    /// `40P01` if they wait for `own`; `57014`, `57P01`, `55P03`.
+    pub fn wait(
+        &self,
+        own: TransactionId,
+        in_the_way: &dyn Fn() -> Vec<TransactionId>,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<()> {
+        waiting.start();
+        self.count.fetch_add(1, Ordering::SeqCst);
+        let done = self.wait_counted(own, in_the_way, waiting);
+        self.entered.lock().remove(&own);
+        self.count.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+
+    fn wait_counted(
+        &self,
+        own: TransactionId,
+        in_the_way: &dyn Fn() -> Vec<TransactionId>,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<()> {
+        let bell = Arc::new(Condvar::new());
+        loop {
+            waiting.look()?;
+            let mut entered = self.entered.lock();
+            fence(Ordering::SeqCst);
+            // Under the latch: it is innermost but for those of the engine's slots and of the locks' parts.
+            let on = in_the_way();
+            if on.is_empty() {
+                return Ok(());
+            }
+            let wait = Wait {
+                on,
+                bell: bell.clone(),
+                rung: false,
+            };
+            entered.insert(own, wait);
+            if let Some(circle) = circle(&entered, own) {
+                return Err(deadlock(&circle));
+            }
+            let (entered, _) = bell.wait_timeout(entered, LOOK);
+            if entered.get(&own).is_some_and(|wait| wait.rung) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A way along the waits from `own` back to it, without its end (W2).
+fn circle(
+    entered: &HashMap<TransactionId, Wait>,
+    own: TransactionId,
+) -> Option<Vec<TransactionId>> {
+    // Each node once, with the one that led to it.
+    let mut from: HashMap<TransactionId, TransactionId> = HashMap::new();
+    let mut next = vec![own];
+    while let Some(at) = next.pop() {
+        for on in entered.get(&at).map_or(&[][..], |wait| &wait.on) {
+            if *on == own {
+                let mut way = vec![at];
+                let mut at = at;
+                while let Some(before) = from.get(&at) {
+                    way.push(*before);
+                    at = *before;
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if !from.contains_key(on) {
+                from.insert(*on, at);
+                next.push(*on);
+            }
+        }
+    }
+    None
+}
+
+#[cold]
+fn deadlock(circle: &[TransactionId]) -> SqlError {
+    let next = circle.iter().cycle().skip(1);
+    let lines: Vec<String> = circle
+        .iter()
+        .zip(next)
+        .map(|(waiter, blocker)| format!("Transaction {waiter} waits for transaction {blocker}."))
+        .collect();
+    SqlError::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected")
+        .with_detail(lines.join("\n"))
+        .with_hint("Run the transaction again.")
+}

@@ -1,0 +1,217 @@
+//! Who blocks whom, and who waits in a circle: two and three sessions.
+
+use super::client::{Client, database};
+use std::thread;
+use vellum_sql::SqlDatabase;
+
+/// A table of rows 1 to 4, each with n = 0 and another unique column, and so many clients.
+fn table<const N: usize>() -> (SqlDatabase, [Client; N]) {
+    let database = database();
+    let mut clients = [(); N].map(|()| Client::of(&database));
+    clients[0].ok("create table t (id int primary key, n int, u int unique);
+        insert into t select g, 0, g from generate_series(1, 4) g");
+    (database, clients)
+}
+
+const STRENGTHS: [&str; 4] = ["key share", "share", "no key update", "update"];
+
+#[test]
+fn locks_on_rows_go_together_as_in_postgresql() {
+    let (_database, [mut a, mut b]) = table();
+    b.ok("set lock_timeout = 20");
+    let changes = [
+        ("update t set n = n + 1 where id = 1", 2),
+        ("update t set u = u + 10 where id = 1", 3),
+        ("delete from t where id = 1", 3),
+    ];
+    let conflicts = |held: usize, asked: usize| match held.min(asked) {
+        0 => held.max(asked) == 3,
+        1 => held.max(asked) >= 2,
+        _ => true,
+    };
+    for (held, word) in STRENGTHS.into_iter().enumerate() {
+        a.ok(&format!("begin; select * from t where id = 1 for {word}"));
+        for (asked, other) in STRENGTHS.into_iter().enumerate() {
+            b.ok("begin");
+            let sql = format!("select id from t where id = 1 for {other} nowait");
+            if conflicts(held, asked) {
+                assert_eq!(b.state(&sql), "55P03", "{word} against {other}");
+                assert_eq!(b.hear("rollback").tags, ["ROLLBACK"]);
+                let sql = format!("select id from t where id < 3 for {other} skip locked");
+                assert_eq!(b.ok(&sql), "2", "{word} against {other}");
+            } else {
+                assert_eq!(b.ok(&sql), "1", "{word} against {other}");
+                b.ok("rollback");
+            }
+        }
+        for (sql, strength) in changes {
+            b.ok("begin");
+            if conflicts(held, strength) {
+                assert_eq!(b.state(sql), "55P03", "{word} against {sql}");
+            } else {
+                b.ok(sql);
+            }
+            b.ok("rollback");
+        }
+        a.ok("rollback");
+    }
+    // And the other way round: changes against locks.
+    for (change, strength) in changes {
+        a.ok(&format!("begin; {change}"));
+        for (asked, other) in STRENGTHS.into_iter().enumerate() {
+            let sql = format!("select id from t where id = 1 for {other} nowait");
+            // FOR KEY SHARE holds the primary key alone: a change of another key is none of its business.
+            let indifferent = asked == 0 && change.starts_with("update");
+            if conflicts(strength, asked) && !indifferent {
+                assert_eq!(b.state(&sql), "55P03", "{other} after {change}");
+            } else {
+                assert_eq!(b.ok(&sql), "1", "{other} after {change}");
+            }
+        }
+        a.ok("rollback");
+    }
+    assert_eq!(b.ok("select sum(n), count(*) from t"), "0|4");
+}
+
+#[test]
+fn a_writer_under_repeatable_read_waits_and_fails_only_if_the_other_commits() {
+    for (end, expected) in [("commit", Err("40001")), ("rollback", Ok(()))] {
+        let (_database, [mut a, mut b]) = table();
+        a.ok("begin; update t set n = 10 where id = 1");
+        b.ok("begin isolation level repeatable read; select 1 from t");
+        let waiter = thread::spawn(move || {
+            let mut heard = super::client::Heard::default();
+            let sql = "update t set n = n + 1 where id = 1";
+            let done = b.session.simple_query(sql, &mut heard);
+            (done.map_err(|error| error.sqlstate().to_string()), b)
+        });
+        a.ok(end);
+        let (done, mut b) = waiter.join().unwrap();
+        match expected {
+            Ok(()) => {
+                done.unwrap();
+                b.ok("commit");
+                assert_eq!(a.ok("select n from t where id = 1"), "1");
+            }
+            Err(state) => assert_eq!(done.unwrap_err(), state),
+        }
+    }
+}
+
+#[test]
+fn transactions_that_wait_in_a_circle_are_told_and_all_but_one_go_on() {
+    for count in [2, 3] {
+        let (database, [mut setup]) = table();
+        let mut clients: Vec<Client> = (0..count).map(|_| Client::of(&database)).collect();
+        for (client, id) in clients.iter_mut().zip(1..) {
+            client.ok(&format!("begin; update t set n = 1 where id = {id}"));
+        }
+        let threads: Vec<_> = clients
+            .into_iter()
+            .zip(1..)
+            .map(|(mut client, id)| {
+                thread::spawn(move || {
+                    let mut heard = super::client::Heard::default();
+                    let next = id % count + 1;
+                    let sql = format!("update t set n = 2 where id = {next}");
+                    let done = client.session.simple_query(&sql, &mut heard);
+                    client.ok(if done.is_ok() { "commit" } else { "rollback" });
+                    done.map(|_| ())
+                        .map_err(|error| error.sqlstate().to_string())
+                })
+            })
+            .collect();
+        let done: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
+        let failed: Vec<_> = done.iter().filter_map(|done| done.as_ref().err()).collect();
+        assert_eq!(failed, ["40P01"], "{count}");
+        let left = setup.ok("select count(*) from t where n > 0");
+        assert_eq!(left, count.to_string(), "{count}");
+    }
+}
+
+#[test]
+fn a_queue_gives_each_row_to_one_consumer() {
+    let (database, [mut setup]) = table();
+    setup.ok(
+        "create table q (id int primary key); insert into q select g from generate_series(1, 60) g",
+    );
+    let consumers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut client = Client::of(&database);
+            thread::spawn(move || {
+                let mut taken: Vec<i32> = Vec::new();
+                loop {
+                    let row = client.ok("delete from q where id = (select id from q order by id
+                        limit 1 for update skip locked) returning id");
+                    match row.as_str() {
+                        "" if client.ok("select count(*) from q") == "0" => return taken,
+                        "" => {}
+                        id => taken.push(id.parse().unwrap()),
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut all: Vec<i32> = consumers
+        .into_iter()
+        .flat_map(|consumer| consumer.join().unwrap())
+        .collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=60).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lock_ends_with_its_transaction_or_its_savepoint() {
+    let (_database, [mut a, mut b]) = table();
+    let nowait = "select n from t where id = 1 for share nowait";
+    a.ok("begin; savepoint s; select * from t where id = 1 for update");
+    assert_eq!(b.state(nowait), "55P03");
+    a.ok("rollback to s");
+    assert_eq!(b.ok(nowait), "0");
+    a.ok("select * from t where id = 1 for update; commit");
+    assert_eq!(b.ok(nowait), "0");
+    a.ok("begin; select * from t where id = 1 for no key update");
+    drop(a);
+    assert_eq!(b.ok(nowait), "0");
+}
+
+#[test]
+fn only_rows_that_are_returned_are_locked() {
+    let (_database, [mut a, mut b]) = table();
+    a.ok("begin; select id from t order by n, id limit 1 offset 1 for update");
+    assert_eq!(b.ok("select id from t for update skip locked"), "3\n4");
+    a.ok("rollback; begin");
+    assert_eq!(
+        a.ok("select a.id from t a join t b on b.id = a.id + 1 where a.id = 1 for update of b"),
+        "1"
+    );
+    assert_eq!(b.ok("select id from t for update skip locked"), "1\n3\n4");
+    assert_eq!(a.state("select 1 from t for update of nobody"), "42P01");
+}
+
+#[test]
+fn a_locked_row_is_returned_as_it_is_by_then() {
+    let (_database, [mut a, mut b]) = table();
+    a.ok("begin; update t set n = 7 where id = 1; delete from t where id = 2");
+    let waiter = thread::spawn(move || b.ok("select id, n from t where id < 4 for update"));
+    a.ok("commit");
+    assert_eq!(waiter.join().unwrap(), "1|7\n3|0");
+}
+
+#[test]
+fn queries_whose_rows_are_none_of_a_table_lock_nothing() {
+    let (_database, [mut a]) = table();
+    for sql in [
+        "select count(*) from t for update",
+        "select distinct n from t for update",
+        "select n from t group by n for share",
+        "select 1 from t a left join t b on true for update",
+    ] {
+        assert_eq!(a.state(sql), "0A000", "{sql}");
+    }
+    a.ok("begin read only");
+    assert_eq!(a.state("select * from t for share"), "25006");
+}
