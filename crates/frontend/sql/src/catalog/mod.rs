@@ -161,6 +161,19 @@ impl Catalog {
         self.relations.get(&oid)
     }
 
+    /// Foreign keys whose target is this table, each with the relation that has it.
+    pub fn referring(&self, target: Oid) -> Vec<(Arc<Relation>, ForeignKey)> {
+        let mut found = Vec::new();
+        for relation in self.relations() {
+            let keys = relation
+                .table()
+                .map_or(&[][..], |table| &table.foreign_keys);
+            let keys = keys.iter().filter(|key| key.target == target);
+            found.extend(keys.map(|key| (relation.clone(), key.clone())));
+        }
+        found
+    }
+
     /// All relations, by oid.
     pub fn relations(&self) -> Vec<&Arc<Relation>> {
         let mut all: Vec<_> = self.relations.values().collect();

@@ -152,6 +152,13 @@ pub(crate) enum Action {
     SetDefault = 4,
 }
 
+impl Action {
+    /// Whether it changes the rows that refer to the target.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Cascade | Self::SetNull | Self::SetDefault)
+    }
+}
+
 /// A view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct View {

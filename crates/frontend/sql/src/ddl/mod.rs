@@ -7,10 +7,13 @@
 //! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken; under
 //! repeatable read the engine finds a row that it does not see, which is a conflict.
 
+mod foreign;
 mod index;
 mod rewrite;
 mod sequence;
 mod table;
+
+pub(crate) use foreign::unique_index;
 
 use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, Relation, Table};
@@ -260,6 +263,13 @@ impl Ddl<'_> {
             ObjectType::Schema => ("schema", "DROP SCHEMA"),
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
+        let dropped: Vec<Oid> = names
+            .iter()
+            .filter_map(|name| match self.binder().named(name) {
+                Ok(Some(Named::Relation(oid))) => Some(oid),
+                _ => None,
+            })
+            .collect();
         for name in names {
             if object == ObjectType::Schema {
                 self.drop_schema(name, if_exists, cascade)?;
@@ -284,7 +294,9 @@ impl Ddl<'_> {
                 (Named::Index { table, index }, ObjectType::Index) => {
                     self.drop_index(table, index)?;
                 }
-                (Named::Relation(oid), _) => self.drop_relation(oid, object, word)?,
+                (Named::Relation(oid), _) => {
+                    self.drop_relation(oid, object, word, &dropped, cascade)?;
+                }
                 (Named::Index { .. }, _) => {
                     let message = format!("\"{name}\" is not a {word}");
                     return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
@@ -294,7 +306,14 @@ impl Ddl<'_> {
         Ok(CommandTag::plain(tag))
     }
 
-    fn drop_relation(&mut self, oid: Oid, object: ObjectType, word: &str) -> Result<()> {
+    fn drop_relation(
+        &mut self,
+        oid: Oid,
+        object: ObjectType,
+        word: &str,
+        dropped: &[Oid],
+        cascade: bool,
+    ) -> Result<()> {
         let found = self.open.catalog.1.relation(oid).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("a name without relation"))?;
         let fits = matches!(
@@ -309,6 +328,7 @@ impl Ddl<'_> {
         }
         let relation = self.alone(&relation)?;
         if let Kind::Table(table) = &relation.kind {
+            self.drop_referring(&relation, dropped, cascade)?;
             self.drop_storage(table)?;
             for owned in self.owned_sequences(oid) {
                 self.open.change(self.shared, Change::DropRelation(owned))?;
@@ -373,7 +393,7 @@ impl Ddl<'_> {
                 Kind::Sequence(_) => (ObjectType::Sequence, "sequence"),
             };
             if self.open.catalog.1.relation(relation.oid).is_some() {
-                self.drop_relation(relation.oid, object, word)?;
+                self.drop_relation(relation.oid, object, word, &[], true)?;
             }
         }
         self.open

@@ -60,7 +60,7 @@ impl Ddl<'_> {
     }
 
     /// Calls `each` with key and values of every row.
-    fn each_row(
+    pub(super) fn each_row(
         &mut self,
         relation: &Relation,
         mut each: impl FnMut(&[u8], &[Value]) -> Result<()>,

@@ -26,6 +26,11 @@ enum Later {
         expr: Box<ast::Expr>,
         column: Option<String>,
     },
+    ForeignKey {
+        key: Box<ast::ForeignKeyConstraint>,
+        /// The column that it was written behind.
+        column: Option<String>,
+    },
 }
 
 impl Ddl<'_> {
@@ -72,8 +77,12 @@ impl Ddl<'_> {
             foreign_keys: Vec::new(),
         };
         let mut relation = self.new_relation(oid, namespace, &name, Kind::Table(Box::new(table)));
-        // The primary key first: it orders the table.
-        later.sort_by_key(|later| !matches!(later, Later::Key { primary: true, .. }));
+        // The primary key first: it orders the table. Foreign keys last: they may refer to a key of the table itself.
+        later.sort_by_key(|later| match later {
+            Later::Key { primary: true, .. } => 0,
+            Later::ForeignKey { .. } => 2,
+            _ => 1,
+        });
         let keys = later.iter();
         if keys
             .filter(|later| matches!(later, Later::Key { primary: true, .. }))
@@ -161,8 +170,13 @@ impl Ddl<'_> {
                     nullable = false;
                 }
                 ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
-                ColumnOption::ForeignKey(_) => {
-                    return Err(SqlError::unsupported("FOREIGN KEY"));
+                ColumnOption::ForeignKey(key) => {
+                    let mut key = key.clone();
+                    key.name = option.name.clone().or(key.name);
+                    later.push(Later::ForeignKey {
+                        key: Box::new(key),
+                        column: Some(name.clone()),
+                    });
                 }
                 other => return Err(SqlError::unsupported(format!("{other} of a column"))),
             }
@@ -195,13 +209,7 @@ impl Ddl<'_> {
     /// A name that is not taken: the base, or with a number behind it.
     pub(super) fn free_name(&self, namespace: Oid, base: &str) -> String {
         let catalog = &self.open.catalog.1;
-        let mut name = base.to_owned();
-        let mut number = 1;
-        while catalog.named(namespace, &name).is_some() {
-            name = format!("{base}{number}");
-            number += 1;
-        }
-        name
+        numbered(base, |name| catalog.named(namespace, name).is_some())
     }
 
     /// Adds a constraint to the definition of a table without rows, or checks the rows that are there.
@@ -218,12 +226,9 @@ impl Ddl<'_> {
                     None => format!("{}_check", relation.name),
                 };
                 let checks = relation.table().map_or(&[][..], |table| &table.checks);
-                let mut free = base.clone();
-                let mut number = 1;
-                while checks.iter().any(|check| *check.name == *free) {
-                    free = format!("{base}{number}");
-                    number += 1;
-                }
+                let free = numbered(&base, |name| {
+                    checks.iter().any(|check| *check.name == *name)
+                });
                 let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
                 let mut binder = self.binder();
                 binder.scope.add(scope)?;
@@ -237,6 +242,9 @@ impl Ddl<'_> {
                     table.checks.push(check);
                 }
                 self.check_rows(relation)
+            }
+            Later::ForeignKey { key, column } => {
+                self.add_foreign_key(relation, &key, column.as_deref())
             }
         }
     }
@@ -276,14 +284,11 @@ impl Ddl<'_> {
         let name = match name {
             Some(name) => name,
             None => {
-                let own = |name: &str| table.indexes.iter().any(|index| *index.name == *name);
-                let mut free = self.free_name(relation.namespace, &base);
-                let mut number = 1;
-                while own(&free) {
-                    free = self.free_name(relation.namespace, &format!("{base}{number}"));
-                    number += 1;
-                }
-                free
+                let catalog = &self.open.catalog.1;
+                numbered(&base, |name| {
+                    catalog.named(relation.namespace, name).is_some()
+                        || table.indexes.iter().any(|index| *index.name == *name)
+                })
             }
         };
         if self
@@ -423,15 +428,25 @@ impl Ddl<'_> {
                 if_exists, name, ..
             } => {
                 let name = folded(name);
-                let checks = next.checks.len();
+                let constraints = |table: &Table| table.checks.len() + table.foreign_keys.len();
+                let before = constraints(&next);
                 next.checks.retain(|check| *check.name != *name);
-                if next.checks.len() == checks {
+                next.foreign_keys.retain(|key| *key.name != *name);
+                if constraints(&next) == before {
                     let found = next.indexes.iter().find(|index| *index.name == *name);
                     match found.map(|index| (index.oid, index.primary)) {
                         Some((_, true)) => {
                             return Err(SqlError::unsupported("dropping a primary key"));
                         }
-                        Some((oid, false)) => self.take_index(&mut next, oid)?,
+                        Some((oid, false)) => {
+                            let columns = found.map(|index| {
+                                let columns = index.columns.iter();
+                                columns.map(|part| part.column).collect::<Vec<_>>()
+                            });
+                            let what = format!("constraint {name} on table {}", relation.name);
+                            self.check_unreferred(relation, &what, &columns.unwrap_or_default())?;
+                            self.take_index(&mut next, oid)?;
+                        }
                         None if *if_exists => {}
                         None => {
                             let message = format!(
@@ -580,6 +595,10 @@ impl Ddl<'_> {
                 "dropping a column of the primary key",
             ));
         }
+        let what = format!("column {} of table {}", column.name, relation.name);
+        self.check_unreferred(relation, &what, &[column.id])?;
+        next.foreign_keys
+            .retain(|key| !key.columns.contains(&column.id));
         // Constraints and indexes on it go with it.
         let before = Arc::new(Relation {
             kind: Kind::Table(Box::new(next.clone())),
@@ -614,8 +633,35 @@ impl Ddl<'_> {
     }
 
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
+        let mut relations = Vec::with_capacity(truncate.table_names.len());
         for target in &truncate.table_names {
-            let relation = self.table_alone(&target.name)?;
+            relations.push(self.table_alone(&target.name)?);
+        }
+        let mut at = 0;
+        while at < relations.len() {
+            for (other, _) in self.referring(relations[at].oid) {
+                if relations.iter().any(|relation| relation.oid == other.oid) {
+                    continue;
+                }
+                if truncate.cascade != Some(ast::CascadeOption::Cascade) {
+                    let text = "cannot truncate a table referenced in a foreign key constraint";
+                    let detail = format!(
+                        "Table \"{}\" references \"{}\".",
+                        other.name, relations[at].name
+                    );
+                    return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
+                        .with_detail(detail)
+                        .with_hint(
+                            "Truncate both at the same time, or use TRUNCATE ... CASCADE.",
+                        ));
+                }
+                let message = format!("truncate cascades to table \"{}\"", other.name);
+                self.notices.push(Fields::notice(message));
+                relations.push(self.alone(&other)?);
+            }
+            at += 1;
+        }
+        for relation in relations {
             let table = relation.table().ok_or_else(|| {
                 let message = format!("\"{}\" is not a table", relation.name);
                 SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
@@ -657,9 +703,23 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
             expr: check.expr.clone(),
             column: None,
         }),
-        TableConstraint::ForeignKey(_) => Err(SqlError::unsupported("FOREIGN KEY")),
+        TableConstraint::ForeignKey(key) => Ok(Later::ForeignKey {
+            key: Box::new(key.clone()),
+            column: None,
+        }),
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
     }
+}
+
+/// A name that is not taken: the base, or with a number behind it.
+pub(super) fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
+    let mut name = base.to_owned();
+    let mut number = 1;
+    while taken(&name) {
+        name = format!("{base}{number}");
+        number += 1;
+    }
+    name
 }
 
 /// The type of a serial column.

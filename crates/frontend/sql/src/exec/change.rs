@@ -83,6 +83,7 @@ impl Run<'_, '_> {
                 return self.resolve(insert, conflict, &duplicate, &values, subqueries, each);
             }
         }
+        self.owes_targets(&insert.keys, insert.shape.relation.oid, None, &values);
         self.return_row(insert.returning.as_deref(), &values, subqueries, each)?;
         Ok(1)
     }
@@ -125,6 +126,8 @@ impl Run<'_, '_> {
             changes.push((*position, expr.eval(&frame)?.into_value()));
         }
         let new = self.change(shape, key, &row, &old, changes, &insert.checks, subqueries)?;
+        self.owes_targets(&insert.keys, shape.relation.oid, Some(&old), &new);
+        self.owes_children(&insert.keys, shape.relation.oid, &old, Some(&new));
         self.return_row(insert.returning.as_deref(), &new, subqueries, each)?;
         Ok(1)
     }
@@ -152,6 +155,8 @@ impl Run<'_, '_> {
             }
             let old = self.values_of(shape, bytes)?;
             let new = self.change(shape, key, bytes, &old, changes, &update.checks, subqueries)?;
+            self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new);
+            self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new));
             self.return_row(update.returning.as_deref(), &new, subqueries, each)?;
             count += 1;
             Ok(Flow::More)
@@ -179,6 +184,7 @@ impl Run<'_, '_> {
             let old = self.values_of(shape, bytes)?;
             if rows::delete(self.transaction, shape, key, &old)? {
                 self.honour_locks(shape, key, &old, Strength::Update)?;
+                self.owes_children(&delete.keys, shape.relation.oid, &old, None);
                 self.return_row(delete.returning.as_deref(), &old, subqueries, each)?;
                 count += 1;
             }
@@ -189,7 +195,7 @@ impl Run<'_, '_> {
 
     /// Writes changed columns of a row; returns the new row.
     #[expect(clippy::too_many_arguments, reason = "all of one change")]
-    fn change(
+    pub(super) fn change(
         &self,
         shape: &Shape,
         key: &[u8],
@@ -219,7 +225,7 @@ impl Run<'_, '_> {
         }
     }
 
-    fn values_of(&self, shape: &Shape, row: &[u8]) -> Result<Vec<Value>> {
+    pub(super) fn values_of(&self, shape: &Shape, row: &[u8]) -> Result<Vec<Value>> {
         let schema = &shape.table().schema;
         let view = schema.view(row)?;
         (0..schema.len())

@@ -8,9 +8,12 @@
 mod aggregate;
 mod change;
 mod distinct;
+mod foreign;
 mod lock;
 mod scan;
 mod select;
+
+pub(crate) use foreign::no_target;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, RowRef, Subresult};
@@ -18,8 +21,10 @@ use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Subquery, SubqueryKind};
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
+use foreign::Due;
 use std::cell::{Cell, RefCell};
-use vellum::Transaction;
+use std::collections::VecDeque;
+use vellum::{Database, Transaction};
 use vellum_row::Value;
 
 /// Whether more rows are wanted.
@@ -34,6 +39,7 @@ pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
 
 /// What a statement runs in.
 pub(crate) struct Run<'r, 'w> {
+    pub engine: &'r Database,
     pub transaction: &'r Transaction,
     /// The transaction's locks on rows.
     pub locks: &'r HeldLocks,
@@ -44,6 +50,8 @@ pub(crate) struct Run<'r, 'w> {
     pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
+    /// What changed rows have yet to answer for.
+    dues: RefCell<VecDeque<Due>>,
     /// Keys of the rows that a query stands at, by the number of their table, while its rows are to be locked.
     keys: RefCell<Option<Vec<Vec<u8>>>>,
     /// Steps since it last looked whether it was cancelled.
@@ -61,6 +69,7 @@ pub(crate) struct Done {
 
 impl<'r, 'w> Run<'r, 'w> {
     pub fn new(
+        engine: &'r Database,
         open: &'r Open,
         env: &'r dyn Environment,
         params: &'r [Value],
@@ -68,14 +77,33 @@ impl<'r, 'w> Run<'r, 'w> {
         memory: usize,
     ) -> Self {
         Self {
+            engine,
             transaction: &open.transaction,
             locks: &open.held,
             repeatable: open.characteristics.repeatable,
+            dues: RefCell::default(),
             keys: RefCell::new(None),
             env,
             params,
             waiting,
             memory: Cell::new(memory),
+            steps: Cell::new(0),
+        }
+    }
+
+    /// The same statement in another transaction, to look.
+    fn beside<'x>(&'x self, transaction: &'x Transaction) -> Run<'x, 'w> {
+        Run {
+            engine: self.engine,
+            transaction,
+            locks: self.locks,
+            repeatable: self.repeatable,
+            env: self.env,
+            params: self.params,
+            waiting: self.waiting,
+            memory: Cell::new(self.memory.get()),
+            dues: RefCell::default(),
+            keys: RefCell::new(None),
             steps: Cell::new(0),
         }
     }
@@ -94,9 +122,18 @@ impl<'r, 'w> Run<'r, 'w> {
                     each(row)
                 })?;
             }
-            ProgramKind::Insert(insert) => rows = self.insert(insert, &subqueries, each)?,
-            ProgramKind::Update(update) => rows = self.update(update, &subqueries, each)?,
-            ProgramKind::Delete(delete) => rows = self.delete(delete, &subqueries, each)?,
+            ProgramKind::Insert(insert) => {
+                rows = self.insert(insert, &subqueries, each)?;
+                self.settle_keys(&insert.keys)?;
+            }
+            ProgramKind::Update(update) => {
+                rows = self.update(update, &subqueries, each)?;
+                self.settle_keys(&update.keys)?;
+            }
+            ProgramKind::Delete(delete) => {
+                rows = self.delete(delete, &subqueries, each)?;
+                self.settle_keys(&delete.keys)?;
+            }
         }
         Ok(Done { rows })
     }

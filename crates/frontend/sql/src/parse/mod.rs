@@ -9,7 +9,7 @@
 mod dialect;
 mod options;
 
-pub(crate) use options::KEY_LOCK;
+pub(crate) use options::{KEY_LOCK, MOVE};
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;

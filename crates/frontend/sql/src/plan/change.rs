@@ -1,5 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
+use super::foreign::ForeignTables;
 use super::path::{self, Access};
 use super::{OutputColumn, Select, conjuncts};
 use crate::bind::{Binder, Bound, ScopeTable, folded};
@@ -21,6 +22,7 @@ pub(crate) struct Insert {
     pub columns: Vec<Given>,
     pub checks: Vec<(String, Expr)>,
     pub conflict: Option<Conflict>,
+    pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
 }
 
@@ -68,6 +70,7 @@ pub(crate) struct Update {
     pub filter: Vec<Expr>,
     pub assignments: Vec<(usize, Expr)>,
     pub checks: Vec<(String, Expr)>,
+    pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
 }
 
@@ -77,6 +80,7 @@ pub(crate) struct Delete {
     pub shape: Arc<Shape>,
     pub access: Access,
     pub filter: Vec<Expr>,
+    pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
 }
 
@@ -172,6 +176,7 @@ impl Binder<'_> {
             columns,
             checks,
             conflict,
+            keys: self.foreign_tables(&relation)?,
             returning,
         };
         Ok((insert, output))
@@ -281,7 +286,7 @@ impl Binder<'_> {
     }
 
     /// CHECK constraints, over the table as number 0.
-    fn checks(&mut self, relation: &Relation) -> Result<Vec<(String, Expr)>> {
+    pub(super) fn checks(&mut self, relation: &Relation) -> Result<Vec<(String, Expr)>> {
         let Some(table) = relation.table() else {
             return Ok(Vec::new());
         };
@@ -447,6 +452,7 @@ impl Binder<'_> {
             filter,
             assignments,
             checks,
+            keys: self.foreign_tables(&relation)?,
             returning,
         };
         Ok((update, output))
@@ -475,6 +481,7 @@ impl Binder<'_> {
             shape: Arc::new(Shape::of(&relation)?),
             access,
             filter,
+            keys: self.foreign_tables(&relation)?,
             returning,
         };
         Ok((delete, output))

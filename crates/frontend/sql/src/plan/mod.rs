@@ -4,6 +4,7 @@
 
 mod change;
 mod explain;
+mod foreign;
 mod from;
 mod lock;
 mod output;
@@ -14,6 +15,7 @@ pub(crate) use change::{
     Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
 pub(crate) use explain::explain;
+pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds};

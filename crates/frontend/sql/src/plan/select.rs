@@ -152,9 +152,6 @@ impl Binder<'_> {
         if query.fetch.is_some() || query.for_clause.is_some() || !query.pipe_operators.is_empty() {
             return Err(SqlError::unsupported("this clause of a query"));
         }
-        if !query.locks.is_empty() {
-            return Err(SqlError::unsupported("FOR UPDATE/SHARE"));
-        }
         let order: &[ast::OrderByExpr] = match query.order_by.as_ref().map(|order| &order.kind) {
             None => &[],
             Some(ast::OrderByKind::Expressions(list)) => list,

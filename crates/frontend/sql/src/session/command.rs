@@ -1,5 +1,6 @@
 //! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
 
+use super::cursor::is_move;
 use super::extended::ends_transaction;
 use super::run::{Prepared, encode, format_of};
 use super::transaction::{Characteristics, Open, no_serializable};
@@ -36,7 +37,9 @@ impl Session {
                 None => self.abort_block(*chain, sink)?,
             },
             Statement::Savepoint { name } => {
-                self.in_block("SAVEPOINT")?.savepoint(folded(name))?;
+                let cursors = self.cursors.declared();
+                self.in_block("SAVEPOINT")?
+                    .savepoint(folded(name), cursors)?;
                 CommandTag::plain("SAVEPOINT")
             }
             Statement::ReleaseSavepoint { name } => {
@@ -68,7 +71,14 @@ impl Session {
                 let fields = self.command_fields(&prepared.statement)?;
                 self.tell_texts(fields, rows.collect(), formats, describe, "EXPLAIN", sink)?
             }
+            Statement::Declare { stmts } => match stmts.as_slice() {
+                [declare] => self.declare(declare)?,
+                _ => return Err(SqlError::syntax("one cursor at a time")),
+            },
+            Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,
+            Statement::Close { cursor } => self.close_cursor(cursor)?,
             Statement::Discard { .. } => {
+                self.cursors.close_all();
                 self.statements.clear();
                 self.portals.clear();
                 self.reset_all()?;
@@ -124,6 +134,9 @@ impl Session {
                 }
             }
             Statement::Explain { .. } => vec!["QUERY PLAN".to_owned()],
+            Statement::Fetch { name, into, .. } if !is_move(into.as_ref()) => {
+                return self.cursors.fields(&folded(name)).map(Some);
+            }
             _ => return Ok(None),
         };
         let fields = names.into_iter().map(|name| Field {
@@ -225,7 +238,8 @@ impl Session {
             return Err(needs_block("ROLLBACK TO SAVEPOINT"));
         }
         if let Some(open) = &mut self.open {
-            open.roll_back_to(&self.shared, name)?;
+            let declared = open.roll_back_to(&self.shared, name)?;
+            self.cursors.forget_from(declared);
         }
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("ROLLBACK"))

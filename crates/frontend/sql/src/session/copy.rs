@@ -1,26 +1,17 @@
-//! COPY: rows from and to the client as text or csv.
+//! COPY: rows from and to the client as text, csv (`copy_text`) or binary (`copy_binary`).
 //!
-//! Data from the client are cut anywhere; a line is worked off when its end has come. A quoted csv field may hold line ends.
+//! Data from the client are cut anywhere; a row is worked off when its end has come. A quoted csv field may hold line ends.
 
+use super::copy_binary::{self, Piece};
+use super::copy_text::{Lines, bad, csv_fields, lines_of, text_fields, write_field};
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
-use sqlparser::ast::{self, CopyOption, CopySource, CopyTarget, Statement};
+use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
 use std::sync::Arc;
 use vellum_row::{Type, Typmod, Value};
-
-/// How lines look.
-#[derive(Clone, Debug)]
-struct Lines {
-    csv: bool,
-    delimiter: u8,
-    null: String,
-    quote: u8,
-    escape: u8,
-    header: bool,
-}
 
 /// A COPY from the client.
 #[derive(Debug)]
@@ -36,6 +27,8 @@ pub(super) struct CopyIn {
     table: String,
     line: u64,
     rows: u64,
+    /// What stands before the rows has come: of the binary form only.
+    begun: bool,
     ended: bool,
 }
 
@@ -96,12 +89,14 @@ impl Session {
         let prepared = prepared.ok_or_else(|| SqlError::internal("an empty query"))?;
         let program = self.program(&prepared)?;
         let columns = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
-        let shape = CopyShape {
-            format: Format::Text,
-            columns,
-        };
-        sink.copy_out(&shape).map_err(gone)?;
-        if lines.header {
+        let format = format_of_copy(lines);
+        sink.copy_out(&CopyShape { format, columns })
+            .map_err(gone)?;
+        if lines.binary {
+            let mut header = Vec::new();
+            copy_binary::put_header(&mut header);
+            sink.copy_data(&header).map_err(gone)?;
+        } else if lines.header {
             let mut line = Vec::new();
             for (number, column) in program.columns.iter().enumerate() {
                 if number > 0 {
@@ -118,8 +113,12 @@ impl Session {
             line: Vec::new(),
             rows: 0,
         };
-        self.run_program(&prepared, &[], &[], Output::Tell(&mut told, false))?;
+        let output = Output::Tell(&mut told, false);
+        self.run_program(&prepared, &[], &[format], output)?;
         let rows = told.rows;
+        if lines.binary {
+            sink.copy_data(&copy_binary::TRAILER).map_err(gone)?;
+        }
         sink.copy_done().map_err(gone)?;
         Ok(CommandTag::counted("COPY", rows))
     }
@@ -168,7 +167,7 @@ impl Session {
         let insert = insert.ok_or_else(|| SqlError::internal("an empty text"))?;
         self.program(&insert)?;
         let shape = CopyShape {
-            format: Format::Text,
+            format: format_of_copy(&lines),
             columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
         };
         sink.copy_in(&shape).map_err(gone)?;
@@ -182,6 +181,7 @@ impl Session {
             table: relation.name.to_string(),
             line: 0,
             rows: 0,
+            begun: false,
             ended: false,
         });
         Ok(Progress::CopyIn)
@@ -196,7 +196,7 @@ impl Session {
             return Err(no_copy());
         };
         copy.pending.extend_from_slice(bytes);
-        let done = self.copy_lines(&mut copy, false);
+        let done = self.copy_rows(&mut copy, false);
         match done {
             Ok(()) => {
                 self.copy = Some(copy);
@@ -225,7 +225,7 @@ impl Session {
     }
 
     fn copy_end(&mut self, copy: &mut CopyIn, sink: &mut dyn Sink) -> Result<Progress> {
-        self.copy_lines(copy, true)?;
+        self.copy_rows(copy, true)?;
         if self.rest.is_empty() && self.status == TransactionStatus::Idle {
             self.end_implicit()?;
         }
@@ -242,6 +242,53 @@ impl Session {
         self.failed();
         let message = format!("COPY from stdin failed: {message}");
         SqlError::new(sqlstate::QUERY_CANCELED, message)
+    }
+
+    /// Works off the rows that are whole.
+    fn copy_rows(&mut self, copy: &mut CopyIn, last: bool) -> Result<()> {
+        if copy.lines.binary {
+            self.copy_tuples(copy, last)
+        } else {
+            self.copy_lines(copy, last)
+        }
+    }
+
+    /// The same of the binary form.
+    fn copy_tuples(&mut self, copy: &mut CopyIn, last: bool) -> Result<()> {
+        let pending = std::mem::take(&mut copy.pending);
+        let mut at = 0;
+        if !copy.begun
+            && let Piece::Whole((), length) = copy_binary::header(&pending)?
+        {
+            copy.begun = true;
+            at = length;
+        }
+        while copy.begun && at < pending.len() {
+            if copy.ended {
+                return Err(bad("received copy data after EOF marker"));
+            }
+            let context = |error: SqlError| {
+                error.with_context(format!("COPY {}, line {}", copy.table, copy.line + 1))
+            };
+            match copy_binary::row(&pending[at..], &copy.types).map_err(context)? {
+                Piece::Partial => break,
+                Piece::Whole(None, length) => {
+                    copy.ended = true;
+                    at += length;
+                }
+                Piece::Whole(Some(values), length) => {
+                    at += length;
+                    self.copy_row(copy, &values).map_err(context)?;
+                    copy.line += 1;
+                    copy.rows += 1;
+                }
+            }
+        }
+        if last && (at < pending.len() || !copy.begun) {
+            return Err(bad("unexpected EOF in COPY data"));
+        }
+        copy.pending = pending[at..].to_vec();
+        Ok(())
     }
 
     /// Works off the lines that are whole.
@@ -294,9 +341,13 @@ impl Session {
                 }
             });
         }
+        self.copy_row(copy, &params)
+    }
+
+    fn copy_row(&mut self, copy: &CopyIn, values: &[Value]) -> Result<()> {
         let mut nothing = Vec::new();
         let output = Output::Keep(&mut nothing);
-        self.run_program(&copy.insert.clone(), &params, &[], output)?;
+        self.run_program(&copy.insert, values, &[], output)?;
         Ok(())
     }
 }
@@ -337,6 +388,13 @@ impl Sink for Copied<'_> {
 
     fn row(&mut self, row: OutputRow<'_>) -> Told {
         self.line.clear();
+        self.rows += 1;
+        if self.lines.binary {
+            // A row comes as its columns stand there.
+            self.line.extend_from_slice(&row.columns().to_be_bytes());
+            self.line.extend_from_slice(row.body());
+            return self.sink.copy_data(&self.line);
+        }
         for (number, column) in row.iter().enumerate() {
             if number > 0 {
                 self.line.push(self.lines.delimiter);
@@ -344,7 +402,6 @@ impl Sink for Copied<'_> {
             write_field(column, self.lines, &mut self.line);
         }
         self.line.push(b'\n');
-        self.rows += 1;
         self.sink.copy_data(&self.line)
     }
 
@@ -381,206 +438,13 @@ impl Sink for Copied<'_> {
     }
 }
 
-fn write_field(field: Option<&[u8]>, lines: &Lines, out: &mut Vec<u8>) {
-    let Some(field) = field else {
-        out.extend_from_slice(lines.null.as_bytes());
-        return;
-    };
-    if lines.csv {
-        let special = |byte: &u8| {
-            *byte == lines.delimiter || *byte == lines.quote || *byte == b'\n' || *byte == b'\r'
-        };
-        if field.iter().any(special) || field == lines.null.as_bytes() || field == b"\\." {
-            out.push(lines.quote);
-            for byte in field {
-                if *byte == lines.quote || *byte == lines.escape {
-                    out.push(lines.escape);
-                }
-                out.push(*byte);
-            }
-            out.push(lines.quote);
-        } else {
-            out.extend_from_slice(field);
-        }
-        return;
+/// The format that a client is told of.
+fn format_of_copy(lines: &Lines) -> Format {
+    if lines.binary {
+        Format::Binary
+    } else {
+        Format::Text
     }
-    for byte in field {
-        let escaped = match *byte {
-            b'\\' => b'\\',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            8 => b'b',
-            12 => b'f',
-            11 => b'v',
-            byte if byte == lines.delimiter => byte,
-            byte => {
-                out.push(byte);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', escaped]);
-    }
-}
-
-fn text_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8>>>> {
-    let mut fields = Vec::new();
-    let mut field = Vec::new();
-    let mut start = 0;
-    let mut at = 0;
-    loop {
-        let byte = line.get(at).copied();
-        if byte.is_none() || byte == Some(lines.delimiter) {
-            let null = &line[start..at] == lines.null.as_bytes();
-            let whole = std::mem::take(&mut field);
-            fields.push(if null { None } else { Some(whole) });
-            if byte.is_none() {
-                return Ok(fields);
-            }
-            at += 1;
-            start = at;
-            continue;
-        }
-        if byte != Some(b'\\') {
-            field.extend(byte);
-            at += 1;
-            continue;
-        }
-        at += 1;
-        let Some(escaped) = line.get(at).copied() else {
-            field.push(b'\\');
-            continue;
-        };
-        at += 1;
-        field.push(match escaped {
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'v' => 11,
-            b'x' | b'0'..=b'7' => {
-                let (radix, most) = if escaped == b'x' { (16, 2) } else { (8, 3) };
-                let from = if escaped == b'x' { at } else { at - 1 };
-                let digits = line[from..]
-                    .iter()
-                    .take(most)
-                    .take_while(|byte| char::from(**byte).is_digit(radix))
-                    .count();
-                let number = std::str::from_utf8(&line[from..from + digits])
-                    .ok()
-                    .and_then(|digits| u32::from_str_radix(digits, radix).ok());
-                match number {
-                    Some(number) => {
-                        at = from + digits;
-                        (number & 0xff) as u8
-                    }
-                    None => escaped,
-                }
-            }
-            other => other,
-        });
-    }
-}
-
-fn csv_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8>>>> {
-    let mut fields = Vec::new();
-    let mut at = 0;
-    loop {
-        let mut field = Vec::new();
-        let mut quoted = false;
-        while at < line.len() && line[at] != lines.delimiter {
-            if line[at] != lines.quote {
-                field.push(line[at]);
-                at += 1;
-                continue;
-            }
-            quoted = true;
-            at += 1;
-            loop {
-                let Some(byte) = line.get(at).copied() else {
-                    return Err(bad("unterminated CSV quoted field"));
-                };
-                at += 1;
-                let next = line.get(at).copied();
-                let escapes = byte == lines.escape
-                    && next.is_some_and(|next| next == lines.quote || next == lines.escape);
-                if escapes {
-                    field.extend(next);
-                    at += 1;
-                } else if byte == lines.quote {
-                    break;
-                } else {
-                    field.push(byte);
-                }
-            }
-        }
-        let null = !quoted && field == lines.null.as_bytes();
-        fields.push(if null { None } else { Some(field) });
-        if at >= line.len() {
-            return Ok(fields);
-        }
-        at += 1;
-    }
-}
-
-fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption]) -> Result<Lines> {
-    let mut format = "text".to_owned();
-    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, b'"', None);
-    let mut header = false;
-    let byte = |char: char| {
-        u8::try_from(char).map_err(|_| SqlError::unsupported("a separator of more than one byte"))
-    };
-    for option in options {
-        match option {
-            CopyOption::Format(name) => format = name.value.to_lowercase(),
-            CopyOption::Delimiter(char) => delimiter = Some(byte(*char)?),
-            CopyOption::Null(text) => null = Some(text.clone()),
-            CopyOption::Header(wanted) => header = *wanted,
-            CopyOption::Quote(char) => quote = byte(*char)?,
-            CopyOption::Escape(char) => escape = Some(byte(*char)?),
-            CopyOption::Freeze(_) | CopyOption::Encoding(_) => {}
-            other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
-        }
-    }
-    for option in legacy {
-        match option {
-            ast::CopyLegacyOption::Csv(inner) => {
-                format = "csv".to_owned();
-                for option in inner {
-                    match option {
-                        ast::CopyLegacyCsvOption::Header => header = true,
-                        ast::CopyLegacyCsvOption::Quote(char) => quote = byte(*char)?,
-                        ast::CopyLegacyCsvOption::Escape(char) => escape = Some(byte(*char)?),
-                        other => {
-                            return Err(SqlError::unsupported(format!("{other} of COPY")));
-                        }
-                    }
-                }
-            }
-            ast::CopyLegacyOption::Delimiter(char) => delimiter = Some(byte(*char)?),
-            ast::CopyLegacyOption::Null(text) => null = Some(text.clone()),
-            ast::CopyLegacyOption::Header => header = true,
-            other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
-        }
-    }
-    let csv = match format.as_str() {
-        "text" => false,
-        "csv" => true,
-        "binary" => return Err(SqlError::unsupported("COPY in binary")),
-        other => {
-            let message = format!("COPY format \"{other}\" not recognized");
-            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-        }
-    };
-    Ok(Lines {
-        csv,
-        delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
-        null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
-        quote,
-        escape: escape.unwrap_or(quote),
-        header,
-    })
 }
 
 /// Names as SQL, each in quotes.
@@ -589,11 +453,6 @@ fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
         .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
         .collect();
     quoted.join(", ")
-}
-
-#[cold]
-fn bad(what: &str) -> SqlError {
-    SqlError::new(sqlstate::BAD_COPY_FILE_FORMAT, what)
 }
 
 #[cold]

@@ -16,6 +16,9 @@
 mod cancel;
 mod command;
 mod copy;
+mod copy_binary;
+mod copy_text;
+mod cursor;
 mod environment;
 mod extended;
 mod options;
@@ -109,6 +112,7 @@ pub struct Session {
     status: TransactionStatus,
     statements: HashMap<String, Arc<Prepared>>,
     portals: HashMap<String, Portal>,
+    cursors: cursor::Cursors,
     /// Statements by their text.
     plans: HashMap<Box<str>, Arc<Prepared>>,
     /// Statements of a simple query that come after a COPY.
@@ -151,6 +155,7 @@ impl Session {
             status: TransactionStatus::Idle,
             statements: HashMap::new(),
             portals: HashMap::new(),
+            cursors: cursor::Cursors::default(),
             plans: HashMap::new(),
             rest: VecDeque::new(),
             copy: None,
@@ -205,15 +210,18 @@ impl Session {
         }
         self.forget_local();
         self.portals.clear();
+        self.cursors.end_transaction(false);
     }
 
     fn commit(&mut self) -> Result<()> {
         self.forget_local();
         self.portals.clear();
-        match self.open.take() {
+        let done = match self.open.take() {
             Some(open) => open.commit(&self.shared),
             None => Ok(()),
-        }
+        };
+        self.cursors.end_transaction(done.is_ok());
+        done
     }
 
     /// SET LOCAL ends with its transaction.

@@ -43,8 +43,10 @@ const RETRIES: u32 = 10_000;
 pub(super) enum Output<'o> {
     /// To the sink, described first if the flag says so.
     Tell(&'o mut dyn Sink, bool),
-    /// Kept.
+    /// Kept, encoded.
     Keep(&'o mut Vec<Vec<u8>>),
+    /// Kept as values, against the statement's memory.
+    Values(&'o mut Vec<Vec<Value>>),
 }
 
 impl Session {
@@ -305,7 +307,15 @@ impl Session {
             now: open.now,
         };
         let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
-        let run = Run::new(open, &env, params, waiting, memory.unwrap_or(usize::MAX));
+        let engine = &self.shared.engine;
+        let run = Run::new(
+            engine,
+            open,
+            &env,
+            params,
+            waiting,
+            memory.unwrap_or(usize::MAX),
+        );
         let count = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
         let body = &mut self.body;
         let writes = program.writes();
@@ -321,6 +331,12 @@ impl Session {
         let mut text = String::new();
         let mut told = 0u64;
         let done = run.program(program, &mut |row| {
+            if let Output::Values(rows) = output {
+                let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+                run.keep_row(&row)?;
+                rows.push(row);
+                return Ok(Flow::More);
+            }
             body.clear();
             for (number, value) in row.iter().enumerate() {
                 let format = format_of(formats, number);
@@ -332,15 +348,17 @@ impl Session {
                     sink.row(OutputRow::new(count, body)).map_err(gone)?;
                 }
                 Output::Keep(rows) => rows.push(body.clone()),
-                Output::Tell(..) => kept.push(body.clone()),
+                Output::Tell(..) | Output::Values(_) => kept.push(body.clone()),
             }
             Ok(Flow::More)
         });
         let done = match done {
             Ok(done) => done,
             Err(error) => {
-                if let Output::Keep(rows) = output {
-                    rows.clear();
+                match output {
+                    Output::Keep(rows) => rows.clear(),
+                    Output::Values(rows) => rows.clear(),
+                    Output::Tell(..) => {}
                 }
                 return Err(error);
             }

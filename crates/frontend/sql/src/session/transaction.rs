@@ -51,6 +51,8 @@ struct Mark {
     name: String,
     at: Savepoint,
     locks: usize,
+    /// Cursors that were declared before.
+    cursors: u64,
     catalog: (u64, Arc<Catalog>),
     changes: usize,
 }
@@ -268,12 +270,13 @@ impl Open {
     ///
     /// # Errors
     /// `25P02` and its like.
-    pub fn savepoint(&mut self, name: String) -> Result<()> {
+    pub fn savepoint(&mut self, name: String, cursors: u64) -> Result<()> {
         let at = self.transaction.savepoint()?;
         self.savepoints.push(Mark {
             name,
             at,
             locks: self.held.count(),
+            cursors,
             catalog: self.catalog.clone(),
             changes: self.changes.len(),
         });
@@ -290,11 +293,11 @@ impl Open {
         Ok(())
     }
 
-    /// ROLLBACK TO.
+    /// ROLLBACK TO. Returns how many cursors had been declared by then.
     ///
     /// # Errors
     /// `3B001`; storage errors.
-    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<()> {
+    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<u64> {
         let at = self.mark(name)?;
         self.savepoints.truncate(at + 1);
         let mark = &self.savepoints[at];
@@ -303,7 +306,7 @@ impl Open {
         shared.waits.ended(self.held.own());
         self.catalog = mark.catalog.clone();
         self.changes.truncate(mark.changes);
-        Ok(())
+        Ok(mark.cursors)
     }
 
     fn mark(&self, name: &str) -> Result<usize> {

@@ -3,7 +3,10 @@
 
 mod changes;
 mod client;
+mod copies;
+mod cursors;
 mod definitions;
+mod foreign;
 mod isolation;
 mod locks;
 mod protocol;

@@ -1,0 +1,305 @@
+//! FOREIGN KEY: made, checked against the rows that are there, and in the way of what would break it.
+//!
+//! A foreign key stands in the definition of the table that has it. Making one takes both tables alone and raises the target's generation,
+//! so that who writes the target with an older image starts again and honours it (G1).
+
+use super::Ddl;
+use crate::bind::folded;
+use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, Table};
+use crate::error::{Fields, Result, SqlError};
+use crate::exec::no_target;
+use crate::plan::{Foreign, column_position};
+use crate::sqlstate;
+use sqlparser::ast::{self, ReferentialAction};
+use std::sync::Arc;
+use vellum_row::{CastContext, ColumnId, Type, Value, cast_between};
+
+impl Ddl<'_> {
+    /// Adds a foreign key to a relation that is held alone.
+    pub(super) fn add_foreign_key(
+        &mut self,
+        relation: &mut Relation,
+        key: &ast::ForeignKeyConstraint,
+        column: Option<&str>,
+    ) -> Result<()> {
+        check_form(key)?;
+        let mut names: Vec<String> = key.columns.iter().map(folded).collect();
+        names.extend(column.map(str::to_owned));
+        let own = self.is_own_name(relation, &key.foreign_table)?;
+        let target = if own {
+            Arc::new(relation.clone())
+        } else {
+            self.table_alone(&key.foreign_table)?
+        };
+        let target_table = target.table().ok_or_else(|| {
+            let message = format!("referenced relation \"{}\" is not a table", target.name);
+            SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+        })?;
+        let columns = names
+            .iter()
+            .map(|name| column_position(relation, name))
+            .collect::<Result<Vec<_>>>()?;
+        let target_columns: Vec<ColumnId> = if key.referred_columns.is_empty() {
+            let primary = target_table.primary_key().ok_or_else(|| {
+                let message = format!(
+                    "there is no primary key for referenced table \"{}\"",
+                    target.name
+                );
+                SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
+            })?;
+            primary.columns.iter().map(|part| part.column).collect()
+        } else {
+            let names = key.referred_columns.iter().map(folded);
+            let positions = names.map(|name| column_position(&target, &name));
+            let id = |position: usize| target_table.schema.column(position).id;
+            positions
+                .map(|position| Ok(id(position?)))
+                .collect::<Result<_>>()?
+        };
+        if columns.len() != target_columns.len() {
+            let text = "number of referencing and referenced columns for foreign key disagree";
+            return Err(SqlError::new(sqlstate::INVALID_FOREIGN_KEY, text));
+        }
+        if unique_index(target_table, &target_columns).is_none() {
+            let message = format!(
+                "there is no unique constraint matching given keys for referenced table \"{}\"",
+                target.name
+            );
+            return Err(SqlError::new(sqlstate::INVALID_FOREIGN_KEY, message));
+        }
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let name = match &key.name {
+            Some(name) => folded(name),
+            None => {
+                let base = format!("{}_{}_fkey", relation.name, names.join("_"));
+                super::table::numbered(&base, |name| {
+                    table.foreign_keys.iter().any(|key| *key.name == *name)
+                })
+            }
+        };
+        for (position, target_column) in columns.iter().zip(&target_columns) {
+            let from = table.schema.column(*position);
+            let to = target_table
+                .schema
+                .column(target_table.position(*target_column));
+            if !comparable(from.ty, to.ty) {
+                let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+                let detail = format!(
+                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                    from.name,
+                    to.name,
+                    from.ty.format(from.typmod),
+                    to.ty.format(to.typmod)
+                );
+                return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail));
+            }
+        }
+        let made = ForeignKey {
+            oid: self.draw_oid()?,
+            name: name.into(),
+            columns: columns
+                .iter()
+                .map(|at| table.schema.column(*at).id)
+                .collect(),
+            target: target.oid,
+            target_columns,
+            on_delete: action(key.on_delete),
+            on_update: action(key.on_update),
+        };
+        if let Kind::Table(table) = &mut relation.kind {
+            table.foreign_keys.push(made.clone());
+        }
+        let child = Arc::new(relation.clone());
+        let parent = if own { child.clone() } else { target.clone() };
+        self.check_references(&child, &parent, &made)?;
+        if !own {
+            self.put_table(&target, target_table.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Whether a name is that of the table that is being made or changed.
+    fn is_own_name(&self, relation: &Relation, name: &ast::ObjectName) -> Result<bool> {
+        let (schema, base) = crate::bind::object_name(name)?;
+        let namespace = match schema {
+            Some(schema) => self
+                .open
+                .catalog
+                .1
+                .namespace(&schema)
+                .map(|found| found.oid),
+            None if self.search_path.contains(&relation.namespace) => Some(relation.namespace),
+            None => None,
+        };
+        Ok(*relation.name == *base && namespace == Some(relation.namespace))
+    }
+
+    /// Every row that is there has its target.
+    ///
+    /// # Errors
+    /// `23503`.
+    fn check_references(
+        &mut self,
+        child: &Arc<Relation>,
+        parent: &Arc<Relation>,
+        key: &ForeignKey,
+    ) -> Result<()> {
+        if !self.has_rows(child)? {
+            return Ok(());
+        }
+        let foreign = Foreign::new(child, parent, key, Vec::new())?;
+        let forms = self.forms.clone();
+        let mut rows: Vec<Vec<Value>> = Vec::new();
+        self.each_row(child, |_, values| {
+            rows.push(values.to_vec());
+            Ok(())
+        })?;
+        let transaction = &self.open.transaction;
+        let storage = foreign.target_storage().table(transaction)?;
+        let mut bytes = Vec::new();
+        for values in &rows {
+            let found = match foreign.target_key(values, &forms, &mut bytes)? {
+                None => continue,
+                Some(false) => None,
+                Some(true) => transaction.get(storage, &bytes, |_| ())?,
+            };
+            if found.is_none() {
+                return Err(no_target(&foreign, values, &forms));
+            }
+        }
+        Ok(())
+    }
+
+    /// Foreign keys of other tables whose target is this one.
+    pub(super) fn referring(&self, target: Oid) -> Vec<(Arc<Relation>, ForeignKey)> {
+        let mut found = self.open.catalog.1.referring(target);
+        found.retain(|(other, _)| other.oid != target);
+        found
+    }
+
+    /// What a DROP would leave without its target, but for what is `dropped` by the same statement: dropped too if that says CASCADE.
+    ///
+    /// # Errors
+    /// `2BP01`.
+    pub(super) fn drop_referring(
+        &mut self,
+        target: &Relation,
+        dropped: &[Oid],
+        cascade: bool,
+    ) -> Result<()> {
+        let mut referring = self.referring(target.oid);
+        referring.retain(|(other, _)| !dropped.contains(&other.oid));
+        let Some((first, key)) = referring.first() else {
+            return Ok(());
+        };
+        if !cascade {
+            let message = format!(
+                "cannot drop table {} because other objects depend on it",
+                target.name
+            );
+            let detail = format!(
+                "constraint {} on table {} depends on table {}",
+                key.name, first.name, target.name
+            );
+            return Err(
+                SqlError::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .with_detail(detail)
+                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
+            );
+        }
+        for (relation, key) in referring {
+            let relation = self.alone(&relation)?;
+            let Some(table) = relation.table() else {
+                continue;
+            };
+            let mut next = table.clone();
+            next.foreign_keys.retain(|own| own.oid != key.oid);
+            let message = format!(
+                "drop cascades to constraint {} on table {}",
+                key.name, relation.name
+            );
+            self.notices.push(Fields::notice(message));
+            self.put_table(&relation, next)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing refers to these columns of a table by its unique index.
+    ///
+    /// # Errors
+    /// `2BP01`.
+    pub(super) fn check_unreferred(
+        &self,
+        relation: &Relation,
+        what: &str,
+        columns: &[ColumnId],
+    ) -> Result<()> {
+        let own = relation
+            .table()
+            .map_or(&[][..], |table| &table.foreign_keys);
+        let own = own.iter().filter(|key| key.target == relation.oid);
+        let own = own.map(|key| (relation.name.clone(), key.clone()));
+        let others = self.referring(relation.oid).into_iter();
+        let mut all = own.chain(others.map(|(other, key)| (other.name.clone(), key)));
+        let depends = all.find(|(_, key)| {
+            key.target_columns
+                .iter()
+                .any(|column| columns.contains(column))
+        });
+        let Some((table, key)) = depends else {
+            return Ok(());
+        };
+        let message = format!("cannot drop {what} because other objects depend on it");
+        let detail = format!("constraint {} on table {table} depends on {what}", key.name);
+        Err(
+            SqlError::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                .with_detail(detail)
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
+        )
+    }
+}
+
+/// The unique index of exactly these columns.
+pub(crate) fn unique_index(table: &Table, columns: &[ColumnId]) -> Option<usize> {
+    table.indexes.iter().position(|index| {
+        let own = index.columns.iter().map(|part| part.column);
+        index.unique
+            && index.columns.len() == columns.len()
+            && own.into_iter().all(|column| columns.contains(&column))
+    })
+}
+
+/// Whether values of one type find their equals among keys of another.
+fn comparable(from: Type, to: Type) -> bool {
+    from == to
+        || (from.is_integer() && to.is_integer())
+        || cast_between(from, to) == Some(CastContext::Implicit)
+}
+
+fn action(action: Option<ReferentialAction>) -> Action {
+    match action {
+        None | Some(ReferentialAction::NoAction) => Action::NoAction,
+        Some(ReferentialAction::Restrict) => Action::Restrict,
+        Some(ReferentialAction::Cascade) => Action::Cascade,
+        Some(ReferentialAction::SetNull) => Action::SetNull,
+        Some(ReferentialAction::SetDefault) => Action::SetDefault,
+    }
+}
+
+fn check_form(key: &ast::ForeignKeyConstraint) -> Result<()> {
+    use ast::ConstraintReferenceMatchKind as Match;
+    match key.match_kind {
+        None | Some(Match::Simple) => {}
+        Some(Match::Full) => return Err(SqlError::unsupported("MATCH FULL")),
+        Some(Match::Partial) => return Err(SqlError::unsupported("MATCH PARTIAL")),
+    }
+    let deferrable = key.characteristics.as_ref();
+    if deferrable.is_some_and(|how| how.deferrable == Some(true) || how.enforced == Some(false)) {
+        return Err(SqlError::unsupported(
+            "a foreign key that is deferrable or not enforced",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,400 @@
+//! Foreign keys at work: targets of new rows are held, and what refers to a row that goes follows its key's action.
+//!
+//! All of it at the end of a statement, as in PostgreSQL: a row may refer to one that the same statement inserts behind it.
+//!
+//! Interleavings (one transaction inserts a child, another deletes its parent): who inserts takes KEY SHARE on the target's key,
+//! then looks at the newest version there; who deletes places its tombstone, then looks for locks (L2 of `lock::rows`), so one waits for the
+//! other. Who has waited for the inserter, or came after it had committed and released its lock, looks for children in a snapshot that is
+//! drawn behind its own tombstone, so it sees what that one committed. Under repeatable read its own snapshot does not: there another
+//! transaction looks, and what only that one sees is a conflict.
+
+use super::{Flow, Run};
+use crate::catalog::Action;
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, RowRef};
+use crate::lock::{Obstacle, RowName, Strength};
+use crate::plan::{Access, Foreign, ForeignTables};
+use crate::rows;
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum::{Newest, TransactionOptions};
+use vellum_row::{Settings, Value, compare, output};
+
+/// What a changed row has yet to answer for.
+#[derive(Debug)]
+pub(super) enum Due {
+    /// A row refers to something: it must be there.
+    Target(Arc<Foreign>, Vec<Value>),
+    /// A key is gone, or has become another: what refers to it follows.
+    Children {
+        foreign: Arc<Foreign>,
+        old: Vec<Value>,
+        /// The row as it is now; `None` if it is gone.
+        new: Option<Vec<Value>>,
+    },
+}
+
+/// Rows that refer to a key: their keys, values and bytes.
+type Found = Vec<(Vec<u8>, Vec<Value>, Vec<u8>)>;
+
+impl Run<'_, '_> {
+    /// A row was inserted, or (with `old`) changed.
+    pub(super) fn owes_targets(
+        &self,
+        tables: &ForeignTables,
+        oid: u32,
+        old: Option<&[Value]>,
+        new: &[Value],
+    ) {
+        let Some(keys) = tables.get(&oid) else {
+            return;
+        };
+        for foreign in &keys.references {
+            let same = old.is_some_and(|old| same(old, new, &foreign.columns));
+            if !same {
+                let due = Due::Target(foreign.clone(), new.to_vec());
+                self.dues.borrow_mut().push_back(due);
+            }
+        }
+    }
+
+    /// A row is gone, or (with `new`) has changed.
+    pub(super) fn owes_children(
+        &self,
+        tables: &ForeignTables,
+        oid: u32,
+        old: &[Value],
+        new: Option<&[Value]>,
+    ) {
+        let Some(keys) = tables.get(&oid) else {
+            return;
+        };
+        for foreign in &keys.referred {
+            let columns = &foreign.target_columns;
+            let null = columns.iter().any(|at| old[*at].is_null());
+            if null || new.is_some_and(|new| same(old, new, columns)) {
+                continue;
+            }
+            self.dues.borrow_mut().push_back(Due::Children {
+                foreign: foreign.clone(),
+                old: old.to_vec(),
+                new: new.map(<[Value]>::to_vec),
+            });
+        }
+    }
+
+    /// Settles what is due, at the end of a statement.
+    ///
+    /// # Errors
+    /// `23503`, and what the actions meet.
+    pub(super) fn settle_keys(&self, tables: &ForeignTables) -> Result<()> {
+        let children = |due: &Due| matches!(due, Due::Children { .. });
+        if self.dues.borrow().iter().any(children) && !self.repeatable {
+            // Behind the tombstones: whoever has released a lock by now has committed before this snapshot.
+            self.transaction.begin_statement()?;
+        }
+        loop {
+            let due = self.dues.borrow_mut().pop_front();
+            match due {
+                None => return Ok(()),
+                Some(Due::Target(foreign, row)) => self.hold_target(&foreign, &row)?,
+                Some(Due::Children { foreign, old, new }) => {
+                    self.step()?;
+                    self.follow(tables, &foreign, &old, new.as_deref())?;
+                }
+            }
+        }
+    }
+
+    /// The target of a row is there, and stays.
+    fn hold_target(&self, foreign: &Foreign, row: &[Value]) -> Result<()> {
+        let settings = self.env.settings();
+        let mut key = Vec::new();
+        match foreign.target_key(row, settings, &mut key)? {
+            None => return Ok(()),
+            Some(false) => return Err(no_target(foreign, row, settings)),
+            Some(true) => {}
+        }
+        let name = RowName {
+            oid: foreign.target_oid(),
+            key: key.as_slice().into(),
+        };
+        let before = self.locks.count();
+        let runtime = &foreign.parent.relation.runtime;
+        if !self.locks.take(runtime, &name, Strength::KeyShare) {
+            return Err(self.waits_for(Obstacle::Holders(name, Strength::KeyShare)));
+        }
+        let storage = foreign.target_storage().table(self.transaction)?;
+        let there = match self.transaction.newest(storage, &key)? {
+            Newest::Seen { live } | Newest::Committed { live } => live,
+            Newest::Nothing => false,
+            Newest::Running { live: false, by } => {
+                self.locks.release_to(before);
+                return Err(self.waits_for(Obstacle::Writer(by)));
+            }
+            // Whoever changes it leaves its key alone, or has inserted it and may take that back.
+            Newest::Running { live: true, .. } => {
+                self.transaction.get(storage, &key, |_| ())?.is_some()
+            }
+        };
+        if there {
+            return Ok(());
+        }
+        Err(no_target(foreign, row, settings))
+    }
+
+    /// What refers to a key that is gone.
+    fn follow(
+        &self,
+        tables: &ForeignTables,
+        foreign: &Arc<Foreign>,
+        old: &[Value],
+        new: Option<&[Value]>,
+    ) -> Result<()> {
+        let action = match new {
+            None => foreign.on_delete,
+            Some(_) => foreign.on_update,
+        };
+        if action == Action::NoAction && self.has_key(foreign, old)? {
+            // Another row has it now.
+            return Ok(());
+        }
+        let found = self.children(foreign, old)?;
+        if self.repeatable {
+            self.look_beside(foreign, old)?;
+        }
+        let child = &foreign.child;
+        let oid = child.relation.oid;
+        for (key, values, bytes) in found {
+            match (action, new) {
+                (Action::NoAction | Action::Restrict, _) => {
+                    return Err(still_referred(foreign, old, self.env.settings()));
+                }
+                (Action::Cascade, None) => {
+                    if rows::delete(self.transaction, child, &key, &values)? {
+                        self.honour_locks(child, &key, &values, Strength::Update)?;
+                        self.owes_children(tables, oid, &values, None);
+                    }
+                }
+                (Action::Cascade | Action::SetNull | Action::SetDefault, _) => {
+                    let mut changes = Vec::with_capacity(foreign.columns.len());
+                    for (number, at) in foreign.columns.iter().enumerate() {
+                        let value = match (action, new) {
+                            (Action::Cascade, Some(new)) => self.as_child(
+                                foreign,
+                                number,
+                                &new[foreign.target_columns[number]],
+                            )?,
+                            (Action::SetDefault, _) => {
+                                let frame = self.frame(&[], &[], &[]);
+                                foreign.defaults[number].eval(&frame)?.into_value()
+                            }
+                            _ => Value::Null,
+                        };
+                        changes.push((*at, value));
+                    }
+                    let checks = tables.get(&oid).map_or(&[][..], |keys| &keys.checks);
+                    let changed =
+                        self.change(child, &key, &bytes, &values, changes, checks, &[])?;
+                    // A default may be the very key that is gone.
+                    let before = (action != Action::SetDefault).then_some(values.as_slice());
+                    self.owes_targets(tables, oid, before, &changed);
+                    self.owes_children(tables, oid, &values, Some(&changed));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A value of the target as one of the child's column.
+    fn as_child(&self, foreign: &Foreign, number: usize, value: &Value) -> Result<Value> {
+        let column = foreign.child.table().schema.column(foreign.columns[number]);
+        let settings = self.env.settings();
+        Ok(vellum_row::cast(
+            value.as_ref(),
+            column.ty,
+            column.typmod,
+            false,
+            settings,
+        )?)
+    }
+
+    /// Whether a row has the key that was `old`'s.
+    fn has_key(&self, foreign: &Foreign, old: &[Value]) -> Result<bool> {
+        let mut key = Vec::new();
+        foreign.parent.keys[foreign.index].encode(old, &mut key)?;
+        let storage = foreign.target_storage().table(self.transaction)?;
+        Ok(self.transaction.get(storage, &key, |_| ())?.is_some())
+    }
+
+    /// Rows that refer to a key.
+    fn children(&self, foreign: &Foreign, old: &[Value]) -> Result<Found> {
+        let child = &foreign.child;
+        let (access, exact) = path(foreign, old);
+        let schema = &child.table().schema;
+        let mut found = Found::new();
+        self.scan(child, &access, &[], &[], &mut |key, bytes| {
+            self.step()?;
+            let row = RowRef::Stored(schema.view(bytes)?);
+            if !exact {
+                for (at, target) in foreign.columns.iter().zip(&foreign.target_columns) {
+                    let value = row.get(*at)?;
+                    if value.is_null()
+                        || !equal(
+                            foreign,
+                            *at,
+                            value.to_value(),
+                            &old[*target],
+                            self.env.settings(),
+                        )?
+                    {
+                        return Ok(Flow::More);
+                    }
+                }
+            }
+            let values = self.values_of(child, bytes)?;
+            self.keep_row(&values)?;
+            found.push((key.to_vec(), values, bytes.to_vec()));
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
+
+    /// Under repeatable read: nothing refers to the key that was committed after the snapshot.
+    ///
+    /// # Errors
+    /// `40001`.
+    fn look_beside(&self, foreign: &Foreign, old: &[Value]) -> Result<()> {
+        let options = TransactionOptions::default().read_only(true);
+        let now = self.engine.begin_with(options)?;
+        let beside = self.beside(&now);
+        let storage = foreign.child.table().storage.table(self.transaction)?;
+        for (key, ..) in beside.children(foreign, old)? {
+            if self.transaction.get(storage, &key, |_| ())?.is_some() {
+                continue;
+            }
+            // Gone by this transaction, or not there yet for it.
+            if self.transaction.newest(storage, &key)? != (Newest::Seen { live: false }) {
+                return Err(vellum::Error::Conflict.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path to the rows of a foreign key's table that refer to a key, and whether it finds no others.
+fn path(foreign: &Foreign, old: &[Value]) -> (Access, bool) {
+    let table = foreign.child.table();
+    let width = foreign.columns.len();
+    let fits = |number: &usize| {
+        let positions = &foreign.child.keys[*number].positions;
+        let same_types = || {
+            foreign
+                .columns
+                .iter()
+                .zip(&foreign.target_columns)
+                .all(|(own, target)| {
+                    let own = table.schema.column(*own).ty;
+                    let target = foreign.parent.table().schema.column(*target).ty;
+                    own == target || (own.is_integer() && target.is_integer())
+                })
+        };
+        positions.len() >= width
+            && positions[..width]
+                .iter()
+                .all(|at| foreign.columns.contains(at))
+            && same_types()
+    };
+    let Some(index) = (0..table.indexes.len()).find(fits) else {
+        return (Access::all(), false);
+    };
+    let positions = &foreign.child.keys[index].positions[..width];
+    let values = positions.iter().map(|at| {
+        let number = foreign.columns.iter().position(|own| own == at);
+        let target = number.map(|number| foreign.target_columns[number]);
+        Expr::Const(target.map_or(Value::Null, |target| old[target].clone()))
+    });
+    let access = Access {
+        index: Some(index),
+        equal: values.collect(),
+        ..Access::all()
+    };
+    (access, true)
+}
+
+fn equal(
+    foreign: &Foreign,
+    at: usize,
+    own: Value,
+    target: &Value,
+    settings: &Settings,
+) -> Result<bool> {
+    let ty = foreign.child.table().schema.column(at).ty;
+    let both_integers = ty.is_integer() && target.as_ref().as_i64().is_some();
+    if both_integers || target.ty() == own.ty() {
+        return Ok(compare(own.as_ref(), target.as_ref()).is_eq());
+    }
+    let wanted = target.ty().unwrap_or(ty);
+    let own = vellum_row::cast(
+        own.as_ref(),
+        wanted,
+        vellum_row::Typmod::NONE,
+        false,
+        settings,
+    )?;
+    Ok(compare(own.as_ref(), target.as_ref()).is_eq())
+}
+
+fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
+    let mut columns = columns.iter();
+    columns.all(|at| compare(old[*at].as_ref(), new[*at].as_ref()).is_eq())
+}
+
+/// `Key (a, b)=(1, 2)`, for details.
+fn shown(shape: &rows::Shape, columns: &[usize], row: &[Value], settings: &Settings) -> String {
+    let schema = &shape.table().schema;
+    let names: Vec<&str> = columns.iter().map(|at| &*schema.column(*at).name).collect();
+    let values = columns.iter().map(|at| {
+        let mut text = String::new();
+        output(row[*at].as_ref(), settings, &mut text);
+        text
+    });
+    let values: Vec<String> = values.collect();
+    format!("Key ({})=({})", names.join(", "), values.join(", "))
+}
+
+/// `23503` for a row without its target.
+#[cold]
+pub(crate) fn no_target(foreign: &Foreign, row: &[Value], settings: &Settings) -> SqlError {
+    let (child, parent) = (&foreign.child.relation, &foreign.parent.relation);
+    let message = format!(
+        "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+        child.name, foreign.name
+    );
+    let key = shown(&foreign.child, &foreign.columns, row, settings);
+    SqlError::new(sqlstate::FOREIGN_KEY_VIOLATION, message)
+        .with_detail(format!(
+            "{key} is not present in table \"{}\".",
+            parent.name
+        ))
+        .on_table("public", &child.name)
+        .on_constraint(&foreign.name)
+}
+
+/// `23503` for a key that something refers to.
+#[cold]
+fn still_referred(foreign: &Foreign, old: &[Value], settings: &Settings) -> SqlError {
+    let (child, parent) = (&foreign.child.relation, &foreign.parent.relation);
+    let message = format!(
+        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+        parent.name, foreign.name, child.name
+    );
+    let key = shown(&foreign.parent, &foreign.target_columns, old, settings);
+    SqlError::new(sqlstate::FOREIGN_KEY_VIOLATION, message)
+        .with_detail(format!(
+            "{key} is still referenced from table \"{}\".",
+            child.name
+        ))
+        .on_table("public", &child.name)
+        .on_constraint(&foreign.name)
+}

@@ -1,0 +1,210 @@
+//! Foreign keys as a change of rows meets them.
+
+use crate::bind::Binder;
+use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage};
+use crate::ddl::unique_index;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::rows::Shape;
+use std::collections::HashMap;
+use std::sync::Arc;
+use vellum_row::{Settings, Typmod, Value, cast};
+
+/// A foreign key.
+#[derive(Debug)]
+pub(crate) struct Foreign {
+    pub name: Box<str>,
+    /// The table that has it.
+    pub child: Arc<Shape>,
+    /// Its target.
+    pub parent: Arc<Shape>,
+    /// Number of the target's unique index that holds the keys.
+    pub index: usize,
+    /// Positions of its columns, in the order of that index.
+    pub columns: Vec<usize>,
+    /// Positions of the target's.
+    pub target_columns: Vec<usize>,
+    pub on_delete: Action,
+    pub on_update: Action,
+    /// What the columns become by SET DEFAULT.
+    pub defaults: Vec<Expr>,
+}
+
+/// Of a table that a statement changes, or that one of its actions does.
+#[derive(Debug)]
+pub(crate) struct ForeignKeys {
+    /// Those that it has.
+    pub references: Vec<Arc<Foreign>>,
+    /// Those whose target it is.
+    pub referred: Vec<Arc<Foreign>>,
+    /// Its CHECK constraints.
+    pub checks: Vec<(String, Expr)>,
+}
+
+/// The foreign keys that a statement may meet, by table.
+pub(crate) type ForeignTables = HashMap<Oid, ForeignKeys>;
+
+impl Foreign {
+    /// # Errors
+    /// `XX000` if the target has no such index.
+    pub fn new(
+        child: &Arc<Relation>,
+        parent: &Arc<Relation>,
+        key: &ForeignKey,
+        defaults: Vec<Expr>,
+    ) -> Result<Self> {
+        let (child, parent) = (Arc::new(Shape::of(child)?), Arc::new(Shape::of(parent)?));
+        let (own, target) = (child.table(), parent.table());
+        let index = unique_index(target, &key.target_columns);
+        let index = index.ok_or_else(|| SqlError::internal("a foreign key without index"))?;
+        // In the order of the index.
+        let order = target.indexes[index].columns.iter().map(|part| {
+            let at = key
+                .target_columns
+                .iter()
+                .position(|column| *column == part.column);
+            at.ok_or_else(|| SqlError::internal("a foreign key of other columns"))
+        });
+        let order = order.collect::<Result<Vec<usize>>>()?;
+        Ok(Self {
+            name: key.name.clone(),
+            columns: order
+                .iter()
+                .map(|at| own.position(key.columns[*at]))
+                .collect(),
+            target_columns: order
+                .iter()
+                .map(|at| target.position(key.target_columns[*at]))
+                .collect(),
+            defaults: if defaults.is_empty() {
+                defaults
+            } else {
+                order.iter().map(|at| defaults[*at].clone()).collect()
+            },
+            index,
+            child,
+            parent,
+            on_delete: key.on_delete,
+            on_update: key.on_update,
+        })
+    }
+
+    /// Oid under which the target's keys are locked.
+    pub fn target_oid(&self) -> Oid {
+        let index = &self.parent.table().indexes[self.index];
+        match index.storage {
+            None => self.parent.relation.oid,
+            Some(_) => index.oid,
+        }
+    }
+
+    /// The engine table that holds the target's keys.
+    pub fn target_storage(&self) -> &Storage {
+        let table = self.parent.table();
+        table.indexes[self.index]
+            .storage
+            .as_ref()
+            .unwrap_or(&table.storage)
+    }
+
+    /// The key of the target of a row. `None` if a column is null: it has none. `Some(false)` if no target can have these values.
+    ///
+    /// # Errors
+    /// Of casts.
+    pub fn target_key(
+        &self,
+        row: &[Value],
+        settings: &Settings,
+        key: &mut Vec<u8>,
+    ) -> Result<Option<bool>> {
+        key.clear();
+        if self.columns.iter().any(|at| row[*at].is_null()) {
+            return Ok(None);
+        }
+        let codec = &self.parent.keys[self.index].codec;
+        for (number, at) in self.columns.iter().enumerate() {
+            let ty = codec.columns()[number].ty;
+            let value = row[*at].as_ref();
+            let own = self.child.table().schema.column(*at).ty;
+            // Integers are compared whatever their width.
+            let fits = value.fits(ty) || (own.is_integer() && ty.is_integer());
+            let done = if fits {
+                codec.encode_equal(number, value, key)?
+            } else {
+                let value = cast(value, ty, Typmod::NONE, false, settings)?;
+                codec.encode_equal(number, value.as_ref(), key)?
+            };
+            if !done {
+                return Ok(Some(false));
+            }
+        }
+        Ok(Some(true))
+    }
+}
+
+impl Binder<'_> {
+    /// The foreign keys that a change of a relation's rows may meet, through the actions of those that refer to it. Their tables are
+    /// targets of the statement (G1).
+    ///
+    /// # Errors
+    /// Of defaults and CHECK constraints that cannot be bound.
+    pub(super) fn foreign_tables(&mut self, relation: &Arc<Relation>) -> Result<ForeignTables> {
+        let mut tables = ForeignTables::new();
+        let mut next = vec![relation.clone()];
+        while let Some(relation) = next.pop() {
+            if tables.contains_key(&relation.oid) {
+                continue;
+            }
+            let own = relation
+                .table()
+                .map_or(&[][..], |table| &table.foreign_keys);
+            let mut references = Vec::with_capacity(own.len());
+            for key in own {
+                if let Some(parent) = self.catalog.relation(key.target).cloned() {
+                    self.targets.push(parent.oid);
+                    references.push(Arc::new(Foreign::new(&relation, &parent, key, Vec::new())?));
+                }
+            }
+            let mut referred = Vec::new();
+            for (child, key) in self.catalog.referring(relation.oid) {
+                self.targets.push(child.oid);
+                let sets = [key.on_delete, key.on_update].contains(&Action::SetDefault);
+                let defaults = if sets {
+                    let table = child
+                        .table()
+                        .ok_or_else(|| SqlError::internal("no table"))?;
+                    let positions = key.columns.iter().map(|column| table.position(*column));
+                    let positions: Vec<usize> = positions.collect();
+                    let defaults = positions.into_iter().map(|at| self.default(&child, at));
+                    defaults.collect::<Result<_>>()?
+                } else {
+                    Vec::new()
+                };
+                referred.push(Arc::new(Foreign::new(&child, &relation, &key, defaults)?));
+                if [key.on_delete, key.on_update]
+                    .iter()
+                    .any(|action| action.writes())
+                {
+                    next.push(child);
+                }
+            }
+            if references.is_empty() && referred.is_empty() {
+                // A child has its foreign key at least.
+                debug_assert!(tables.is_empty());
+                return Ok(tables);
+            }
+            let scope = std::mem::take(&mut self.scope);
+            self.scope
+                .add(crate::bind::ScopeTable::of(&relation, None)?)?;
+            let checks = self.checks(&relation);
+            self.scope = scope;
+            let keys = ForeignKeys {
+                references,
+                referred,
+                checks: checks?,
+            };
+            tables.insert(relation.oid, keys);
+        }
+        Ok(tables)
+    }
+}

@@ -1,0 +1,103 @@
+//! The binary form of rows in a COPY.
+//!
+//! Layout (big-endian): [`SIGNATURE`], u32 flags, u32 length of an extension, the extension; for each row i16 count of columns, for each column i32 length
+//! (-1 for NULL) and as many bytes as the type's send function writes; at the end i16 -1.
+
+use super::copy_text::bad;
+use crate::error::Result;
+use vellum_base::codec::Put;
+use vellum_row::{Type, Typmod, Value, receive};
+
+const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
+/// Flags from this bit on change what follows.
+const CRITICAL: u32 = 0xffff_0000;
+/// What ends the rows.
+pub(super) const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// Appends what stands before the rows.
+pub(super) fn put_header(out: &mut Vec<u8>) {
+    out.put(SIGNATURE);
+    out.put(&[0; 8]);
+}
+
+/// What stands at the beginning of some bytes.
+#[derive(Debug)]
+pub(super) enum Piece<T> {
+    /// It is whole, and so long.
+    Whole(T, usize),
+    /// More bytes must come.
+    Partial,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Reads what stands before the rows.
+///
+/// # Errors
+/// `22P04`.
+pub(super) fn header(bytes: &[u8]) -> Result<Piece<()>> {
+    let known = bytes.len().min(SIGNATURE.len());
+    if bytes[..known] != SIGNATURE[..known] {
+        return Err(bad("COPY file signature not recognized"));
+    }
+    let Some(flags) = number(bytes, SIGNATURE.len()) else {
+        return Ok(Piece::Partial);
+    };
+    if u32::from_be_bytes(flags) & CRITICAL != 0 {
+        return Err(bad("unrecognized critical flags in COPY file header"));
+    }
+    let Some(extension) = number(bytes, SIGNATURE.len() + 4) else {
+        return Ok(Piece::Partial);
+    };
+    let Ok(extension) = usize::try_from(i32::from_be_bytes(extension)) else {
+        return Err(bad("invalid COPY file header (wrong length)"));
+    };
+    let end = SIGNATURE.len() + 8 + extension;
+    Ok(if bytes.len() < end {
+        Piece::Partial
+    } else {
+        Piece::Whole((), end)
+    })
+}
+
+/// Reads a row; `None` for the end of the rows.
+///
+/// # Errors
+/// `22P04`; the type's for bytes that are none of its values.
+pub(super) fn row(bytes: &[u8], types: &[(Type, Typmod)]) -> Result<Piece<Option<Vec<Value>>>> {
+    let Some(count) = number(bytes, 0) else {
+        return Ok(Piece::Partial);
+    };
+    let count = i16::from_be_bytes(count);
+    if count == -1 {
+        return Ok(Piece::Whole(None, 2));
+    }
+    if usize::try_from(count) != Ok(types.len()) {
+        let message = format!("row field count is {count}, expected {}", types.len());
+        return Err(bad(&message));
+    }
+    let mut at = 2;
+    let mut values = Vec::with_capacity(types.len());
+    for (ty, typmod) in types {
+        let Some(length) = number(bytes, at) else {
+            return Ok(Piece::Partial);
+        };
+        at += 4;
+        let length = i32::from_be_bytes(length);
+        if length == -1 {
+            values.push(Value::Null);
+            continue;
+        }
+        let Ok(length) = usize::try_from(length) else {
+            return Err(bad("invalid field size"));
+        };
+        let Some(field) = bytes.get(at..at + length) else {
+            return Ok(Piece::Partial);
+        };
+        values.push(receive(*ty, *typmod, field)?);
+        at += length;
+    }
+    Ok(Piece::Whole(Some(values), at))
+}

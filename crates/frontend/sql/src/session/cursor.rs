@@ -1,0 +1,303 @@
+//! Cursors: DECLARE, FETCH, MOVE, CLOSE.
+//!
+//! A cursor's query is run when it is declared, in the statement's snapshot, and its rows are kept in memory against `work_mem`: so every cursor can go
+//! both ways and outlive its transaction. Values are kept, not their forms, so that each FETCH is answered in the formats that it asks for.
+//!
+//! Invariants:
+//! - K1 A cursor without HOLD is gone when its transaction ends; one WITH HOLD when the transaction that declared it rolls back.
+//! - K2 ROLLBACK TO a savepoint takes cursors along that were declared after it.
+
+use super::run::{Output, Prepared, encode, format_of};
+use super::{Session, TransactionStatus, gone};
+use crate::bind::folded;
+use crate::error::{Result, SqlError};
+use crate::parse::MOVE;
+use crate::sqlstate;
+use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
+use sqlparser::ast::{self, FetchDirection, Statement};
+use std::collections::HashMap;
+use std::sync::Arc;
+use vellum_row::Value;
+
+/// A cursor.
+#[derive(Debug)]
+struct Cursor {
+    fields: Arc<[Field]>,
+    rows: Vec<Vec<Value>>,
+    /// Where it stands: 0 before the first row, `n` on the n-th, one more than there are behind the last.
+    at: usize,
+    /// NO SCROLL: never back.
+    forward_only: bool,
+    /// BINARY: the format where none is asked for.
+    format: Format,
+    hold: bool,
+    /// Declared by the transaction that is open.
+    new: bool,
+    number: u64,
+}
+
+/// The cursors of a session.
+#[derive(Debug, Default)]
+pub(super) struct Cursors {
+    by_name: HashMap<String, Cursor>,
+    declared: u64,
+}
+
+impl Cursors {
+    /// The transaction ends (K1).
+    pub fn end_transaction(&mut self, committed: bool) {
+        if self.by_name.is_empty() {
+            return;
+        }
+        self.by_name
+            .retain(|_, cursor| cursor.hold && (committed || !cursor.new));
+        for cursor in self.by_name.values_mut() {
+            cursor.new = false;
+        }
+    }
+
+    /// How many were declared so far: a point to go back to.
+    pub fn declared(&self) -> u64 {
+        self.declared
+    }
+
+    /// K2.
+    pub fn forget_from(&mut self, declared: u64) {
+        self.by_name.retain(|_, cursor| cursor.number < declared);
+    }
+
+    /// Closes all.
+    pub fn close_all(&mut self) {
+        self.by_name.clear();
+    }
+
+    /// Columns of what FETCH of a cursor returns.
+    ///
+    /// # Errors
+    /// `34000`.
+    pub fn fields(&self, name: &str) -> Result<Arc<[Field]>> {
+        let cursor = self.by_name.get(name).ok_or_else(|| no_cursor(name))?;
+        Ok(cursor.fields.clone())
+    }
+}
+
+impl Cursor {
+    /// Moves it; calls `each` with the rows that are passed, and returns how many these are.
+    fn go(&mut self, step: Step, mut each: impl FnMut(&[Value]) -> Result<()>) -> Result<u64> {
+        let count = self.rows.len();
+        let back = match step {
+            Step::By(by) => by < 0 || (by == 0 && self.forward_only),
+            Step::To(to) => to <= self.at,
+        };
+        if back && self.forward_only {
+            let text = "cursor can only scan forward";
+            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, text)
+                .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
+        let mut told = 0;
+        match step {
+            Step::To(to) => {
+                self.at = to.min(count + 1);
+                if (1..=count).contains(&self.at) {
+                    each(&self.rows[self.at - 1])?;
+                    told = 1;
+                }
+            }
+            // The row that it stands on, again.
+            Step::By(0) => {
+                if (1..=count).contains(&self.at) {
+                    each(&self.rows[self.at - 1])?;
+                    told = 1;
+                }
+            }
+            Step::By(by) => {
+                for _ in 0..by.unsigned_abs() {
+                    self.at = if by > 0 {
+                        (self.at + 1).min(count + 1)
+                    } else {
+                        self.at.saturating_sub(1)
+                    };
+                    if !(1..=count).contains(&self.at) {
+                        break;
+                    }
+                    each(&self.rows[self.at - 1])?;
+                    told += 1;
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    /// Where a direction leads.
+    fn step(&self, direction: &FetchDirection) -> Result<Step> {
+        use FetchDirection as D;
+        let count = self.rows.len();
+        let absolute = |number: i64| {
+            let distance = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+            Step::To(if number >= 0 {
+                distance
+            } else {
+                (count + 1).saturating_sub(distance)
+            })
+        };
+        Ok(match direction {
+            D::Next => Step::By(1),
+            D::Prior => Step::By(-1),
+            D::First => Step::To(1),
+            D::Last => Step::To(count),
+            D::All | D::ForwardAll => Step::By(i64::MAX),
+            D::BackwardAll => Step::By(-i64::MAX),
+            D::Count { limit } => Step::By(number(limit)?),
+            D::Forward { limit } => Step::By(limit.as_ref().map_or(Ok(1), number)?),
+            D::Backward { limit } => Step::By(-limit.as_ref().map_or(Ok(1), number)?),
+            D::Absolute { limit } => absolute(number(limit)?),
+            D::Relative { limit } => {
+                let by = number(limit)?;
+                let at = i64::try_from(self.at).unwrap_or(i64::MAX);
+                match by {
+                    0 => Step::By(0),
+                    by => Step::To(usize::try_from(at.saturating_add(by)).unwrap_or(0)),
+                }
+            }
+        })
+    }
+}
+
+/// A move of a cursor.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Over so many rows, forward or back.
+    By(i64),
+    /// To the row of this number.
+    To(usize),
+}
+
+fn number(limit: &ast::ValueWithSpan) -> Result<i64> {
+    let ast::Value::Number(digits, _) = &limit.value else {
+        return Err(SqlError::syntax(format!(
+            "syntax error at or near \"{limit}\""
+        )));
+    };
+    digits.parse().map_err(|_| {
+        let message = format!("value \"{digits}\" is out of range for type integer");
+        SqlError::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, message)
+    })
+}
+
+impl Session {
+    /// DECLARE.
+    pub(super) fn declare(&mut self, declare: &ast::Declare) -> Result<CommandTag> {
+        let (Some(name), Some(query)) = (declare.names.first(), &declare.for_query) else {
+            return Err(SqlError::syntax("a cursor needs a name and a query"));
+        };
+        let name = folded(name);
+        let hold = declare.hold == Some(true);
+        if !hold && self.status == TransactionStatus::Idle {
+            let text = "DECLARE CURSOR can only be used in transaction blocks";
+            return Err(SqlError::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, text));
+        }
+        if self.cursors.by_name.contains_key(&name) || self.portals.contains_key(&name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
+        }
+        let text = query.to_string();
+        let statement = Statement::Query(query.clone());
+        let prepared: Arc<Prepared> = Session::prepare_one(&text, statement, &[]);
+        self.start_statement()?;
+        let mut rows = Vec::new();
+        self.run_program(&prepared, &[], &[], Output::Values(&mut rows))?;
+        let fields = self.program(&prepared)?.fields();
+        let number = self.cursors.declared;
+        self.cursors.declared += 1;
+        let cursor = Cursor {
+            fields,
+            rows,
+            at: 0,
+            forward_only: declare.scroll == Some(false),
+            format: match declare.binary {
+                Some(true) => Format::Binary,
+                _ => Format::Text,
+            },
+            hold,
+            new: true,
+            number,
+        };
+        self.cursors.by_name.insert(name, cursor);
+        Ok(CommandTag::plain("DECLARE CURSOR"))
+    }
+
+    /// FETCH, and MOVE, which the parser reads as a FETCH into a place that no text can name.
+    pub(super) fn fetch_cursor(
+        &mut self,
+        statement: &Statement,
+        formats: &[Format],
+        describe: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let Statement::Fetch {
+            name,
+            direction,
+            into,
+            ..
+        } = statement
+        else {
+            return Err(SqlError::internal("no FETCH"));
+        };
+        let name = folded(name);
+        let found = self.cursors.by_name.get_mut(&name);
+        let cursor = found.ok_or_else(|| no_cursor(&name))?;
+        let step = cursor.step(direction)?;
+        if is_move(into.as_ref()) {
+            let moved = cursor.go(step, |_| Ok(()))?;
+            return Ok(CommandTag::counted("MOVE", moved));
+        }
+        if into.is_some() {
+            return Err(SqlError::syntax("syntax error at or near \"into\""));
+        }
+        let own = [cursor.format];
+        let formats = if formats.is_empty() { &own } else { formats };
+        if describe {
+            let told = sink.row_description(&cursor.fields, formats);
+            told.map_err(gone)?;
+        }
+        let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
+        let (forms, body) = (&self.settings.forms, &mut self.body);
+        let mut text = String::new();
+        let told = cursor.go(step, |row| {
+            body.clear();
+            for (number, value) in row.iter().enumerate() {
+                let format = format_of(formats, number);
+                encode(value.as_ref(), format, forms, &mut text, body);
+            }
+            sink.row(OutputRow::new(columns, body)).map_err(gone)
+        })?;
+        Ok(CommandTag::counted("FETCH", told))
+    }
+
+    /// CLOSE.
+    pub(super) fn close_cursor(&mut self, cursor: &ast::CloseCursor) -> Result<CommandTag> {
+        match cursor {
+            ast::CloseCursor::All => self.cursors.close_all(),
+            ast::CloseCursor::Specific { name } => {
+                let name = folded(name);
+                let known = self.cursors.by_name.remove(&name);
+                known.ok_or_else(|| no_cursor(&name))?;
+            }
+        }
+        Ok(CommandTag::plain("CLOSE CURSOR"))
+    }
+}
+
+/// Whether a FETCH is a MOVE.
+pub(super) fn is_move(into: Option<&ast::ObjectName>) -> bool {
+    let first = into.and_then(|into| into.0.first());
+    let ident = first.and_then(|part| part.as_ident());
+    ident.is_some_and(|ident| ident.value == MOVE)
+}
+
+#[cold]
+fn no_cursor(name: &str) -> SqlError {
+    let message = format!("cursor \"{name}\" does not exist");
+    SqlError::new(sqlstate::INVALID_CURSOR_NAME, message)
+}

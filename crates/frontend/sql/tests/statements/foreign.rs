@@ -1,0 +1,201 @@
+//! FOREIGN KEY.
+
+use super::client::{Client, Heard, database};
+use std::thread;
+
+fn family(actions: &str) -> Client {
+    let mut client = Client::new();
+    client.ok(&format!(
+        "create table p (id int primary key, u text unique, n int);
+         create table c (id int primary key, p int default 9 references p {actions});
+         insert into p values (1, 'a', 0), (2, 'b', 0), (9, 'z', 0);
+         insert into c values (10, 1), (11, 1), (20, 2), (30, null)"
+    ));
+    client
+}
+
+#[test]
+fn a_row_needs_its_target() {
+    let mut client = family("");
+    let (state, message) = client.fails("insert into c values (40, 4)");
+    assert_eq!(state, "23503");
+    assert_eq!(
+        message,
+        "insert or update on table \"c\" violates foreign key constraint \"c_p_fkey\""
+    );
+    assert_eq!(client.state("update c set p = 5 where id = 10"), "23503");
+    client.ok("update c set p = 2 where id = 10; insert into c values (40, null)");
+    let (state, message) = client.fails("delete from p where id = 2");
+    assert_eq!(state, "23503");
+    assert_eq!(
+        message,
+        "update or delete on table \"p\" violates foreign key constraint \"c_p_fkey\" on table \"c\""
+    );
+    assert_eq!(client.state("update p set id = 7 where id = 2"), "23503");
+    client.ok(
+        "update p set n = 1 where id = 2; delete from c where p = 2; delete from p where id = 2",
+    );
+    assert_eq!(
+        client.ok("select id, p from c order by id"),
+        "11|1\n30|~\n40|~"
+    );
+}
+
+#[test]
+fn what_refers_to_a_row_follows_it() {
+    let mut client = family("on delete cascade on update cascade");
+    client.ok("create table g (c int references c on delete cascade, primary key (c)); insert into g values (10), (20)");
+    client.ok("update p set id = 3 where id = 1");
+    assert_eq!(
+        client.ok("select id, p from c order by id"),
+        "10|3\n11|3\n20|2\n30|~"
+    );
+    client.ok("delete from p where id = 3");
+    assert_eq!(client.ok("select id from c order by id"), "20\n30");
+    assert_eq!(client.ok("select c from g"), "20");
+    let mut client = family("on delete set null on update set default");
+    client.ok("update p set id = 3 where id = 1; delete from p where id = 2");
+    assert_eq!(
+        client.ok("select id, p from c order by id"),
+        "10|9\n11|9\n20|~\n30|~"
+    );
+    assert_eq!(client.state("update p set id = 8 where id = 9"), "23503");
+}
+
+#[test]
+fn a_key_is_checked_when_the_statement_ends() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, up int references t on delete cascade)");
+    client.ok("insert into t values (3, 2), (2, 1), (1, null)");
+    assert_eq!(client.state("insert into t values (5, 6)"), "23503");
+    // Another row takes the key over.
+    let mut other = family("");
+    other.ok("delete from c where p = 2; update p set id = id - 1 where id < 3");
+    assert_eq!(
+        other.ok("select p.u from p join c on c.p = p.id where c.id = 10"),
+        "b"
+    );
+    client.ok("delete from t where id = 1");
+    assert_eq!(client.ok("select count(*) from t"), "0");
+}
+
+#[test]
+fn a_key_of_several_columns_and_other_widths_finds_its_target() {
+    let mut client = Client::new();
+    client.ok("create table p (a int, b text, unique (b, a));
+        create table c (x bigint, y varchar(5), foreign key (x, y) references p (a, b) on update cascade);
+        create index on c (x, y); insert into p values (1, 'one'), (2, 'two'), (null, 'one')");
+    client.ok("insert into c values (1, 'one'), (2, null), (null, 'no')");
+    assert_eq!(client.state("insert into c values (1, 'two')"), "23503");
+    assert_eq!(
+        client.state("insert into c values (1099511627776, 'two')"),
+        "23503"
+    );
+    client.ok("update p set b = 'uno' where a = 1");
+    assert_eq!(client.ok("select y from c where x = 1"), "uno");
+    for (sql, state) in [
+        ("create table d (x int references c (x))", "42830"),
+        (
+            "create table d (x int, y int, foreign key (x, y) references p (a, b))",
+            "42804",
+        ),
+        ("create table d (x int references p)", "42704"),
+        ("create table d (x int references nobody)", "42P01"),
+        (
+            "create table d (x int, foreign key (x) references p (a, b))",
+            "42830",
+        ),
+        ("drop table p", "2BP01"),
+        ("truncate p", "0A000"),
+        ("alter table p drop constraint p_b_a_key", "2BP01"),
+        ("alter table p drop column a", "2BP01"),
+    ] {
+        assert_eq!(client.state(sql), state, "{sql}");
+    }
+    client.ok("alter table c add constraint mine foreign key (y, x) references p (b, a)");
+    assert_eq!(client.state("delete from p where a = 1"), "23503");
+    client.ok("alter table c drop constraint mine; alter table c drop constraint c_x_y_fkey; delete from p");
+    assert_eq!(
+        client.state("alter table c add foreign key (x, y) references p (a, b)"),
+        "23503"
+    );
+    client.ok("delete from c; alter table c add foreign key (x, y) references p (a, b)");
+    assert_eq!(
+        client.hear("drop table p cascade").notices,
+        ["drop cascades to constraint c_x_y_fkey on table c"]
+    );
+    client.ok("insert into c values (5, 'any')");
+}
+
+#[test]
+fn tables_that_refer_to_each_other_are_dropped_and_truncated_together() {
+    let mut client = family("");
+    client.ok("truncate p, c; insert into p values (1); insert into c values (1, 1)");
+    assert_eq!(
+        client.hear("truncate p cascade").notices,
+        ["truncate cascades to table \"c\""]
+    );
+    assert_eq!(client.ok("select count(*) from c"), "0");
+    client.ok("drop table p, c");
+}
+
+#[test]
+fn who_inserts_a_child_and_who_deletes_its_parent_wait_for_each_other() {
+    for level in ["read committed", "repeatable read"] {
+        for (first, second, state) in [
+            (
+                "insert into c values (1, 1)",
+                "delete from p where id = 1",
+                "23503",
+            ),
+            (
+                "delete from p where id = 1",
+                "insert into c values (1, 1)",
+                "23503",
+            ),
+        ] {
+            let database = database();
+            let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+            a.ok("create table p (id int primary key, n int); create table c (id int primary key, p int references p);
+                insert into p values (1, 0)");
+            b.ok(&format!("begin isolation level {level}; select 1 from p"));
+            a.ok(&format!("begin; {first}"));
+            b.ok("set lock_timeout = 20; savepoint s");
+            assert_eq!(b.state(second), "55P03", "{second}");
+            b.ok("rollback to s; set lock_timeout = 0");
+            let second = second.to_owned();
+            let waiter = thread::spawn(move || {
+                let done = b.session.simple_query(&second, &mut Heard::default());
+                done.unwrap_err().sqlstate().to_string()
+            });
+            a.ok("commit");
+            let found = waiter.join().unwrap();
+            let expected = if level == "repeatable read" && found == "40001" {
+                "40001"
+            } else {
+                state
+            };
+            assert_eq!(found, expected, "{level}");
+            assert_eq!(
+                a.ok("select count(*) from c left join p on p.id = c.p where p.id is null"),
+                "0"
+            );
+        }
+    }
+}
+
+#[test]
+fn children_of_one_parent_do_not_wait_for_each_other_nor_for_its_other_columns() {
+    let database = database();
+    let mut clients = [(); 3].map(|()| Client::of(&database));
+    let [a, b, c] = &mut clients;
+    a.ok("create table p (id int primary key, n int); create table c (id int primary key, p int references p);
+        insert into p values (1, 0)");
+    a.ok("begin; insert into c values (1, 1)");
+    b.ok("set lock_timeout = 20; begin; insert into c values (2, 1)");
+    c.ok("set lock_timeout = 20; begin; update p set n = n + 1");
+    a.ok("insert into c values (3, 1); commit");
+    b.ok("commit");
+    c.ok("commit");
+    assert_eq!(a.ok("select count(*) from c"), "3");
+}
