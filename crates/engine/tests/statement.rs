@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::Arc;
-use vellum::{Config, Database, Error, Isolation, TransactionOptions};
+use vellum::{Config, Database, Error, Isolation, Newest, TransactionOptions};
 use vellum_io::MemoryDirectory;
 
 fn database() -> Database {
@@ -70,4 +70,81 @@ fn no_update_is_lost_and_the_statement_runs_again() {
         (read(b"a"), read(b"b")),
         (b"own".to_vec(), b"mine".to_vec())
     );
+}
+
+#[test]
+fn a_conflict_names_its_writer_until_that_has_ended() {
+    for end in ["commit", "rollback", "savepoint"] {
+        let database = database();
+        let table = database
+            .retry(|tx| {
+                let table = tx.create_table("t")?;
+                tx.insert(&table, b"k", b"1")?;
+                Ok(table)
+            })
+            .unwrap();
+        let writer = database.begin().unwrap();
+        let savepoint = writer.savepoint().unwrap();
+        writer.replace(&table, b"k", b"2").unwrap();
+        let tx = database.begin_with(options()).unwrap();
+        assert!(tx.take_blocker().is_none(), "no conflict yet");
+        tx.replace(&table, b"k", b"3").unwrap_err();
+        let blocker = tx.take_blocker().unwrap();
+        assert_eq!(blocker.transaction(), writer.id());
+        assert!(tx.take_blocker().is_none(), "once");
+        assert!(database.is_running(&blocker));
+        match end {
+            "commit" => writer.commit().unwrap(),
+            "rollback" => writer.rollback().unwrap(),
+            _ => {
+                // The version is gone; the transaction goes on.
+                writer.rollback_to(&savepoint).unwrap();
+                assert!(database.is_running(&blocker));
+                assert!(tx.replace(&table, b"k", b"3").unwrap());
+                writer.commit().unwrap();
+            }
+        }
+        assert!(!database.is_running(&blocker));
+        // Another transaction in the same slot is another one.
+        let next = database.begin().unwrap();
+        next.insert(&table, b"other", b"").unwrap();
+        assert!(!database.is_running(&blocker));
+        drop(next);
+        if end == "commit" {
+            tx.replace(&table, b"k", b"3").unwrap_err();
+            assert!(tx.take_blocker().is_none(), "it has committed");
+        }
+    }
+}
+
+#[test]
+fn what_stands_newest_is_told_whoever_wrote_it() {
+    let database = database();
+    let table = database
+        .retry(|tx| {
+            let table = tx.create_table("t")?;
+            tx.insert(&table, b"k", b"1")?;
+            Ok(table)
+        })
+        .unwrap();
+    let tx = database.begin_with(options()).unwrap();
+    let newest = |key: &[u8]| tx.newest(&table, key).unwrap();
+    assert_eq!(newest(b"k"), Newest::Seen { live: true });
+    assert_eq!(newest(b"none"), Newest::Nothing);
+    let writer = database.begin().unwrap();
+    writer.delete(&table, b"k").unwrap();
+    writer.insert(&table, b"new", b"").unwrap();
+    let running = |key: &[u8]| match newest(key) {
+        Newest::Running { live, by } if by.transaction() == writer.id() => live,
+        other => panic!("{other:?}"),
+    };
+    assert!(!running(b"k"));
+    assert!(running(b"new"));
+    writer.commit().unwrap();
+    assert_eq!(newest(b"k"), Newest::Committed { live: false });
+    assert_eq!(newest(b"new"), Newest::Committed { live: true });
+    tx.begin_statement().unwrap();
+    assert_eq!(newest(b"new"), Newest::Seen { live: true });
+    tx.delete(&table, b"new").unwrap();
+    assert_eq!(newest(b"new"), Newest::Seen { live: false });
 }

@@ -216,6 +216,14 @@ impl Binder<'_> {
                 }
                 self.call(name, arguments)
             }
+            E::Ceil { expr, .. } => {
+                let arguments = vec![self.expr(expr)?];
+                self.call("ceil", arguments)
+            }
+            E::Floor { expr, .. } => {
+                let arguments = vec![self.expr(expr)?];
+                self.call("floor", arguments)
+            }
             E::Position { expr, r#in } => {
                 let arguments = vec![self.expr(r#in)?, self.expr(expr)?];
                 self.call("strpos", arguments)

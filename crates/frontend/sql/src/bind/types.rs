@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
-use vellum_row::{Type, Typmod};
+use vellum_row::{IntervalFields, Type, Typmod};
 
 /// Longest name, in bytes.
 const NAME_BYTES: usize = 63;
@@ -112,7 +112,11 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, Typmod)> {
             }
             _ => fraction(Type::Timestamptz, *digits),
         },
-        DataType::Interval { .. } => plain(Type::Interval),
+        DataType::Interval { fields, precision } => {
+            let fields = fields.as_ref().map(interval_fields);
+            let typmod = Typmod::of_interval(fields, precision.map(count))?;
+            Ok((Type::Interval, typmod))
+        }
         DataType::Uuid => plain(Type::Uuid),
         DataType::JSON => plain(Type::Json),
         DataType::JSONB => plain(Type::Jsonb),
@@ -155,6 +159,25 @@ fn characters(ty: Type, length: &Option<CharacterLength>) -> Result<Typmod> {
             Ok(Typmod::of_length(ty, count(*length))?)
         }
         Some(CharacterLength::Max) => Err(SqlError::syntax("syntax error at or near \"max\"")),
+    }
+}
+
+fn interval_fields(fields: &ast::IntervalFields) -> IntervalFields {
+    use ast::IntervalFields as F;
+    match fields {
+        F::Year => IntervalFields::YEAR,
+        F::Month => IntervalFields::MONTH,
+        F::Day => IntervalFields::DAY,
+        F::Hour => IntervalFields::HOUR,
+        F::Minute => IntervalFields::MINUTE,
+        F::Second => IntervalFields::SECOND,
+        F::YearToMonth => IntervalFields::YEAR_TO_MONTH,
+        F::DayToHour => IntervalFields::DAY_TO_HOUR,
+        F::DayToMinute => IntervalFields::DAY_TO_MINUTE,
+        F::DayToSecond => IntervalFields::DAY_TO_SECOND,
+        F::HourToMinute => IntervalFields::HOUR_TO_MINUTE,
+        F::HourToSecond => IntervalFields::HOUR_TO_SECOND,
+        F::MinuteToSecond => IntervalFields::MINUTE_TO_SECOND,
     }
 }
 

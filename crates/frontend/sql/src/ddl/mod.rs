@@ -7,6 +7,7 @@
 //! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken; under
 //! repeatable read the engine finds a row that it does not see, which is a conflict.
 
+mod alter;
 mod foreign;
 mod index;
 mod rewrite;

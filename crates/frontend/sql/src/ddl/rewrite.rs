@@ -186,6 +186,17 @@ impl Ddl<'_> {
         let mut next = table.clone();
         next.schema = Arc::new(schema);
         next.indexes.insert(0, Arc::new(index));
+        self.order_anew(relation, next)
+    }
+
+    /// Gives a table another definition, which orders its rows by another key or by none, and writes them anew if there are any.
+    ///
+    /// # Errors
+    /// `23502`, `23505`.
+    pub(super) fn order_anew(&mut self, relation: &mut Relation, next: Table) -> Result<()> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
         if !self.has_rows(relation)? {
             relation.kind = Kind::Table(Box::new(next));
             return Ok(());
@@ -206,7 +217,7 @@ impl Ddl<'_> {
     /// bottom-up, without a version each.
     fn copy_rows(&mut self, from: &Relation, to: &Shape) -> Result<()> {
         let target = to.table();
-        let alone = target.secondary().next().is_none();
+        let alone = to.has_key() && target.secondary().next().is_none();
         if alone && self.comes_in_order(from, to)? {
             let transaction = &self.open.transaction;
             let source = from.table().ok_or_else(|| SqlError::internal("no table"))?;

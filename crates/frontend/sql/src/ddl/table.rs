@@ -395,12 +395,8 @@ impl Ddl<'_> {
                 new_column_name,
             } => {
                 let position = column_position(relation, &folded(old_column_name))?;
-                if !next.checks.is_empty() {
-                    return Err(SqlError::unsupported(
-                        "renaming a column of a table with CHECK constraints",
-                    ));
-                }
                 let name = folded(new_column_name);
+                let old = folded(old_column_name);
                 let renamed = next.schema.rename_column(position, name.as_str());
                 next.schema = Arc::new(renamed.map_err(|_| {
                     let message = format!(
@@ -409,6 +405,10 @@ impl Ddl<'_> {
                     );
                     SqlError::new(sqlstate::DUPLICATE_COLUMN, message)
                 })?);
+                self.rename_in_checks(relation, &mut next, &old, &name)?;
+            }
+            Operation::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(relation, &mut next, &folded(old_name), &folded(new_name))?;
             }
             Operation::RenameTable { table_name } => {
                 let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) =
@@ -435,9 +435,7 @@ impl Ddl<'_> {
                 if constraints(&next) == before {
                     let found = next.indexes.iter().find(|index| *index.name == *name);
                     match found.map(|index| (index.oid, index.primary)) {
-                        Some((_, true)) => {
-                            return Err(SqlError::unsupported("dropping a primary key"));
-                        }
+                        Some((_, true)) => return self.drop_primary_key(relation, next),
                         Some((oid, false)) => {
                             let columns = found.map(|index| {
                                 let columns = index.columns.iter();
@@ -589,14 +587,17 @@ impl Ddl<'_> {
         position: usize,
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
-        let key = next.primary_key();
-        if key.is_some_and(|key| key.columns.iter().any(|part| part.column == column.id)) {
-            return Err(SqlError::unsupported(
-                "dropping a column of the primary key",
-            ));
-        }
         let what = format!("column {} of table {}", column.name, relation.name);
         self.check_unreferred(relation, &what, &[column.id])?;
+        let in_key = |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
+        if next.primary_key().is_some_and(in_key) {
+            let mut unordered = relation.clone();
+            next.indexes.remove(0);
+            self.order_anew(&mut unordered, next.clone())?;
+            if let Kind::Table(table) = unordered.kind {
+                *next = *table;
+            }
+        }
         next.foreign_keys
             .retain(|key| !key.columns.contains(&column.id));
         // Constraints and indexes on it go with it.

@@ -12,7 +12,7 @@
 
 use crate::catalog::{Oid, Runtime};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use vellum::TransactionId;
 use vellum_sync::Mutex;
@@ -58,14 +58,12 @@ type Holders = Vec<(TransactionId, Strength)>;
 /// All of them.
 #[derive(Debug)]
 pub(crate) struct RowLocks {
-    hasher: RandomState,
     parts: Box<[Mutex<HashMap<RowName, Holders>>]>,
 }
 
 impl Default for RowLocks {
     fn default() -> Self {
         Self {
-            hasher: RandomState::new(),
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
         }
     }
@@ -73,7 +71,9 @@ impl Default for RowLocks {
 
 impl RowLocks {
     fn part(&self, name: &RowName) -> &Mutex<HashMap<RowName, Holders>> {
-        &self.parts[self.hasher.hash_one(name) as usize % PARTS]
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        &self.parts[hasher.finish() as usize % PARTS]
     }
 
     /// Who holds what does not go with `strength`, `own` left out.

@@ -261,6 +261,8 @@ fn name_of(node: &ast::Expr) -> String {
         },
         ast::Expr::Substring { .. } => "substring".to_owned(),
         ast::Expr::Position { .. } => "position".to_owned(),
+        ast::Expr::Ceil { .. } => "ceil".to_owned(),
+        ast::Expr::Floor { .. } => "floor".to_owned(),
         ast::Expr::Trim { trim_where, .. } => match trim_where {
             Some(ast::TrimWhereField::Leading) => "ltrim".to_owned(),
             Some(ast::TrimWhereField::Trailing) => "rtrim".to_owned(),

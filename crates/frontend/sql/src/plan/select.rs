@@ -334,6 +334,10 @@ impl Binder<'_> {
         for table in &select.from {
             self.from(table, &mut sources)?;
         }
+        if sources.is_empty() {
+            // One row, which a condition may refuse.
+            sources.push(Source::inner(SourceKind::Nothing));
+        }
         let mut conditions = Vec::new();
         if let Some(selection) = &select.selection {
             conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
@@ -380,9 +384,6 @@ impl Binder<'_> {
         let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref());
         if ordered {
             sort.clear();
-        }
-        if sources.is_empty() {
-            sources.push(Source::inner(SourceKind::Nothing));
         }
         let grouping = grouped.then(|| {
             let keys = keys.into_iter().map(|(key, _)| key).collect();

@@ -152,3 +152,64 @@ fn drops_name_what_is_not_there() {
     client.ok("drop schema s cascade");
     assert_eq!(client.ok("select count(*) from t"), "0");
 }
+
+#[test]
+fn a_primary_key_goes_and_its_rows_stay() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (a int, b int, c text unique, primary key (b, a));
+        insert into t select g, 10 - g, 'r' || g from generate_series(1, 5) g",
+    );
+    client.ok("alter table t drop constraint t_pkey");
+    assert_eq!(client.ok("select a from t where c = 'r3'"), "3");
+    assert_eq!(client.state("insert into t values (null, 1, 'x')"), "23502");
+    client.ok("insert into t values (1, 9, 'again')");
+    assert_eq!(client.ok("select count(*), sum(b) from t"), "6|44");
+    client.ok("delete from t where c = 'again'; alter table t add primary key (a)");
+    assert_eq!(client.ok("select c from t where a = 5"), "r5");
+    client.ok("alter table t drop column a");
+    assert_eq!(
+        client.ok("select b, c from t where b < 7 order by b"),
+        "5|r5\n6|r4"
+    );
+    client.ok("create table o (id int primary key); create table d (id int references o)");
+    assert_eq!(
+        client.state("alter table o drop constraint o_pkey"),
+        "2BP01"
+    );
+}
+
+#[test]
+fn names_of_columns_and_constraints_change_everywhere() {
+    let mut client = Client::new();
+    client.ok("create table t (a int check (a > 0 and t.a < 100), text text, constraint long check (text::text <> 'a' and length(text) < 5), unique (a))");
+    client.ok("alter table t rename column a to \"B c\"");
+    assert_eq!(client.state("insert into t values (0, 'x')"), "23514");
+    assert_eq!(client.state("insert into t values (100, 'x')"), "23514");
+    client.ok("insert into t values (5, 'x')");
+    assert_eq!(client.ok("select \"B c\" from t"), "5");
+    // The name stands for a type, too.
+    assert_eq!(
+        client.state("alter table t rename column text to words"),
+        "0A000"
+    );
+    client.ok("alter table t rename constraint long to short; alter table t rename constraint t_a_key to only");
+    let (state, message) = client.fails("insert into t values (6, 'too long')");
+    assert_eq!(
+        (state.as_str(), message.contains("\"short\"")),
+        ("23514", true)
+    );
+    let (state, message) = client.fails("insert into t values (5, 'y')");
+    assert_eq!(
+        (state.as_str(), message.contains("\"only\"")),
+        ("23505", true)
+    );
+    assert_eq!(
+        client.state("alter table t rename constraint nobody to x"),
+        "42704"
+    );
+    assert_eq!(
+        client.state("alter table t rename constraint only to short"),
+        "42710"
+    );
+}

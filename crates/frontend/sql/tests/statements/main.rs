@@ -4,6 +4,7 @@
 mod changes;
 mod client;
 mod copies;
+mod corpus;
 mod cursors;
 mod definitions;
 mod foreign;

@@ -1,0 +1,141 @@
+//! Forms of ALTER TABLE that touch constraints and names.
+
+use super::Ddl;
+use crate::bind::ScopeTable;
+use crate::catalog::{Check, Index, Kind, Relation, Table};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// Takes the primary key away: the rows are written anew in an order of their own. Their columns stay NOT NULL.
+    ///
+    /// # Errors
+    /// `2BP01` if a foreign key refers to it.
+    pub(super) fn drop_primary_key(
+        &mut self,
+        relation: &Arc<Relation>,
+        mut next: Table,
+    ) -> Result<Arc<Relation>> {
+        let key = next.indexes.remove(0);
+        debug_assert!(key.primary);
+        let columns: Vec<_> = key.columns.iter().map(|part| part.column).collect();
+        let what = format!("constraint {} on table {}", key.name, relation.name);
+        self.check_unreferred(relation, &what, &columns)?;
+        let mut changed = Relation::clone(relation);
+        self.order_anew(&mut changed, next)?;
+        let Kind::Table(table) = changed.kind else {
+            return Err(SqlError::internal("no table"));
+        };
+        self.put_table(relation, *table)
+    }
+
+    /// CHECK constraints keep their text: a column that is called otherwise is called so there, too.
+    ///
+    /// # Errors
+    /// `0A000` where the text cannot be changed without changing what it says.
+    pub(super) fn rename_in_checks(
+        &self,
+        relation: &Arc<Relation>,
+        next: &mut Table,
+        old: &str,
+        new: &str,
+    ) -> Result<()> {
+        let after = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..Relation::clone(relation)
+        });
+        let mut checks = Vec::with_capacity(next.checks.len());
+        for check in &next.checks {
+            let expression = renamed(&check.expression, old, new)?;
+            let before = self.bound_check(relation, &check.expression)?;
+            // The new text says the same of the same columns, or the old one called something else by that name.
+            if !self
+                .bound_check(&after, &expression)
+                .is_ok_and(|after| after == before)
+            {
+                return Err(SqlError::unsupported(format!(
+                    "renaming a column in the constraint \"{}\"",
+                    check.name
+                )));
+            }
+            checks.push(Check {
+                expression: expression.into(),
+                ..check.clone()
+            });
+        }
+        next.checks = checks;
+        Ok(())
+    }
+
+    fn bound_check(&self, relation: &Arc<Relation>, expression: &str) -> Result<Expr> {
+        let mut binder = self.binder();
+        binder.scope.add(ScopeTable::of(relation, None)?)?;
+        binder.condition(&crate::parse::expression(expression)?, "CHECK")
+    }
+
+    /// RENAME CONSTRAINT.
+    pub(super) fn rename_constraint(
+        &mut self,
+        relation: &Relation,
+        next: &mut Table,
+        old: &str,
+        new: &str,
+    ) -> Result<()> {
+        let checks = next.checks.iter().map(|check| &*check.name);
+        let keys = next.foreign_keys.iter().map(|key| &*key.name);
+        let indexes = next.indexes.iter().map(|index| &*index.name);
+        if checks.chain(keys).chain(indexes).any(|name| name == new) {
+            let message = format!(
+                "constraint \"{new}\" for relation \"{}\" already exists",
+                relation.name
+            );
+            return Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message));
+        }
+        let is_old = |name: &str| name == old;
+        if let Some(check) = next.checks.iter_mut().find(|check| is_old(&check.name)) {
+            check.name = new.into();
+            return Ok(());
+        }
+        if let Some(key) = next.foreign_keys.iter_mut().find(|key| is_old(&key.name)) {
+            key.name = new.into();
+            return Ok(());
+        }
+        let mut indexes = next.indexes.iter_mut();
+        let found = indexes.find(|index| is_old(&index.name) && index.constraint.is_some());
+        let Some(index) = found else {
+            let message = format!(
+                "constraint \"{old}\" for table \"{}\" does not exist",
+                relation.name
+            );
+            return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
+        };
+        self.is_taken(relation.namespace, new, false)?;
+        *index = Arc::new(Index {
+            name: new.into(),
+            ..Index::clone(index)
+        });
+        Ok(())
+    }
+}
+
+/// The text of an expression with another name for a column.
+fn renamed(expression: &str, old: &str, new: &str) -> Result<String> {
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, expression).tokenize();
+    let mut tokens = tokens.map_err(|error| SqlError::internal(error.message))?;
+    for token in &mut tokens {
+        let is_old = match token {
+            Token::Word(word) if word.quote_style.is_some() => word.value == old,
+            Token::Word(word) => word.value.to_lowercase() == old,
+            _ => false,
+        };
+        if is_old {
+            *token = Token::make_word(new, Some('"'));
+        }
+    }
+    Ok(tokens.iter().map(ToString::to_string).collect())
+}

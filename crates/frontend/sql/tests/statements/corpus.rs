@@ -1,0 +1,85 @@
+//! The corpus: statements with what PostgreSQL 15 answers, through sessions.
+//!
+//! `tests/corpus/*.slt`: one record a statement, in the form of sqllogictest; errors by SQLSTATE, empty text as `(empty)`. The answers are a server's, not
+//! ours: whoever adds records asks one (collation C, time zone UTC).
+
+use super::client::{Client, Heard};
+use sqllogictest::{DB, DBOutput, DefaultColumnType, Record, Runner};
+use vellum_sql::SqlError;
+
+struct Session(Client);
+
+/// An error as records name it.
+#[derive(Debug)]
+struct State(SqlError);
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.0.sqlstate(), self.0.message())
+    }
+}
+
+impl std::error::Error for State {}
+
+impl DB for Session {
+    type Error = State;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, State> {
+        let mut heard = Heard::default();
+        self.0
+            .session
+            .simple_query(sql, &mut heard)
+            .map_err(State)?;
+        if heard.fields.is_empty() {
+            return Ok(DBOutput::StatementComplete(0));
+        }
+        let text = |column: &Option<Vec<u8>>| match column {
+            None => "NULL".to_owned(),
+            Some(bytes) if bytes.is_empty() => "(empty)".to_owned(),
+            Some(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+        };
+        let row = |row: &Vec<Option<Vec<u8>>>| row.iter().map(text).collect();
+        Ok(DBOutput::Rows {
+            types: vec![DefaultColumnType::Text; heard.fields.len()],
+            rows: heard.rows.iter().map(row).collect(),
+        })
+    }
+}
+
+fn run(name: &str, text: &str) {
+    let records: Vec<Record<DefaultColumnType>> = sqllogictest::parse(text).unwrap();
+    let mut runner = Runner::new(|| async { Ok(Session(Client::new())) });
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for record in records {
+        count += usize::from(matches!(
+            record,
+            Record::Statement { .. } | Record::Query { .. }
+        ));
+        if let Err(error) = runner.run(record) {
+            failures.push(error.to_string());
+        }
+    }
+    assert!(count > 20, "{name}: {count} records");
+    let shown: Vec<&str> = failures.iter().take(20).map(String::as_str).collect();
+    assert!(
+        failures.is_empty(),
+        "{name}: {} of {count} records\n{}",
+        failures.len(),
+        shown.join("\n")
+    );
+}
+
+macro_rules! corpus {
+    ($($name:ident),*) => {
+        $(
+            #[test]
+            fn $name() {
+                run(stringify!($name), include_str!(concat!("../corpus/", stringify!($name), ".slt")));
+            }
+        )*
+    };
+}
+
+corpus!(arithmetic, casts, changes, dates, logic, tables, text);
