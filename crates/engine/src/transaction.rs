@@ -323,10 +323,8 @@ impl Transaction {
                 missing.clear();
             }
         }
-        // One alone is read by who needs it.
-        if missing.len() > 1 {
-            pool.prefetch(&missing);
-        }
+        // Also one alone: who asks before it updates rows that others want holds them for a shorter time.
+        pool.prefetch(&missing);
         Ok(())
     }
 

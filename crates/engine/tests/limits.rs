@@ -271,6 +271,12 @@ fn prefetched_keys_are_read_without_another_page_and_nothing_else_changes() {
     tx.prefetch(keys().map(|key| (&table, key))).unwrap();
     tx.prefetch(std::iter::empty()).unwrap();
     assert_eq!(reads(), together);
+    let alone = key(1300);
+    tx.prefetch([(&table, &alone[..])]).unwrap();
+    let alone_read = reads();
+    assert!(alone_read > together, "one alone is read, too");
+    assert_eq!(value_of(&tx, &table, &alone), Some(value(1300)));
+    assert_eq!(reads(), alone_read);
     let mut found = Vec::new();
     let more = [1100_u32, 900, 9998].map(key);
     let more: Vec<&[u8]> = more.iter().map(|key| &key[..]).collect();

@@ -37,6 +37,10 @@ pub(super) fn run<S: Session>(
         ..
     } = payment;
     session.begin(TxOptions::READ_WRITE)?;
+    // Before the rows that all payments of a warehouse and a district compete for: those are held while nothing is read.
+    let c = find_customer(session, c_w, c_d, payment.who, &mut scratch.numbers)?;
+    let key = customer_key(c_w, c_d, c);
+    session.prefetch([(CUSTOMER, &key[..])])?;
 
     let mut row = [0; history::LENGTH];
     let found = session.update(
@@ -68,8 +72,6 @@ pub(super) fn run<S: Session>(
         return Err(EngineError::missing(DISTRICT));
     }
 
-    let c = find_customer(session, c_w, c_d, payment.who, &mut scratch.numbers)?;
-    let key = customer_key(c_w, c_d, c);
     let mut bad_credit = false;
     let found = session.update(CUSTOMER, &key, &[CUSTOMER_CHANGED], |customer| {
         let customer = exact_mut::<{ customer::LENGTH }>(customer);

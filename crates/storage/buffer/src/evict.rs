@@ -9,7 +9,7 @@
 //! - E1 A page is dropped only under its exclusive latch, clean, and from the frame that names it
 //!   (frames.rs, F2).
 //! - E2 Nothing here waits for a page: whoever evicts may hold latches. Pages that are dropped together are
-//!   latched together, each only tried, and nothing but one call to the system is made meanwhile.
+//!   latched together, each only tried; what is waited for meanwhile are calls to the system (huge.rs included).
 //! - E3 A step looks at each frame at most three times, whatever the others do.
 //! - E4 A page with fat rows ([`FLAG_FAT`]) that is named to maintenance is spared until it was looked at, or the last of these
 //!   turns has come. At most an eighth of the frames is spared: who needs a few pages at once (a split) must find
