@@ -263,7 +263,7 @@ impl VersionStore {
         self.each_buried(tree, key, |payload| {
             row.clear();
             row.extend_from_slice(payload);
-            answer = self.resolve(view, tree, row, delta)?;
+            answer = self.resolve(view, tree, row, delta, None)?;
             Ok(answer == Resolved::Absent)
         })?;
         Ok(answer)

@@ -170,7 +170,7 @@ impl VersionStore {
     ) -> Result<Option<Visible>> {
         for _ in 0..RESTARTS_MAX {
             let resolved = if tree.get_near(key, row, hints, near)? {
-                self.resolve(view, tree, row, delta)?
+                self.resolve(view, tree, row, delta, None)?
             } else {
                 Resolved::Absent
             };
@@ -188,7 +188,7 @@ impl VersionStore {
     }
 
     /// Finds the version of a row (a private copy of a leaf's payload) that the view sees, and leaves
-    /// its body in `row`.
+    /// its body in `row`. `hints`: of who reads many rows, whose deltas were likely made together.
     #[inline]
     pub fn resolve(
         &self,
@@ -196,6 +196,7 @@ impl VersionStore {
         tree: &Tree,
         row: &mut Vec<u8>,
         delta: &mut Vec<u8>,
+        hints: Option<&mut LeafHints>,
     ) -> Result<Resolved> {
         match judge(view, row).ok_or_else(|| damaged("row header", tree.root()))? {
             Head::Seen(header, body) => {
@@ -206,7 +207,8 @@ impl VersionStore {
             Head::Chain(header, _) if header.fat => self.resolve_fat(view, tree, row, delta),
             Head::Chain(header, writer) => {
                 row.drain(..header.length());
-                self.walk(view, tree, next(view, &header, &writer), row, delta)
+                let name = next(view, &header, &writer);
+                self.walk(view, tree, name, row, delta, hints)
             }
         }
     }
@@ -219,6 +221,7 @@ impl VersionStore {
         mut name: VersionStamp,
         body: &mut Vec<u8>,
         entry: &mut Vec<u8>,
+        mut hints: Option<&mut LeafHints>,
     ) -> Result<Resolved> {
         loop {
             let VersionStamp {
@@ -227,9 +230,11 @@ impl VersionStore {
                 command,
             } = name;
             vellum_sync::test_point!("read: between version and delta");
-            let found = match self.deltas(slot) {
-                Some(deltas) => deltas.get(&delta::key(stamp, command), entry)?,
-                None => false,
+            let key = delta::key(stamp, command);
+            let found = match (self.deltas(slot), &mut hints) {
+                (Some(deltas), Some(hints)) => deltas.get_near(&key, entry, hints, true)?,
+                (Some(deltas), None) => deltas.get(&key, entry)?,
+                (None, _) => false,
             };
             if !found {
                 return Ok(Resolved::Changed);

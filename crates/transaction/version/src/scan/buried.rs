@@ -15,7 +15,7 @@ use crate::pair;
 use crate::read::{Resolved, View, Visible};
 use crate::store::VersionStore;
 use std::ops::Bound;
-use vellum_btree::{LeafCopy, Seek, Tree};
+use vellum_btree::{LeafCopy, LeafHints, Seek, Tree};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +65,8 @@ pub(super) struct Buried {
     row: Vec<u8>,
     visible: Visible,
     entry: Vec<u8>,
+    /// Where the deltas were that were looked up last.
+    hints: LeafHints,
 }
 
 impl Buried {
@@ -86,6 +88,7 @@ impl Buried {
                 end: 0,
             },
             entry: Vec::new(),
+            hints: LeafHints::default(),
         }
     }
 
@@ -299,7 +302,13 @@ impl Buried {
         let leaf = self.leaf.as_ref().expect("read before");
         self.row.clear();
         self.row.extend_from_slice(leaf.payload(index));
-        match store.resolve(view, tree, &mut self.row, &mut self.entry)? {
+        match store.resolve(
+            view,
+            tree,
+            &mut self.row,
+            &mut self.entry,
+            Some(&mut self.hints),
+        )? {
             Resolved::Visible(visible) => Ok(Some(visible)),
             Resolved::Absent => Ok(None),
             Resolved::Changed => {

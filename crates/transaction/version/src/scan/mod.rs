@@ -23,7 +23,7 @@ use bounds::{
 };
 use buried::{Buried, Peek, Slot, Way};
 use std::ops::Bound;
-use vellum_btree::{LeafCopy, Tree};
+use vellum_btree::{LeafCopy, LeafHints, Tree};
 
 pub use bounds::KeyRange;
 
@@ -61,6 +61,8 @@ pub struct Scan {
     fence: Vec<u8>,
     row: Vec<u8>,
     entry: Vec<u8>,
+    /// Where the deltas were that were looked up last.
+    hints: LeafHints,
     /// Where the body of the row that the last step returned stands.
     body: Body,
     overflow: bool,
@@ -102,6 +104,7 @@ impl Scan {
             fence: Vec::new(),
             row: Vec::new(),
             entry: Vec::new(),
+            hints: LeafHints::default(),
             body: Body::Buffer(0),
             overflow: false,
             buried: Buried::new(),
@@ -475,7 +478,8 @@ impl Scan {
             None => {
                 self.row.clear();
                 self.row.extend_from_slice(self.leaf.payload(index));
-                store.resolve(view, tree, &mut self.row, &mut self.entry)?
+                let hints = Some(&mut self.hints);
+                store.resolve(view, tree, &mut self.row, &mut self.entry, hints)?
             }
         };
         let visible = match resolved {
