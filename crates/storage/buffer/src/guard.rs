@@ -102,7 +102,14 @@ fn few(bytes: &[u8]) -> u64 {
 /// Loads each word once. In native order: the words in memory are the bytes of the page.
 #[inline]
 fn load_all(words: &PageWords, to: &mut [u64]) {
-    for (word, to) in words.iter().zip(to) {
+    // Eight at a time: the compiler does not unroll loops over atomics.
+    let ((words, last), (to, rest)) = (words.as_chunks::<8>(), to.as_chunks_mut::<8>());
+    for (words, to) in words.iter().zip(to) {
+        for (word, to) in words.iter().zip(to) {
+            *to = word.load(Ordering::Relaxed);
+        }
+    }
+    for (word, to) in last.iter().zip(rest) {
         *to = word.load(Ordering::Relaxed);
     }
 }
