@@ -8,12 +8,11 @@
 //!
 //! Not checked: that a tool fails for the reason that it should; the message it gave is printed.
 
+use crate::binaries::{self, Binary, End};
 use crate::workspace::{Workspace, cargo};
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What a tool may take to catch a bug.
@@ -21,10 +20,15 @@ const BUDGET: Duration = Duration::from_secs(60);
 /// A run that takes longer hangs; that is no catch.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Packages of the tools.
-const PACKAGES: [&str; 3] = ["vellum-clients", "vellum-crash", "vellum-model"];
+const PACKAGES: [&str; 4] = [
+    "vellum-clients",
+    "vellum-crash",
+    "vellum-fuzz",
+    "vellum-model",
+];
 
 /// Test binaries of the tools.
-const BINARIES: [&str; 3] = [MODEL.1, POWER.1, LISTS.1];
+const BINARIES: [&str; 4] = [MODEL.1, POWER.1, LISTS.1, DAMAGE.1];
 
 /// Where the table of what a run found is kept, behind the line [`MARK`].
 const TABLE: &str = "docs/planted-bugs.md";
@@ -37,6 +41,10 @@ const CLIENT_ROUNDS: &str = "20";
 type Tool = (&'static str, &'static str, &'static str);
 
 const MODEL: Tool = ("model", "engine", "prop_engine");
+const OLD: Tool = ("model, old snapshots", "engine", "with_old_snapshots");
+const INDEX: Tool = ("model, indexes", "engine", "in_an_index");
+const DAMAGE: Tool = ("damaged files", "damage", "prop_damage");
+const FORGERY: Tool = ("forged files", "damage", "prop_bytes");
 const HOT: Tool = ("model, hot rows", "engine", "with_hot_rows");
 const POWER: Tool = ("power cuts", "crash_power", "crash_power");
 const LISTS: Tool = ("clients, lists", "crash_clients", "crash_list");
@@ -45,7 +53,7 @@ const COUNTER: Tool = ("clients, counter", "crash_clients", "crash_counter");
 const QUEUE: Tool = ("clients, queue", "crash_clients", "crash_queue");
 
 /// Which tool is to catch which bug. The names are those of `vellum_base::planted`.
-const BUGS: [(&str, Tool); 15] = [
+const BUGS: [(&str, Tool); 21] = [
     ("no-conflict-check", LISTS),
     ("watermark-too-new", LISTS),
     ("commit-log-too-late", COUNTER),
@@ -61,6 +69,12 @@ const BUGS: [(&str, Tool); 15] = [
     ("graveyard-skipped", QUEUE),
     ("deltas-too-early", LISTS),
     ("pruned-too-much", HOT),
+    ("settled-too-early", OLD),
+    ("dropped-too-early", OLD),
+    ("swept-too-early", HOT),
+    ("index-entry-kept", INDEX),
+    ("checksum-ignored", DAMAGE),
+    ("nodes-unchecked", FORGERY),
 ];
 
 /// What a run of a tool came to.
@@ -144,11 +158,9 @@ pub fn run(workspace: &Workspace, only: &str) -> io::Result<bool> {
 }
 
 /// Builds the tools with the bugs in: the binaries by the names of their test files; `None` if that fails.
-fn build(workspace: &Workspace) -> io::Result<Option<BTreeMap<String, PathBuf>>> {
+fn build(workspace: &Workspace) -> io::Result<Option<BTreeMap<String, Binary>>> {
     let mut command = Command::new(cargo());
-    command
-        .current_dir(&workspace.root)
-        .args(["test", "--no-run", "--color", "never"]);
+    command.current_dir(&workspace.root).arg("test");
     for package in PACKAGES {
         command.args(["-p", package]);
     }
@@ -156,35 +168,23 @@ fn build(workspace: &Workspace) -> io::Result<Option<BTreeMap<String, PathBuf>>>
         command.args(["--test", binary]);
     }
     command.args(["--features", "vellum-base/planted"]);
-    let mut child = command.stderr(Stdio::piped()).spawn()?;
-    let output = child.stderr.take().expect("it is piped");
-    let mut binaries = BTreeMap::new();
-    for line in BufReader::new(output).lines() {
-        let line = line?;
-        match executable(&line) {
-            Some((name, path)) => drop(binaries.insert(name, workspace.root.join(path))),
-            None => eprintln!("{line}"),
-        }
-    }
-    let built = child.wait()?.success() && BINARIES.iter().all(|name| binaries.contains_key(*name));
-    Ok(built.then_some(binaries))
-}
-
-/// Name and place of a binary, in what cargo says of it: `Executable tests/engine.rs (target/debug/deps/engine-1a2b)`.
-fn executable(line: &str) -> Option<(String, PathBuf)> {
-    let (name, rest) = line
-        .trim_start()
-        .strip_prefix("Executable tests/")?
-        .split_once(".rs (")?;
-    Some((name.to_owned(), rest.strip_suffix(')')?.into()))
+    let built = binaries::build(workspace, command)?;
+    Ok(built.map(|binaries| {
+        binaries
+            .into_iter()
+            .map(|binary| (binary.name.clone(), binary))
+            .collect()
+    }))
 }
 
 fn run_tool(
-    binaries: &BTreeMap<String, PathBuf>,
+    binaries: &BTreeMap<String, Binary>,
     (_, binary, tests): Tool,
     bug: Option<&str>,
 ) -> io::Result<Run> {
-    let mut command = Command::new(&binaries[binary]);
+    let built = binaries.get(binary);
+    let built = built.ok_or_else(|| io::Error::other(format!("{binary} was not built")))?;
+    let mut command = built.command();
     command.arg(tests).env("RUST_BACKTRACE", "0");
     if binary == LISTS.1 {
         // A run of its own is too short to be worth starting.
@@ -193,38 +193,11 @@ fn run_tool(
     if let Some(bug) = bug {
         command.env("VELLUM_PLANTED", bug);
     }
-    // A group of its own, so that everything below it can be ended; its output goes to a file, which needs no reader.
-    let output = std::env::temp_dir().join(format!("planted-{}.txt", std::process::id()));
-    let file = std::fs::File::create(&output)?;
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(file.try_clone()?)
-        .stderr(file)
-        .process_group(0)
-        .spawn()?;
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if start.elapsed() > LIMIT {
-            let group = format!("-{}", child.id());
-            Command::new("kill")
-                .args(["-KILL", "--", &group])
-                .status()?;
-            child.wait()?;
-            std::fs::remove_file(&output)?;
-            return Ok(Run::Hung);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let mut said = Vec::new();
-    std::fs::File::open(&output)?.read_to_end(&mut said)?;
-    std::fs::remove_file(&output)?;
-    if status.success() {
-        return Ok(Run::Passed);
-    }
-    Ok(Run::Failed(reason(&String::from_utf8_lossy(&said))))
+    Ok(match binaries::run(&mut command, LIMIT)? {
+        End::Passed => Run::Passed,
+        End::Failed(said) => Run::Failed(reason(&said)),
+        End::Hung(_) => Run::Hung,
+    })
 }
 
 /// The first thing that a failed test said, short enough for a table.
@@ -252,20 +225,6 @@ mod tests {
     fn the_reason_is_what_the_first_failed_test_said() {
         let said = "running 1 test\nthread 'x' panicked at a/b.rs:1:2:\nwrong | answer\nmore";
         assert_eq!(reason(said), "a/b.rs:1:2: wrong / answer");
-    }
-
-    #[test]
-    fn binaries_are_found_in_what_cargo_says() {
-        let line = "  Executable tests/engine.rs (target/debug/deps/engine-1a2b)";
-        let found = executable(line).expect("a binary");
-        assert_eq!(
-            found,
-            ("engine".into(), "target/debug/deps/engine-1a2b".into())
-        );
-        assert_eq!(
-            executable("  Executable unittests src/lib.rs (target/x)"),
-            None
-        );
     }
 
     #[test]

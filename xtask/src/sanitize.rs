@@ -11,6 +11,7 @@
 
 use crate::workspace::Workspace;
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Packages and filters of tests that miri runs.
@@ -30,11 +31,28 @@ const RACES: [&str; 6] = [
     "vellum-clients",
 ];
 
-/// Undefined behaviour. True if none was found, or the toolchain lacks miri.
+/// What such a run came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sanitized {
+    /// Nothing was found.
+    Well,
+    /// Something was.
+    Ill,
+    /// It was left out: the toolchain lacks it. What to install was printed.
+    LeftOut,
+}
+
+impl Sanitized {
+    fn of(well: bool) -> Self {
+        if well { Self::Well } else { Self::Ill }
+    }
+}
+
+/// Undefined behaviour.
 ///
 /// # Errors
 /// If cargo cannot be run.
-pub fn miri(workspace: &Workspace) -> io::Result<bool> {
+pub fn miri(workspace: &Workspace) -> io::Result<Sanitized> {
     if !answers(nightly(workspace).args(["miri", "--version"]))? {
         return missing("rustup toolchain install nightly --component miri,rust-src");
     }
@@ -50,15 +68,15 @@ pub fn miri(workspace: &Workspace) -> io::Result<bool> {
         command.env("VELLUM_ROUNDS", "1");
         well &= command.status()?.success();
     }
-    Ok(well)
+    Ok(Sanitized::of(well))
 }
 
-/// Data races. True if none was found, or the toolchain cannot build for the sanitizer.
+/// Data races.
 ///
 /// # Errors
 /// If cargo cannot be run.
-pub fn races(workspace: &Workspace) -> io::Result<bool> {
-    if !answers(nightly(workspace).arg("--version"))? {
+pub fn races(workspace: &Workspace) -> io::Result<Sanitized> {
+    if !has_library_source(workspace)? {
         return missing("rustup toolchain install nightly --component rust-src");
     }
     let mut command = nightly(workspace);
@@ -81,7 +99,7 @@ pub fn races(workspace: &Workspace) -> io::Result<bool> {
         "RUSTFLAGS",
         "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
     );
-    Ok(command.status()?.success())
+    Ok(Sanitized::of(command.status()?.success()))
 }
 
 /// Where the sanitizer exists and Vellum is tried.
@@ -104,7 +122,25 @@ fn answers(command: &mut Command) -> io::Result<bool> {
     }
 }
 
-fn missing(how: &str) -> io::Result<bool> {
+/// Whether a nightly toolchain has what the standard library is built from.
+fn has_library_source(workspace: &Workspace) -> io::Result<bool> {
+    let mut command = Command::new("rustc");
+    command
+        .current_dir(&workspace.root)
+        .args(["+nightly", "--print", "sysroot"])
+        .env_remove("RUSTUP_TOOLCHAIN");
+    let root = match command.stderr(Stdio::null()).output() {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(_) => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let root = String::from_utf8_lossy(&root).trim_end().to_owned();
+    let library = Path::new(&root).join("lib/rustlib/src/rust/library/Cargo.lock");
+    Ok(library.is_file())
+}
+
+fn missing(how: &str) -> io::Result<Sanitized> {
     println!("left out: the toolchain lacks it; {how}");
-    Ok(true)
+    Ok(Sanitized::LeftOut)
 }

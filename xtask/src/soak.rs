@@ -1,14 +1,14 @@
 //! `cargo xtask soak MINUTES`: the random suites again and again, each time with a fresh seed.
 //!
 //! A random test is one whose name begins with `prop_`, `crash_` or `faults_`; beside them run the suites of shuttle, whose
-//! schedules follow from the same seed. They take it from `VELLUM_SEED`, and the number of their rounds from `VELLUM_ROUNDS`.
+//! schedules follow from the same seed. They take it from `VELLUM_SEED`, and the number of their rounds from `VELLUM_ROUNDS`, which a soak hands on if it is set.
 //!
 //! What fails is printed as the command that does it again, and kept in [`KEPT`]; the next soak begins with what is kept there. Who has mended a
 //! bug takes its line out, and writes a `regress_` test.
 //!
 //! Not here: planted bugs (`planted`), measurements (`vellum-bench`). Not checked: that a failure comes again; some tests run real threads.
 
-use crate::steps::stream;
+use crate::binaries::{self, Binary, End};
 use crate::suites;
 use crate::workspace::{Workspace, cargo};
 use std::collections::BTreeMap;
@@ -24,32 +24,42 @@ const KEPT: &str = "testing/corpus/failures.txt";
 /// Prefixes of the names of random tests.
 const RANDOM: [&str; 3] = ["prop_", "crash_", "faults_"];
 
-/// Longest time of one run of a suite: a test that hangs is a failure.
-const LIMIT: Duration = Duration::from_secs(60 * 60);
+/// Longest time of one run of a binary: a test that hangs is a failure.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Runs random suites until `minutes` are over. True if nothing failed.
+/// Runs random suites until `minutes` are over, at least one. True if nothing failed.
 ///
-/// The time is looked at between runs: the last run is finished.
+/// The binaries are built first, which does not count, and run one by one in an order that changes; the time is looked at between
+/// them: the last one is finished.
 ///
 /// # Errors
 /// If cargo cannot be run.
 pub fn run(workspace: &Workspace, minutes: u64) -> io::Result<bool> {
     let kept = workspace.root.join(KEPT);
     let mut failures = replay_kept(workspace, &kept)?;
-    let end = Instant::now() + Duration::from_secs(minutes.saturating_mul(60));
+    let Some(mut suites) = suites(workspace)? else {
+        println!("soak: the tests are not built");
+        return Ok(false);
+    };
+    let start = Instant::now();
+    let end = start + Duration::from_secs(minutes.saturating_mul(60));
     let mut runs = 0_u64;
-    while runs == 0 || Instant::now() < end {
-        let seed = std::collections::hash_map::RandomState::new()
-            .build_hasher()
-            .finish();
-        println!("\n=== soak: run {runs}, seed {seed}");
-        for mut suite in suites(workspace)? {
-            suite.command.env("VELLUM_SEED", seed.to_string());
-            failures.extend(run_suite(suite, seed)?);
+    'time: loop {
+        suites.sort_by_cached_key(|_| fresh());
+        for suite in &suites {
+            failures.extend(suite.run(fresh())?);
+            runs += 1;
+            if Instant::now() >= end {
+                break 'time;
+            }
         }
-        runs += 1;
     }
-    println!("\n=== soak: {runs} runs, {} failures", failures.len());
+    println!(
+        "\n=== soak: {runs} runs of {} suites in {:.0} s, {} failures",
+        suites.len(),
+        start.elapsed().as_secs_f64(),
+        failures.len()
+    );
     for failure in &failures {
         println!("{failure}");
     }
@@ -57,86 +67,98 @@ pub fn run(workspace: &Workspace, minutes: u64) -> io::Result<bool> {
     Ok(failures.is_empty())
 }
 
-/// Some tests, and how one of them is run again.
-struct Suite {
-    command: Command,
-    /// The command before the test's name.
-    again: String,
+/// A number that nobody has drawn before.
+fn fresh() -> u64 {
+    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    // Short enough to be typed.
+    hasher.finish() >> 32
 }
 
-fn suites(workspace: &Workspace) -> io::Result<Vec<Suite>> {
-    const EVERYTHING: [&str; 5] = [
+/// The random tests of one binary.
+struct Suite {
+    binary: Binary,
+    /// The names of those of its tests that are random.
+    tests: Vec<String>,
+    /// How they are built again: what stands before and after `cargo test`.
+    again: (&'static str, &'static str),
+}
+
+fn suites(workspace: &Workspace) -> io::Result<Option<Vec<Suite>>> {
+    let mut command = Command::new(cargo());
+    command.current_dir(&workspace.root).args([
+        "test",
         "--workspace",
-        "--no-fail-fast",
         "--lib",
         "--bins",
         "--tests",
-    ];
-    let mut random = Command::new(cargo());
-    random
-        .current_dir(&workspace.root)
-        .arg("test")
-        .args(EVERYTHING)
-        .arg("--")
-        .args(RANDOM);
-    let mut suites = vec![Suite {
-        command: random,
-        again: format!("cargo test {} -- --exact", EVERYTHING.join(" ")),
-    }];
-    if let Some(checker) = suites::checked(workspace, "shuttle")? {
-        let again = format!(
-            "RUSTFLAGS='--cfg shuttle' CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo test --release --tests --target-dir target-shuttle \
-             {} -- --exact",
-            checker
-                .names
-                .iter()
-                .map(|name| format!("-p {name}"))
-                .collect::<Vec<_>>()
-                .join(" ")
-        );
-        suites.push(Suite {
-            command: checker.command,
-            again,
-        });
-    }
-    Ok(suites)
-}
-
-fn run_suite(suite: Suite, seed: u64) -> io::Result<Vec<String>> {
-    let mut failed = Failed::default();
-    let ok = stream(&mut merged(&suite.command), Some(LIMIT), |line| {
-        failed.line(line)
-    })?;
-    let mut failures: Vec<String> = failed
-        .tests
-        .iter()
-        .map(|(name, said)| format!("VELLUM_SEED={seed} {} {name} # {said}", suite.again))
-        .collect();
-    if !ok && failures.is_empty() {
-        failures.push(format!(
-            "VELLUM_SEED={seed} {} # no end, or no build",
-            suite.again
-        ));
-    }
-    Ok(failures)
-}
-
-/// The same command with its errors among its output.
-fn merged(command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", "exec \"$@\" 2>&1", "sh"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    if let Some(folder) = command.get_current_dir() {
-        shell.current_dir(folder);
-    }
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            shell.env(name, value);
+    ]);
+    let mut built = vec![(Some(command), &RANDOM[..], ("", ""))];
+    let shuttle = suites::checked(workspace, "shuttle")?.map(|checked| checked.command);
+    let again = (
+        "RUSTFLAGS='--cfg shuttle' CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true ",
+        "--release --target-dir target-shuttle ",
+    );
+    built.push((shuttle, &["shuttle_"], again));
+    let mut suites = Vec::new();
+    for (command, prefixes, again) in built {
+        let Some(command) = command else { continue };
+        let Some(binaries) = binaries::build(workspace, command)? else {
+            return Ok(None);
+        };
+        for binary in binaries {
+            let mut tests = binary.tests()?;
+            tests.retain(|test| {
+                let name = test.rsplit("::").next().unwrap_or(test);
+                prefixes.iter().any(|prefix| name.starts_with(prefix))
+            });
+            if !tests.is_empty() {
+                suites.push(Suite {
+                    binary,
+                    tests,
+                    again,
+                });
+            }
         }
     }
-    shell
+    Ok(Some(suites))
+}
+
+impl Suite {
+    /// Runs it with a seed; a command for each test that failed.
+    fn run(&self, seed: u64) -> io::Result<Vec<String>> {
+        let start = Instant::now();
+        let (before, flags) = self.again;
+        let selection = self.binary.selection();
+        let again = format!("VELLUM_SEED={seed} {before}cargo test {flags}{selection} -- --exact");
+        let mut command = self.binary.command();
+        command.args(&self.tests).arg("--exact");
+        let end = binaries::run(command.env("VELLUM_SEED", seed.to_string()), LIMIT)?;
+        let (how, said) = match &end {
+            End::Passed => ("ok", None),
+            End::Failed(said) => ("FAILED", Some(said)),
+            End::Hung(said) => ("no end", Some(said)),
+        };
+        println!(
+            "{:>6.1} s  {how:<6}  seed {seed:<10}  {selection} ({} tests)",
+            start.elapsed().as_secs_f64(),
+            self.tests.len()
+        );
+        let Some(said) = said else {
+            return Ok(Vec::new());
+        };
+        println!("{said}");
+        let mut failed = Failed::default();
+        said.lines().for_each(|line| failed.line(line));
+        let mut failures: Vec<String> = failed
+            .tests
+            .iter()
+            .map(|(name, said)| format!("{again} {name} # {said}"))
+            .collect();
+        if failures.is_empty() {
+            failures.push(format!("{again} {} # {how}", self.tests.join(" ")));
+        }
+        Ok(failures)
+    }
 }
 
 /// What the test harness says of tests that failed.
@@ -185,7 +207,9 @@ fn replay_kept(workspace: &Workspace, kept: &Path) -> io::Result<Vec<String>> {
         let mut command = Command::new("sh");
         // Behind `#` stands what was said: the shell leaves it out.
         command.current_dir(&workspace.root).args(["-c", line]);
-        if !stream(&mut command, Some(LIMIT), |_| {})? {
+        let end = binaries::run(&mut command, LIMIT)?;
+        if let End::Failed(said) | End::Hung(said) = end {
+            println!("{said}");
             failures.push(line.to_owned());
         }
     }

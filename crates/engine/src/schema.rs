@@ -271,7 +271,7 @@ impl Transaction {
     /// # Errors
     /// `NoSuchTable`, storage errors.
     pub fn indexes(&self, table: &Table) -> Result<Vec<String>> {
-        let id = self.shape_of(table)?.id;
+        let id = self.shape_of_statement(table)?.id;
         self.names_under(&index_prefix(id))
     }
 
@@ -353,7 +353,7 @@ impl Transaction {
     /// # Errors
     /// `NoSuchTable` if there is no such table or index, storage errors.
     pub fn index(&self, table: &Table, name: &str) -> Result<Index> {
-        let shape = self.shape_of(table)?;
+        let shape = self.shape_of_statement(table)?;
         let found = shape.indexes.iter().find(|index| &*index.name == name);
         let index = found.ok_or_else(|| Error::NoSuchTable { name: name.into() })?;
         Ok(Index {
@@ -467,6 +467,13 @@ impl Transaction {
             .store
             .write(&view, &engine.catalog, key, &mut scratch, decide)?;
         Ok(self.inner().version(written.command)?)
+    }
+
+    /// The table as a statement that starts now sees it.
+    fn shape_of_statement<'s>(&self, table: &'s Table) -> Result<&'s Shape> {
+        let operation = self.operation()?;
+        self.inner().statement();
+        self.shape_in(&operation, table)
     }
 
     fn names_under(&self, prefix: &[u8]) -> Result<Vec<String>> {

@@ -18,10 +18,16 @@ use vellum::{Class, Database, Result, Table, Transaction};
 use vellum_base::random::Random;
 use vellum_history::{Event, Key, Op, Phase};
 
-const ACCOUNTS: u64 = 24;
-const START: u64 = 1000;
-const BALANCES: &str = "balances";
-const TRANSFERS: &str = "transfers";
+/// Accounts, numbered from zero.
+pub const ACCOUNTS: u64 = 24;
+/// What each begins with.
+pub const START: u64 = 1000;
+/// Name of the accounts, in histories too.
+pub const BALANCES: &str = "balances";
+/// Name of the transfers, in histories too.
+pub const TRANSFERS: &str = "transfers";
+/// Name of a look at the sum of all accounts, in histories.
+pub const TOTAL: &str = "total";
 /// A row is longer than its balance, so that a change touches a part of it.
 const ROW_BYTES: usize = 120;
 
@@ -34,7 +40,7 @@ fn total() -> u64 {
 }
 
 /// What a transfer moves: from, to, how much.
-fn transfer_of(number: u64) -> (u64, u64, u64) {
+pub fn transfer_of(number: u64) -> (u64, u64, u64) {
     let mut random = Random::new(number);
     let from = random.below(ACCOUNTS);
     let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
@@ -79,7 +85,7 @@ fn look(transaction: &Transaction, random: &mut Random, done: &mut Vec<Op>) -> R
     let sum = balances
         .iter()
         .fold(0_u64, |sum, balance| sum.wrapping_add(*balance));
-    done.push(Op::Read(Key::Text("total".into()), Some(vec![sum])));
+    done.push(Op::Read(Key::Text(TOTAL.into()), Some(vec![sum])));
     Ok(())
 }
 
@@ -193,8 +199,8 @@ impl Workload for Bank {
                     (Op::Append(_, number), Phase::Ok) => drop(acknowledged.insert(*number)),
                     (Op::Append(_, number), Phase::Fail) => drop(rolled_back.insert(*number)),
                     (Op::Read(Key::Text(name), Some(values)), Phase::Ok) => match &**name {
-                        "total" if *values == [total()] => looks += 1,
-                        "total" => return Err(format!("B1: {event:?}, not {}", total())),
+                        TOTAL if *values == [total()] => looks += 1,
+                        TOTAL => return Err(format!("B1: {event:?}, not {}", total())),
                         BALANCES => found = Some(values),
                         _ => there = Some(values.iter().copied().collect::<BTreeSet<u64>>()),
                     },

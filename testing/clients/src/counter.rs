@@ -14,7 +14,8 @@ use std::collections::{HashMap, HashSet};
 use vellum::{Class, Database, Result, Transaction};
 use vellum_history::{Event, Key, Op, Phase};
 
-const TABLE: &str = "counter";
+/// Name of the number, in histories too.
+pub const TABLE: &str = "counter";
 const ROW: &[u8] = b"count";
 
 /// The workload.

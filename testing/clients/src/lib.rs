@@ -6,6 +6,7 @@
 //! | [`run`] | sessions beside each other, over power cuts and kills |
 //! | [`list`] | lists that are appended to and read: few, many, long forks, skewed writes; judged by the history checker |
 //! | [`store`] | how a list lies in a table: as one row in place, one that grows, or a row an element |
+//! | [`indexed`] | how a list lies in a table with indexes, and is found by them |
 //! | [`bank`] | transfers; the total is constant in every snapshot |
 //! | [`counter`] | increments; none is lost |
 //! | [`queue`] | elements that go in and out; none is lost, none comes twice |
@@ -16,6 +17,7 @@
 pub mod bank;
 pub mod client;
 pub mod counter;
+pub mod indexed;
 pub mod list;
 pub mod queue;
 pub mod run;
@@ -28,6 +30,7 @@ pub fn workload(name: &str) -> Option<Box<dyn Workload>> {
     Some(match name {
         "list-few" => Box::new(list::Lists::few()),
         "list-many" => Box::new(list::Lists::many()),
+        "list-indexed" => Box::new(list::Lists::indexed()),
         "long-fork" => Box::new(list::Lists::forks()),
         "write-skew" => Box::new(list::Lists::skews()),
         "bank" => Box::new(bank::Bank),
@@ -38,9 +41,10 @@ pub fn workload(name: &str) -> Option<Box<dyn Workload>> {
 }
 
 /// Their names.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "list-few",
     "list-many",
+    "list-indexed",
     "long-fork",
     "write-skew",
     "bank",

@@ -4,16 +4,18 @@
 //! | --- | --- |
 //! | few | appends to and reads of three lists, one of each style |
 //! | many | the same over sixty |
+//! | indexed | the same over twelve, which are found by their keys or by one of three indexes |
 //! | forks | one append to one of four lists; or reads of all four, in any order |
 //! | skews | look at a group of lists by its rows, and append to one if all are empty |
 //!
-//! In `few` and `many` some sessions are promised read committed; these append in place only, where reading and writing are one statement.
+//! In `few`, `many` and `indexed` some sessions are promised read committed; these append in place only, where reading and writing are one statement.
 
 use crate::client::{Client, Decision, Gone, How};
+use crate::indexed::Indexed;
 use crate::run::Workload;
-use crate::store::{self, Style, TABLE};
+use crate::store::{Store, Style, TABLE};
 use std::collections::BTreeSet;
-use vellum::{Class, Database, Error, Result, Table, Transaction};
+use vellum::{Class, Database, Error, Result, Transaction};
 use vellum_base::random::Random;
 use vellum_history::{Event, History, Key, Name, Op, Options, check};
 
@@ -34,6 +36,8 @@ pub struct Lists {
     /// Lists at a time.
     window: u64,
     appends: u64,
+    /// Whether they lie in a table with indexes.
+    indexed: bool,
 }
 
 impl Lists {
@@ -43,6 +47,7 @@ impl Lists {
             shape: Shape::Mixed,
             window: 3,
             appends: APPENDS,
+            indexed: false,
         }
     }
 
@@ -52,6 +57,17 @@ impl Lists {
             shape: Shape::Mixed,
             window: 60,
             appends: APPENDS,
+            indexed: false,
+        }
+    }
+
+    /// Twelve lists at a time, which are found by indexes.
+    pub fn indexed() -> Self {
+        Self {
+            shape: Shape::Mixed,
+            window: 12,
+            appends: APPENDS,
+            indexed: true,
         }
     }
 
@@ -61,6 +77,7 @@ impl Lists {
             shape: Shape::Forks,
             window: 4,
             appends: 10,
+            indexed: false,
         }
     }
 
@@ -70,6 +87,7 @@ impl Lists {
             shape: Shape::Skews,
             window: 4,
             appends: 2,
+            indexed: false,
         }
     }
 
@@ -90,7 +108,7 @@ impl Lists {
         let mut steps = Vec::new();
         for _ in 0..client.random.between(1, 5) {
             let key = base + client.random.below(self.window);
-            let may = !blind || Style::of(key) == Style::Packed;
+            let may = !blind || self.indexed || Style::of(key) == Style::Packed;
             let value = (may && client.random.chance(1, 2)).then(|| client.life.value());
             steps.push((key, value));
         }
@@ -108,16 +126,16 @@ impl Lists {
             Decision::Commit
         };
         client.transact(how, announced, |transaction, random, done| {
-            let table = transaction.table(TABLE)?;
+            let lists = Store::open(transaction, self.indexed)?;
             for (at, (key, value)) in (0..).zip(steps) {
                 let savepoint = (reverts == Some(at)).then(|| transaction.savepoint());
                 match value {
                     None => {
-                        let values = store::read(transaction, &table, random, key)?;
+                        let values = lists.read(transaction, random, key, blind)?;
                         done.push(Op::read(key, values));
                     }
                     Some(value) => {
-                        let room = store::append(transaction, &table, random, key, value, blind)?;
+                        let room = lists.append(transaction, random, key, value, blind)?;
                         if let Some(savepoint) = savepoint {
                             transaction.rollback_to(&savepoint?)?;
                         } else if room {
@@ -138,8 +156,8 @@ impl Lists {
             let (key, value) = (base + client.random.below(self.window), client.life.value());
             let announced = vec![Op::append(key, value)];
             return client.transact(How::SNAPSHOT, announced, |transaction, random, done| {
-                let table = transaction.table(TABLE)?;
-                if store::append(transaction, &table, random, key, value, false)? {
+                let lists = Store::open(transaction, false)?;
+                if lists.append(transaction, random, key, value, false)? {
                     done.push(Op::append(key, value));
                 }
                 Ok(Decision::Commit)
@@ -147,9 +165,9 @@ impl Lists {
         }
         let window = self.window;
         client.transact(How::READ_ONLY, Vec::new(), |transaction, random, done| {
-            let table = transaction.table(TABLE)?;
+            let lists = Store::open(transaction, false)?;
             let first = random.below(window);
-            read_window(transaction, &table, random, base, window, first, done)?;
+            read_window(transaction, &lists, random, base, window, first, done)?;
             Ok(Decision::Commit)
         })
     }
@@ -178,13 +196,13 @@ impl Lists {
             ..How::READ_ONLY
         };
         client.transact(how, Vec::new(), |transaction, random, done| {
-            let table = transaction.table(TABLE)?;
+            let lists = Store::open(transaction, self.indexed)?;
             for _ in 0..3 {
                 let first = random.below(window);
-                read_window(transaction, &table, random, base, window, first, done)?;
+                read_window(transaction, &lists, random, base, window, first, done)?;
                 life.wait_for_commits(random.between(10, 200));
             }
-            read_window(transaction, &table, random, base, window, 0, done)?;
+            read_window(transaction, &lists, random, base, window, 0, done)?;
             Ok(Decision::Commit)
         })
     }
@@ -193,7 +211,7 @@ impl Lists {
 /// Reads a window of lists, from one on and round.
 fn read_window(
     transaction: &Transaction,
-    table: &Table,
+    lists: &Store,
     random: &mut Random,
     base: u64,
     window: u64,
@@ -202,7 +220,7 @@ fn read_window(
 ) -> Result<()> {
     for at in 0..window {
         let key = base + (first + at) % window;
-        let values = store::read(transaction, table, random, key)?;
+        let values = lists.read(transaction, random, key, false)?;
         done.push(Op::read(key, values));
     }
     Ok(())
@@ -217,10 +235,10 @@ pub fn skew_step(
     (key, value): (u64, u64),
     done: &mut Vec<Op>,
 ) -> Result<()> {
-    let table = transaction.table(TABLE)?;
-    read_window(transaction, &table, random, base, window, 0, done)?;
+    let lists = Store::open(transaction, false)?;
+    read_window(transaction, &lists, random, base, window, 0, done)?;
     let empty = |op: &Op| matches!(op, Op::Read(_, Some(values)) if values.is_empty());
-    if done.iter().all(empty) && store::append(transaction, &table, random, key, value, false)? {
+    if done.iter().all(empty) && lists.append(transaction, random, key, value, false)? {
         done.push(Op::append(key, value));
     }
     Ok(())
@@ -236,7 +254,10 @@ pub(crate) fn make_table(database: &Database, name: &str) -> Result<()> {
 
 impl Workload for Lists {
     fn prepare(&self, database: &Database) -> Result<()> {
-        make_table(database, TABLE)
+        match self.indexed {
+            true => Indexed::prepare(database),
+            false => make_table(database, TABLE),
+        }
     }
 
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
@@ -262,12 +283,9 @@ impl Workload for Lists {
             .flat_map(|event| event.ops.iter().filter_map(key))
             .collect();
         let read = client.transact(How::READ_ONLY, Vec::new(), |transaction, random, done| {
-            let table = transaction.table(TABLE)?;
+            let lists = Store::open(transaction, self.indexed)?;
             for key in keys {
-                done.push(Op::read(
-                    key,
-                    store::read(transaction, &table, random, key)?,
-                ));
+                done.push(Op::read(key, lists.read(transaction, random, key, false)?));
             }
             Ok(Decision::Commit)
         });

@@ -22,7 +22,12 @@ use vellum::{Class, Database, Result, Transaction};
 use vellum_base::random::Random;
 use vellum_history::{Event, Key, Op, Phase};
 
-const TABLE: &str = "queue";
+/// Name of a look at the queue, in histories.
+pub const TABLE: &str = "queue";
+/// Name of what goes in, in histories.
+pub const IN: &str = "in";
+/// Name of what comes out, in histories.
+pub const OUT: &str = "out";
 /// Elements about which it stays.
 const LENGTH: u64 = 30;
 
@@ -64,7 +69,7 @@ fn look(transaction: &Transaction, random: &mut Random, done: &mut Vec<Op>) -> R
 impl Queue {
     fn put(client: &mut Client<'_>) -> std::result::Result<bool, Gone> {
         let element = client.life.value();
-        let announced = vec![Op::Append(name("in"), element)];
+        let announced = vec![Op::Append(name(IN), element)];
         client.transact(
             How::SNAPSHOT,
             announced.clone(),
@@ -79,7 +84,7 @@ impl Queue {
     }
 
     fn take(client: &mut Client<'_>) -> std::result::Result<bool, Gone> {
-        let announced = vec![Op::Read(name("out"), None)];
+        let announced = vec![Op::Read(name(OUT), None)];
         client.transact(How::SNAPSHOT, announced, |transaction, _, done| {
             let table = transaction.table(TABLE)?;
             let first = transaction
@@ -89,7 +94,7 @@ impl Queue {
             if let Some(element) = first
                 && transaction.delete(&table, &element.to_be_bytes())?
             {
-                done.push(Op::Append(name("out"), element));
+                done.push(Op::Append(name(OUT), element));
             }
             Ok(Decision::Commit)
         })
@@ -185,10 +190,10 @@ impl Seen {
                     continue;
                 };
                 match (&**way, event.f) {
-                    ("in", Phase::Invoke) => drop(seen.into.insert(*element, (event.i, None))),
-                    ("in", Phase::Ok) => drop(seen.into.insert(*element, (invoked, Some(event.i)))),
-                    ("in", Phase::Fail) => drop(seen.rolled_back.insert(*element)),
-                    ("out", Phase::Ok) => {
+                    (IN, Phase::Invoke) => drop(seen.into.insert(*element, (event.i, None))),
+                    (IN, Phase::Ok) => drop(seen.into.insert(*element, (invoked, Some(event.i)))),
+                    (IN, Phase::Fail) => drop(seen.rolled_back.insert(*element)),
+                    (OUT, Phase::Ok) => {
                         let before = seen.out.insert(*element, (invoked, event.i));
                         twice = twice.or(before.map(|_| *element));
                     }
@@ -319,11 +324,11 @@ mod tests {
     }
 
     fn into(element: u64) -> Vec<Op> {
-        vec![Op::Append(name("in"), element)]
+        vec![Op::Append(name(IN), element)]
     }
 
     fn out(element: u64) -> Vec<Op> {
-        vec![Op::Append(name("out"), element)]
+        vec![Op::Append(name(OUT), element)]
     }
 
     fn shows(elements: &[u64]) -> Op {
@@ -341,7 +346,7 @@ mod tests {
             event(5, 2, Phase::Fail, into(3)),
             event(6, 3, Phase::Invoke, Vec::new()),
             event(7, 3, Phase::Ok, vec![shows(&[1, 2])]),
-            event(8, 4, Phase::Invoke, vec![Op::Read(name("out"), None)]),
+            event(8, 4, Phase::Invoke, vec![Op::Read(name(OUT), None)]),
             event(9, 4, Phase::Ok, out(1)),
             event(10, 5, Phase::Invoke, Vec::new()),
             event(11, 5, Phase::Ok, vec![shows(&[2])]),

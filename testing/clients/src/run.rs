@@ -218,7 +218,7 @@ pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, St
         }
         Ok(())
     })();
-    conclude(workload, &recorder, result)
+    conclude(result, &recorder, |events| workload.judge(events))
 }
 
 /// Runs a workload in a process of its own on a real directory, which is killed at the end of every life; this process looks between them and in
@@ -273,19 +273,22 @@ pub fn over_kills(
         }
         Ok(())
     })();
-    conclude(workload, &recorder, result)
+    conclude(result, &recorder, |events| workload.judge(events))
 }
 
 /// What the child says first.
 pub const OPENED: &[u8] = b"opened\n";
 
-/// Judges; keeps the history of what is wrong.
-fn conclude(
-    workload: &dyn Workload,
-    recorder: &Recorder,
+/// Judges what was recorded, if nothing went wrong before; keeps the history of what is wrong.
+///
+/// # Errors
+/// What is wrong, with the place of the history.
+pub fn conclude(
     result: Result<(), String>,
+    recorder: &Recorder,
+    judge: impl FnOnce(Vec<Event>) -> Result<String, String>,
 ) -> Result<String, String> {
-    let judged = result.and_then(|()| workload.judge(recorder.events()));
+    let judged = result.and_then(|()| judge(recorder.events()));
     judged.map_err(|what| {
         let file = std::env::temp_dir().join(format!("history-{}.jsonl", Random::fresh_seed()));
         let kept = std::fs::File::create(&file)

@@ -1,6 +1,7 @@
 //! How a list lies in a table. The store is exercised by all of them: bytes changed in place, values that change their length, rows that are
 //! added, and read by keys and by scans both ways.
 
+use crate::indexed::Indexed;
 use std::ops::Bound;
 use vellum::{Error, Result, Table, Transaction};
 use vellum_base::random::Random;
@@ -61,12 +62,65 @@ fn unpack(bytes: &[u8]) -> Vec<u64> {
     numbers(bytes.get(8..8 + 8 * count).unwrap_or_default())
 }
 
-/// Appends a value; false if there is no room. `blind`: the transaction's snapshot may be older than the list (read committed), so only what
-/// is done in place counts.
-///
-/// # Errors
-/// What the database says.
-pub fn append(
+/// The tables that lists lie in, as one transaction sees them.
+#[derive(Debug)]
+pub enum Store {
+    /// One table; the style of a list follows from its key.
+    Plain(Table),
+    /// Rows in a table with indexes.
+    Indexed(Indexed),
+}
+
+impl Store {
+    /// Finds the tables.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn open(transaction: &Transaction, indexed: bool) -> Result<Self> {
+        Ok(match indexed {
+            true => Self::Indexed(Indexed::open(transaction)?),
+            false => Self::Plain(transaction.table(TABLE)?),
+        })
+    }
+
+    /// Appends a value; false if there is no room. `blind`: the transaction's snapshot may be older than the list (read committed), so only
+    /// what is done in place counts.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn append(
+        &self,
+        transaction: &Transaction,
+        random: &mut Random,
+        key: u64,
+        value: u64,
+        blind: bool,
+    ) -> Result<bool> {
+        match self {
+            Self::Indexed(lists) => lists.append(transaction, random, key, value, blind),
+            Self::Plain(table) => append(transaction, table, random, key, value, blind),
+        }
+    }
+
+    /// Reads a list, in one of the ways that there are.
+    ///
+    /// # Errors
+    /// What the database says; `InvalidArgument` if rows of a list are missing between others, or an index does not fit its rows.
+    pub fn read(
+        &self,
+        transaction: &Transaction,
+        random: &mut Random,
+        key: u64,
+        blind: bool,
+    ) -> Result<Vec<u64>> {
+        match self {
+            Self::Indexed(lists) => lists.read(transaction, random, key, blind),
+            Self::Plain(table) => read(transaction, table, random, key),
+        }
+    }
+}
+
+fn append(
     transaction: &Transaction,
     table: &Table,
     random: &mut Random,
@@ -138,11 +192,7 @@ fn append_packed(
     Ok(true)
 }
 
-/// Reads a list, in one of the ways that there are.
-///
-/// # Errors
-/// What the database says; `InvalidArgument` if rows of a list are missing between others.
-pub fn read(
+fn read(
     transaction: &Transaction,
     table: &Table,
     random: &mut Random,

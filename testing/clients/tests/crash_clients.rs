@@ -38,6 +38,11 @@ fn crash_list_many_keeps_its_promise_over_power_cuts() {
 }
 
 #[test]
+fn crash_list_indexed_keeps_its_promise_over_power_cuts() {
+    cut("list-indexed");
+}
+
+#[test]
 fn crash_long_fork_keeps_its_promise_over_power_cuts() {
     cut("long-fork");
 }

@@ -22,7 +22,8 @@ pub struct Life {
 }
 
 /// A child that is killed when dropped, so that no failed test leaves one behind.
-struct Victim(Child);
+#[derive(Debug)]
+pub struct Victim(pub Child);
 
 impl Drop for Victim {
     fn drop(&mut self) {

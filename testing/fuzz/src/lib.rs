@@ -5,6 +5,7 @@
 //! | [`corpus`] | a database whose files hold everything that there is; pages and records cut out of them |
 //! | [`mutate`] | makes other bytes of them |
 //! | [`targets`] | the decoders, each as a function of bytes |
+//! | [`relation`] | the decoders of rows, keys and schemas of SQL |
 //! | [`misplaced`] | writes that land elsewhere, or nowhere |
 //! | [`damage`] | copies of the files with something changed, with and without the checksum that it then needs; opened and read |
 //!
@@ -15,4 +16,5 @@ pub mod corpus;
 pub mod damage;
 pub mod misplaced;
 pub mod mutate;
+pub mod relation;
 pub mod targets;

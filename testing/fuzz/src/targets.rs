@@ -5,6 +5,7 @@
 //! by opening files ([`crate::damage`]).
 
 use crate::corpus::{self, PAGE};
+use crate::relation;
 use vellum_base::codec::Reader;
 use vellum_base::{Lsn, PageId, SlotId, Timestamp};
 use vellum_btree::node::build::entry;
@@ -31,8 +32,13 @@ pub struct Target {
     pub run: fn(&[u8]) -> bool,
 }
 
-/// All of them.
-pub const TARGETS: [Target; 12] = [
+/// Every target of this package, the storage's and the relations'.
+pub fn all() -> impl Iterator<Item = Target> {
+    TARGETS.into_iter().chain(relation::TARGETS)
+}
+
+/// Those of storage, versions and the engine's catalog.
+const TARGETS: [Target; 12] = [
     Target {
         name: "page",
         run: page,
@@ -310,8 +316,7 @@ pub fn inputs(disk: &SimulatedDirectory) -> vellum_base::Result<Vec<Vec<Vec<u8>>
         .iter()
         .filter_map(|body| body.get(13..))
         .map(<[u8]>::to_vec);
-    Ok(TARGETS
-        .iter()
+    Ok(all()
         .map(|target| match target.name {
             "page" => pages.clone(),
             "log record" | "transaction record" => log.clone(),
@@ -322,7 +327,7 @@ pub fn inputs(disk: &SimulatedDirectory) -> vellum_base::Result<Vec<Vec<Vec<u8>>
             "delta" => deltas.clone(),
             "delta key" => keys.clone().collect(),
             "key description" => descriptions.clone().collect(),
-            _ => bodies.clone(),
+            name => relation::inputs(name).unwrap_or_else(|| bodies.clone()),
         })
         .collect())
 }

@@ -10,7 +10,7 @@ use vellum_model::run::{first_seed, rounds};
 /// Bytes of a page's head, and of a chunk's and a trailer's.
 const HEAD: usize = 48;
 
-/// Every byte of every head, of one page and one chunk of each kind; and the rest of these pages and chunks.
+/// Every byte of every head, of one page and one chunk of each kind, and of the shortest chunk; and the rest of these pages and chunks.
 fn places(disk: &SimulatedDirectory) -> (Vec<Place>, Vec<Place>) {
     let (mut heads, mut rest) = (Vec::new(), Vec::new());
     let mut add = |file: &str, range: std::ops::Range<usize>, head: usize| {
@@ -40,9 +40,12 @@ fn places(disk: &SimulatedDirectory) -> (Vec<Place>, Vec<Place>) {
     for name in corpus::segments(disk).expect("a log") {
         let bytes = corpus::bytes_of(disk, &name).expect("a segment");
         let chunks = corpus::chunks(&bytes);
-        if let Some((at, length)) = chunks.last() {
+        let shortest = chunks.iter().min_by_key(|(_, length)| *length);
+        if let (Some((at, length)), Some((short, rest))) = (chunks.last(), shortest) {
             add(&name, 0..88, 88);
             add(&name, *at..at + 80 + length + 64, 80);
+            // Of one of them every byte.
+            add(&name, *short..short + 80 + rest, 80 + rest);
             break;
         }
     }

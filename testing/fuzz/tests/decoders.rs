@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use vellum_base::random::Random;
 use vellum_fuzz::corpus;
 use vellum_fuzz::mutate::mutate;
-use vellum_fuzz::targets::{TARGETS, inputs};
+use vellum_fuzz::targets::{all, inputs};
 use vellum_model::run::{first_seed, rounds};
 
 #[test]
@@ -13,7 +13,7 @@ fn prop_every_decoder_answers_whatever_the_bytes_are() {
     eprintln!("VELLUM_SEED={seed}");
     let disk = corpus::make().expect("a database");
     let inputs = inputs(&disk).expect("its files");
-    for (target, inputs) in TARGETS.iter().zip(inputs) {
+    for (target, inputs) in all().zip(inputs) {
         let run = |bytes: &[u8]| {
             catch_unwind(AssertUnwindSafe(|| (target.run)(bytes))).unwrap_or_else(|_| {
                 panic!(

@@ -46,11 +46,13 @@ pub enum Defect {
     LosesFromTheMiddle,
     /// A power cut leaves half of a transaction.
     KeepsHalfATransaction,
+    /// A backup lacks the last commit.
+    CopiesThePast,
 }
 
 impl Defect {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::ForgetsCommittedConflict,
         Self::ForgetsOpenConflict,
         Self::ForgetsConflictOnTombstone,
@@ -72,5 +74,6 @@ impl Defect {
         Self::LosesAcknowledged,
         Self::LosesFromTheMiddle,
         Self::KeepsHalfATransaction,
+        Self::CopiesThePast,
     ];
 }

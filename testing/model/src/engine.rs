@@ -14,8 +14,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use vellum::{
@@ -23,7 +23,7 @@ use vellum::{
     Source, Table, Transaction, TransactionOptions,
 };
 use vellum_base::random::Random;
-use vellum_io::{PowerCut, SimulatedDirectory};
+use vellum_io::{MemoryDirectory, PowerCut, SimulatedDirectory};
 
 /// The engine on a simulated disk.
 pub struct EngineSubject {
@@ -32,8 +32,41 @@ pub struct EngineSubject {
     /// `None` after an open that failed.
     database: Option<Database>,
     open: BTreeMap<TxNumber, Worker>,
+    handles: Handles,
     /// Every table has an index, which is compared with it wherever all of it is read.
     indexed: bool,
+}
+
+/// Handles of tables that some transaction has found, by name: any other may use them that sees the table. So a table is worked on through
+/// handles that were made before and after it was changed, dropped and made again, in turns.
+#[derive(Clone, Default)]
+struct Handles(Arc<Mutex<BTreeMap<String, (u32, Vec<Table>)>>>);
+
+impl Handles {
+    /// Most handles that are kept of one name.
+    const KEPT: usize = 6;
+
+    /// A handle of the table of this name that `transaction` sees: one that was kept, or the one that it finds.
+    fn find(&self, transaction: &Transaction, name: &str) -> Result<Table, Error> {
+        // The thread that holds this panics nowhere in between.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, kept) = all.entry(name.to_owned()).or_default();
+        *asked += 1;
+        let turn = *asked as usize % (Self::KEPT + 2);
+        if let Some(handle) = kept.get(turn) {
+            // Whether it is a handle of the table that this transaction sees.
+            match transaction.indexes(handle) {
+                Err(Error::NoSuchTable { .. }) => {}
+                other => return other.map(|_| handle.clone()),
+            }
+        }
+        let found = transaction.table(name)?;
+        if kept.len() == Self::KEPT {
+            kept.remove(turn % Self::KEPT);
+        }
+        kept.push(found.clone());
+        Ok(found)
+    }
 }
 
 /// The index of every table, by the first bytes of its values.
@@ -59,6 +92,7 @@ impl EngineSubject {
             disk: disk.clone(),
             database: None,
             open: BTreeMap::new(),
+            handles: Handles::default(),
             indexed: false,
         };
         subject.start()?;
@@ -73,6 +107,7 @@ impl EngineSubject {
     }
 
     fn start(&mut self) -> Result<(), Error> {
+        self.handles = Handles::default();
         let directory = Arc::new(self.disk.clone());
         self.database = Some(Database::open_directory(directory, self.config.clone())?);
         Ok(())
@@ -104,8 +139,10 @@ impl EngineSubject {
             })
             .slot_timeout(Duration::ZERO);
         let transaction = self.database()?.begin_with(options)?;
-        self.open
-            .insert(tx, Worker::start(transaction, self.indexed));
+        self.open.insert(
+            tx,
+            Worker::start(transaction, self.handles.clone(), self.indexed),
+        );
         Ok(Answer::Done)
     }
 
@@ -120,6 +157,7 @@ impl EngineSubject {
                 }
             }
             Step::Checkpoint => self.database()?.checkpoint()?,
+            Step::Backup => return self.copied(),
             Step::Truncate => drop(self.database()?.truncate()?),
             Step::Verify => {
                 let report = self.database()?.verify()?;
@@ -149,11 +187,27 @@ impl EngineSubject {
         Ok(Answer::Done)
     }
 
+    /// Copies the database, opens the copy, and says what it shows.
+    fn copied(&self) -> Result<Answer, Error> {
+        let target = Arc::new(MemoryDirectory::new());
+        self.database()?.backup_to(target.clone())?;
+        let copy = Database::open_directory(target, self.config.clone())?;
+        let report = copy.verify()?;
+        if !report.is_sound() {
+            return Ok(Refusal::Other(format!("the copy: {:?}", report.findings)).into());
+        }
+        self.all_of(&copy)
+    }
+
     fn all(&self) -> Result<Answer, Error> {
+        self.all_of(self.database()?)
+    }
+
+    fn all_of(&self, database: &Database) -> Result<Answer, Error> {
         let options = TransactionOptions::default()
             .read_only(true)
             .durability(Durability::Async);
-        let transaction = self.database()?.begin_with(options)?;
+        let transaction = database.begin_with(options)?;
         let mut contents: Contents = Vec::new();
         for name in transaction.tables()? {
             let table = transaction.table(&name)?;
@@ -209,10 +263,12 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(transaction: Transaction, indexed: bool) -> Self {
+    fn start(transaction: Transaction, handles: Handles, indexed: bool) -> Self {
         let (requests, incoming) = channel();
         let (outgoing, answers) = channel();
-        let thread = std::thread::spawn(move || serve(transaction, indexed, &incoming, &outgoing));
+        let thread = std::thread::spawn(move || {
+            serve(transaction, &handles, indexed, &incoming, &outgoing);
+        });
         Self {
             requests: Some(requests),
             answers,
@@ -245,12 +301,14 @@ impl Drop for Worker {
 /// Holds a transaction until it ends or nobody asks any more.
 fn serve(
     transaction: Transaction,
+    handles: &Handles,
     indexed: bool,
     requests: &Receiver<Operation>,
     answers: &Sender<Answer>,
 ) {
     let mut open = Open {
         transaction: &transaction,
+        handles,
         indexed,
         cursors: BTreeMap::new(),
         savepoints: BTreeMap::new(),
@@ -290,6 +348,7 @@ fn serve(
 
 struct Open<'t> {
     transaction: &'t Transaction,
+    handles: &'t Handles,
     indexed: bool,
     cursors: BTreeMap<CursorNumber, Cursor<'t>>,
     savepoints: BTreeMap<u32, Savepoint>,
@@ -312,7 +371,7 @@ impl Open<'_> {
             }
             Operation::Tables => Answer::Names(transaction.tables()?),
             Operation::Get { table, key, into } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 if *into {
                     let mut value = b"left over".to_vec();
                     let found = transaction.get_into(&table, &key.0, &mut value)?;
@@ -322,7 +381,7 @@ impl Open<'_> {
                 }
             }
             Operation::MultiGet { table, keys } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 let keys: Vec<&[u8]> = keys.iter().map(|key| key.0.as_slice()).collect();
                 let mut found = vec![None; keys.len()];
                 let mut calls = 0;
@@ -336,16 +395,16 @@ impl Open<'_> {
                 Answer::ManyRows(found)
             }
             Operation::Insert { table, key, value } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 transaction.insert(&table, &key.0, &value.bytes())?;
                 Answer::Done
             }
             Operation::Upsert { table, key, value } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 Answer::Found(transaction.upsert(&table, &key.0, &value.bytes())?)
             }
             Operation::Replace { table, key, value } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 Answer::Found(transaction.replace(&table, &key.0, &value.bytes())?)
             }
             Operation::Update {
@@ -354,7 +413,7 @@ impl Open<'_> {
                 ranges,
                 with,
             } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 let ranges: Vec<Range<usize>> = ranges.iter().map(|(a, b)| *a..*b).collect();
                 Answer::Found(transaction.update(&table, &key.0, &ranges, |bytes| {
                     for range in &ranges {
@@ -365,11 +424,11 @@ impl Open<'_> {
                 })?)
             }
             Operation::Delete { table, key } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 Answer::Found(transaction.delete(&table, &key.0)?)
             }
             Operation::Count { table, range } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 Answer::Count(transaction.count(&table, bounds(range))?)
             }
             Operation::Scan {
@@ -378,7 +437,7 @@ impl Open<'_> {
                 backward,
                 limit,
             } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 let mut cursor = transaction.cursor(&table, bounds(range))?;
                 let rows = take(&mut cursor, *limit, *backward)?;
                 if self.indexed
@@ -389,7 +448,7 @@ impl Open<'_> {
                 Answer::Rows(rows)
             }
             Operation::BulkLoad { table, rows } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 let mut rows = rows.iter();
                 transaction.bulk_load(&table, |key, value| {
                     let Some(row) = rows.next() else { return false };
@@ -404,7 +463,7 @@ impl Open<'_> {
                 table,
                 range,
             } => {
-                let table = transaction.table(table)?;
+                let table = self.handles.find(transaction, table)?;
                 let opened = transaction.cursor(&table, bounds(range))?;
                 self.cursors.insert(*cursor, opened);
                 Answer::Done

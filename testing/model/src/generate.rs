@@ -266,6 +266,7 @@ impl Generator {
             10..13 if self.profile.power_cuts => Step::PowerCut {
                 seed: self.random.next_u64(),
             },
+            13..15 => Step::Backup,
             _ => Step::Background {
                 units: self.random.between(1, 12) as u32,
             },

@@ -175,6 +175,7 @@ pub fn compare(
         }
         Step::Do { tx, operation } => model.apply(*tx, operation),
         Step::Background { .. } | Step::Checkpoint | Step::Truncate | Step::Verify => Answer::Done,
+        Step::Backup => Answer::Contents(model.contents_at(model.commits())),
         Step::Reopen => {
             model.reopen();
             Answer::Done

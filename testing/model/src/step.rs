@@ -269,6 +269,8 @@ pub enum Step {
     Truncate,
     /// The consistency check.
     Verify,
+    /// A backup, while everything that is open stays open; the copy is opened and answers with everything that it shows.
+    Backup,
     /// Everything open is abandoned; the database is closed in good order and opened again.
     Reopen,
     /// The power fails; the database is opened again on what the disk kept.

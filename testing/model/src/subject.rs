@@ -11,7 +11,7 @@ pub trait Subject {
     ///
     /// A step that names something that is not open is [`Answer::Skipped`]. A
     /// [`Step::PowerCut`] is answered with everything that is visible afterwards
-    /// ([`Answer::Contents`]). [`crate::Operation::Batch`] is answered with as many of the next rows
+    /// ([`Answer::Contents`]), a [`Step::Backup`] with everything that the copy shows. [`crate::Operation::Batch`] is answered with as many of the next rows
     /// as the subject likes, none only if there is none.
     fn apply(&mut self, step: &Step) -> Answer;
 
@@ -75,6 +75,11 @@ impl Subject for ModelSubject {
             Step::Background { .. } | Step::Checkpoint | Step::Truncate | Step::Verify => {
                 Answer::Done
             }
+            Step::Backup if self.defect == Some(Defect::CopiesThePast) => {
+                let commits = self.model.commits();
+                Answer::Contents(self.model.contents_at(commits.saturating_sub(1)))
+            }
+            Step::Backup => self.contents(),
             Step::Reopen => {
                 self.model.reopen();
                 Answer::Done

@@ -36,12 +36,24 @@ pub enum Bug {
     GraveyardSkipped,
     /// Before-images go while somebody needs them.
     DeltasTooEarly,
-    /// Pruning a fat row takes the version behind the first dead one too.
+    /// Pruning a fat row takes one version more than it may.
     PrunedTooMuch,
+    /// Tombstones leave the main index although an OLTP snapshot sees the row.
+    SettledTooEarly,
+    /// Deleted rows are dropped that some snapshot sees.
+    DroppedTooEarly,
+    /// Before-images that only snapshots of short transactions may need are swept whoever needs them.
+    SweptTooEarly,
+    /// A row that changes its place in an index keeps the old entry.
+    IndexEntryKept,
+    /// A page is taken for what it should be, whatever its checksum is.
+    ChecksumIgnored,
+    /// A node of a tree is believed as it was read.
+    NodesUnchecked,
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 15] = [
+pub const BUGS: [(&str, Bug); 21] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -57,6 +69,12 @@ pub const BUGS: [(&str, Bug); 15] = [
     ("graveyard-skipped", Bug::GraveyardSkipped),
     ("deltas-too-early", Bug::DeltasTooEarly),
     ("pruned-too-much", Bug::PrunedTooMuch),
+    ("settled-too-early", Bug::SettledTooEarly),
+    ("dropped-too-early", Bug::DroppedTooEarly),
+    ("swept-too-early", Bug::SweptTooEarly),
+    ("index-entry-kept", Bug::IndexEntryKept),
+    ("checksum-ignored", Bug::ChecksumIgnored),
+    ("nodes-unchecked", Bug::NodesUnchecked),
 ];
 
 /// Whether the process has this bug.

@@ -488,7 +488,7 @@ impl Rows<'_> {
                 view: &view,
                 index,
             };
-            if had {
+            if had && !planted::has(Bug::IndexEntryKept) {
                 writer.remove(old_columns, scratch)?;
             }
             if has {

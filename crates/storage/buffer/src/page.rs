@@ -9,6 +9,7 @@
 
 use crate::words::{PageRead, PageWrite};
 use vellum_base::checksum::checksum;
+use vellum_base::planted::{self, Bug};
 use vellum_base::{Gsn, PageId};
 
 /// Bytes of the header.
@@ -136,7 +137,7 @@ pub(crate) enum Check {
 pub(crate) fn check(page: PageId, bytes: &[u8]) -> Check {
     let expected = page_checksum(page, bytes);
     let found = stored_checksum(bytes);
-    if expected == found {
+    if expected == found || planted::has(Bug::ChecksumIgnored) {
         Check::Good
     } else if bytes.iter().all(|byte| *byte == 0) {
         Check::Zero

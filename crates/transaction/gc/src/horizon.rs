@@ -73,9 +73,6 @@ impl<'d> Horizon<'d> {
     /// replaced them, or a later one. Not durable, so hardening does not matter.
     #[inline]
     pub fn deltas_dead_below(&self, slot: SlotId) -> Timestamp {
-        if planted::has(Bug::DeltasTooEarly) {
-            return self.domain.proven_below(slot, self.marks.clock);
-        }
         self.checked(slot, self.marks.oldest_tx)
     }
 

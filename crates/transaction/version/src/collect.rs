@@ -25,6 +25,7 @@ use crate::row::Header;
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
 use crate::work::{Done, Work, work_key};
+use vellum_base::planted::Bug;
 use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{Cleaner, LeafCopy, RowFormat, Seek};
 use vellum_gc::{Budget, Horizon};
@@ -89,8 +90,7 @@ impl VersionStore {
         let collecting = &mut **collecting;
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
-        #[cfg(test)]
-        let dead = if self.defect == Some(crate::store::Defect::CollectsTooEarly) {
+        let dead = if self.has(Bug::DeltasTooEarly) {
             let domain = horizon.domain();
             domain.proven_below(slot, horizon.watermarks().clock)
         } else {

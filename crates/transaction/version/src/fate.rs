@@ -18,6 +18,7 @@ use crate::settle::{Grave, Tools};
 use crate::shortcut::Shortcut;
 use crate::store::VersionStore;
 use vellum_base::PageId;
+use vellum_base::planted::Bug;
 use vellum_btree::Tree;
 use vellum_gc::{Horizon, OpenSnapshots};
 use vellum_txn::VersionStamp;
@@ -108,8 +109,7 @@ impl VersionStore {
             Some(fate) => fate,
             None => self.fate_of_fat(grave, kind, tools, horizon)?,
         };
-        #[cfg(test)]
-        if self.defect == Some(crate::store::Defect::DropsWhatIsNeeded) {
+        if self.has(Bug::DroppedTooEarly) {
             return Ok(Fate::Dead);
         }
         Ok(fate)

@@ -27,6 +27,7 @@ use crate::store::{VersionStore, remove_temporary};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use vellum_base::checksum::checksum;
+use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
     LeafCopy, LeafHints, Logging, Seek, Tree, TreeContext, TreeKind, max_inline_payload, max_key,
@@ -313,8 +314,7 @@ impl VersionStore {
         key: &[u8],
         mut each: impl FnMut(&[u8]) -> Result<bool>,
     ) -> Result<()> {
-        #[cfg(test)]
-        if self.defect == Some(crate::store::Defect::SkipsGraveyards) {
+        if self.has(Bug::GraveyardSkipped) {
             return Ok(());
         }
         let Some(graveyard) = self.graveyards().find(tree.root()) else {

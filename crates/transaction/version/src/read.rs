@@ -26,7 +26,6 @@ use crate::stamping;
 use crate::store::VersionStore;
 use std::ops::Range;
 use vellum_base::Timestamp;
-use vellum_base::planted::{self, Bug};
 use vellum_btree::{LeafHints, Tree};
 use vellum_txn::{Operation, Transaction, VersionStamp};
 
@@ -52,7 +51,7 @@ impl<'t> View<'t> {
             transaction: operation.transaction(),
             snapshot,
             command,
-            olap: operation.is_olap() && !planted::has(Bug::GraveyardSkipped),
+            olap: operation.is_olap(),
         }
     }
 

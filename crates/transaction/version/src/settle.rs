@@ -29,6 +29,7 @@ use crate::row::{HEADER_MAX, Header};
 use crate::store::{Collecting, SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
 use crate::work::decode_tombstone;
+use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
     Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
@@ -141,8 +142,7 @@ impl VersionStore {
         } else {
             over
         };
-        #[cfg(test)]
-        let due = if self.defect == Some(crate::store::Defect::SettlesTooEarly) {
+        let due = if self.has(Bug::SettledTooEarly) {
             let domain = horizon.domain();
             domain.proven_below(step.slot, horizon.watermarks().clock)
         } else {

@@ -26,6 +26,7 @@ use crate::sweep::{Sweep, Swept};
 use crate::work::Done;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
+use vellum_base::planted::{self, Bug};
 use vellum_base::{PageId, Result, SlotId, Timestamp};
 use vellum_btree::{Appender, LeafHints, LeafWrite, Logging, Tree, TreeContext, TreeKind};
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -48,32 +49,10 @@ pub struct VersionStore {
     given_up: Mutex<Vec<(Timestamp, PageId)>>,
     /// A mistake on purpose, for the tests that must notice it.
     #[cfg(test)]
-    pub(crate) defect: Option<Defect>,
+    pub(crate) bug: Option<Bug>,
     /// Parts of leaves are swept, too: where a test has few deltas.
     #[cfg(test)]
     pub(crate) sweeps_parts: bool,
-}
-
-/// Mistakes on purpose.
-#[cfg(test)]
-#[cfg_attr(
-    any(loom, shuttle),
-    allow(dead_code, reason = "those builds run some of the tests")
-)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Defect {
-    /// Graveyards are not looked into.
-    SkipsGraveyards,
-    /// Tombstones leave the main index although an OLTP snapshot sees the row.
-    SettlesTooEarly,
-    /// Rows are dropped that some snapshot sees.
-    DropsWhatIsNeeded,
-    /// Deltas are collected by a watermark that is too new.
-    CollectsTooEarly,
-    /// Transient deltas are swept whoever needs them.
-    SweepsWhatIsNeeded,
-    /// A fat row loses one version more than it may.
-    PrunesOneTooMany,
 }
 
 /// The trees of a slot.
@@ -362,10 +341,20 @@ impl VersionStore {
             graveyards: Graveyards::new(),
             given_up: Mutex::new(Vec::new()),
             #[cfg(test)]
-            defect: None,
+            bug: None,
             #[cfg(test)]
             sweeps_parts: false,
         }
+    }
+
+    /// Whether it makes a mistake on purpose: a test's store, or every store of a build with planted bugs.
+    #[inline(always)]
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        #[cfg(test)]
+        if self.bug == Some(bug) {
+            return true;
+        }
+        planted::has(bug)
     }
 
     /// Which parts are on.

@@ -19,6 +19,7 @@ use crate::collect::{Collected, Step};
 use crate::delta;
 use crate::error::{Result, damaged};
 use crate::store::{SlotVersions, VersionStore};
+use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{LeafCopy, Seek};
 use vellum_gc::{Horizon, OpenSnapshots};
@@ -133,10 +134,10 @@ impl VersionStore {
             let (stamp, command) = delta::decode_key(&key)
                 .ok_or_else(|| damaged("key of a delta", versions.deltas.root()))?;
             let version = VersionStamp::new(step.slot, stamp, command);
-            #[cfg(test)]
-            let bound = match self.defect {
-                Some(crate::store::Defect::SweepsWhatIsNeeded) => Timestamp::MAX,
-                _ => bound,
+            let bound = if self.has(Bug::SweptTooEarly) {
+                Timestamp::MAX
+            } else {
+                bound
             };
             if !is_needless(&mut sweep.snapshots, horizon, &version, bound) {
                 if sweep.passed.is_none() {

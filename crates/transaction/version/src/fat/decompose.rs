@@ -17,6 +17,7 @@ use crate::fat::prune::{Kept, KeptStep, Pruned, Rewrite, prune};
 use crate::row::{FAT, Header};
 use crate::store::VersionStore;
 use smallvec::SmallVec;
+use vellum_base::planted::Bug;
 use vellum_base::{PageId, StorageError};
 use vellum_btree::{Journal, LeafCopy, LeafHints, Tree, TreeKind};
 use vellum_gc::is_dead_between;
@@ -43,10 +44,8 @@ impl VersionStore {
         old: &[OldVersion<'r>],
     ) -> Pruned<'r> {
         let oldest = active.oldest();
-        #[cfg(test)]
-        let mut spare = self.defect == Some(crate::store::Defect::PrunesOneTooMany);
+        let mut spare = self.has(Bug::PrunedTooMuch);
         prune(newest, old, |version, newer| {
-            #[cfg(test)]
             if std::mem::take(&mut spare) {
                 return true;
             }

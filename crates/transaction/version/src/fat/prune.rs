@@ -19,7 +19,6 @@ use crate::row::{Header, Writer};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use vellum_base::codec::Reader;
-use vellum_base::planted::{self, Bug};
 use vellum_txn::VersionStamp;
 
 /// How a version that stays is made from the next newer one.
@@ -88,8 +87,7 @@ pub fn prune<'r>(
     let mut carry = Carry::Nothing;
     for version in old {
         let name = version.header.writer.map(|writer| writer.version);
-        let too_many = planted::has(Bug::PrunedTooMuch) && pruned.dropped == 1;
-        if is_dead(name.as_ref(), &newer) || too_many {
+        if is_dead(name.as_ref(), &newer) {
             pruned.dropped += 1;
             carry = leave(carry, version, &mut pruned);
             if version.header.writer.is_some_and(|writer| writer.first) {

@@ -23,6 +23,7 @@ use bounds::{
 };
 use buried::{Buried, Peek, Slot, Way};
 use std::ops::Bound;
+use vellum_base::planted::Bug;
 use vellum_btree::{LeafCopy, LeafHints, Tree};
 
 pub use bounds::KeyRange;
@@ -532,8 +533,7 @@ fn read_copy(
 /// The graveyard of a tree, if there is anything in it. Asked after the copy of the main leaf was made (V32).
 #[inline]
 fn buried_in(store: &VersionStore, tree: &Tree) -> Option<Tree> {
-    #[cfg(test)]
-    if store.defect == Some(crate::store::Defect::SkipsGraveyards) {
+    if store.has(Bug::GraveyardSkipped) {
         return None;
     }
     let graveyard = store.graveyards().find(tree.root())?;

@@ -5,11 +5,11 @@
 
 use super::world::{SLOTS, World, is_conflict, seed};
 use crate::VersionOptions;
-use crate::store::Defect;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::panic::AssertUnwindSafe;
 use vellum_base::SlotId;
+use vellum_base::planted::Bug;
 use vellum_base::random::Random;
 use vellum_btree::Tree;
 use vellum_gc::Budget;
@@ -110,7 +110,7 @@ fn collect_some(world: &World, random: &mut Random) {
     world.collect_slot(slot, &mut budget).unwrap();
 }
 
-fn history(seed: u64, defect: Option<Defect>) {
+fn history(seed: u64, bug: Option<Bug>) {
     let mut random = Random::new(seed);
     let options = VersionOptions {
         fat: random.chance(2, 3),
@@ -118,7 +118,7 @@ fn history(seed: u64, defect: Option<Defect>) {
         ..VersionOptions::default()
     };
     let mut world = World::with_options(4096, 32, options);
-    world.store.defect = defect;
+    world.store.bug = bug;
     world.store.sweeps_parts = true;
     let tree = world.table();
     let mut now = Rows::new();
@@ -186,18 +186,18 @@ fn prop_snapshots_of_all_ages_see_what_they_saw_while_deleted_rows_move_and_go()
 
 #[test]
 fn mistakes_on_purpose_are_noticed() {
-    for defect in [
-        Defect::SkipsGraveyards,
-        Defect::SettlesTooEarly,
-        Defect::DropsWhatIsNeeded,
-        Defect::CollectsTooEarly,
-        Defect::SweepsWhatIsNeeded,
-        Defect::PrunesOneTooMany,
+    for bug in [
+        Bug::GraveyardSkipped,
+        Bug::SettledTooEarly,
+        Bug::DroppedTooEarly,
+        Bug::DeltasTooEarly,
+        Bug::SweptTooEarly,
+        Bug::PrunedTooMuch,
     ] {
         let notices = |seed| {
-            let history = AssertUnwindSafe(|| history(seed, Some(defect)));
+            let history = AssertUnwindSafe(|| history(seed, Some(bug)));
             std::panic::catch_unwind(history).is_err()
         };
-        assert!((0..ROUNDS).any(notices), "{defect:?}");
+        assert!((0..ROUNDS).any(notices), "{bug:?}");
     }
 }
