@@ -1,0 +1,371 @@
+//! Lists that are appended to and read by SQL; the history checker judges, with the order of real time (`vellum_clients::list`).
+//!
+//! How a list lies in tables follows from its key:
+//!
+//! | style | table | an append |
+//! | --- | --- | --- |
+//! | text | a row a list | `UPDATE … SET v = v || …`, one statement: also under read committed |
+//! | rows | a row an element | the last number is read, the next inserted |
+//! | indexed | a row a list, an index by a bucket and a unique one by the last value | as text; moves the row in both indexes |
+//!
+//! Not checked: that a plan uses an index (`EXPLAIN`'s own tests).
+
+use crate::Workload;
+use crate::client::{Client, Gone, Result, Statements};
+use postgres::Client as Connection;
+use std::collections::BTreeSet;
+use vellum_base::random::Random;
+use vellum_clients::Workload as _;
+use vellum_clients::client::Decision;
+use vellum_history::{Event, Key, Level, Op};
+
+/// Appends of a session to a window of lists, for each of them, before there are new ones.
+const APPENDS: u64 = 6;
+const BUCKETS: u64 = 8;
+/// Keys of a life do not come again in another.
+const KEYS_A_LIFE: u64 = 1 << 20;
+
+const TABLES: &str = "\
+create table if not exists lists_text (k bigint primary key, v text not null);
+create table if not exists lists_rows (k bigint, n bigint, v bigint not null, primary key (k, n));
+create table if not exists lists_indexed (k bigint primary key, bucket bigint not null, last bigint not null unique, v text not null);
+create index if not exists lists_by_bucket on lists_indexed (bucket);";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    Mixed,
+    Forks,
+    Skews,
+}
+
+/// A workload of lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists {
+    shape: Shape,
+    /// Lists at a time.
+    window: u64,
+}
+
+impl Lists {
+    /// Three lists at a time, one of each style.
+    pub fn few() -> Self {
+        Self {
+            shape: Shape::Mixed,
+            window: 3,
+        }
+    }
+
+    /// Forty lists at a time.
+    pub fn many() -> Self {
+        Self {
+            shape: Shape::Mixed,
+            window: 40,
+        }
+    }
+
+    /// Four lists at a time, each appended to by transactions that do nothing else.
+    pub fn forks() -> Self {
+        Self {
+            shape: Shape::Forks,
+            window: 4,
+        }
+    }
+
+    /// Groups of four lists; a list gets a value if the group has none.
+    pub fn skews() -> Self {
+        Self {
+            shape: Shape::Skews,
+            window: 4,
+        }
+    }
+
+    /// The first of the lists that are worked on now. Sessions draw values about equally fast, so they meet.
+    fn base(&self, client: &Client<'_>) -> u64 {
+        let appends = if self.shape == Shape::Skews {
+            1
+        } else {
+            APPENDS
+        };
+        let windows = client.values_drawn() / (self.window * appends);
+        client.life() * KEYS_A_LIFE + windows * self.window
+    }
+
+    fn mixed(&self, client: &mut Client<'_>) -> Result<bool> {
+        let base = self.base(client);
+        let level = if client.number == 1 {
+            Level::ReadCommitted
+        } else {
+            Level::Snapshot
+        };
+        let mut steps = Vec::new();
+        for _ in 0..client.random.between(1, 5) {
+            let key = base + client.random.below(self.window);
+            let may = level == Level::Snapshot || Style::of(key) != Style::Rows;
+            let value = (may && client.random.chance(1, 2)).then(|| client.value());
+            steps.push((key, value));
+        }
+        let reverts = client
+            .random
+            .chance(1, 8)
+            .then(|| client.random.below(steps.len() as u64));
+        let kept = (0..).zip(&steps).filter(|(at, _)| reverts != Some(*at));
+        let announced = kept.filter_map(|(_, (key, value))| Some(Op::append(*key, (*value)?)));
+        let announced = announced.collect();
+        let decision = match client.random.chance(1, 12) {
+            true => Decision::RollBack,
+            false => Decision::Commit,
+        };
+        client.transact(level, false, announced, |open, random, done| {
+            for (at, (key, value)) in (0..).zip(steps) {
+                let Some(value) = value else {
+                    done.push(Op::read(key, read(open, random, key)?));
+                    continue;
+                };
+                if reverts == Some(at) {
+                    open.execute("savepoint s", &[])?;
+                    append(open, key, value)?;
+                    open.execute("rollback to savepoint s", &[])?;
+                } else {
+                    append(open, key, value)?;
+                    done.push(Op::append(key, value));
+                }
+            }
+            Ok(decision)
+        })
+    }
+
+    fn fork(&self, client: &mut Client<'_>) -> Result<bool> {
+        let base = self.base(client);
+        let (key, value) = (base + client.random.below(self.window), client.value());
+        if client.number.is_multiple_of(2) {
+            let append_one = Op::append(key, value);
+            return client.transact(
+                Level::Snapshot,
+                false,
+                vec![append_one.clone()],
+                |open, _, done| {
+                    append(open, key, value)?;
+                    done.push(append_one);
+                    Ok(Decision::Commit)
+                },
+            );
+        }
+        let window = self.window;
+        client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
+            read_window(open, random, base, window, done)?;
+            Ok(Decision::Commit)
+        })
+    }
+
+    fn skew(&self, client: &mut Client<'_>) -> Result<bool> {
+        let (base, window) = (self.base(client), self.window);
+        let (key, value) = (base + client.random.below(window), client.value());
+        let announced = vec![Op::append(key, value)];
+        client.transact(Level::Snapshot, false, announced, |open, random, done| {
+            read_window(open, random, base, window, done)?;
+            let empty = |op: &Op| matches!(op, Op::Read(_, Some(values)) if values.is_empty());
+            if done.iter().all(empty) {
+                append(open, key, value)?;
+                done.push(Op::append(key, value));
+            }
+            Ok(Decision::Commit)
+        })
+    }
+
+    /// Reads lists, says nothing for a while, and reads them again.
+    fn hold(&self, client: &mut Client<'_>) -> Result<bool> {
+        let (base, window) = (self.base(client), self.window.min(8));
+        client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
+            for _ in 0..2 {
+                read_window(open, random, base, window, done)?;
+                pause(random);
+            }
+            read_window(open, random, base, window, done)?;
+            Ok(Decision::Commit)
+        })
+    }
+}
+
+/// Says nothing for a while: others go on.
+pub(crate) fn pause(random: &mut Random) {
+    std::thread::sleep(std::time::Duration::from_micros(
+        random.between(100, 20_000),
+    ));
+}
+
+/// How a list lies in tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Style {
+    Text,
+    Rows,
+    Indexed,
+}
+
+impl Style {
+    fn of(key: u64) -> Self {
+        match key % 3 {
+            0 => Self::Text,
+            1 => Self::Rows,
+            _ => Self::Indexed,
+        }
+    }
+}
+
+fn append(open: &mut Statements<'_>, key: u64, value: u64) -> Result<()> {
+    let (k, v, text) = (key as i64, value as i64, format!(",{value}"));
+    let bucket = (value % BUCKETS) as i64;
+    match Style::of(key) {
+        Style::Text => {
+            let sql = "update lists_text set v = v || $2 where k = $1";
+            if open.execute(sql, &[&k, &text])? == 0 {
+                open.execute("insert into lists_text values ($1, $2)", &[&k, &text])?;
+            }
+        }
+        Style::Rows => {
+            let last = open.query("select max(n) from lists_rows where k = $1", &[&k])?;
+            let last: Option<i64> = last[0].get(0);
+            let next = last.map_or(0, |last| last + 1);
+            open.execute(
+                "insert into lists_rows values ($1, $2, $3)",
+                &[&k, &next, &v],
+            )?;
+        }
+        Style::Indexed => {
+            let sql = "update lists_indexed set v = v || $2, bucket = $3, last = $4 where k = $1";
+            if open.execute(sql, &[&k, &text, &bucket, &v])? == 0 {
+                let sql = "insert into lists_indexed (k, v, bucket, last) values ($1, $2, $3, $4)";
+                open.execute(sql, &[&k, &text, &bucket, &v])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The values in `,1,2,3`.
+fn values(text: &str) -> Result<Vec<u64>> {
+    let number = |text: &str| {
+        let wrong = |_| Gone::Wrong(format!("{text} is no value"));
+        text.parse().map_err(wrong)
+    };
+    text.split(',').skip(1).map(number).collect()
+}
+
+fn read(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<u64>> {
+    let k = key as i64;
+    match Style::of(key) {
+        Style::Text => {
+            let rows = open.query("select v from lists_text where k = $1", &[&k])?;
+            rows.first()
+                .map_or(Ok(Vec::new()), |row| values(row.get(0)))
+        }
+        Style::Rows => {
+            let forward = random.chance(1, 2);
+            let sql = match forward {
+                true => "select n, v from lists_rows where k = $1 order by n",
+                false => "select n, v from lists_rows where k = $1 order by n desc",
+            };
+            let mut rows = open.query(sql, &[&k])?;
+            if !forward {
+                rows.reverse();
+            }
+            let mut list = Vec::new();
+            for (at, row) in (0_i64..).zip(&rows) {
+                let (n, v): (i64, i64) = (row.get(0), row.get(1));
+                if n != at {
+                    return Err(Gone::Wrong(format!("list {key} has row {n} at place {at}")));
+                }
+                list.push(v as u64);
+            }
+            Ok(list)
+        }
+        Style::Indexed => read_indexed(open, random, key),
+    }
+}
+
+fn read_indexed(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<u64>> {
+    let sql = "select v, bucket, last from lists_indexed where k = $1";
+    let rows = open.query(sql, &[&(key as i64)])?;
+    let row = rows.first().map(|row| {
+        let (v, bucket, last): (String, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        (v, bucket, last)
+    });
+    let list = row.as_ref().map_or(Ok(Vec::new()), |row| values(&row.0))?;
+    if let (Some((_, bucket, last)), true) = (&row, open.snapshot) {
+        // What its entries say, in the same snapshot; and that it is at no other place.
+        let by_bucket = random.chance(1, 2);
+        let (sql, at) = match by_bucket {
+            true => ("select k, v from lists_indexed where bucket = $1", *bucket),
+            false => ("select k, v from lists_indexed where last = $1", *last),
+        };
+        let mut found = Vec::new();
+        for row in open.query(sql, &[&at])? {
+            if row.get::<_, i64>(0) == key as i64 {
+                found.push(values(row.get(1))?);
+            }
+        }
+        let elsewhere = open.query(
+            "select count(*) from lists_indexed where k = $1 and bucket <> $2",
+            &[&(key as i64), bucket],
+        )?;
+        if found != [list.clone()] || elsewhere[0].get::<_, i64>(0) != 0 {
+            return Err(Gone::Wrong(format!(
+                "list {key} is {list:?}, an index says {found:?}"
+            )));
+        }
+    }
+    Ok(list)
+}
+
+fn read_window(
+    open: &mut Statements<'_>,
+    random: &mut Random,
+    base: u64,
+    window: u64,
+    done: &mut Vec<Op>,
+) -> Result<()> {
+    let first = random.below(window);
+    for at in 0..window {
+        let key = base + (first + at) % window;
+        done.push(Op::read(key, read(open, random, key)?));
+    }
+    Ok(())
+}
+
+impl Workload for Lists {
+    fn prepare(&self, connection: &mut Connection) -> std::result::Result<(), postgres::Error> {
+        connection.batch_execute(TABLES)
+    }
+
+    fn step(&self, client: &mut Client<'_>) -> Result<()> {
+        if client.number == 0 && client.random.chance(1, 3) {
+            return self.hold(client).map(drop);
+        }
+        match self.shape {
+            Shape::Mixed => self.mixed(client),
+            Shape::Forks => self.fork(client),
+            Shape::Skews => self.skew(client),
+        }
+        .map(drop)
+    }
+
+    fn read_all(&self, client: &mut Client<'_>, events: &[Event]) -> Result<()> {
+        let key = |op: &Op| match op {
+            Op::Append(Key::Number(key), _) | Op::Read(Key::Number(key), _) => Some(*key),
+            _ => None,
+        };
+        let ops = events.iter().flat_map(|event| &event.ops);
+        let keys: BTreeSet<u64> = ops.filter_map(key).collect();
+        let read_all = client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
+            for key in keys {
+                done.push(Op::read(key, read(open, random, key)?));
+            }
+            Ok(Decision::Commit)
+        });
+        read_all.map(drop)
+    }
+
+    fn judge(&self, events: Vec<Event>) -> std::result::Result<String, String> {
+        // What is judged is the history, whatever the workload was.
+        vellum_clients::list::Lists::few().judge(events)
+    }
+}
