@@ -7,6 +7,7 @@
 use crate::delta::{self, Entry};
 use crate::error::{Result, damaged};
 use crate::fat::layout::{OldVersion, Step};
+use crate::fat::prune::{Pruned, Rewrite};
 use crate::row::{Header, Writer};
 use crate::shortcut::Shortcut;
 use crate::store::VersionStore;
@@ -65,6 +66,28 @@ impl Chain {
             }
             OldVersion { header, step }
         })
+    }
+
+    /// The copies that pruning rewrites, as deltas of the chain. The row may stay what it is (its leaf has no room, a delta
+    /// index has none), and then its chain goes on behind them: by the shortcut that the older version had, unless it
+    /// became the first. (Interleaving without that: N's copy becomes that of V, whose own delta was swept since it links to
+    /// an older one; the leaf is split; the chain that is read again ends with V, and what is before V is lost.)
+    pub fn rewritten<'p>(&self, pruned: &Pruned<'p>) -> Vec<Rewrite<'p>> {
+        let mut rewrites = pruned.rewrites.clone();
+        for Rewrite { header, .. } in &mut rewrites {
+            let Some(version) = header.writer.map(|writer| writer.version) else {
+                continue;
+            };
+            let is_of = |header: &Header| header.writer.is_some_and(|w| w.version == version);
+            if let Some(kept) = pruned.kept.iter().find(|kept| is_of(&kept.header)) {
+                *header = kept.header;
+            }
+            let link = self.links.iter().find(|link| is_of(&link.older));
+            if let (Some(link), Some(Writer { first: false, .. })) = (link, header.writer) {
+                header.shortcut = link.older.shortcut;
+            }
+        }
+        rewrites
     }
 
     /// Takes a delta in; true if the row will name it. `length`: of the next newer version's body, which is then that of this

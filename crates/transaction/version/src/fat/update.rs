@@ -363,7 +363,10 @@ impl VersionStore {
         scratch: &mut FatScratch,
     ) -> Result<Option<Planned>> {
         let tree = place.tree.root();
-        self.rewrite_copies(tree, &pruned.rewrites)?;
+        match chain {
+            None => self.rewrite_copies(tree, &pruned.rewrites)?,
+            Some(chain) => self.rewrite_copies(tree, &chain.rewritten(pruned))?,
+        }
         match chain {
             None => {
                 scratch.gone.clear();

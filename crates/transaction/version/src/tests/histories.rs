@@ -184,6 +184,14 @@ fn prop_snapshots_of_all_ages_see_what_they_saw_while_deleted_rows_move_and_go()
     }
 }
 
+/// Symptom: an old snapshot met `Corruption` of a fat row. Cause: a row was to turn fat, full copies of its chain were rewritten
+/// for that, and its leaf had no room; the chain that was read once more ended too early, for the rewritten copy's header had lost
+/// its shortcut, and that it was the first. Guard: `Chain::rewritten`.
+#[test]
+fn regress_chain_whose_copies_were_rewritten_for_a_row_that_found_no_room_is_whole() {
+    history(11_554_772_034_078_648_550, None);
+}
+
 #[test]
 fn mistakes_on_purpose_are_noticed() {
     for bug in [
