@@ -4,6 +4,10 @@
 //!
 //! Invariants:
 //! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed.
+//! - V51 A chain that ends at a bound says that the row is dead only if the row was plain when the chain was followed: the deltas of a
+//!   fat row are in the row. So who takes it out looks again under the leaf's latch. (Interleaving without that: V has a bound and a
+//!   newer delete D; an insert over D makes the row fat, with V and an older version that a snapshot sees; it is reverted; V's delta
+//!   is not there, so the row is dropped.) A buried row stays what it is.
 //!
 //! Concurrency: takes no latch. Below a committed delete that is the row's newest version nothing changes but that the row
 //! is decomposed, or that versions go that everyone sees replaced; both are noticed as a delta that is not there.
@@ -95,9 +99,17 @@ impl Generations {
     }
 }
 
+/// What following the deltas came to.
+enum Walk {
+    Known(Fate),
+    /// A delta is not there. The fate, if it was swept: behind a version with this bound nobody sees anything. But of a fat row
+    /// the deltas are not there, either.
+    Ended(Option<(Fate, Header)>),
+}
+
 impl VersionStore {
     /// Whether any snapshot sees a version of the row before the delete, which every OLTP snapshot sees. Leaves the names of
-    /// its deltas in `tools`.
+    /// its deltas in `tools`, and (V51) where the chain ends, if the answer holds only while the row is plain.
     pub(crate) fn fate_of(
         &self,
         grave: &Grave<'_>,
@@ -105,9 +117,10 @@ impl VersionStore {
         tools: &mut Tools,
         horizon: &Horizon<'_>,
     ) -> Result<Fate> {
+        tools.ends_at = None;
         let fate = match self.fate_of_chain(&grave.delete, tools, horizon)? {
-            Some(fate) => fate,
-            None => self.fate_of_fat(grave, kind, tools, horizon)?,
+            Walk::Known(fate) => fate,
+            Walk::Ended(if_plain) => self.fate_of_fat(grave, kind, tools, horizon, if_plain)?,
         };
         if self.has(Bug::DroppedTooEarly) {
             return Ok(Fate::Dead);
@@ -115,13 +128,13 @@ impl VersionStore {
         Ok(fate)
     }
 
-    /// As [`VersionStore::fate_of`], where every version but the newest is a delta; `None` if one is not there.
+    /// As [`VersionStore::fate_of`], where every version but the newest is a delta.
     fn fate_of_chain(
         &self,
         delete: &VersionStamp,
         tools: &mut Tools,
         horizon: &Horizon<'_>,
-    ) -> Result<Option<Fate>> {
+    ) -> Result<Walk> {
         tools.names.clear();
         let mut newer = Header::stamped(Shape::DELETED, *delete, false);
         let mut generations = Generations::until(*delete);
@@ -131,7 +144,10 @@ impl VersionStore {
                 // What was swept between a bound and the version that it is of, nobody sees.
                 let is_first = matches!(newer.shortcut, Shortcut::Absent(_));
                 let snapshots = &mut tools.snapshots;
-                return Ok(is_first.then(|| Fate::of_row(generations.is_dead(snapshots, horizon))));
+                return Ok(Walk::Ended(is_first.then(|| {
+                    let is_dead = generations.is_dead(snapshots, horizon);
+                    (Fate::of_row(is_dead), newer)
+                })));
             };
             tools.names.push(name);
             newer = delta::predecessor(&tools.entry).ok_or_else(|| {
@@ -139,14 +155,14 @@ impl VersionStore {
                 damaged("delta", deltas.map_or(PageId::ZERO, Tree::root))
             })?;
             if let Err(fate) = generations.step(&newer, &mut tools.snapshots, horizon) {
-                return Ok(Some(fate));
+                return Ok(Walk::Known(fate));
             }
         }
-        Ok(Some(Fate::Needed))
+        Ok(Walk::Known(Fate::Needed))
     }
 
     /// As [`VersionStore::fate_of`], for a row whose versions are not (all) deltas: it is fat, or everyone sees the version
-    /// whose delta is missing.
+    /// whose delta is missing, or that was swept.
     #[cold]
     fn fate_of_fat(
         &self,
@@ -154,6 +170,7 @@ impl VersionStore {
         kind: Kind,
         tools: &mut Tools,
         horizon: &Horizon<'_>,
+        if_plain: Option<(Fate, Header)>,
     ) -> Result<Fate> {
         let Grave { tree, key, delete } = *grave;
         let mut row = std::mem::take(&mut tools.row);
@@ -167,7 +184,8 @@ impl VersionStore {
                 None => false,
             },
         };
-        let fate = self.fate_in_row(found.then_some(&row), &delete, tools, horizon);
+        let row_found = found.then_some(&row);
+        let fate = self.fate_in_row(row_found, &delete, tools, horizon, if_plain);
         tools.row = row;
         fate.ok_or_else(|| damaged("fat row", tree.root()).into())
     }
@@ -178,8 +196,9 @@ impl VersionStore {
         delete: &VersionStamp,
         tools: &mut Tools,
         horizon: &Horizon<'_>,
+        if_plain: Option<(Fate, Header)>,
     ) -> Option<Fate> {
-        tools.names.clear();
+        let names = std::mem::take(&mut tools.names);
         let Some(row) = row else {
             return Some(Fate::Needed);
         };
@@ -190,6 +209,11 @@ impl VersionStore {
                 return Some(Fate::Dead);
             }
             Some(writer) if writer.version == *delete && header.fat => {}
+            Some(writer) if writer.version == *delete && if_plain.is_some() => {
+                let (fate, ends_at) = if_plain?;
+                (tools.names, tools.ends_at) = (names, Some(ends_at));
+                return Some(fate);
+            }
             _ => return Some(Fate::Needed),
         }
         let fat = FatRow::decode(row)?;

@@ -25,7 +25,7 @@ use crate::fate::Fate;
 use crate::graveyard::has_room;
 use crate::held::{Held, Kind};
 use crate::pair;
-use crate::row::{HEADER_MAX, Header};
+use crate::row::{FAT, HEADER_MAX, Header};
 use crate::store::{Collecting, SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
 use crate::work::decode_tombstone;
@@ -78,6 +78,8 @@ pub(crate) struct Tools {
     pub pair: Vec<u8>,
     /// Versions of the row at hand that have a delta.
     pub names: Vec<VersionStamp>,
+    /// Of the row at hand, if it is thought dead since its chain ends at the bound of this version (V51).
+    pub ends_at: Option<Header>,
     pub snapshots: OpenSnapshots,
 }
 
@@ -293,6 +295,9 @@ impl VersionStore {
             Head::Covered => return held.add(Kind::Main, grave).map(|()| false),
             Head::Ours => {}
         }
+        if fate == Fate::Dead && !self.still_ends(&leaf, tools)? {
+            return held.add(Kind::Main, grave).map(|()| false);
+        }
         match (fate, &graveyard) {
             (Fate::Dead, Some(graveyard)) => graveyard.note_drop(key, oldest_oltp),
             (Fate::Needed, Some(graveyard)) => {
@@ -314,6 +319,17 @@ impl VersionStore {
             self.forget_versions(tree.root(), tools)?;
         }
         Ok(fate != Fate::Needed)
+    }
+
+    /// V51, under the leaf's latch.
+    fn still_ends(&self, leaf: &LeafWrite<'_, '_>, tools: &mut Tools) -> Result<bool> {
+        let Some(ends_at) = tools.ends_at.take() else {
+            return Ok(true);
+        };
+        let mut flags = [0];
+        leaf.payload_read(0, &mut flags);
+        let (entry, hints) = (&mut tools.entry, &mut tools.hints);
+        Ok(flags[0] & FAT == 0 && self.delta_behind(&ends_at, entry, hints, false)?.is_none())
     }
 
     /// Removes the deltas of the row that `fate_of` called dead (V27).

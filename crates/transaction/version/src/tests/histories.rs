@@ -192,6 +192,13 @@ fn regress_chain_whose_copies_were_rewritten_for_a_row_that_found_no_room_is_who
     history(11_554_772_034_078_648_550, None);
 }
 
+/// Symptom: an analytical snapshot missed a row. Cause: an insert over a delete made the row fat and was reverted; the delta of a
+/// version with a bound was in the row now, which looked as if it was swept, so that the row was dropped. Guard: V51.
+#[test]
+fn regress_fat_row_is_not_dropped_for_want_of_deltas_that_are_in_it() {
+    history(11_554_772_034_078_654_750, None);
+}
+
 #[test]
 fn mistakes_on_purpose_are_noticed() {
     for bug in [
