@@ -290,7 +290,7 @@ impl VersionStore {
         self.keep_in_row(
             place,
             before,
-            row.len(),
+            (row.len(), fat.body.len()),
             &pruned,
             body,
             (kind, replaced),
@@ -336,7 +336,7 @@ impl VersionStore {
         self.keep_in_row(
             place,
             before,
-            0,
+            (0, old_body.len()),
             &pruned,
             body_length(change),
             (kind, replaced),
@@ -345,7 +345,7 @@ impl VersionStore {
         )
     }
 
-    /// The form of a row whose old versions were pruned; `capacity`: its length now; `chain`: where they are now, if not
+    /// The form of a row whose old versions were pruned; `capacity`: its length now; `old_body`: of its body; `chain`: where they are now, if not
     /// in the row. What does not fit the row is a chain from then on, of what is needed.
     #[allow(
         clippy::too_many_arguments,
@@ -355,7 +355,7 @@ impl VersionStore {
         &self,
         place: &Place<'_>,
         mut before: Header,
-        capacity: usize,
+        (capacity, old_body): (usize, usize),
         pruned: &Pruned<'_>,
         body: usize,
         (kind, replaced): (Kind, usize),
@@ -379,7 +379,10 @@ impl VersionStore {
         }
         let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
         let max = place.row_max(body);
-        if pruned.kept.is_empty() || needed > max {
+        // Undo puts the old body back before the same versions, and cannot fail.
+        let reverted = BODY_AT + old_body + versions_bytes(&pruned.kept);
+        let limit = max_inline_payload(place.page_size(), place.key.len());
+        if pruned.kept.is_empty() || needed > max || reverted > limit {
             // Nobody needs what is older than the version that is replaced; or it does not fit.
             if let Some(writer) = before.writer {
                 self.put_chain(tree, writer.version, &pruned.kept, &mut scratch.gone)?;
