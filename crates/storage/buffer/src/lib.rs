@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | the three ways into a page | [`Optimistic`], [`Shared`], [`Exclusive`] (guard.rs) |
 //! | why optimistic reads are sound | racy.rs |
+//! | huge pages under what stays in memory | huge.rs |
 //! | the state word and its transitions | state.rs |
 //! | how a page comes in, how it leaves | fault.rs, prefetch.rs, evict.rs, write_out.rs |
 //! | torn writes | double_write.rs |

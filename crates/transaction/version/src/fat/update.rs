@@ -9,6 +9,8 @@
 //! Invariants:
 //! - F5 A row turns fat only with its whole chain (F1), in an update by somebody who did not make the newest version: so
 //!   what stands in a fat row was put there as a delta, or straight into it, by one rule for all.
+//! - F8 A row turns fat only if the body that is replaced would fit before the same old versions: undo puts it there, and
+//!   cannot fail.
 //! - F7 What goes into a row loses its shortcut: the row holds all that is left of its chain.
 //! - F6 Open snapshots are collected with no latch held: collecting waits for slots that begin. A list may be as old
 //!   as one likes (gc, I2).
@@ -379,7 +381,7 @@ impl VersionStore {
         }
         let needed = BODY_AT + body + versions_bytes(&pruned.kept) + replaced;
         let max = place.row_max(body);
-        // Undo puts the old body back before the same versions, and cannot fail.
+        // F8.
         let reverted = BODY_AT + old_body + versions_bytes(&pruned.kept);
         let limit = max_inline_payload(place.page_size(), place.key.len());
         if pruned.kept.is_empty() || needed > max || reverted > limit {
