@@ -6,8 +6,9 @@
 //! A checkpoint: (1) if the log runs full, copy the undo of live transactions in the oldest segments to pages that
 //! nobody knows yet (carry.rs); (2) note the log's position P; (3) write every page that was dirty when the scan
 //! began, the copies among them; (4) link the copies; delete what was carried for transactions that ended or were
-//! compensated meanwhile; make both durable; (5) write the control file: redo starts at P, analysis at the oldest
-//! segment A that undo still needs; (6) release the segments before both; (7) give back chains of dropped copies.
+//! compensated meanwhile; make both durable, and the ends of all transactions that no longer pin a segment;
+//! (5) write the control file: redo starts at P, analysis at the oldest segment A that undo still needs; (6) release
+//! the segments before both; (7) give back chains of dropped copies.
 //!
 //! What a checkpoint logs does not depend on how much it carries: a few hundred bytes a transaction and megabyte
 //! (docs/design/0004-log.md, "Why undo never fails for space").
@@ -15,7 +16,9 @@
 //! Invariants:
 //! - K1 The control file names P only after every change below P is in the data file.
 //! - K2 A segment is released only after what undo needs of it is durable elsewhere, and after carried copies
-//!   whose voiding (commit, abort, compensation) it holds are durably gone.
+//!   whose voiding (commit, abort, compensation) it holds are durably gone. Undo needs nothing of a transaction whose
+//!   end is durable; one that has ended for everybody else, but is in a buffer of the log, would be a loser after a crash
+//!   whose undo is gone.
 //! - K3 One checkpoint at a time; who needs log space meanwhile waits for it.
 //! - K4 A segment that a backup under way needs is copied before it is released (backup.rs).
 //!
@@ -191,6 +194,8 @@ impl Engine {
             .oldest_live_segment()
             .unwrap_or(u64::MAX)
             .min(position.segment);
+        // K2: who has ended pins no segment, and its end may be in a buffer still.
+        self.log.flush_round()?;
         let next = Control {
             checkpoint: position,
             known,

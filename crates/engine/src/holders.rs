@@ -11,6 +11,13 @@ pub struct TransactionId {
     number: u64,
 }
 
+impl TransactionId {
+    /// A number that later transactions of any slot have a larger one than, but for the slots' own order.
+    pub fn number(self) -> u64 {
+        self.number
+    }
+}
+
 impl std::fmt::Display for TransactionId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.slot, self.number)

@@ -27,6 +27,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod background;
 mod backup;
 mod bulk;

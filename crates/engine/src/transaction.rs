@@ -14,14 +14,11 @@ use crate::database::SlotToken;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::schema::Table;
-use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use vellum_base::PageId;
 use vellum_btree::max_key;
-use vellum_buffer::PREFETCH_MAX;
 use vellum_gc::{Budget, Horizon};
 use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to};
 use vellum_txn::{
@@ -31,8 +28,6 @@ use vellum_txn::{
 
 /// Writers of a slot between two of its collections.
 const WRITERS_PER_COLLECTION: u32 = 8;
-/// Keys whose leaves are found together.
-const BATCH: usize = 16;
 /// Work-list entries that a commit may do for its slot.
 const COLLECT_ITEMS: u32 = 256;
 /// Bytes of rows that a commit may give back for its slot.
@@ -295,72 +290,6 @@ impl Transaction {
         value.clear();
         let found = self.get(table, key, |bytes| value.extend_from_slice(bytes))?;
         Ok(found.is_some())
-    }
-
-    /// Reads the pages that these rows are in, or would be in, as far as they are not in memory: together, which takes about
-    /// as long as reading one of them. A hint to give before operations on them one by one; it changes no result, and
-    /// costs next to nothing while the data fits into memory.
-    ///
-    /// # Errors
-    /// As [`Transaction::get`].
-    pub fn prefetch<'k>(
-        &self,
-        rows: impl IntoIterator<Item = (&'k Table, &'k [u8])>,
-    ) -> Result<()> {
-        let pool = &self.engine().pool;
-        if !pool.is_outgrown() {
-            return Ok(());
-        }
-        let mut missing: SmallVec<[PageId; PREFETCH_MAX]> = SmallVec::new();
-        for (table, key) in rows {
-            let leaf =
-                self.read_operation(|| self.with_rows(table, |rows| rows.missing_leaf(key)))?;
-            if let Some(leaf) = leaf.filter(|leaf| !missing.contains(leaf)) {
-                missing.push(leaf);
-            }
-            if missing.len() == PREFETCH_MAX {
-                pool.prefetch(&missing);
-                missing.clear();
-            }
-        }
-        // Also one alone: who asks before it updates rows that others want holds them for a shorter time.
-        pool.prefetch(&missing);
-        Ok(())
-    }
-
-    /// Looks several keys up, best in ascending order; calls `each` with the position of each key and its value. Pages
-    /// that are not in memory are read together, and ways through those that are, are gone together.
-    ///
-    /// # Errors
-    /// As [`Transaction::get`]; `each` may have been called for some keys.
-    pub fn multi_get(
-        &self,
-        table: &Table,
-        keys: &[&[u8]],
-        mut each: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        self.prefetch(keys.iter().map(|key| (table, *key)))?;
-        for (number, batch) in keys.chunks(BATCH).enumerate() {
-            let mut leaves = [PageId::ZERO; BATCH];
-            let leaves = &mut leaves[..batch.len()];
-            self.read_operation(|| {
-                self.with_rows(table, |rows| {
-                    rows.find_leaves(batch, leaves);
-                    Ok(())
-                })
-            })?;
-            for (position, (key, leaf)) in (number * BATCH..).zip(batch.iter().zip(leaves)) {
-                let found = self.read_operation(|| {
-                    self.with_rows(table, |rows| {
-                        rows.get_near(key, *leaf, |value| each(position, Some(value)))
-                    })
-                })?;
-                if found.is_none() {
-                    each(position, None);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Adds a row.

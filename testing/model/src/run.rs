@@ -7,7 +7,7 @@
 use crate::generate::{Generator, Profile};
 use crate::model::Model;
 use crate::shrink;
-use crate::step::{Answer, Operation, Refusal, Step};
+use crate::step::{Answer, Contents, Key, Operation, Refusal, Step};
 use crate::subject::Subject;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,8 +77,21 @@ impl fmt::Debug for Failure {
         if *index >= self.history.len() {
             writeln!(f, "> {index:4} (comparison of everything at the end)")?;
         }
-        writeln!(f, "expected {expected:?}")?;
-        writeln!(f, "found    {found:?}")?;
+        if let (Answer::Contents(expected), Answer::Contents(found)) = (expected, found) {
+            writeln!(
+                f,
+                "expected and not found {:?}",
+                Answer::Contents(missing(expected, found))
+            )?;
+            writeln!(
+                f,
+                "found and not expected {:?}",
+                Answer::Contents(missing(found, expected))
+            )?;
+        } else {
+            writeln!(f, "expected {expected:?}")?;
+            writeln!(f, "found    {found:?}")?;
+        }
         write!(f, "replay   {}", self.replay)
     }
 }
@@ -136,6 +149,30 @@ fn kind(answer: &Answer) -> (&'static str, &str) {
     }
 }
 
+/// The tables and rows of one that the other has not.
+fn missing(of: &Contents, from: &Contents) -> Contents {
+    let lacks = |(name, rows): &(String, Vec<(Key, Vec<u8>)>)| {
+        let other = from.iter().find(|(other, _)| other == name);
+        let mut rows = rows.clone();
+        if let Some((_, other)) = other {
+            rows.retain(|row| !other.contains(row));
+        }
+        (!rows.is_empty() || other.is_none()).then(|| (name.clone(), rows))
+    };
+    of.iter().filter_map(lacks).collect()
+}
+
+/// In how many tables and rows two differ.
+fn distance(one: &Contents, other: &Contents) -> usize {
+    let count = |contents: Contents| {
+        contents
+            .iter()
+            .map(|(_, rows)| 1 + rows.len())
+            .sum::<usize>()
+    };
+    count(missing(one, other)) + count(missing(other, one))
+}
+
 /// Applies one step to both.
 ///
 /// # Errors
@@ -185,10 +222,15 @@ pub fn compare(
             let kept = candidates
                 .find(|commits| matches!(&found, Answer::Contents(c) if *c == model.contents_at(*commits)));
             let Some(kept) = kept else {
-                return Err((
-                    Answer::Contents(model.contents_at(model.acknowledged())),
-                    found,
-                ));
+                // What it may have been meant to be tells most.
+                let nearest = (model.acknowledged()..=model.commits())
+                    .map(|commits| model.contents_at(commits))
+                    .min_by_key(|contents| match &found {
+                        Answer::Contents(found) => distance(contents, found),
+                        _ => 0,
+                    });
+                let expected = nearest.unwrap_or_default();
+                return Err((Answer::Contents(expected), found));
             };
             model.restart_at(kept);
             return Ok(found);
@@ -372,6 +414,11 @@ pub fn rounds(default: u64) -> u64 {
         .ok()
         .and_then(|text| text.parse().ok())
         .unwrap_or(default)
+}
+
+/// Whether everything is to be tried of which a test otherwise takes a sample (`VELLUM_THOROUGH` is set): minutes, not seconds.
+pub fn thorough() -> bool {
+    std::env::var_os("VELLUM_THOROUGH").is_some()
 }
 
 /// The seed of the first round: `VELLUM_SEED`, else a fresh one; round `n` runs with seed + n.

@@ -4,8 +4,9 @@
 use crate::run::Difference;
 use crate::step::Step;
 
-/// How often a history is tried at most.
-const TRIES_MAX: usize = 600;
+/// Steps that are applied at most, all tries together: a few seconds of an engine. Counted in steps, not in tries: a long history whose every try takes half a
+/// second is to be shown soon, too.
+const STEPS_MAX: usize = 60_000;
 
 /// A shorter history that still fails, with its difference. `fails` applies a history and gives the
 /// difference, if there is one.
@@ -17,15 +18,15 @@ pub fn shrink(
     mut difference: Difference,
     fails: &dyn Fn(&[Step]) -> Option<Difference>,
 ) -> (Vec<Step>, Difference) {
-    let mut tries = 0;
+    let mut steps = 0;
     let mut run = (history.len() / 2).max(1);
-    while tries < TRIES_MAX {
+    while steps < STEPS_MAX {
         let mut start = 0;
         let mut shorter = false;
-        while start < history.len() && tries < TRIES_MAX {
+        while start < history.len() && steps < STEPS_MAX {
             let end = (start + run).min(history.len());
             let candidate = [&history[..start], &history[end..]].concat();
-            tries += 1;
+            steps += candidate.len();
             match fails(&candidate) {
                 Some(new) => {
                     history = candidate;

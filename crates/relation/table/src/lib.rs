@@ -1,6 +1,7 @@
 //! Tables: a tree of versioned rows, the indexes beside it, and how both change over time.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod error;
 mod key_description;
 mod rows;
@@ -8,6 +9,7 @@ mod shape;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+pub use ahead::AHEAD_MAX;
 pub use error::{Result, TableError};
 pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source};
 pub use rows::{Buffers, IndexFiller, Mode, Rows, revert_to};

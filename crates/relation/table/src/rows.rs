@@ -13,8 +13,8 @@ use crate::key_description::KeyDescription;
 use crate::shape::{Index, Shape};
 use std::borrow::Cow;
 use std::ops::Range;
+use vellum_base::StorageError;
 use vellum_base::planted::{self, Bug};
-use vellum_base::{PageId, StorageError};
 use vellum_btree::Tree;
 use vellum_txn::{Isolation, Operation, Savepoint, Transaction, Undo};
 use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
@@ -29,7 +29,7 @@ use vellum_version::{
 /// Buffers of row operations, kept from one to the next.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
     /// A row as it was read.
     row: Vec<u8>,
     delta: Vec<u8>,
@@ -87,47 +87,11 @@ impl Rows<'_> {
     /// Storage errors.
     #[inline]
     pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.look_up(key, false, each)
-    }
-
-    /// As [`Rows::get`], for a key that is likely in this leaf; zero: in that of the one before.
-    ///
-    /// # Errors
-    /// As [`Rows::get`].
-    #[inline]
-    pub fn get_near<R>(
-        &mut self,
-        key: &[u8],
-        leaf: PageId,
-        each: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.buffers.scratch.hints.expect(&self.shape.tree, leaf);
-        self.look_up(key, true, each)
-    }
-
-    /// The leaves that keys are likely in, or zero, for [`Rows::get_near`]: the ways down are gone together.
-    ///
-    /// # Panics
-    /// If there are not as many places as keys.
-    pub fn find_leaves(&mut self, keys: &[&[u8]], leaves: &mut [PageId]) {
-        self.shape.tree.find_leaves(keys, leaves);
-    }
-
-    /// The leaf of a key, if it is not in memory; nobody vouches for that.
-    ///
-    /// # Errors
-    /// Storage errors.
-    pub fn missing_leaf(&mut self, key: &[u8]) -> Result<Option<PageId>> {
-        Ok(self.shape.tree.missing_leaf(key)?)
+        self.look_up(key, each)
     }
 
     #[inline]
-    fn look_up<R>(
-        &mut self,
-        key: &[u8],
-        near: bool,
-        each: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
+    fn look_up<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let view = View::of_statement(&self.operation);
         let Buffers {
             row,
@@ -140,7 +104,7 @@ impl Rows<'_> {
         // Remembers the leaf for the write that often follows.
         match self
             .store
-            .read_near(&view, tree, key, row, delta, hints, near)?
+            .read_near(&view, tree, key, row, delta, hints, false)?
         {
             None => Ok(None),
             Some(visible) if !visible.overflow => {

@@ -14,11 +14,18 @@ use vellum_sync::Backoff;
 /// How many trees a [`LeafHints`] remembers a leaf of, at most.
 const WAYS: usize = 16;
 
-/// The leaves that were used last, one a tree. Belongs to one user at a time; worth keeping from one transaction
-/// to the next.
+/// How many keys a [`LeafHints`] remembers the leaf of before they are asked for, at most.
+const AHEAD: usize = 256;
+
+/// The leaves that were used last, one a tree, and those of keys that will be used next ([`Tree::find_leaves`]). Belongs to
+/// one user at a time; worth keeping from one transaction to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LeafHints {
     ways: [(PageId, PageId); WAYS],
+    /// Leaves of keys, by what [`mark_of`] makes of the key; nothing before the first is expected.
+    ahead: Vec<(u64, PageId)>,
+    /// How many of them nobody has asked for yet.
+    ahead_left: usize,
     /// Where the last [`Tree::get_near`] found its key.
     found: Option<Position>,
 }
@@ -39,12 +46,36 @@ impl LeafHints {
         (owner == tree && !leaf.is_zero()).then_some(leaf)
     }
 
-    /// Remembers a leaf of `tree` that somebody else found, if it is not zero.
+    /// Forgets what is expected.
     #[inline]
-    pub fn expect(&mut self, tree: &Tree, leaf: PageId) {
-        if !leaf.is_zero() {
-            self.remember(tree.root(), leaf);
+    pub fn expect_nothing(&mut self) {
+        self.ahead_left = 0;
+    }
+
+    /// Remembers the leaf of a key that is going to be looked up.
+    #[inline]
+    pub fn expect(&mut self, tree: &Tree, key: &[u8], leaf: PageId) {
+        if self.ahead.is_empty() {
+            self.ahead.resize(AHEAD, (0, PageId::ZERO));
         }
+        let mark = mark_of(tree.root(), key);
+        self.ahead[place_of(mark)] = (mark, leaf);
+        self.ahead_left += 1;
+    }
+
+    /// The leaf of a key, if it was expected; it is not any more.
+    #[inline]
+    fn take_expected(&mut self, tree: PageId, key: &[u8]) -> Option<PageId> {
+        if self.ahead_left == 0 {
+            return None;
+        }
+        let mark = mark_of(tree, key);
+        let (of, leaf) = self.ahead[place_of(mark)];
+        if of != mark {
+            return None;
+        }
+        self.ahead_left -= 1;
+        Some(leaf)
     }
 
     /// Where the last [`Tree::get_near`] found its key; `None` if it did not, or nobody can tell.
@@ -57,6 +88,27 @@ impl LeafHints {
     fn remember(&mut self, tree: PageId, leaf: PageId) {
         self.ways[tree.get() as usize % WAYS] = (tree, leaf);
     }
+}
+
+/// What a key of a tree is remembered by: others may have the same, which costs a look.
+#[inline]
+fn mark_of(tree: PageId, key: &[u8]) -> u64 {
+    let (head, tail) = key.split_at(key.len().saturating_sub(8));
+    let mut last = [0; 8];
+    last[..tail.len()].copy_from_slice(tail);
+    let head = head
+        .iter()
+        .rev()
+        .take(8)
+        .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    (u64::from_le_bytes(last) ^ head.rotate_left(29) ^ tree.get().rotate_left(47))
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Where it is.
+#[inline]
+fn place_of(mark: u64) -> usize {
+    (mark >> 32) as usize % AHEAD
 }
 
 impl Tree {
@@ -74,6 +126,15 @@ impl Tree {
         near: bool,
     ) -> Result<bool> {
         hints.found = None;
+        if let Some(leaf) = hints.take_expected(self.root(), key)
+            && let Some(page) = self.try_remembered(leaf, Target::Covering(key), 0)
+            && let Some(found) = look_up(&page, key, out)
+        {
+            hints.remember(self.root(), leaf);
+            self.context().count_search();
+            hints.found = found.map(|index| self.position(&page, index));
+            return Ok(found.is_some());
+        }
         if near
             && let Some(leaf) = hints.of(self.root())
             && let Some(page) = self.try_remembered(leaf, Target::Covering(key), 0)

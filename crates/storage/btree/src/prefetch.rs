@@ -5,9 +5,15 @@
 //! once, without a second attempt.
 
 use crate::descend::Target;
-use crate::node::layout::NodeRead;
+use crate::node::layout::{NodeRead, head_of};
 use crate::tree::Tree;
 use vellum_base::{PageId, Result};
+use vellum_buffer::PageRead;
+
+/// Which part of a page header and slots take, usually.
+const SLOTS_PART: usize = 14;
+/// Most bytes of a record that are asked for.
+const RECORD_MAX: usize = 512;
 
 impl Tree {
     /// The leaf that `key` belongs to, if it is not in memory: for who reads several of them together
@@ -27,8 +33,9 @@ impl Tree {
         let missing = path.page.validate() && !self.context().pool().is_resident(leaf);
         Ok(missing.then_some(leaf))
     }
-    /// The leaves of `keys`, or zero where that takes a page from disk or a second attempt; each has been touched if it is
-    /// in memory. For [`LeafHints::expect`](crate::LeafHints::expect).
+
+    /// The leaves of `keys`, or zero where that takes an inner page from disk or a second attempt. What a lookup reads of
+    /// those that are in memory is on its way into the processor's caches. For [`LeafHints::expect`](crate::LeafHints::expect).
     ///
     /// # Panics
     /// If there are not as many places as keys.
@@ -46,9 +53,12 @@ impl Tree {
                 *page = child.flatten().unwrap_or(PageId::ZERO);
             }
         }
+        for (key, leaf) in keys.iter().zip(&*leaves) {
+            self.warm_record(*leaf, key);
+        }
     }
 
-    /// The child of an inner page of this level that leads to a key, touched: the next look at it finds it in the caches.
+    /// The child of an inner page of this level that leads to a key; what a search in it reads first is asked for.
     #[inline]
     fn child_towards(&self, page: PageId, key: &[u8], level: u8) -> Option<PageId> {
         let pool = self.context().pool();
@@ -63,9 +73,32 @@ impl Tree {
         if !page.validate() {
             return None;
         }
-        if let Some(child) = pool.try_optimistic(child) {
-            child.touch_slots();
+        let size = page.size();
+        pool.warm(child, 0..size / SLOTS_PART);
+        if level == 1 {
+            // The fences, by which a remembered leaf is judged.
+            pool.warm(child, size - 8..size);
         }
         Some(child)
+    }
+
+    /// Asks for the record that a key has in a leaf, if it has one. Nothing but slots is read: that would be waiting.
+    #[inline]
+    fn warm_record(&self, leaf: PageId, key: &[u8]) {
+        let pool = self.context().pool();
+        let Some(page) = (!leaf.is_zero())
+            .then(|| pool.try_optimistic(leaf))
+            .flatten()
+        else {
+            return;
+        };
+        let shape = page.shape();
+        let head = head_of(page.suffix_of(key));
+        let index = page.heads_below(0, shape.count, head.into());
+        if index < shape.count {
+            let usual = (page.size().saturating_sub(shape.heap) / shape.count).min(RECORD_MAX);
+            let start = page.slot(index).offset;
+            page.warm(start..start + usual);
+        }
     }
 }

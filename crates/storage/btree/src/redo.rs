@@ -16,9 +16,10 @@
 //!
 //! Invariants:
 //! - D1 Decoding and applying are total: wrong bytes are an error, never a panic.
-//! - D2 A page image replaces whatever is there without reading it. An older image over a newer page is
-//!   no harm: all later records of the page follow, since the page was written only when they were
-//!   durable (WAL rule).
+//! - D2 A page image replaces what is there unless that is as new, like any record; only a page that cannot be read is
+//!   replaced unseen. What is newer may be all that is left of a later life whose content was never logged: pages of a
+//!   detached chain are written to the file before the record that links them, and that record may be durable while redo
+//!   still starts before the records of the pages' earlier lives.
 //! - D3 No page in the file is newer than the log: one whose GSN is above that of the last record that exists is damage,
 //!   of the log (its newest part is missing) or of the page. The WAL rule says so of every page that is written, version
 //!   data too: a page starts with the GSN of a record that exists (`buffer::Space`, S2), and gets others from records.
@@ -109,11 +110,7 @@ impl Redo {
                 return Ok(());
             }
         };
-        let found = page.page_gsn();
-        if found > self.end {
-            let (what, end) = ("gsn of a page that is newer than the log", self.end.get());
-            return Err(self.corrupt(id, what, end, found.get()));
-        }
+        let found = self.gsn_of(&page, id)?;
         let skipped = planted::has(Bug::RedoSkipped) && header.gsn.get().is_multiple_of(8);
         if found >= header.gsn || skipped {
             return Ok(());
@@ -149,6 +146,16 @@ impl Redo {
         }
         page.set_gsn(header.gsn);
         Ok(())
+    }
+
+    /// The GSN of a page (D3).
+    fn gsn_of(&self, page: &Exclusive<'_>, id: PageId) -> Result<Gsn> {
+        let found = page.page_gsn();
+        if found > self.end {
+            let (what, end) = ("gsn of a page that is newer than the log", self.end.get());
+            return Err(self.corrupt(id, what, end, found.get()));
+        }
+        Ok(found)
     }
 
     /// True if the page is what the record says; if not, it is noted as groundless.
@@ -189,6 +196,11 @@ impl Redo {
                 header.tree.get(),
                 found,
             ));
+        }
+        if let RedoPage::Readable(page) = self.pool.redo(header.page)?
+            && self.gsn_of(&page, header.page)? >= header.gsn
+        {
+            return Ok(());
         }
         let mut page = self
             .pool

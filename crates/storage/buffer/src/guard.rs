@@ -19,6 +19,7 @@ use crate::pool::Pool;
 use crate::private::PageBuf;
 use crate::racy::{PageWord, PageWords};
 use crate::state::{Outcome, PageState, Word};
+use crate::warm::warm_words;
 use crate::words::{PageRead, PageWrite};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
@@ -191,6 +192,12 @@ impl<'p> Optimistic<'p> {
             page,
             seen,
         }
+    }
+
+    /// Asks the processor to bring these bytes of the page into its caches, as far as there are any.
+    #[inline]
+    pub fn warm(&self, bytes: std::ops::Range<usize>) {
+        warm_words(self.words, bytes);
     }
 
     /// The page's id.

@@ -35,6 +35,7 @@ mod private;
 mod racy;
 mod space;
 mod state;
+mod warm;
 pub mod words;
 mod write_out;
 

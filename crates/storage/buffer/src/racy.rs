@@ -68,6 +68,22 @@ use vellum_base::{PageId, Result, StorageError};
 /// Most pages whose memory is given back by one call.
 pub(crate) const DISCARD_MAX: usize = 64;
 
+/// Bytes that a processor brings into its caches together.
+pub(crate) const LINE_BYTES: usize = 64;
+
+/// Asks the processor to bring the line of a word into its caches, and does not wait.
+#[inline]
+pub(crate) fn warm<T>(word: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint about an address; it neither reads nor writes, and the address is that of a live word.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
+
 /// What stands for the calling process where a descriptor of one is expected, since Linux 6.14.
 const PIDFD_SELF: libc::c_long = -10_000;
 

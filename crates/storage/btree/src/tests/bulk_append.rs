@@ -167,7 +167,7 @@ fn leaves_of_a_batch_are_those_of_its_keys_and_lookups_there_equal_single_ones()
                 known += 1;
             }
             let mut hints = LeafHints::default();
-            hints.expect(&tree, leaf);
+            hints.expect(&tree, key, leaf);
             let number = u64::from_be_bytes((*key).try_into().unwrap());
             let wanted = number.is_multiple_of(3).then(|| (number / 3).to_le_bytes());
             let found = tree.get_near(key, &mut payload, &mut hints, true).unwrap();

@@ -80,3 +80,74 @@ fn position_in_a_latched_leaf_waits_for_nobody() {
     drop(held);
     assert!(tree.write_found(&key(7), position).is_some());
 }
+
+#[test]
+fn expected_leaves_are_used_once_and_stale_ones_do_no_harm() {
+    let world = World::new(4096, 256);
+    let trees = [tree_of(&world, 3000), tree_of(&world, 3000)];
+    let (mut hints, mut row) = (LeafHints::default(), Vec::new());
+    // More than are remembered, so that some push others out; the same keys in two trees.
+    for stride in [1_u64, 3, 7] {
+        for tree in &trees {
+            let keys: Vec<_> = (0..400).map(|number| key(number * stride)).collect();
+            for keys in keys.chunks(32) {
+                let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+                let mut leaves = vec![vellum_base::PageId::ZERO; keys.len()];
+                tree.find_leaves(&keys, &mut leaves);
+                for (key, leaf) in keys.iter().zip(leaves) {
+                    hints.expect(tree, key, leaf);
+                }
+            }
+        }
+        // The first tree's leaves are split, and those of the second are merged.
+        for number in 0..400 {
+            trees[0]
+                .put(&[&key(number)[..], b"beside"].concat(), &[7; 16], None)
+                .unwrap();
+            if number % 5 != 0 {
+                let _ = trees[1].delete(&key(number * stride), None).unwrap();
+            }
+        }
+        for number in 0..400 {
+            let name = key(number * stride);
+            assert!(
+                trees[0]
+                    .get_near(&name, &mut row, &mut hints, false)
+                    .unwrap()
+            );
+            assert_eq!(row, [(number * stride) as u8; 16]);
+            let found = trees[1]
+                .get_near(&name, &mut row, &mut hints, true)
+                .unwrap();
+            assert_eq!(found, trees[1].get(&name, &mut row).unwrap(), "{number}");
+        }
+        for number in 0..3000 {
+            trees[1]
+                .put(&key(number), &[number as u8; 16], None)
+                .unwrap();
+        }
+    }
+    hints.expect_nothing();
+    assert!(
+        !trees[0]
+            .get_near(b"none", &mut row, &mut hints, true)
+            .unwrap()
+    );
+}
+
+#[test]
+fn an_expected_leaf_saves_the_way_down() {
+    let world = World::new(4096, 256);
+    let tree = tree_of(&world, 3000);
+    let (mut hints, mut row) = (LeafHints::default(), Vec::new());
+    let name = key(1500);
+    let mut leaf = [vellum_base::PageId::ZERO];
+    tree.find_leaves(&[&name], &mut leaf);
+    assert!(!leaf[0].is_zero());
+    hints.expect(&tree, &name, leaf[0]);
+    // Nobody can go down: the root is held.
+    let root = world.pool.exclusive(tree.root()).unwrap();
+    assert!(tree.get_near(&name, &mut row, &mut hints, false).unwrap());
+    drop(root);
+    assert_eq!(row, [1500_u64 as u8; 16]);
+}
