@@ -182,3 +182,69 @@ fn crash_pgbench_keeps_its_balances_when_the_server_is_killed() {
     again.signal(Signal::TERM);
     assert_eq!(end(again.child).0, 0);
 }
+
+/// By the queries that psql itself makes. `golden/catalog.out` is what psql 15 prints for `golden/catalog.sql` at PostgreSQL 15: `psql -X -q -f`, as the
+/// superuser `vellum` of an empty database `vellum` that was made by `initdb --no-locale -E UTF8`.
+#[test]
+fn psql_describes_everything_as_it_does_at_postgresql() {
+    if !installed(&["psql"]) {
+        return;
+    }
+    let version = Command::new("psql").arg("--version").output().unwrap();
+    if !String::from_utf8_lossy(&version.stdout).contains("(PostgreSQL) 15.") {
+        let mut out = std::io::stdout();
+        writeln!(out, "test skipped: psql is not that of PostgreSQL 15").unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(folder.path(), &[]);
+    let script = folder.path().join("catalog.sql");
+    std::fs::write(&script, include_str!("golden/catalog.sql")).unwrap();
+    let mut psql = client("psql", &server, folder.path());
+    let output = psql.args(["-X", "-q", "-f"]).arg(&script).output().unwrap();
+    let (text, errors) = texts(output);
+    let expected: Vec<&str> = include_str!("golden/catalog.out").lines().collect();
+    let found: Vec<&str> = text.lines().collect();
+    for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert_eq!(found, expected, "line {}\n{text}\n{errors}", number + 1);
+    }
+    assert_eq!(found.len(), expected.len(), "{text}\n{errors}");
+    assert_eq!(errors, "");
+    server.signal(Signal::TERM);
+    assert_eq!(end(server.child).0, 0);
+}
+
+#[test]
+fn a_user_logs_in_with_the_password_that_a_statement_set_and_not_past_its_time() {
+    if !installed(&["psql"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(folder.path(), &[]);
+    let (_, errors) = psql(
+        &server,
+        folder.path(),
+        "create user ann password 'a secret';",
+    );
+    assert_eq!(errors, "");
+    let as_ann = |password: &str| {
+        let mut psql = client("psql", &server, folder.path());
+        let psql = psql.env("PGUSER", "ann").env("PGPASSWORD", password);
+        texts(
+            psql.args(["-X", "-A", "-t", "-c", "select current_user"])
+                .output()
+                .unwrap(),
+        )
+    };
+    assert_eq!(as_ann("a secret").0, "ann\n");
+    let refused = "password authentication failed for user \"ann\"";
+    assert!(as_ann("another").1.contains(refused));
+    psql(
+        &server,
+        folder.path(),
+        "alter user ann valid until '2020-01-01';",
+    );
+    assert!(as_ann("a secret").1.contains(refused));
+    server.signal(Signal::TERM);
+    assert_eq!(end(server.child).0, 0);
+}

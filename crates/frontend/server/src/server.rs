@@ -129,6 +129,7 @@ impl Server {
         // The engine refuses a directory that holds something else, so this one is ours.
         files::make_directory_private(&settings.data)?;
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
+        database.set_password_maker(credentials::make_verifier);
         let new_password = credentials::make_first_password(&settings.data, &database)?;
         let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
         let bound = listen::bind(&settings, &rules)?;

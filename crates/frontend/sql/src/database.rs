@@ -1,20 +1,21 @@
 //! What all sessions of a database share.
 
-use crate::catalog::{Oids, Published, Runtimes, Store};
+use crate::catalog::{Change, Oids, Published, Runtimes, Store};
 use crate::error::{Result, SqlError};
 use crate::lock::{RowLocks, Waits};
 use crate::roles::{self, Role};
-use crate::session::{Session, SessionOptions};
+use crate::session::{Activities, Session, SessionOptions, clock_time};
 use crate::sqlstate;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vellum::{Database, Error, Transaction};
+use vellum_row::datetime::Timestamp;
 
 /// Name of the role that a new database has; its password is set by [`SqlDatabase::set_verifier`].
 pub const FIRST_ROLE: &str = "vellum";
 /// Name of the database.
 pub const DATABASE: &str = "vellum";
 /// Number of the first role.
-const FIRST_ROLE_OID: u32 = 10;
+pub(crate) const FIRST_ROLE_OID: u32 = 10;
 
 /// A database that speaks SQL. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -33,6 +34,27 @@ pub(crate) struct Shared {
     pub waits: Waits,
     /// Locks on rows.
     pub locks: Arc<RowLocks>,
+    /// What sessions are doing.
+    pub activities: Activities,
+    /// When the database was opened.
+    pub started: Timestamp,
+    /// What makes a verifier of a password; see [`SqlDatabase::set_password_maker`].
+    password_maker: OnceLock<PasswordMaker>,
+}
+
+/// Makes a SCRAM-SHA-256 verifier of a password, in PostgreSQL's form; `None` if there is no randomness for its salt.
+pub type PasswordMaker = fn(&str) -> Option<String>;
+
+impl Shared {
+    /// The verifier of a password.
+    ///
+    /// # Errors
+    /// `0A000` where nobody said how to make one.
+    pub fn verifier_of(&self, password: &str) -> Result<String> {
+        let maker = self.password_maker.get();
+        let maker = maker.ok_or_else(|| SqlError::unsupported("a password in plain text here"))?;
+        maker(password).ok_or_else(|| SqlError::internal("no random bytes for a salt"))
+    }
 }
 
 impl SqlDatabase {
@@ -50,7 +72,9 @@ impl SqlDatabase {
                 first.login = true;
                 first.create_role = true;
                 first.create_database = true;
-                roles::put_bytes(transaction, &first)
+                first.replication = true;
+                first.bypass_rls = true;
+                roles::put(transaction, &first)
             }
             Err(error) => Err(error),
         })?;
@@ -71,6 +95,9 @@ impl SqlDatabase {
                 oids: Oids::default(),
                 waits: Waits::default(),
                 locks: Arc::default(),
+                activities: Activities::default(),
+                started: clock_time(),
+                password_maker: OnceLock::new(),
             }),
         })
     }
@@ -88,6 +115,12 @@ impl SqlDatabase {
         Session::new(self.shared.clone(), options)
     }
 
+    /// Says how passwords in CREATE ROLE and ALTER ROLE become verifiers; the first to say so is heard. Without, only
+    /// verifiers are taken.
+    pub fn set_password_maker(&self, maker: PasswordMaker) {
+        let _ = self.shared.password_maker.set(maker);
+    }
+
     /// The role of this name; `None` if there is none.
     ///
     /// # Errors
@@ -102,17 +135,20 @@ impl SqlDatabase {
     /// # Errors
     /// `42704` if there is no such role; what the engine reports.
     pub fn set_verifier(&self, name: &str, verifier: Option<&str>) -> Result<()> {
-        let set = |transaction: &Transaction| -> Result<()> {
+        let set = |transaction: &Transaction| -> Result<Role> {
             let role = roles::find(transaction, name)?;
             let mut role = role.ok_or_else(|| {
                 let message = format!("role \"{name}\" does not exist");
                 SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
             })?;
             role.verifier = verifier.map(str::to_owned);
-            roles::put(transaction, &role)
+            roles::put(transaction, &role)?;
+            Ok(role)
         };
         let transaction = self.engine().begin()?;
-        set(&transaction)?;
-        Ok(transaction.commit()?)
+        let role = set(&transaction)?;
+        let changes = [Change::PutRole(Arc::new(role))];
+        let catalog = &self.shared.catalog;
+        Ok(catalog.publish(&changes, || transaction.commit())?)
     }
 }

@@ -134,6 +134,14 @@ impl SqlError {
         Self::new(sqlstate::SYNTAX_ERROR, message)
     }
 
+    /// `54011` if there are more columns than may be; `message` says of what, and how many.
+    pub(crate) fn check_columns(count: usize, most: usize, message: &str) -> Result<()> {
+        match count <= most {
+            true => Ok(()),
+            false => Err(Self::new(sqlstate::TOO_MANY_COLUMNS, message)),
+        }
+    }
+
     /// `XX000`: a state that should not be; the statement fails instead of the process.
     #[cold]
     pub fn internal(message: impl Into<String>) -> Self {

@@ -15,17 +15,19 @@ mod error;
 mod exec;
 mod expr;
 mod lock;
+mod names;
 mod parse;
 mod plan;
 mod roles;
 mod rows;
 mod session;
 pub mod sqlstate;
+mod system;
 mod wire;
 
-pub use database::{DATABASE, FIRST_ROLE, SqlDatabase};
+pub use database::{DATABASE, FIRST_ROLE, PasswordMaker, SqlDatabase};
 pub use error::{Fields, Result, Severity, SqlError};
-pub use roles::Role;
+pub use roles::{Membership, Role};
 pub use session::{
     CancelHandle, Parameters, Progress, Session, SessionOptions, StatementDescription,
     TransactionStatus,

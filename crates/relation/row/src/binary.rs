@@ -1,5 +1,6 @@
 //! Values in the protocol's binary format (big-endian).
 
+use crate::array::Array;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::{self, Jsonb};
@@ -40,11 +41,21 @@ pub fn receive(ty: Type, typmod: Typmod, bytes: &[u8]) -> Result<Value> {
         Type::Int2 => Value::Int2(i16::from_be_bytes(exactly(bytes)?)),
         Type::Int4 => Value::Int4(i32::from_be_bytes(exactly(bytes)?)),
         Type::Int8 => Value::Int8(i64::from_be_bytes(exactly(bytes)?)),
-        Type::Oid => Value::Oid(u32::from_be_bytes(exactly(bytes)?)),
+        Type::Oid
+        | Type::Xid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => Value::Oid(u32::from_be_bytes(exactly(bytes)?)),
         Type::Float4 => Value::Float4(f32::from_be_bytes(exactly(bytes)?)),
         Type::Float8 => Value::Float8(f64::from_be_bytes(exactly(bytes)?)),
         Type::Numeric => Value::Numeric(Numeric::receive(bytes)?.coerce(typmod)?),
-        Type::Text => Value::Text(text_of_bytes(bytes)?.into()),
+        Type::Text | Type::NodeTree | Type::AclItem => Value::Text(text_of_bytes(bytes)?.into()),
+        Type::SingleChar => Value::Text(strings::to_single_char(text_of_bytes(bytes)?).into()),
+        Type::Int2Vector | Type::OidVector | Type::Array(_) => {
+            Value::Array(Array::receive(ty, bytes)?)
+        }
         Type::Varchar => {
             let text = strings::to_varchar(text_of_bytes(bytes)?, typmod, false)?;
             Value::Text(text.into())
@@ -151,6 +162,7 @@ pub fn send(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&value.months.to_be_bytes());
         }
         ValueRef::Uuid(value) => out.extend_from_slice(&value),
+        ValueRef::Array(value) => value.send(out),
         ValueRef::Jsonb(value) => {
             let mut text = String::new();
             value.write(&mut text);

@@ -7,6 +7,7 @@
 //! A cast applies the modifier of its target. What is too long for a `varchar(n)` is an error in
 //! assignment and is cut by an explicit cast.
 
+use crate::array::ArrayRef;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::float;
@@ -41,7 +42,20 @@ pub fn cast_between(from: Type, to: Type) -> Option<CastContext> {
     if from == to {
         return Some(Implicit);
     }
+    if let (Some(a), Some(b)) = (from.element(), to.element()) {
+        return match to {
+            T::Array(_) => cast_between(a, b),
+            _ => None,
+        };
+    }
     Some(match (from, to) {
+        (T::Oid, to) if to.is_reg() => Implicit,
+        (from, T::Oid) if from.is_reg() => Implicit,
+        (T::Int2 | T::Int4 | T::Int8, to) if to.is_reg() => Implicit,
+        (from, T::Int4 | T::Int8) if from.is_reg() => Assignment,
+        (T::Text | T::Varchar, T::Regclass) => Implicit,
+        (T::SingleChar | T::NodeTree, T::Text) => Implicit,
+        (T::Text | T::Varchar | T::Char, T::SingleChar) => Assignment,
         (T::Int2, T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric | T::Oid) => Implicit,
         (T::Int4, T::Int8 | T::Float4 | T::Float8 | T::Numeric | T::Oid) => Implicit,
         (T::Int8, T::Float4 | T::Float8 | T::Numeric | T::Oid) => Implicit,
@@ -123,7 +137,10 @@ pub fn cast(
     use ValueRef as V;
     Ok(match (value, to) {
         (V::Null, _) => Value::Null,
-        (_, Type::Text | Type::Varchar | Type::Char | Type::Name) => {
+        (V::Array(array), Type::Array(element)) => {
+            Value::Array(to_array(array, element.ty(), typmod, explicit, settings)?)
+        }
+        (_, Type::Text | Type::Varchar | Type::Char | Type::Name | Type::SingleChar) => {
             to_string(value, to, typmod, explicit, settings)?
         }
         // The text of a char(n) is read with its blanks.
@@ -131,7 +148,8 @@ pub fn cast(
             let read = input(to, Typmod::NONE, text, settings)?;
             apply(read, typmod)?
         }
-        (_, Type::Int2 | Type::Int4 | Type::Int8 | Type::Oid) => to_integer(value, to)?,
+        (_, Type::Int2 | Type::Int4 | Type::Int8) => to_integer(value, to)?,
+        (_, to) if to.is_oid() => to_integer(value, Type::Oid)?,
         (_, Type::Float4 | Type::Float8) => to_float(value, to)?,
         (_, Type::Numeric) => Value::Numeric(to_numeric(value)?.coerce(typmod)?),
         (V::Int4(value), Type::Bool) => Value::Bool(value != 0),
@@ -171,6 +189,18 @@ fn apply(value: Value, typmod: Typmod) -> Result<Value> {
     })
 }
 
+fn to_array(
+    array: ArrayRef<'_>,
+    element: Type,
+    typmod: Typmod,
+    explicit: bool,
+    settings: &Settings,
+) -> Result<crate::array::Array> {
+    array.map(element, |item| {
+        cast(item.as_ref(), element, typmod, explicit, settings)
+    })
+}
+
 fn to_string(
     value: ValueRef<'_>,
     to: Type,
@@ -200,6 +230,7 @@ fn to_string(
         Type::Char => Value::Char(strings::to_char(text, typmod, explicit)?),
         Type::Varchar => Value::Text(strings::to_varchar(text, typmod, explicit)?.into()),
         Type::Name => Value::Text(strings::to_name(text).into()),
+        Type::SingleChar => Value::Text(strings::to_single_char(text).into()),
         _ => Value::Text(text.into()),
     })
 }

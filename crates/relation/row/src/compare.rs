@@ -56,6 +56,7 @@ pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         (V::Interval(a), V::Interval(b)) => a.span().cmp(&b.span()),
         (V::Uuid(a), V::Uuid(b)) => a.cmp(&b),
         (V::Jsonb(a), V::Jsonb(b)) => a.compare(b),
+        (V::Array(a), V::Array(b)) => a.compare(b),
         _ => match (a.as_i64(), b.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),
             _ => {
@@ -88,5 +89,6 @@ pub fn hash<H: Hasher>(value: ValueRef<'_>, state: &mut H) {
         ValueRef::Interval(value) => state.write_i128(value.span()),
         ValueRef::Uuid(value) => state.write(&value),
         ValueRef::Jsonb(value) => value.feed(state),
+        ValueRef::Array(value) => value.feed(state),
     }
 }

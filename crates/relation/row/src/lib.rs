@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
+pub mod array;
 mod binary;
 mod bytes;
 mod cast;
@@ -28,6 +29,7 @@ mod text;
 mod types;
 mod value;
 
+pub use array::{Array, ArrayRef};
 pub use binary::{receive, send};
 pub use cast::{CastContext, cast, cast_between, is_ready};
 pub use compare::{compare, hash};
@@ -39,5 +41,7 @@ pub use pattern::Pattern;
 pub use schema::{Assigned, Column, ColumnId, RowView, Schema};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
 pub use text::{input, output, text_of_bytes};
-pub use types::{IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod};
+pub use types::{
+    CATALOG_TYPES, IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod,
+};
 pub use value::{Value, ValueRef};

@@ -1,4 +1,4 @@
-//! The lengths of `varchar(n)`, `char(n)` and `name`.
+//! The lengths of `varchar(n)`, `char(n)`, `name` and `"char"`.
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Typmod;
@@ -54,6 +54,13 @@ pub(crate) fn to_char(text: &str, typmod: Typmod, explicit: bool) -> Result<Box<
             Ok(padded.into())
         }
     }
+}
+
+/// The text as a `"char"`: its first byte, or the whole first character, which PostgreSQL would cut in two.
+pub(crate) fn to_single_char(text: &str) -> &str {
+    text.chars()
+        .next()
+        .map_or("", |first| &text[..first.len_utf8()])
 }
 
 /// The text as a `name`: cut to 63 bytes, at a character.

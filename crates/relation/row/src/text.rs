@@ -1,5 +1,6 @@
 //! Values of every type read from and written to text.
 
+use crate::array;
 use crate::datetime::{Date, Interval, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::{self, Jsonb};
@@ -21,11 +22,22 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         Type::Int2 => Value::Int2(integer::parse(text, "smallint")?),
         Type::Int4 => Value::Int4(integer::parse(text, "integer")?),
         Type::Int8 => Value::Int8(integer::parse(text, "bigint")?),
-        Type::Oid => Value::Oid(integer::parse_oid(text)?),
+        // The names of what these are oids of are the catalog's to know.
+        Type::Oid
+        | Type::Xid
+        | Type::Regclass
+        | Type::Regtype
+        | Type::Regproc
+        | Type::Regnamespace
+        | Type::Regrole => Value::Oid(integer::parse_oid(text)?),
         Type::Float4 => Value::Float4(float::parse(text)?),
         Type::Float8 => Value::Float8(float::parse(text)?),
         Type::Numeric => Value::Numeric(Numeric::parse(text)?.coerce(typmod)?),
-        Type::Text => Value::Text(text.into()),
+        Type::Text | Type::NodeTree | Type::AclItem => Value::Text(text.into()),
+        Type::SingleChar => Value::Text(strings::to_single_char(text).into()),
+        Type::Int2Vector => Value::Array(array::parse_vector(Type::Int2, text, settings)?),
+        Type::OidVector => Value::Array(array::parse_vector(Type::Oid, text, settings)?),
+        Type::Array(element) => Value::Array(array::parse(element.ty(), typmod, text, settings)?),
         Type::Varchar => Value::Text(strings::to_varchar(text, typmod, false)?.into()),
         Type::Char => Value::Char(strings::to_char(text, typmod, false)?),
         Type::Name => Value::Text(strings::to_name(text).into()),
@@ -67,6 +79,7 @@ pub fn output(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
         ValueRef::Interval(value) => value.write(settings.interval_style, out),
         ValueRef::Uuid(value) => bytes::write_uuid(value, out),
         ValueRef::Jsonb(value) => value.write(out),
+        ValueRef::Array(value) => array::write(value, settings, out),
     }
 }
 

@@ -53,9 +53,47 @@ pub enum Type {
     Oid = 20,
     /// `name`: text of at most 63 bytes of the system catalogs
     Name = 21,
+    /// `"char"`: one byte of the system catalogs
+    SingleChar = 22,
+    /// `xid`: number of a transaction in the system catalogs
+    Xid = 23,
+    /// `regclass`: oid of a relation, shown as its name
+    Regclass = 24,
+    /// `regtype`: oid of a type, shown as its name
+    Regtype = 25,
+    /// `regproc`: oid of a function, shown as its name
+    Regproc = 26,
+    /// `regnamespace`: oid of a schema, shown as its name
+    Regnamespace = 27,
+    /// `regrole`: oid of a role, shown as its name
+    Regrole = 28,
+    /// `pg_node_tree`: an expression in the system catalogs, as SQL
+    NodeTree = 29,
+    /// `aclitem`: rights of a role, as text
+    AclItem = 30,
+    /// `int2vector`: an array of smallint in the system catalogs, counted from 0
+    Int2Vector = 31,
+    /// `oidvector`: an array of oids in the system catalogs, counted from 0
+    OidVector = 32,
+    /// An array of one of the types above.
+    Array(Element) = 128,
 }
 
-/// All types, in the order of their numbers.
+/// The type of an array's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Element(u8);
+
+impl Element {
+    /// The type.
+    pub fn ty(self) -> Type {
+        ALL[usize::from(self.0) - 1]
+    }
+}
+
+/// Set in the persisted number of a type of arrays; the rest is the number of its elements' type.
+const ARRAY_CODE: u8 = 0x80;
+
+/// The types of users' values, in the order of their numbers; arrays and those of the system catalogs ([`CATALOG_TYPES`]) are others.
 pub const TYPES: [Type; 21] = [
     Type::Bool,
     Type::Int2,
@@ -80,11 +118,44 @@ pub const TYPES: [Type; 21] = [
     Type::Name,
 ];
 
+/// The types that the system catalogs have beside [`TYPES`], in the order of their numbers.
+pub const CATALOG_TYPES: [Type; 11] = [
+    Type::SingleChar,
+    Type::Xid,
+    Type::Regclass,
+    Type::Regtype,
+    Type::Regproc,
+    Type::Regnamespace,
+    Type::Regrole,
+    Type::NodeTree,
+    Type::AclItem,
+    Type::Int2Vector,
+    Type::OidVector,
+];
+
+/// Both, in the order of their numbers.
+const ALL: [Type; COUNT] = {
+    let mut all = [Type::Bool; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        all[at] = if at < TYPES.len() {
+            TYPES[at]
+        } else {
+            CATALOG_TYPES[at - TYPES.len()]
+        };
+        at += 1;
+    }
+    all
+};
+const COUNT: usize = TYPES.len() + CATALOG_TYPES.len();
+
 struct Facts {
     /// `typname`
     name: &'static str,
     /// The name in SQL, as `format_type` prints it without a modifier.
     sql_name: &'static str,
+    /// `typname` and the name in SQL of the type of its arrays.
+    array_names: (&'static str, &'static str),
     oid: u32,
     array_oid: u32,
     length: i16,
@@ -92,130 +163,248 @@ struct Facts {
     preferred: bool,
 }
 
-const fn facts(
-    names: (&'static str, &'static str),
-    oids: (u32, u32),
-    length: i16,
-    category: char,
-    preferred: bool,
-) -> Facts {
-    Facts {
-        name: names.0,
-        sql_name: names.1,
-        oid: oids.0,
-        array_oid: oids.1,
-        length,
-        category,
-        preferred,
-    }
+macro_rules! facts {
+    ($name:literal, $sql_name:literal, $oid:literal, $array_oid:literal, $length:literal, $category:literal, $preferred:literal) => {
+        Facts {
+            name: $name,
+            sql_name: $sql_name,
+            array_names: (concat!("_", $name), concat!($sql_name, "[]")),
+            oid: $oid,
+            array_oid: $array_oid,
+            length: $length,
+            category: $category,
+            preferred: $preferred,
+        }
+    };
 }
 
-static FACTS: [Facts; 21] = [
-    facts(("bool", "boolean"), (16, 1000), 1, 'B', true),
-    facts(("int2", "smallint"), (21, 1005), 2, 'N', false),
-    facts(("int4", "integer"), (23, 1007), 4, 'N', false),
-    facts(("int8", "bigint"), (20, 1016), 8, 'N', false),
-    facts(("float4", "real"), (700, 1021), 4, 'N', false),
-    facts(("float8", "double precision"), (701, 1022), 8, 'N', true),
-    facts(("numeric", "numeric"), (1700, 1231), -1, 'N', false),
-    facts(("text", "text"), (25, 1009), -1, 'S', true),
-    facts(
-        ("varchar", "character varying"),
-        (1043, 1015),
-        -1,
-        'S',
-        false,
-    ),
-    facts(("bpchar", "character"), (1042, 1014), -1, 'S', false),
-    facts(("bytea", "bytea"), (17, 1001), -1, 'U', false),
-    facts(("date", "date"), (1082, 1182), 4, 'D', false),
-    facts(
-        ("time", "time without time zone"),
-        (1083, 1183),
+static FACTS: [Facts; COUNT] = [
+    facts!("bool", "boolean", 16, 1000, 1, 'B', true),
+    facts!("int2", "smallint", 21, 1005, 2, 'N', false),
+    facts!("int4", "integer", 23, 1007, 4, 'N', false),
+    facts!("int8", "bigint", 20, 1016, 8, 'N', false),
+    facts!("float4", "real", 700, 1021, 4, 'N', false),
+    facts!("float8", "double precision", 701, 1022, 8, 'N', true),
+    facts!("numeric", "numeric", 1700, 1231, -1, 'N', false),
+    facts!("text", "text", 25, 1009, -1, 'S', true),
+    facts!("varchar", "character varying", 1043, 1015, -1, 'S', false),
+    facts!("bpchar", "character", 1042, 1014, -1, 'S', false),
+    facts!("bytea", "bytea", 17, 1001, -1, 'U', false),
+    facts!("date", "date", 1082, 1182, 4, 'D', false),
+    facts!("time", "time without time zone", 1083, 1183, 8, 'D', false),
+    facts!(
+        "timestamp",
+        "timestamp without time zone",
+        1114,
+        1115,
         8,
         'D',
-        false,
+        false
     ),
-    facts(
-        ("timestamp", "timestamp without time zone"),
-        (1114, 1115),
+    facts!(
+        "timestamptz",
+        "timestamp with time zone",
+        1184,
+        1185,
         8,
         'D',
-        false,
+        true
     ),
-    facts(
-        ("timestamptz", "timestamp with time zone"),
-        (1184, 1185),
-        8,
-        'D',
-        true,
-    ),
-    facts(("interval", "interval"), (1186, 1187), 16, 'T', true),
-    facts(("uuid", "uuid"), (2950, 2951), 16, 'U', false),
-    facts(("json", "json"), (114, 199), -1, 'U', false),
-    facts(("jsonb", "jsonb"), (3802, 3807), -1, 'U', false),
-    facts(("oid", "oid"), (26, 1028), 4, 'N', true),
-    facts(("name", "name"), (19, 1003), 64, 'S', false),
+    facts!("interval", "interval", 1186, 1187, 16, 'T', true),
+    facts!("uuid", "uuid", 2950, 2951, 16, 'U', false),
+    facts!("json", "json", 114, 199, -1, 'U', false),
+    facts!("jsonb", "jsonb", 3802, 3807, -1, 'U', false),
+    facts!("oid", "oid", 26, 1028, 4, 'N', true),
+    facts!("name", "name", 19, 1003, 64, 'S', false),
+    facts!("char", "\"char\"", 18, 1002, 1, 'Z', false),
+    facts!("xid", "xid", 28, 1011, 4, 'U', false),
+    facts!("regclass", "regclass", 2205, 2210, 4, 'N', true),
+    facts!("regtype", "regtype", 2206, 2211, 4, 'N', true),
+    facts!("regproc", "regproc", 24, 1008, 4, 'N', false),
+    facts!("regnamespace", "regnamespace", 4089, 4090, 4, 'N', false),
+    facts!("regrole", "regrole", 4096, 4097, 4, 'N', false),
+    facts!("pg_node_tree", "pg_node_tree", 194, 0, -1, 'Z', false),
+    facts!("aclitem", "aclitem", 1033, 1034, 12, 'U', false),
+    facts!("int2vector", "int2vector", 22, 1006, -1, 'A', false),
+    facts!("oidvector", "oidvector", 30, 1013, -1, 'A', false),
 ];
 
 impl Type {
+    /// What is known of it, of an array of its elements' type.
     fn facts(self) -> &'static Facts {
-        &FACTS[self as usize - 1]
+        &FACTS[usize::from(self.code() & !ARRAY_CODE) - 1]
     }
 
     /// The type with this persisted number.
     pub fn from_code(code: u8) -> Option<Self> {
-        TYPES.get(usize::from(code).checked_sub(1)?).copied()
+        let scalar = ALL.get(usize::from(code & !ARRAY_CODE).checked_sub(1)?)?;
+        Some(if code & ARRAY_CODE == 0 {
+            *scalar
+        } else {
+            Self::Array(Element(code & !ARRAY_CODE))
+        })
     }
 
     /// The persisted number.
-    pub fn code(self) -> u8 {
-        self as u8
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Array(element) => ARRAY_CODE | element.0,
+            Self::Bool => 1,
+            Self::Int2 => 2,
+            Self::Int4 => 3,
+            Self::Int8 => 4,
+            Self::Float4 => 5,
+            Self::Float8 => 6,
+            Self::Numeric => 7,
+            Self::Text => 8,
+            Self::Varchar => 9,
+            Self::Char => 10,
+            Self::Bytea => 11,
+            Self::Date => 12,
+            Self::Time => 13,
+            Self::Timestamp => 14,
+            Self::Timestamptz => 15,
+            Self::Interval => 16,
+            Self::Uuid => 17,
+            Self::Json => 18,
+            Self::Jsonb => 19,
+            Self::Oid => 20,
+            Self::Name => 21,
+            Self::SingleChar => 22,
+            Self::Xid => 23,
+            Self::Regclass => 24,
+            Self::Regtype => 25,
+            Self::Regproc => 26,
+            Self::Regnamespace => 27,
+            Self::Regrole => 28,
+            Self::NodeTree => 29,
+            Self::AclItem => 30,
+            Self::Int2Vector => 31,
+            Self::OidVector => 32,
+        }
+    }
+
+    /// The type of arrays of it; itself if it is an array, which has as many dimensions as it likes.
+    pub const fn array(self) -> Self {
+        match self {
+            Self::Array(_) => self,
+            scalar => Self::Array(Element(scalar.code())),
+        }
+    }
+
+    /// The type of its elements, if it is a type of arrays.
+    pub fn element(self) -> Option<Self> {
+        match self {
+            Self::Array(element) => Some(element.ty()),
+            Self::Int2Vector => Some(Self::Int2),
+            Self::OidVector => Some(Self::Oid),
+            _ => None,
+        }
     }
 
     /// The type with this oid in `pg_type`.
     pub fn from_oid(oid: u32) -> Option<Self> {
-        TYPES.into_iter().find(|ty| ty.oid() == oid)
+        let find = |ty: &Type| ty.oid() == oid || ty.array_oid() == oid && oid != 0;
+        let found = ALL.into_iter().find(find)?;
+        Some(if found.oid() == oid {
+            found
+        } else {
+            found.array()
+        })
+    }
+
+    /// The type with this `typname`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let element = name.strip_prefix('_');
+        let find = |ty: &Type| ty.name() == element.unwrap_or(name);
+        let found = ALL.into_iter().find(find)?;
+        Some(if element.is_some() {
+            found.array()
+        } else {
+            found
+        })
     }
 
     /// Its oid in `pg_type`.
     pub fn oid(self) -> u32 {
-        self.facts().oid
+        match self {
+            Self::Array(_) => self.facts().array_oid,
+            _ => self.facts().oid,
+        }
     }
 
-    /// The oid of the type of its arrays (`typarray`).
+    /// The oid of the type of its arrays (`typarray`); 0 for none.
     pub fn array_oid(self) -> u32 {
-        self.facts().array_oid
+        match self {
+            Self::Array(_) => 0,
+            _ => self.facts().array_oid,
+        }
     }
 
-    /// `typname`: `int4`, `bpchar`.
+    /// `typname`: `int4`, `bpchar`, `_int4`.
     pub fn name(self) -> &'static str {
-        self.facts().name
+        match self {
+            Self::Array(_) => self.facts().array_names.0,
+            _ => self.facts().name,
+        }
     }
 
-    /// The name in SQL: `integer`, `character`. What messages say.
+    /// The name in SQL: `integer`, `character`, `integer[]`. What messages say.
     pub fn sql_name(self) -> &'static str {
-        self.facts().sql_name
+        match self {
+            Self::Array(_) => self.facts().array_names.1,
+            _ => self.facts().sql_name,
+        }
     }
 
     /// `typlen`: bytes of a value in the protocol's binary format; -1 if that varies.
     pub fn length(self) -> i16 {
-        self.facts().length
+        match self {
+            Self::Array(_) => -1,
+            _ => self.facts().length,
+        }
     }
 
     /// `typcategory`.
     pub fn category(self) -> char {
-        self.facts().category
+        match self {
+            Self::Array(_) => 'A',
+            _ => self.facts().category,
+        }
     }
 
     /// `typispreferred`: whether an implicit cast within the category likes to end here.
     pub fn is_preferred(self) -> bool {
-        self.facts().preferred
+        match self {
+            Self::Array(_) => false,
+            _ => self.facts().preferred,
+        }
     }
 
     /// Whether values are held as [`Value::Text`](crate::Value::Text).
     pub fn is_plain_text(self) -> bool {
-        matches!(self, Type::Text | Type::Varchar | Type::Name)
+        matches!(
+            self,
+            Type::Text
+                | Type::Varchar
+                | Type::Name
+                | Type::SingleChar
+                | Type::NodeTree
+                | Type::AclItem
+        )
+    }
+
+    /// Whether values are held as [`Value::Oid`](crate::Value::Oid).
+    pub fn is_oid(self) -> bool {
+        matches!(self, Type::Oid | Type::Xid) || self.is_reg()
+    }
+
+    /// Whether it is an oid that is shown as the name of what it is the number of: the catalog knows that name.
+    pub fn is_reg(self) -> bool {
+        matches!(
+            self,
+            Type::Regclass | Type::Regtype | Type::Regproc | Type::Regnamespace | Type::Regrole
+        )
     }
 
     /// Whether it is `smallint`, `integer` or `bigint`.
@@ -225,7 +414,16 @@ impl Type {
 
     /// Whether its values have an order, and thus can be compared, sorted, grouped and indexed.
     pub fn is_orderable(self) -> bool {
-        self != Type::Json
+        match self {
+            Type::Json | Type::NodeTree => false,
+            Type::Array(element) => element.ty().is_orderable(),
+            _ => true,
+        }
+    }
+
+    /// Whether a key can be made of its values.
+    pub fn is_key(self) -> bool {
+        self.is_orderable() && self.element().is_none()
     }
 
     /// As `format_type` prints it: `character varying(10)`, `numeric(12,2)`, `bpchar` for a
@@ -233,6 +431,7 @@ impl Type {
     pub fn format(self, typmod: Typmod) -> String {
         let name = self.sql_name();
         match self {
+            Type::Array(element) => format!("{}[]", element.ty().format(typmod)),
             Type::Char if typmod.is_none() => "bpchar".to_owned(),
             Type::Varchar | Type::Char => match typmod.length() {
                 Some(length) => format!("{name}({length})"),
@@ -472,12 +671,22 @@ mod tests {
 
     #[test]
     fn codes_and_oids_lead_back_to_their_type() {
-        for ty in TYPES {
+        let arrays = ALL.into_iter().map(Type::array);
+        for ty in ALL.into_iter().chain(arrays) {
             assert_eq!(Type::from_code(ty.code()), Some(ty));
-            assert_eq!(Type::from_oid(ty.oid()), Some(ty));
+            assert_eq!(Type::from_name(ty.name()), Some(ty));
+            if ty.oid() != 0 {
+                assert_eq!(Type::from_oid(ty.oid()), Some(ty));
+            }
         }
-        assert_eq!(Type::from_code(0), None);
-        assert_eq!(Type::from_code(22), None);
+        for code in [0, 33, 128, 128 + 33] {
+            assert_eq!(Type::from_code(code), None);
+        }
+        assert_eq!(Type::from_oid(0), None);
+        assert_eq!(
+            (Type::Text.array().oid(), Type::Text.array().name()),
+            (1009, "_text")
+        );
         assert_eq!((Type::Int8.oid(), Type::Int8.name()), (20, "int8"));
         assert_eq!((Type::Char.oid(), Type::Char.array_oid()), (1042, 1014));
         assert_eq!(Type::Jsonb.oid(), 3802);

@@ -1,12 +1,13 @@
 //! Values: owned, and borrowed from a row, a parameter or a constant.
 //!
-//! A value knows its type but for the kinds of text: `text`, `varchar` and `name` are all
-//! [`Value::Text`]; `char(n)` is a variant of its own because its trailing blanks do not count.
+//! A value knows its type but for the kinds of text and of oids: `text`, `varchar` and `name` are all
+//! [`Value::Text`], `oid` and `regclass` are [`Value::Oid`]; `char(n)` is a variant of its own because its trailing blanks do not count.
 //! Modifiers (lengths, scales) are applied when a value enters a column and are
 //! not kept with it.
 //!
 //! Not here: equality of SQL. The derived one is that of forms.
 
+use crate::array::{Array, ArrayRef};
 use crate::datetime::{Date, Interval, Time, Timestamp};
 use crate::json::{Jsonb, JsonbRef};
 use crate::numeric::{Numeric, NumericRef};
@@ -53,8 +54,10 @@ pub enum Value {
     Json(Box<str>),
     /// `jsonb`
     Jsonb(Jsonb),
-    /// `oid`
+    /// `oid` and the types that are oids by other names
     Oid(u32),
+    /// An array
+    Array(Array),
 }
 
 /// A value whose bytes lie elsewhere. Copying it is cheap, reading it from a row allocates nothing.
@@ -98,8 +101,10 @@ pub enum ValueRef<'a> {
     Json(&'a str),
     /// `jsonb`
     Jsonb(JsonbRef<'a>),
-    /// `oid`
+    /// `oid` and the types that are oids by other names
     Oid(u32),
+    /// An array
+    Array(ArrayRef<'a>),
 }
 
 const _: () = assert!(size_of::<Value>() <= 24);
@@ -135,6 +140,7 @@ impl Value {
             Value::Json(value) => ValueRef::Json(value),
             Value::Jsonb(value) => ValueRef::Jsonb(value.as_ref()),
             Value::Oid(value) => ValueRef::Oid(*value),
+            Value::Array(value) => ValueRef::Array(value.as_ref()),
         }
     }
 
@@ -144,7 +150,7 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// Its type; `text` for every text but `char(n)`; `None` for null, which is of any type.
+    /// Its type; `text` for every text but `char(n)`, `oid` for every oid; `None` for null, which is of any type.
     pub fn ty(&self) -> Option<Type> {
         self.as_ref().ty()
     }
@@ -174,6 +180,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Json(value) => Value::Json(value.into()),
             ValueRef::Jsonb(value) => Value::Jsonb(value.to_jsonb()),
             ValueRef::Oid(value) => Value::Oid(value),
+            ValueRef::Array(value) => Value::Array(value.to_array()),
         }
     }
 
@@ -183,7 +190,7 @@ impl<'a> ValueRef<'a> {
         matches!(self, ValueRef::Null)
     }
 
-    /// Its type; `text` for every text but `char(n)`; `None` for null, which is of any type.
+    /// Its type; `text` for every text but `char(n)`, `oid` for every oid; `None` for null, which is of any type.
     pub fn ty(self) -> Option<Type> {
         Some(match self {
             ValueRef::Null => return None,
@@ -206,6 +213,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Json(_) => Type::Json,
             ValueRef::Jsonb(_) => Type::Jsonb,
             ValueRef::Oid(_) => Type::Oid,
+            ValueRef::Array(value) => value.ty(),
         })
     }
 
@@ -215,6 +223,7 @@ impl<'a> ValueRef<'a> {
         match self.ty() {
             None => true,
             Some(Type::Text) => ty.is_plain_text(),
+            Some(Type::Oid) => ty.is_oid(),
             Some(own) => own == ty,
         }
     }

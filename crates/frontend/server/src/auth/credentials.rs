@@ -20,7 +20,7 @@ const PASSWORD_BYTES_MAX: u64 = 4096;
 /// What is known of who logs in.
 #[derive(Debug)]
 pub struct Account {
-    /// Its verifier; none if it has no password.
+    /// Its verifier; none if it has no password, or one that is good no more.
     pub verifier: Option<Verifier>,
     /// Whether it may do anything.
     pub superuser: bool,
@@ -35,10 +35,17 @@ pub struct Account {
 pub fn account(database: &SqlDatabase, name: &str) -> Result<Option<Account>, SqlError> {
     let role = database.role(name)?;
     Ok(role.map(|role| Account {
-        verifier: role.verifier.as_deref().and_then(Verifier::parse),
+        verifier: role.current_verifier().and_then(Verifier::parse),
         superuser: role.superuser,
         login: role.login,
     }))
+}
+
+/// The verifier of a password that a statement sets, with a salt of its own; `None` if there are no random bytes for that.
+pub fn make_verifier(password: &str) -> Option<String> {
+    Verifier::of(password)
+        .ok()
+        .map(|verifier| verifier.to_text())
 }
 
 /// Gives the superuser a password if it has none. Returns the file that it is written to, if so.

@@ -2,7 +2,7 @@
 
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Builtin, CatalogFunction, Expr};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod};
@@ -28,6 +28,8 @@ pub(crate) enum AggregateKind {
     Maximum,
     BoolAnd,
     BoolOr,
+    /// Its argument is an array of the text and what stands in front of it.
+    Join,
 }
 
 impl AggregateKind {
@@ -41,6 +43,7 @@ impl AggregateKind {
             "max" => Self::Maximum,
             "bool_and" | "every" => Self::BoolAnd,
             "bool_or" => Self::BoolOr,
+            "string_agg" => Self::Join,
             _ => return None,
         })
     }
@@ -94,7 +97,25 @@ impl Binder<'_> {
             {
                 None
             }
-            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))] => Some(self.expr(expr)?),
+            [
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(text)),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(between)),
+            ] if kind == AggregateKind::Join => {
+                let mut side = |node| {
+                    let bound = self.expr(node)?;
+                    self.coerce(bound, Type::Text, Typmod::NONE, CastContext::Implicit)
+                };
+                let pair = Expr::Call {
+                    function: Builtin::Catalog(CatalogFunction::MakeArray(Type::Text)),
+                    arguments: [side(text)?, side(between)?].into(),
+                };
+                Some(Bound::new(pair, Type::Text.array()))
+            }
+            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))]
+                if kind != AggregateKind::Join =>
+            {
+                Some(self.expr(expr)?)
+            }
             _ => {
                 let message = format!("function {} does not exist", function.name);
                 return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
@@ -141,6 +162,7 @@ impl Binder<'_> {
             (K::Sum | K::Average, Type::Float8 | Type::Float4) => Type::Float8,
             (K::Sum | K::Average, Type::Interval) => Type::Interval,
             (K::BoolAnd | K::BoolOr, Type::Bool) => Type::Bool,
+            (K::Join, _) => Type::Text,
             _ => {
                 let name = match kind {
                     K::Sum => "sum",
@@ -150,6 +172,7 @@ impl Binder<'_> {
                     K::BoolAnd => "bool_and",
                     K::BoolOr => "bool_or",
                     K::Count => "count",
+                    K::Join => "string_agg",
                 };
                 let message = format!("function {name}({}) does not exist", ty.sql_name());
                 return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));

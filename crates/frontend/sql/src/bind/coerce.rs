@@ -19,6 +19,9 @@ impl Binder<'_> {
         context: CastContext,
     ) -> Result<Expr> {
         let explicit = context == CastContext::Explicit;
+        if let Some(done) = self.coerce_reg(&bound, ty, context)? {
+            return Ok(done);
+        }
         let Some(from) = bound.ty else {
             return self.decide(bound, ty, typmod, explicit);
         };

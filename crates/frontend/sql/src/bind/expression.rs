@@ -1,12 +1,13 @@
 //! Expressions.
 
 use super::aggregate::AggregateKind;
+use super::array::array_subquery;
 use super::operator::no_operator;
 use super::types::{folded, object_name, type_of};
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Comparison, Expr};
-use crate::plan::SubqueryKind;
+use crate::expr::{Builtin, Comparison, Expr, Quantifier};
+use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use vellum_row::{CastContext, Numeric, Pattern, Type, Typmod, Value, ValueRef, cast_between};
@@ -54,13 +55,8 @@ impl Binder<'_> {
         match node {
             E::Identifier(ident) => self.identifier(ident),
             E::CompoundIdentifier(parts) => match parts.as_slice() {
-                [table, column] => {
-                    let found = self.scope.column(Some(&folded(table)), &folded(column))?;
-                    Ok(column_of(found))
-                }
-                [_, table, column] => {
-                    let found = self.scope.column(Some(&folded(table)), &folded(column))?;
-                    Ok(column_of(found))
+                [table, column] | [_, table, column] => {
+                    self.column(Some(&folded(table)), &folded(column))
                 }
                 _ => Err(SqlError::unsupported(format!("the name {node}"))),
             },
@@ -178,7 +174,24 @@ impl Binder<'_> {
                 else_result,
                 ..
             } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
-            E::Function(function) => self.function(function),
+            E::Function(function) => match array_subquery(function) {
+                Some(query) => self.array_of(query),
+                None => self.function(function),
+            },
+            E::Array(array) => self.array(array),
+            E::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.quantified(left, compare_op, right, Quantifier::Any),
+            E::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.quantified(left, compare_op, right, Quantifier::All),
+            E::CompoundFieldAccess { root, access_chain } => self.subscript(root, access_chain),
+            E::Collate { expr, collation } => self.collate(expr, collation),
             E::Substring {
                 expr,
                 substring_from,
@@ -232,11 +245,39 @@ impl Binder<'_> {
         }
     }
 
+    /// A column of this query, or of the nearest one around it that has it.
+    fn column(&mut self, table: Option<&str>, name: &str) -> Result<Bound> {
+        let mut found = self.scope.column(table, name);
+        let mut level = 0;
+        while let Err(error) = &found
+            && error.sqlstate() != sqlstate::AMBIGUOUS_COLUMN
+            && let Some(at) = self.outer.len().checked_sub(level + 1)
+        {
+            let further = self.outer[at].scope.column(table, name);
+            if further.is_err() && level + 1 == self.outer.len() {
+                // What the query itself lacks is told.
+                break;
+            }
+            level += 1;
+            found = further.or(found);
+            if found.is_ok() {
+                self.outer[at..]
+                    .iter_mut()
+                    .for_each(|outer| outer.read = true);
+            }
+        }
+        let found = found?;
+        Ok(Bound {
+            ty: Some(found.ty),
+            typmod: found.typmod,
+            expr: found.expr(level as u16)?,
+        })
+    }
+
     fn identifier(&mut self, ident: &ast::Ident) -> Result<Bound> {
         let name = folded(ident);
-        let found = self.scope.column(None, &name);
-        match found {
-            Ok(found) => Ok(column_of(found)),
+        match self.column(None, &name) {
+            Ok(found) => Ok(found),
             // Functions that are called without parentheses.
             Err(error) if ident.quote_style.is_none() => match name.as_str() {
                 "current_user" | "session_user" | "user" | "current_role" | "current_catalog"
@@ -515,6 +556,14 @@ impl Binder<'_> {
         if function.over.is_some() {
             return Err(SqlError::unsupported("a window function"));
         }
+        if let (Some(kind), ast::FunctionArguments::List(list)) =
+            (SetFunction::find(&name), &function.args)
+            && let Some(found) = self.set_functions.take()
+        {
+            let bound = self.set_in_list(kind, &name, &list.args, found);
+            self.set_functions.get_or_insert_default();
+            return bound;
+        }
         if let Some(kind) = AggregateKind::find(&name) {
             return self.aggregate(kind, function);
         }
@@ -544,7 +593,7 @@ impl Binder<'_> {
         self.call(&name, arguments)
     }
 
-    fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+    pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
         match (name, arguments.len()) {
             ("coalesce", 1..) => {
                 let (operands, ty) = self.unify("COALESCE", arguments)?;
@@ -607,14 +656,6 @@ impl Binder<'_> {
             arguments,
         };
         Ok(Bound::new(expr, signature.result))
-    }
-}
-
-fn column_of(found: super::scope::Found) -> Bound {
-    Bound {
-        expr: found.expr(),
-        ty: Some(found.ty),
-        typmod: found.typmod,
     }
 }
 

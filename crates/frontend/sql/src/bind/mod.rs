@@ -6,6 +6,7 @@
 //! Not here: which index is taken (`plan`).
 
 mod aggregate;
+mod array;
 mod coerce;
 mod expression;
 mod operator;
@@ -13,13 +14,14 @@ mod scope;
 mod types;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use scope::{Scope, ScopeColumn, ScopeTable};
+pub(crate) use scope::{OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
 
 use crate::catalog::{Catalog, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::Subquery;
+use crate::plan::{Source, Subquery};
+use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -54,13 +56,19 @@ pub(crate) struct Binder<'c> {
     /// Types of the parameters; `None`: not known (yet).
     pub params: Vec<Option<Type>>,
     pub scope: Scope,
+    /// What the queries around this one see, outermost first.
+    pub outer: Vec<OuterScope>,
     pub subqueries: Vec<Subquery>,
     /// Views that are being read inside each other.
     pub view_depth: usize,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
+    /// Relations that it reads or changes, with the rights that it needs for that. What a view reads, its owner has to have.
+    pub accesses: Vec<(Oid, Rights)>,
     /// Where aggregates may stand, those that were found.
     pub aggregates: Option<Vec<Aggregate>>,
+    /// Where functions that return sets may stand in a list, those that were found: they are read behind the tables.
+    pub set_functions: Option<Vec<Source>>,
 }
 
 /// The most parameters, as the protocol counts them.
@@ -81,10 +89,13 @@ impl<'c> Binder<'c> {
             text,
             params: Vec::new(),
             scope: Scope::default(),
+            outer: Vec::new(),
             subqueries: Vec::new(),
             view_depth: 0,
             targets: Vec::new(),
+            accesses: Vec::new(),
             aggregates: None,
+            set_functions: None,
         }
     }
 
@@ -103,6 +114,14 @@ impl<'c> Binder<'c> {
                 Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message))
             }
             None => Err(self.no_relation(name)),
+        }
+    }
+
+    /// Notes that a relation is used.
+    pub fn uses(&mut self, relation: &Relation, right: Rights) {
+        let access = (relation.oid, right);
+        if self.view_depth == 0 && !self.accesses.contains(&access) {
+            self.accesses.push(access);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Operators: what fits their operands.
 
+use super::array::named_operator;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Comparison, Expr};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr};
 use crate::sqlstate;
 use sqlparser::ast::BinaryOperator;
 use vellum_row::arithmetic::{Operator, resolve};
@@ -20,6 +21,11 @@ impl Binder<'_> {
         right: Bound,
     ) -> Result<Bound> {
         use BinaryOperator as B;
+        if let B::PGCustomBinaryOperator(parts) = operator {
+            let plain = named_operator(parts)
+                .ok_or_else(|| no_operator(&parts.join("."), left.ty, right.ty))?;
+            return self.binary(&plain, left, right);
+        }
         let comparison = match operator {
             B::Eq => Some(Comparison::Equal),
             B::NotEq => Some(Comparison::NotEqual),
@@ -45,6 +51,11 @@ impl Binder<'_> {
             B::Divide => Operator::Divide,
             B::Modulo => Operator::Modulo,
             B::StringConcat => return self.concat(left, right),
+            B::PGRegexMatch => return self.matches(left, right, false, false),
+            B::PGRegexIMatch => return self.matches(left, right, true, false),
+            B::PGRegexNotMatch => return self.matches(left, right, false, true),
+            B::PGRegexNotIMatch => return self.matches(left, right, true, true),
+            B::BitwiseAnd => return self.bit_and(left, right),
             other => return Err(no_operator(&other.to_string(), left.ty, right.ty)),
         };
         // An unknown operand is taken to be of the other's type.
@@ -76,7 +87,40 @@ impl Binder<'_> {
         Ok(Bound::new(expr, resolved.result))
     }
 
+    /// `text ~ pattern` and its like.
+    fn matches(&mut self, left: Bound, right: Bound, fold: bool, not: bool) -> Result<Bound> {
+        let is_text = |ty: Option<Type>| ty.is_none_or(|ty| ty.category() == 'S');
+        if !is_text(left.ty) || !is_text(right.ty) {
+            return Err(no_operator("~", left.ty, right.ty));
+        }
+        let mut side = |side| self.coerce(side, Type::Text, Typmod::NONE, CastContext::Implicit);
+        let arguments = [side(left)?, side(right)?].into();
+        let function = Builtin::Catalog(CatalogFunction::Matches { fold });
+        let call = Expr::Call {
+            function,
+            arguments,
+        };
+        let expr = if not { Expr::Not(Box::new(call)) } else { call };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn bit_and(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let ty = comparison_type(left.ty, right.ty).filter(|ty| ty.is_integer());
+        let ty = ty.ok_or_else(|| no_operator("&", left.ty, right.ty))?;
+        let mut side = |side| self.coerce(side, ty, Typmod::NONE, CastContext::Implicit);
+        let arguments = [side(left)?, side(right)?].into();
+        let expr = Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::BitAnd),
+            arguments,
+        };
+        Ok(Bound::new(expr, ty))
+    }
+
     fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let element = |ty: Option<Type>| ty.and_then(Type::element);
+        if element(left.ty).or(element(right.ty)).is_some() {
+            return self.concat_arrays(left, right);
+        }
         let is_text = |ty: Option<Type>| ty.is_none_or(|ty| ty.category() == 'S');
         if !is_text(left.ty) && !is_text(right.ty) {
             return Err(no_operator("||", left.ty, right.ty));
@@ -116,13 +160,14 @@ impl Binder<'_> {
             // Integers are compared whatever their width.
             Some(own) if own.is_integer() && ty.is_integer() => Ok(bound.expr),
             Some(own) if own.is_plain_text() && ty.is_plain_text() => Ok(bound.expr),
+            Some(own) if own.is_oid() && ty.is_oid() => Ok(bound.expr),
             _ => self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit),
         }
     }
 }
 
 /// The type that two operands are compared as.
-fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
+pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
     let (a, b) = match (left, right) {
         (None, None) => return Some(Type::Text),
         (Some(ty), None) | (None, Some(ty)) => return Some(ty),
@@ -143,6 +188,10 @@ fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option<Type> {
         return Some(sum.result);
     }
     let implicit = |from, to| cast_between(from, to) == Some(CastContext::Implicit);
+    // `"char"` is compared as text.
+    if [a, b].contains(&Type::SingleChar) && (a.category() == 'S' || b.category() == 'S') {
+        return Some(Type::Text);
+    }
     if a.category() == b.category() {
         if implicit(a, b) {
             return Some(b);

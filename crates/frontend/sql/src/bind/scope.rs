@@ -1,9 +1,10 @@
 //! What names of columns may stand for.
 
-use crate::catalog::Relation;
+use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
+use crate::system::Definition;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod};
 
@@ -35,6 +36,14 @@ pub(crate) struct ScopeColumn {
     pub hidden: bool,
 }
 
+/// What a query around another one sees, while that is bound.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OuterScope {
+    pub scope: Scope,
+    /// Whether the query inside reads columns of this one or of one around it.
+    pub read: bool,
+}
+
 /// A column that was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
@@ -45,17 +54,26 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub fn expr(self) -> Expr {
-        Expr::Column {
-            table: self.table,
-            position: self.position,
-        }
+    /// The column, of a query `level` queries outwards.
+    pub fn expr(self, level: u16) -> Result<Expr> {
+        let (table, position) = (self.table, self.position);
+        Ok(match level {
+            0 => Expr::Column { table, position },
+            level => Expr::Outer {
+                level,
+                table,
+                position,
+            },
+        })
     }
 }
 
 impl ScopeTable {
     /// A table of the catalog.
     pub fn of(relation: &Arc<Relation>, alias: Option<String>) -> Result<Self> {
+        if let Kind::System(definition) = &relation.kind {
+            return Ok(Self::of_system(relation, definition, alias));
+        }
         let Some(table) = relation.table() else {
             let message = format!("\"{}\" is not a table", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
@@ -75,6 +93,26 @@ impl ScopeTable {
                 .collect(),
             relation: Some(relation.clone()),
         })
+    }
+}
+
+impl ScopeTable {
+    fn of_system(relation: &Arc<Relation>, definition: &Definition, alias: Option<String>) -> Self {
+        let columns = (1..).zip(&definition.columns);
+        Self {
+            name: alias.unwrap_or_else(|| relation.name.to_string()),
+            qualified_only: false,
+            columns: columns
+                .map(|(number, column)| ScopeColumn {
+                    name: column.name.to_owned(),
+                    ty: column.ty,
+                    typmod: Typmod::NONE,
+                    number,
+                    hidden: false,
+                })
+                .collect(),
+            relation: Some(relation.clone()),
+        }
     }
 }
 

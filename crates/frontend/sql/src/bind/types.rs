@@ -120,6 +120,15 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, Typmod)> {
         DataType::Uuid => plain(Type::Uuid),
         DataType::JSON => plain(Type::Json),
         DataType::JSONB => plain(Type::Jsonb),
+        DataType::Regclass => plain(Type::Regclass),
+        DataType::Array(
+            ast::ArrayElemTypeDef::SquareBracket(inner, _)
+            | ast::ArrayElemTypeDef::AngleBracket(inner)
+            | ast::ArrayElemTypeDef::Parenthesis(inner),
+        ) => {
+            let (element, typmod) = type_of(inner)?;
+            Ok((element.array(), typmod))
+        }
         DataType::Custom(name, modifiers) if modifiers.is_empty() => custom(name),
         other => Err(unknown(&other.to_string())),
     }
@@ -131,8 +140,7 @@ fn custom(name: &ast::ObjectName) -> Result<(Type, Typmod)> {
     if schema.is_some_and(|schema| schema != "pg_catalog") {
         return Err(unknown(&shown(name)));
     }
-    let found = vellum_row::TYPES.into_iter().find(|ty| ty.name() == base);
-    found
+    Type::from_name(&base)
         .map(|ty| (ty, Typmod::NONE))
         .ok_or_else(|| unknown(&shown(name)))
 }

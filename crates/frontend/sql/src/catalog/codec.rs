@@ -1,18 +1,21 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version = 1, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
-//! `row` makes of it.
+//! `u8 version = 2, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
+//! `row` makes of it. Version 1 has no rights.
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Namespace, Oid,
     Relation, Runtimes, SequenceDefinition, Storage, Table, View,
 };
+use crate::error::SqlError;
+use crate::roles::{Grant, Rights};
 use std::sync::Arc;
 use vellum_base::codec::{Put, Reader};
 use vellum_row::{ColumnId, Schema};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_RIGHTS: u8 = 1;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -67,20 +70,57 @@ pub(super) fn encode_namespace(namespace: &Namespace) -> Vec<u8> {
     let mut out = vec![VERSION];
     put_text(&mut out, &namespace.name);
     put_text(&mut out, &namespace.owner);
+    put_rights(&mut out, namespace.acl.as_deref());
     out
+}
+
+/// Rights: whether there are any, and a list.
+fn put_rights(out: &mut Vec<u8>, acl: Option<&[Grant]>) {
+    out.put_u8(u8::from(acl.is_some()));
+    put_list(out, acl.unwrap_or_default(), |out, grant| {
+        out.put_u32(grant.grantee);
+        out.put_u32(grant.grantor);
+        out.put_u16(grant.rights.bits());
+        out.put_u16(grant.grantable.bits());
+    });
+}
+
+fn rights(reader: &mut Reader<'_>) -> Option<Option<Vec<Grant>>> {
+    let there = reader.u8()? != 0;
+    let grants = list(reader, |reader| {
+        Some(Grant {
+            grantee: reader.u32()?,
+            grantor: reader.u32()?,
+            rights: Rights::of_bits(reader.u16()?),
+            grantable: Rights::of_bits(reader.u16()?),
+        })
+    })?;
+    Some(there.then_some(grants))
+}
+
+/// The version of a row that this program reads.
+fn version(reader: &mut Reader<'_>) -> Option<u8> {
+    let found = reader.u8()?;
+    [VERSION, VERSION_WITHOUT_RIGHTS]
+        .contains(&found)
+        .then_some(found)
 }
 
 /// Reads a schema's row.
 pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
     let mut reader = Reader::new(value);
-    if reader.u8()? != VERSION {
-        return None;
-    }
+    let version = version(&mut reader)?;
     let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
-    reader
-        .rest()
-        .is_empty()
-        .then_some(Namespace { oid, name, owner })
+    let acl = match version {
+        VERSION => rights(&mut reader)?,
+        _ => None,
+    };
+    reader.rest().is_empty().then_some(Namespace {
+        oid,
+        name,
+        owner,
+        acl,
+    })
 }
 
 /// A relation's row.
@@ -90,11 +130,13 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
         Kind::Table(_) => TABLE,
         Kind::View(_) => VIEW,
         Kind::Sequence(_) => SEQUENCE,
+        Kind::System(_) => return Err(SqlError::internal("a system relation has no row")),
     });
     out.put_u32(relation.namespace);
     put_text(&mut out, &relation.name);
     put_text(&mut out, &relation.owner);
     out.put_u64(relation.generation);
+    put_rights(&mut out, relation.acl.as_deref());
     match &relation.kind {
         Kind::Table(table) => put_table(&mut out, table)?,
         Kind::View(view) => {
@@ -111,6 +153,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
             out.put_u32(sequence.owner.0);
             out.put_u16(sequence.owner.1);
         }
+        Kind::System(_) => {}
     }
     Ok(out)
 }
@@ -118,13 +161,15 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
 /// Reads a relation's row.
 pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Option<Relation> {
     let mut reader = Reader::new(value);
-    if reader.u8()? != VERSION {
-        return None;
-    }
+    let version = version(&mut reader)?;
     let kind = reader.u8()?;
     let namespace = reader.u32()?;
     let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
     let generation = reader.u64()?;
+    let acl = match version {
+        VERSION => rights(&mut reader)?,
+        _ => None,
+    };
     let kind = match kind {
         TABLE => Kind::Table(Box::new(table(&mut reader)?)),
         VIEW => Kind::View(View {
@@ -149,6 +194,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         owner,
         generation,
         runtime: runtimes.of(oid),
+        acl,
         kind,
     })
 }

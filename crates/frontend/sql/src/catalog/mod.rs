@@ -11,7 +11,7 @@
 //!   transactions look at (`publish`): a snapshot and the image taken with it agree.
 //! - C3 Oids are never used twice (`oids`).
 //!
-//! Not here: who may change what when (`gate`), the statements (`ddl`), pg_catalog.
+//! Not here: who may change what when (`gate`), the statements (`ddl`), what queries see of it (`system`).
 
 mod codec;
 mod gate;
@@ -22,7 +22,7 @@ mod runtime;
 mod store;
 
 pub(crate) use gate::{Gate, Mode};
-pub(crate) use oids::{Oids, next_value, set_value};
+pub(crate) use oids::{Oids, last_value, next_value, set_value};
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Oid, Relation,
@@ -31,6 +31,8 @@ pub(crate) use relation::{
 pub(crate) use runtime::{Runtime, Runtimes};
 pub(crate) use store::Store;
 
+use crate::database::FIRST_ROLE;
+use crate::roles::{Grant, Rights, Role};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -49,6 +51,8 @@ pub(crate) struct Namespace {
     pub oid: Oid,
     pub name: Box<str>,
     pub owner: Box<str>,
+    /// Rights on it; `None`: those that its owner has.
+    pub acl: Option<Vec<Grant>>,
 }
 
 /// An image of the catalog.
@@ -60,6 +64,7 @@ pub(crate) struct Catalog {
     relations: HashMap<Oid, Arc<Relation>>,
     /// Relations and indexes by schema and name; of an index the oid is its table's.
     names: HashMap<(Oid, Box<str>), Named>,
+    roles: HashMap<Oid, Arc<Role>>,
 }
 
 /// What a name stands for.
@@ -79,9 +84,34 @@ pub(crate) enum Change {
     /// Adds or replaces.
     PutRelation(Arc<Relation>),
     DropRelation(Oid),
+    /// Adds or replaces.
+    PutRole(Arc<Role>),
+    DropRole(Arc<Role>),
 }
 
 impl Catalog {
+    /// An image that has the system relations and nothing else.
+    pub fn of_system(version: u64, runtimes: &Runtimes) -> Self {
+        let mut catalog = Self {
+            version,
+            ..Self::default()
+        };
+        for definition in crate::system::RELATIONS.iter() {
+            let relation = Relation {
+                oid: definition.oid,
+                namespace: definition.namespace,
+                name: definition.name.into(),
+                owner: FIRST_ROLE.into(),
+                generation: 0,
+                runtime: runtimes.of(definition.oid),
+                acl: None,
+                kind: Kind::System(definition),
+            };
+            catalog.remember(&Arc::new(relation));
+        }
+        catalog
+    }
+
     /// The image with one more change.
     pub fn with(&self, change: &Change, version: u64) -> Self {
         let mut next = self.clone();
@@ -104,6 +134,12 @@ impl Catalog {
                 self.remember(relation);
             }
             Change::DropRelation(oid) => self.forget(*oid),
+            Change::PutRole(role) => {
+                self.roles.insert(role.oid, role.clone());
+            }
+            Change::DropRole(role) => {
+                self.roles.remove(&role.oid);
+            }
         }
     }
 
@@ -143,6 +179,18 @@ impl Catalog {
             .find(|namespace| &*namespace.name == name)
     }
 
+    /// The schema with this oid.
+    pub fn namespace_by_oid(&self, oid: Oid) -> Option<&Arc<Namespace>> {
+        self.namespaces.get(&oid)
+    }
+
+    /// All schemas, by oid.
+    pub fn namespaces(&self) -> Vec<&Arc<Namespace>> {
+        let mut all: Vec<_> = self.namespaces.values().collect();
+        all.sort_by_key(|namespace| namespace.oid);
+        all
+    }
+
     /// The name of a schema, for messages.
     pub fn namespace_name(&self, oid: Oid) -> &str {
         self.namespaces
@@ -159,6 +207,125 @@ impl Catalog {
     /// The relation with this oid.
     pub fn relation(&self, oid: Oid) -> Option<&Arc<Relation>> {
         self.relations.get(&oid)
+    }
+
+    /// The index with this oid, and its table.
+    pub fn index(&self, oid: Oid) -> Option<(&Arc<Relation>, &Index)> {
+        self.relations.values().find_map(|relation| {
+            let mut indexes = relation.table()?.indexes.iter();
+            let index = indexes.find(|index| index.oid == oid)?;
+            Some((relation, &**index))
+        })
+    }
+
+    /// Schema and name of a relation or an index.
+    pub fn name_of(&self, oid: Oid) -> Option<(Oid, &str)> {
+        if let Some(relation) = self.relation(oid) {
+            return Some((relation.namespace, &relation.name));
+        }
+        let (relation, index) = self.index(oid)?;
+        Some((relation.namespace, &index.name))
+    }
+
+    /// All roles, by oid.
+    pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        let mut all: Vec<_> = self.roles.values().collect();
+        all.sort_by_key(|role| role.oid);
+        all.into_iter()
+    }
+
+    /// The role of a name.
+    pub fn role(&self, name: &str) -> Option<&Arc<Role>> {
+        self.roles.values().find(|role| role.name == name)
+    }
+
+    /// The role with this oid.
+    pub fn role_by_oid(&self, oid: Oid) -> Option<&Arc<Role>> {
+        self.roles.get(&oid)
+    }
+
+    /// The oid of a role; that of the first one for a role that is gone.
+    pub fn role_oid(&self, name: &str) -> Oid {
+        self.role(name)
+            .map_or(crate::database::FIRST_ROLE_OID, |role| role.oid)
+    }
+
+    /// Whether a role may do what another one may: it is that role, one of its members, directly or by way of others, or a
+    /// superuser.
+    pub fn is_member(&self, name: &str, other: Oid) -> bool {
+        let Some(role) = self.role(name) else {
+            return false;
+        };
+        let mut seen = vec![role.oid];
+        let mut at = 0;
+        while let Some(oid) = seen.get(at) {
+            at += 1;
+            if *oid == other {
+                return true;
+            }
+            let found = self.roles.get(oid);
+            for membership in found.map_or(&[][..], |role| &role.member_of) {
+                if !seen.contains(&membership.role) {
+                    seen.push(membership.role);
+                }
+            }
+        }
+        role.superuser
+    }
+
+    /// Whether a role may do with an object what its owner may.
+    pub fn owns(&self, name: &str, owner: &str) -> bool {
+        name == owner || self.is_member(name, self.role_oid(owner))
+    }
+
+    /// Rights on a relation: those that were given, or what its owner has.
+    pub fn grants(&self, relation: &Relation) -> Vec<Grant> {
+        if let Some(acl) = &relation.acl {
+            return acl.clone();
+        }
+        let rights = match relation.kind {
+            Kind::Sequence(_) => Rights::SEQUENCE,
+            _ => Rights::TABLE,
+        };
+        let owner = self.role_oid(&relation.owner);
+        let own = Grant {
+            grantee: owner,
+            grantor: owner,
+            rights,
+            grantable: Rights::NONE,
+        };
+        vec![own]
+    }
+
+    /// Whether a role has a right on a relation. System relations are there to be read.
+    pub fn allows(&self, name: &str, relation: &Relation, right: Rights) -> bool {
+        if self.role(name).is_some_and(|role| role.superuser) {
+            return true;
+        }
+        if matches!(relation.kind, Kind::System(_)) {
+            return right == Rights::SELECT;
+        }
+        let grants = self.grants(relation);
+        grants.iter().any(|grant| {
+            grant.rights.contains(right)
+                && (grant.grantee == 0 || self.is_member(name, grant.grantee))
+        })
+    }
+
+    /// Whether a role may look into a schema, or make something in it. Everybody may look into those that a database comes with.
+    pub fn allows_in_schema(&self, name: &str, namespace: &Namespace, create: bool) -> bool {
+        let right = if create {
+            Rights::CREATE
+        } else {
+            Rights::USAGE
+        };
+        let common = [PG_CATALOG, PUBLIC, INFORMATION_SCHEMA].contains(&namespace.oid);
+        if self.owns(name, &namespace.owner) || (common && !create && namespace.acl.is_none()) {
+            return true;
+        }
+        let grants = namespace.acl.iter().flatten();
+        let mut fitting = grants.filter(|grant| grant.rights.contains(right));
+        fitting.any(|grant| grant.grantee == 0 || self.is_member(name, grant.grantee))
     }
 
     /// Foreign keys whose target is this table, each with the relation that has it.

@@ -59,6 +59,18 @@ pub(crate) fn next_value(
     next(engine, oid, name, definition, &mut runtime.sequence.lock())
 }
 
+/// The value that a sequence has given out last, as far as its store knows; `None` if it has given out none.
+///
+/// # Errors
+/// What the engine reports.
+pub(crate) fn last_value(engine: &Database, relation: &super::Relation) -> Result<Option<i64>> {
+    match *relation.runtime.sequence.lock() {
+        Some(taken) if taken.called => Ok(Some(taken.last)),
+        Some(_) => Ok(None),
+        None => read(engine, relation.oid),
+    }
+}
+
 /// Sets a sequence: the next value is `value`, or what follows it if `called`.
 pub(crate) fn set_value(
     engine: &Database,

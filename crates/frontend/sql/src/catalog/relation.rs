@@ -2,6 +2,8 @@
 
 use super::Runtime;
 use crate::error::Result;
+use crate::roles::Grant;
+use crate::system::Definition;
 use std::sync::{Arc, OnceLock};
 use vellum::Transaction;
 use vellum_row::{ColumnId, Schema};
@@ -20,6 +22,8 @@ pub(crate) struct Relation {
     pub generation: u64,
     /// What is not in the catalog's rows: shared by all images of the relation.
     pub runtime: Arc<Runtime>,
+    /// Rights on it; `None`: those that its owner has.
+    pub acl: Option<Vec<Grant>>,
     pub kind: Kind,
 }
 
@@ -29,6 +33,8 @@ pub(crate) enum Kind {
     Table(Box<Table>),
     View(View),
     Sequence(SequenceDefinition),
+    /// Not in the catalog's rows: the program has it.
+    System(&'static Definition),
 }
 
 /// A table: columns, constraints, indexes, and where the rows are.

@@ -6,6 +6,7 @@
 use super::relation::Kind;
 use super::{Catalog, Change, FIRST_USER_OID, Namespace, Oid, Relation, Runtimes, codec};
 use crate::error::{Result, SqlError};
+use crate::roles;
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::Transaction;
@@ -39,6 +40,7 @@ impl Store {
                 oid,
                 name: name.into(),
                 owner: crate::database::FIRST_ROLE.into(),
+                acl: None,
             };
             let value = codec::encode_namespace(&namespace);
             transaction.insert(&table, &key(NAMESPACE, oid), &value)?;
@@ -51,10 +53,10 @@ impl Store {
     /// # Errors
     /// `XX001` for rows that cannot be read.
     pub fn load(transaction: &Transaction, runtimes: &Runtimes, version: u64) -> Result<Catalog> {
-        let mut catalog = Catalog {
-            version,
-            ..Catalog::default()
-        };
+        let mut catalog = Catalog::of_system(version, runtimes);
+        for role in roles::all(transaction)? {
+            catalog.apply(&Change::PutRole(Arc::new(role)));
+        }
         let table = transaction.table(TABLE)?;
         let mut cursor = transaction.cursor(&table, ..)?;
         while let Some((key, value)) = cursor.next()? {
@@ -112,6 +114,8 @@ impl Store {
                 let value = codec::encode_relation(relation)?;
                 transaction.upsert(&table, &key(RELATION, relation.oid), &value)?;
             }
+            Change::PutRole(role) => roles::put(transaction, role)?,
+            Change::DropRole(role) => roles::remove(transaction, &role.name)?,
             Change::DropRelation(oid) => {
                 if let Some(old) = before.relation(*oid) {
                     for (name, _) in names(old) {

@@ -29,7 +29,9 @@ impl Ddl<'_> {
         let target = if own {
             Arc::new(relation.clone())
         } else {
-            self.table_alone(&key.foreign_table)?
+            let target = self.table_alone(&key.foreign_table)?;
+            self.check_right(&target, crate::roles::Rights::REFERENCES)?;
+            target
         };
         let target_table = target.table().ok_or_else(|| {
             let message = format!("referenced relation \"{}\" is not a table", target.name);

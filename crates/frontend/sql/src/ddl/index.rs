@@ -23,10 +23,12 @@ impl Ddl<'_> {
             return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
         }
         let relation = self.table_alone(&create.table_name)?;
+        self.check_owner(&relation)?;
         let table = relation.table().ok_or_else(|| {
             let message = format!("\"{}\" is not a table", relation.name);
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
         })?;
+        super::check_index_columns(create.columns.len())?;
         let mut columns = Vec::with_capacity(create.columns.len());
         let mut names = Vec::new();
         for column in &create.columns {
@@ -82,6 +84,7 @@ impl Ddl<'_> {
     pub(super) fn drop_index(&mut self, table: Oid, index: Oid) -> Result<()> {
         let found = self.open.catalog.1.relation(table).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
+        self.check_owner(&relation)?;
         let relation = self.alone(&relation)?;
         let definition = relation
             .table()

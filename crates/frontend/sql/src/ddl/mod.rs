@@ -11,13 +11,14 @@ mod alter;
 mod foreign;
 mod index;
 mod rewrite;
+mod role;
 mod sequence;
 mod table;
 
 pub(crate) use foreign::unique_index;
 
 use crate::bind::Binder;
-use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, Relation, Table};
+use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
 use crate::session::{Open, Waiting};
@@ -26,6 +27,24 @@ use crate::wire::CommandTag;
 use sqlparser::ast::{self, ObjectType, Statement};
 use std::sync::Arc;
 use vellum_row::Settings;
+
+/// Columns of a table at most, dropped ones included, and of an index: PostgreSQL's numbers.
+const COLUMNS_MAX: usize = 1600;
+const INDEX_COLUMNS_MAX: usize = 32;
+
+/// # Errors
+/// `54011`.
+fn check_table_columns(count: usize) -> Result<()> {
+    let text = "tables can have at most 1600 columns";
+    SqlError::check_columns(count, COLUMNS_MAX, text)
+}
+
+/// # Errors
+/// `54011`.
+fn check_index_columns(count: usize) -> Result<()> {
+    let text = "cannot use more than 32 columns in an index";
+    SqlError::check_columns(count, INDEX_COLUMNS_MAX, text)
+}
 
 /// A DDL statement at work.
 pub(crate) struct Ddl<'d> {
@@ -63,6 +82,10 @@ impl Ddl<'_> {
             } => self.create_schema(schema_name, *if_not_exists),
             Statement::CreateView(create) => self.create_view(create),
             Statement::Truncate(truncate) => self.truncate(truncate),
+            Statement::CreateRole(create) => self.create_role(create),
+            Statement::AlterRole { name, operation } => self.alter_role(name, operation),
+            Statement::Grant(grant) => self.grant(grant),
+            Statement::Revoke(revoke) => self.revoke(revoke),
             Statement::Drop {
                 object_type,
                 if_exists,
@@ -101,13 +124,25 @@ impl Ddl<'_> {
                 Some(namespace) => namespace.oid,
                 None => return Err(no_schema(&schema)),
             },
-            None => *self.search_path.first().ok_or_else(|| {
-                let text = "no schema has been selected to create in";
-                SqlError::new(sqlstate::INVALID_SCHEMA_NAME, text)
-            })?,
+            None => *self
+                .search_path
+                .iter()
+                .find(|oid| **oid != PG_CATALOG)
+                .ok_or_else(|| {
+                    let text = "no schema has been selected to create in";
+                    SqlError::new(sqlstate::INVALID_SCHEMA_NAME, text)
+                })?,
         };
-        if namespace == crate::catalog::PG_CATALOG {
+        if namespace == PG_CATALOG {
             let message = format!("permission denied to create \"pg_catalog.{name}\"");
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+        }
+        let catalog = &self.open.catalog.1;
+        let schema = catalog.namespace_by_oid(namespace);
+        if let Some(schema) = schema
+            && !catalog.allows_in_schema(self.owner, schema, true)
+        {
+            let message = format!("permission denied for schema {}", schema.name);
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
         Ok((namespace, name))
@@ -138,6 +173,7 @@ impl Ddl<'_> {
     /// The gate of a relation (G1); the relation as it is then.
     fn alone(&mut self, relation: &Arc<Relation>) -> Result<Arc<Relation>> {
         let oid = relation.oid;
+        check_no_system(relation)?;
         let right = self
             .open
             .enter(self.shared, oid, Mode::Alone, &mut self.waiting)?;
@@ -164,6 +200,7 @@ impl Ddl<'_> {
             owner: self.owner.into(),
             generation: 1,
             runtime: self.shared.runtimes.of(oid),
+            acl: None,
             kind,
         }
     }
@@ -181,6 +218,14 @@ impl Ddl<'_> {
     }
 
     fn create_schema(&mut self, name: &ast::SchemaName, if_not_exists: bool) -> Result<CommandTag> {
+        let own = self.open.catalog.1.role(self.owner);
+        if own.is_none_or(|role| !role.superuser && !role.create_database) {
+            let message = format!(
+                "permission denied for database {}",
+                crate::database::DATABASE
+            );
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+        }
         let name = match name {
             ast::SchemaName::Simple(name) | ast::SchemaName::NamedAuthorization(name, _) => {
                 crate::bind::object_name(name)?.1
@@ -205,6 +250,7 @@ impl Ddl<'_> {
             oid: self.draw_oid()?,
             name: name.into(),
             owner: self.owner.into(),
+            acl: None,
         };
         self.open
             .change(self.shared, Change::PutNamespace(Arc::new(namespace)))?;
@@ -262,6 +308,7 @@ impl Ddl<'_> {
             ObjectType::Index => ("index", "DROP INDEX"),
             ObjectType::Sequence => ("sequence", "DROP SEQUENCE"),
             ObjectType::Schema => ("schema", "DROP SCHEMA"),
+            ObjectType::Role | ObjectType::User => ("role", "DROP ROLE"),
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
         let dropped: Vec<Oid> = names
@@ -272,9 +319,16 @@ impl Ddl<'_> {
             })
             .collect();
         for name in names {
-            if object == ObjectType::Schema {
-                self.drop_schema(name, if_exists, cascade)?;
-                continue;
+            match object {
+                ObjectType::Schema => {
+                    self.drop_schema(name, if_exists, cascade)?;
+                    continue;
+                }
+                ObjectType::Role | ObjectType::User => {
+                    self.drop_role(name, if_exists)?;
+                    continue;
+                }
+                _ => {}
             }
             let Some(named) = self.binder().named(name)? else {
                 let (_, shown) = crate::bind::object_name(name)?;
@@ -317,6 +371,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let found = self.open.catalog.1.relation(oid).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("a name without relation"))?;
+        check_no_system(&relation)?;
         let fits = matches!(
             (&relation.kind, object),
             (Kind::Table(_), ObjectType::Table)
@@ -327,6 +382,7 @@ impl Ddl<'_> {
             let message = format!("\"{}\" is not a {word}", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         }
+        self.check_owner(&relation)?;
         let relation = self.alone(&relation)?;
         if let Kind::Table(table) = &relation.kind {
             self.drop_referring(&relation, dropped, cascade)?;
@@ -372,6 +428,10 @@ impl Ddl<'_> {
             }
             return Err(no_schema(&name));
         };
+        if !self.open.catalog.1.owns(self.owner, &namespace.owner) {
+            let message = format!("must be owner of schema {name}");
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+        }
         let inside: Vec<Arc<Relation>> = self
             .open
             .catalog
@@ -392,6 +452,7 @@ impl Ddl<'_> {
                 Kind::Table(_) => (ObjectType::Table, "table"),
                 Kind::View(_) => (ObjectType::View, "view"),
                 Kind::Sequence(_) => (ObjectType::Sequence, "sequence"),
+                Kind::System(_) => continue,
             };
             if self.open.catalog.1.relation(relation.oid).is_some() {
                 self.drop_relation(relation.oid, object, word, &[], true)?;
@@ -399,6 +460,28 @@ impl Ddl<'_> {
         }
         self.open
             .change(self.shared, Change::DropNamespace(namespace.oid))
+    }
+}
+
+/// # Errors
+/// `42501` for a relation that the program has.
+fn check_no_system(relation: &Relation) -> Result<()> {
+    if matches!(relation.kind, Kind::System(_)) {
+        let message = format!(
+            "permission denied: \"{}\" is a system catalog",
+            relation.name
+        );
+        return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+    }
+    Ok(())
+}
+
+/// What a relation is called in messages.
+fn kind_word(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Table(_) | Kind::System(_) => "table",
+        Kind::View(_) => "view",
+        Kind::Sequence(_) => "sequence",
     }
 }
 

@@ -121,6 +121,8 @@ impl Ddl<'_> {
                 subqueries: &[],
                 rows: &rows,
                 env: &plain,
+                outer: None,
+                queries: None,
             };
             for (name, check) in &checks {
                 if check.eval(&frame)?.as_ref().as_bool() == Some(false) {

@@ -8,6 +8,7 @@ use crate::catalog::{
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::plan::column_position;
+use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
@@ -49,6 +50,7 @@ impl Ddl<'_> {
         if self.is_taken(namespace, &name, create.if_not_exists)? {
             return Ok(tag);
         }
+        super::check_table_columns(create.columns.len())?;
         let oid = self.draw_oid()?;
         let mut columns = Vec::with_capacity(create.columns.len());
         let mut defaults = Vec::new();
@@ -260,6 +262,7 @@ impl Ddl<'_> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
+        super::check_index_columns(columns.len())?;
         let mut positions = Vec::with_capacity(columns.len());
         for column in columns {
             let position = table.schema.position(column).ok_or_else(|| {
@@ -339,6 +342,7 @@ impl Ddl<'_> {
             return Ok(tag);
         }
         let mut relation = self.table_alone(&alter.name)?;
+        self.check_owner(&relation)?;
         if relation.table().is_none() {
             let message = format!("\"{}\" is not a table", relation.name);
             return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
@@ -536,6 +540,7 @@ impl Ddl<'_> {
             .all_columns()
             .last()
             .map_or(0, |column| column.id.0);
+        super::check_table_columns(last as usize + 1)?;
         let id = ColumnId(last + 1);
         let mut later = Vec::new();
         let place = (relation.oid, &*relation.name, relation.namespace);
@@ -636,7 +641,9 @@ impl Ddl<'_> {
     pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
         let mut relations = Vec::with_capacity(truncate.table_names.len());
         for target in &truncate.table_names {
-            relations.push(self.table_alone(&target.name)?);
+            let relation = self.table_alone(&target.name)?;
+            self.check_right(&relation, Rights::TRUNCATE)?;
+            relations.push(relation);
         }
         let mut at = 0;
         while at < relations.len() {

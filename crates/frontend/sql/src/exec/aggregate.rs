@@ -2,11 +2,13 @@
 
 use super::distinct::DistinctRows;
 use super::scan::OnRows;
+use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::Result;
 use crate::expr::{Expr, RowRef, Subresult};
 use crate::plan::{Grouping, Source};
+use std::rc::Rc;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{Type, Typmod, Value, ValueRef, cast, compare};
 
@@ -24,7 +26,7 @@ impl Run<'_, '_> {
         &self,
         grouping: &Grouping,
         sources: &[Source],
-        inner: &[Vec<Vec<Value>>],
+        inner: &[Rc<KeptRows>],
         subqueries: &[Subresult],
         finish: &mut dyn FnMut(&[RowRef<'_>], &[Value]) -> Result<Flow>,
     ) -> Result<()> {
@@ -91,6 +93,26 @@ impl Run<'_, '_> {
         if value.is_null() {
             return Ok(());
         }
+        if let (AggregateKind::Join, ValueRef::Array(pair)) = (aggregate.kind, value) {
+            let mut pair = pair.items();
+            let (text, between) = (pair.next(), pair.next());
+            let Some(text) = text.filter(|text| !text.is_null()) else {
+                return Ok(());
+            };
+            if aggregate.distinct && !self.number_of(&mut state.seen, &[text.as_ref()])?.1 {
+                return Ok(());
+            }
+            let joined = match &state.value {
+                None => text,
+                Some(had) => {
+                    let part = |value: &Value| value.as_ref().as_str().unwrap_or("").to_owned();
+                    let between = between.as_ref().map_or_else(String::new, part);
+                    Value::text(part(had) + &between + &part(&text))
+                }
+            };
+            state.value = Some(joined);
+            return Ok(());
+        }
         if aggregate.distinct && !self.number_of(&mut state.seen, &[value])?.1 {
             return Ok(());
         }
@@ -102,7 +124,7 @@ impl Run<'_, '_> {
             return Ok(());
         };
         let next = match aggregate.kind {
-            AggregateKind::Count => return Ok(()),
+            AggregateKind::Count | AggregateKind::Join => return Ok(()),
             AggregateKind::Sum | AggregateKind::Average => {
                 arithmetic::apply(Operator::Add, had.as_ref(), value, self.env.settings())?
             }

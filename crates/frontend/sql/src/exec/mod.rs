@@ -12,11 +12,12 @@ mod foreign;
 mod lock;
 mod scan;
 mod select;
+mod system;
 
 pub(crate) use foreign::no_target;
 
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, Expr, Frame, Out, RowRef, Subresult};
+use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, Subresult};
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, Subquery, SubqueryKind};
 use crate::session::{Open, Waiting};
@@ -24,8 +25,10 @@ use crate::sqlstate;
 use foreign::Due;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
+use system::SystemRows;
 use vellum::{Database, Transaction};
-use vellum_row::Value;
+use vellum_row::{Array, Value};
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +59,10 @@ pub(crate) struct Run<'r, 'w> {
     keys: RefCell<Option<Vec<Vec<u8>>>>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
+    /// Rows of system relations.
+    pub(super) system: Rc<SystemRows>,
+    /// What the query around this one stands at.
+    outer: Option<&'r Frame<'r>>,
 }
 
 /// Steps between two looks.
@@ -88,6 +95,8 @@ impl<'r, 'w> Run<'r, 'w> {
             waiting,
             memory: Cell::new(memory),
             steps: Cell::new(0),
+            system: Rc::default(),
+            outer: None,
         }
     }
 
@@ -105,6 +114,8 @@ impl<'r, 'w> Run<'r, 'w> {
             dues: RefCell::default(),
             keys: RefCell::new(None),
             steps: Cell::new(0),
+            system: self.system.clone(),
+            outer: None,
         }
     }
 
@@ -177,7 +188,7 @@ impl<'r, 'w> Run<'r, 'w> {
         &'a self,
         rows: &'a [RowRef<'a>],
         slots: &'a [Value],
-        subqueries: &'a [Subresult],
+        subqueries: &'a [Subresult<'a>],
     ) -> Frame<'a> {
         Frame {
             params: self.params,
@@ -185,38 +196,49 @@ impl<'r, 'w> Run<'r, 'w> {
             subqueries,
             rows,
             env: self.env,
+            outer: self.outer,
+            queries: Some(self),
         }
     }
 
     /// Runs subqueries, before what they are in.
-    fn subqueries(&self, list: &[Subquery]) -> Result<Vec<Subresult>> {
-        let mut results = Vec::with_capacity(list.len());
-        for subquery in list {
-            let mut values = Vec::new();
-            self.select(&subquery.select, &mut |row| {
-                match subquery.kind {
-                    SubqueryKind::Exists => {
-                        values.push(Value::Bool(true));
-                        return Ok(Flow::Enough);
-                    }
-                    SubqueryKind::Scalar if !values.is_empty() => {
-                        let text = "more than one row returned by a subquery used as an expression";
-                        return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
-                    }
-                    _ => {}
+    fn subqueries<'p>(&self, list: &'p [Subquery]) -> Result<Vec<Subresult<'p>>> {
+        let run = |subquery: &'p Subquery| {
+            if subquery.select.correlated {
+                return Ok(Subresult::Correlated(subquery));
+            }
+            self.subquery(subquery)
+        };
+        list.iter().map(run).collect()
+    }
+
+    fn subquery<'p>(&self, subquery: &'p Subquery) -> Result<Subresult<'p>> {
+        let mut values = Vec::new();
+        self.select(&subquery.select, &mut |row| {
+            match subquery.kind {
+                SubqueryKind::Exists => {
+                    values.push(Value::Bool(true));
+                    return Ok(Flow::Enough);
                 }
-                let value = row[0].as_ref().to_value();
-                self.keep(bytes_of(&value))?;
-                values.push(value);
-                Ok(Flow::More)
-            })?;
-            results.push(match subquery.kind {
-                SubqueryKind::Scalar => Subresult::Value(values.pop().unwrap_or(Value::Null)),
-                SubqueryKind::Exists => Subresult::Value(Value::Bool(!values.is_empty())),
-                SubqueryKind::List => Subresult::List(values),
-            });
-        }
-        Ok(results)
+                SubqueryKind::Scalar if !values.is_empty() => {
+                    let text = "more than one row returned by a subquery used as an expression";
+                    return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
+                }
+                _ => {}
+            }
+            let value = row[0].as_ref().to_value();
+            self.keep(bytes_of(&value))?;
+            values.push(value);
+            Ok(Flow::More)
+        })?;
+        Ok(match subquery.kind {
+            SubqueryKind::Scalar => Subresult::Value(values.pop().unwrap_or(Value::Null)),
+            SubqueryKind::Exists => Subresult::Value(Value::Bool(!values.is_empty())),
+            SubqueryKind::List => Subresult::List(values),
+            SubqueryKind::Array(element) => {
+                Subresult::Value(Value::Array(Array::of(element, &values)))
+            }
+        })
     }
 
     /// The value of a LIMIT or OFFSET.
@@ -242,6 +264,17 @@ impl<'r, 'w> Run<'r, 'w> {
             };
             SqlError::new(state, format!("{what} must not be negative"))
         })
+    }
+}
+
+impl Queries for Run<'_, '_> {
+    fn run_within<'p>(&self, subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>> {
+        self.step()?;
+        let within = Run {
+            outer: Some(frame),
+            ..self.beside(self.transaction)
+        };
+        within.subquery(subquery)
     }
 }
 

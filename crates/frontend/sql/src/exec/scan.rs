@@ -1,11 +1,13 @@
 //! Reading tables: nested loops over access paths.
 
+use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::Result;
-use crate::expr::{Expr, RowRef, Subresult};
-use crate::plan::{Access, Join, Source, SourceKind};
+use crate::expr::{Expr, Frame, RowRef, Subresult};
+use crate::plan::{Access, Join, SetFunction, Source, SourceKind};
 use crate::rows::{Shape, primary_key_of};
 use std::ops::Bound;
+use std::rc::Rc;
 use vellum_row::{KeyRange, Type, Value};
 
 /// What takes a row of a scan: its key and its bytes.
@@ -18,7 +20,7 @@ impl Run<'_, '_> {
     pub(super) fn join(
         &self,
         sources: &[Source],
-        inner: &[Vec<Vec<Value>>],
+        inner: &[Rc<KeptRows>],
         subqueries: &[Subresult],
         rows: &[RowRef<'_>],
         each: &mut OnRows<'_>,
@@ -61,9 +63,39 @@ impl Run<'_, '_> {
                     on_row(RowRef::Stored(schema.view(bytes)?))
                 })?
             }
-            SourceKind::Query(_) => {
+            SourceKind::Query(_) | SourceKind::System(_) => {
+                let kept = &inner[level];
                 let mut flow = Flow::More;
-                for row in &inner[level] {
+                match &source.lookup {
+                    Some((column, value)) => {
+                        let value = value.eval(&self.frame(rows, &[], subqueries))?;
+                        for number in kept.with(usize::from(*column), value.as_ref()) {
+                            flow = on_row(RowRef::Values(&kept.rows[number]))?;
+                            if flow == Flow::Enough {
+                                break;
+                            }
+                        }
+                    }
+                    None => {
+                        for row in &kept.rows {
+                            flow = on_row(RowRef::Values(row))?;
+                            if flow == Flow::Enough {
+                                break;
+                            }
+                        }
+                    }
+                }
+                flow
+            }
+            SourceKind::Function {
+                function,
+                arguments,
+                ordinality,
+            } => {
+                let frame = self.frame(rows, &[], subqueries);
+                let made = set_rows(*function, arguments, *ordinality, &frame)?;
+                let mut flow = Flow::More;
+                for row in &made {
                     flow = on_row(RowRef::Values(row))?;
                     if flow == Flow::Enough {
                         break;
@@ -251,6 +283,46 @@ impl Run<'_, '_> {
             .get(storage, key, |bytes| each(key, bytes))?;
         found.unwrap_or(Ok(Flow::More))
     }
+}
+
+/// The rows of a function that returns a set.
+fn set_rows(
+    function: SetFunction,
+    arguments: &[Expr],
+    ordinality: bool,
+    frame: &Frame<'_>,
+) -> Result<Vec<Vec<Value>>> {
+    let first = arguments[0].eval(frame)?.into_value();
+    let int4 = |number: usize| Value::Int4(i32::try_from(number).unwrap_or(i32::MAX));
+    let mut rows: Vec<Vec<Value>> = match (function, &first) {
+        (SetFunction::Unnest, Value::Array(array)) => {
+            array.as_ref().items().map(|item| vec![item]).collect()
+        }
+        (SetFunction::Expand, Value::Array(array)) => {
+            let items = (1..).zip(array.as_ref().items());
+            items
+                .map(|(number, item)| vec![item, int4(number)])
+                .collect()
+        }
+        (SetFunction::Subscripts, Value::Array(array)) => {
+            let dimension = arguments[1].eval(frame)?.as_ref().as_i64().unwrap_or(0);
+            let number = usize::try_from(dimension - 1).ok();
+            let one = number.and_then(|number| array.as_ref().dimensions().nth(number));
+            // The last subscript may be the largest integer.
+            let range = one.map(|one| one.lower..=one.lower + (one.length - 1));
+            let subscripts = range.into_iter().flatten();
+            subscripts
+                .map(|subscript| vec![Value::Int4(subscript)])
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    if ordinality {
+        for (number, row) in (1..).zip(&mut rows) {
+            row.push(Value::Int8(number));
+        }
+    }
+    Ok(rows)
 }
 
 /// Values of a path's bounds.

@@ -1,6 +1,7 @@
 //! Queries: what is done with the rows of their tables.
 
 use super::distinct::DistinctRows;
+use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::Result;
 use crate::expr::{Out, RowRef, Subresult};
@@ -158,6 +159,10 @@ impl Run<'_, '_> {
                 // Subqueries in FROM are run once.
                 let mut inner = Vec::with_capacity(sources.len());
                 for source in sources {
+                    if let SourceKind::System(definition) = &source.kind {
+                        inner.push(self.system_rows(definition)?);
+                        continue;
+                    }
                     let mut rows = Vec::new();
                     if let SourceKind::Query(query) = &source.kind {
                         self.select(query, &mut |row| {
@@ -168,7 +173,7 @@ impl Run<'_, '_> {
                             Ok(Flow::More)
                         })?;
                     }
-                    inner.push(rows);
+                    inner.push(KeptRows::new(rows));
                 }
                 let mut finish = |rows: &[RowRef<'_>], slots: &[Value]| -> Result<Flow> {
                     let frame = self.frame(rows, slots, subqueries);

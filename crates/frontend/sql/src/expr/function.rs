@@ -3,6 +3,7 @@
 //! [`Builtin::find`] resolves a name and argument types as the binder needs it; [`call`] runs one. What depends on the session is asked
 //! of the [`Environment`](super::Environment).
 
+use super::catalog_function::{self, CatalogFunction};
 use super::{Expr, Frame, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -55,6 +56,8 @@ pub(crate) enum Builtin {
     SetValue,
     Random,
     TypeOf,
+    /// Of catalogs, arrays and patterns.
+    Catalog(CatalogFunction),
 }
 
 /// A function that fits a call: its number, the types that its arguments are cast to, and that of its result.
@@ -137,13 +140,73 @@ impl Builtin {
             ("setval", 3) => (B::SetValue, vec![text, T::Int8, T::Bool], T::Int8),
             ("random", 0) => (B::Random, vec![], T::Float8),
             ("pg_typeof", 1) => (B::TypeOf, vec![first.unwrap_or(text)], text),
-            _ => return None,
+            _ => return catalog_function::find(name, arguments),
         };
         Some(Signature {
             function,
             arguments: types,
             result,
         })
+    }
+
+    /// Its name, by which it is shown.
+    pub fn name(self) -> &'static str {
+        use Builtin as B;
+        match self {
+            B::Length => "length",
+            B::OctetLength => "octet_length",
+            B::Upper => "upper",
+            B::Lower => "lower",
+            B::Substring => "substring",
+            B::Trim => "btrim",
+            B::LeftTrim => "ltrim",
+            B::RightTrim => "rtrim",
+            B::Replace => "replace",
+            B::Position => "strpos",
+            B::Repeat => "repeat",
+            B::Reverse => "reverse",
+            B::Left => "\"left\"",
+            B::Right => "\"right\"",
+            B::LeftPad => "lpad",
+            B::RightPad => "rpad",
+            B::Concat => "concat",
+            B::Abs => "abs",
+            B::Sign => "sign",
+            B::Round => "round",
+            B::Truncate => "trunc",
+            B::Ceiling => "ceil",
+            B::Floor => "floor",
+            B::SquareRoot => "sqrt",
+            B::NullIf => "NULLIF",
+            B::Greatest => "GREATEST",
+            B::Least => "LEAST",
+            B::Now => "now",
+            B::StatementTimestamp => "statement_timestamp",
+            B::ClockTimestamp => "clock_timestamp",
+            B::CurrentDate => "current_date",
+            B::CurrentUser => "current_user",
+            B::CurrentDatabase => "current_database",
+            B::CurrentSchema => "current_schema",
+            B::CurrentSetting => "current_setting",
+            B::SetConfig => "set_config",
+            B::Version => "version",
+            B::BackendPid => "pg_backend_pid",
+            B::NextValue => "nextval",
+            B::CurrentValue => "currval",
+            B::SetValue => "setval",
+            B::Random => "random",
+            B::TypeOf => "pg_typeof",
+            B::Catalog(own) => own.name(),
+        }
+    }
+
+    /// The word that it is written as, if it is called without parentheses.
+    pub fn keyword(self) -> Option<&'static str> {
+        match self {
+            Self::CurrentDate => Some("CURRENT_DATE"),
+            Self::CurrentUser => Some("CURRENT_USER"),
+            _ => None,
+        }
     }
 
     /// Whether two calls in one statement may differ, or have effects.
@@ -202,6 +265,13 @@ pub(super) fn call<'a>(
             }
             return Ok(Out::Own(Value::text(text)));
         }
+        Builtin::Catalog(own) if !own.is_strict() => {
+            let mut values = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                values.push(argument.eval(frame)?.into_value());
+            }
+            return catalog_function::call(own, &values, frame.env);
+        }
         _ => {}
     }
     let mut values = Vec::with_capacity(arguments.len());
@@ -211,6 +281,9 @@ pub(super) fn call<'a>(
             return Ok(Out::NULL);
         }
         values.push(value.into_value());
+    }
+    if let Builtin::Catalog(own) = function {
+        return catalog_function::call(own, &values, frame.env);
     }
     Ok(Out::Own(strict(function, &values, frame)?))
 }

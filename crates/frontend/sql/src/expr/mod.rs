@@ -9,11 +9,16 @@
 //!
 //! Not here: aggregates (`exec`), which leave their results in slots.
 
+mod catalog_function;
 mod function;
 
+pub(crate) use catalog_function::{CatalogEntry, catalog_functions, type_oid};
+pub(crate) use catalog_function::{CatalogFunction, Quantifier};
 pub(crate) use function::Builtin;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::plan::Subquery;
+use crate::system::Definition;
 use std::cmp::Ordering;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{
@@ -26,6 +31,12 @@ pub(crate) enum Expr {
     Const(Value),
     /// A column of one of the tables, by position.
     Column {
+        table: u16,
+        position: u16,
+    },
+    /// A column of a query around this one: `level` queries outwards.
+    Outer {
+        level: u16,
         table: u16,
         position: u16,
     },
@@ -169,16 +180,31 @@ impl<'a> RowRef<'a> {
 pub(crate) struct Frame<'a> {
     pub params: &'a [Value],
     pub slots: &'a [Value],
-    pub subqueries: &'a [Subresult],
+    pub subqueries: &'a [Subresult<'a>],
     pub rows: &'a [RowRef<'a>],
     pub env: &'a dyn Environment,
+    /// What the query around this one stands at.
+    pub outer: Option<&'a Frame<'a>>,
+    /// Who runs subqueries that read this frame.
+    pub queries: Option<&'a dyn Queries>,
+}
+
+/// Who runs subqueries that read columns of what they are in.
+pub(crate) trait Queries {
+    /// Runs one for the rows of a frame.
+    ///
+    /// # Errors
+    /// The query's.
+    fn run_within<'p>(&self, subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>>;
 }
 
 /// What a subquery has returned, before the statement that it is in began.
 #[derive(Clone, Debug)]
-pub(crate) enum Subresult {
+pub(crate) enum Subresult<'p> {
     Value(Value),
     List(Vec<Value>),
+    /// None yet: it has to be run for each row.
+    Correlated(&'p Subquery),
 }
 
 /// What expressions ask of their session.
@@ -190,6 +216,13 @@ pub(crate) trait Environment {
     /// # Errors
     /// The function's.
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value>;
+    /// The rows of a system relation.
+    ///
+    /// # Errors
+    /// Storage errors; `42501`.
+    fn system_rows(&self, definition: &Definition) -> Result<Vec<Vec<Value>>> {
+        Err(SqlError::internal(definition.name))
+    }
 }
 
 /// A value, lent or computed.
@@ -235,6 +268,7 @@ macro_rules! children {
         match $expr {
             Expr::Const(_)
             | Expr::Column { .. }
+            | Expr::Outer { .. }
             | Expr::Param(_)
             | Expr::Slot(_)
             | Expr::Subquery(_) => {}
@@ -303,11 +337,28 @@ impl Expr {
             Self::Column { table, position } => {
                 Out::Lent(frame.rows[usize::from(*table)].get(usize::from(*position))?)
             }
+            Self::Outer {
+                level,
+                table,
+                position,
+            } => {
+                let mut around = frame.outer;
+                for _ in 1..*level {
+                    around = around.and_then(|frame| frame.outer);
+                }
+                let row = around.and_then(|frame| frame.rows.get(usize::from(*table)));
+                let row = row.ok_or_else(|| SqlError::internal("a column of no query"))?;
+                Out::Own(row.get(usize::from(*position))?.to_value())
+            }
             Self::Param(number) => Out::Lent(frame.params[usize::from(*number)].as_ref()),
             Self::Slot(number) => Out::Lent(frame.slots[usize::from(*number)].as_ref()),
             Self::Subquery(number) => match &frame.subqueries[usize::from(*number)] {
                 Subresult::Value(value) => Out::Lent(value.as_ref()),
                 Subresult::List(list) => Out::bool(!list.is_empty()),
+                Subresult::Correlated(subquery) => match within(subquery, frame)? {
+                    Subresult::Value(value) => Out::Own(value),
+                    _ => Out::NULL,
+                },
             },
             Self::InSubquery {
                 operand,
@@ -321,6 +372,14 @@ impl Expr {
                         is_in(value.as_ref(), list.is_empty(), items, *negated)?
                     }
                     Subresult::Value(_) => Out::NULL,
+                    Subresult::Correlated(subquery) => match within(subquery, frame)? {
+                        Subresult::List(list) => {
+                            let items = list.iter().map(|item| Ok(Out::Lent(item.as_ref())));
+                            let found = is_in(value.as_ref(), list.is_empty(), items, *negated)?;
+                            Out::Own(found.into_value())
+                        }
+                        _ => Out::NULL,
+                    },
                 }
             }
             Self::Not(operand) => match operand.eval(frame)?.as_ref().as_bool() {
@@ -506,6 +565,14 @@ impl Expr {
             }
         });
         volatile
+    }
+}
+
+/// What a subquery returns for the rows of a frame.
+fn within<'p>(subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>> {
+    match frame.queries {
+        Some(queries) => queries.run_within(subquery, frame),
+        None => Err(SqlError::unsupported("a correlated subquery here")),
     }
 }
 

@@ -35,6 +35,16 @@ pub(crate) enum Strength {
 }
 
 impl Strength {
+    /// As SQL says it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::KeyShare => "KEY SHARE",
+            Self::Share => "SHARE",
+            Self::NoKeyUpdate => "NO KEY UPDATE",
+            Self::Update => "UPDATE",
+        }
+    }
+
     /// Whether two transactions cannot hold these on one row.
     pub fn conflicts(self, other: Self) -> bool {
         match self.min(other) {
@@ -86,6 +96,18 @@ impl RowLocks {
         let part = self.part(name).lock();
         part.get(name)
             .map_or_else(Vec::new, |holders| in_the_way(holders, own, strength))
+    }
+
+    /// All that are held: what is locked, by whom, how strongly.
+    pub fn all(&self) -> Vec<(RowName, TransactionId, Strength)> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            for (name, holders) in &*part.lock() {
+                let holders = holders.iter();
+                all.extend(holders.map(|(id, strength)| (name.clone(), *id, *strength)));
+            }
+        }
+        all
     }
 
     fn release(&self, held: &Held, own: TransactionId) {

@@ -22,6 +22,94 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
     maintenance_options(tokens);
     key_locks(tokens);
     cursor_moves(tokens);
+    role_statements(tokens);
+}
+
+/// CREATE, ALTER and DROP USER are about roles: a user that is made may log in. GRANT and REVOKE of roles say so for the
+/// parser, and a password is encrypted whether that is said or not.
+fn role_statements(tokens: &mut Vec<TokenWithSpan>) {
+    let mut start = 0;
+    while start < tokens.len() {
+        let end = tokens[start..]
+            .iter()
+            .position(|token| token.token == Token::SemiColon);
+        let end = end.map_or(tokens.len(), |end| start + end);
+        let more = role_statement(tokens, start, end);
+        start = end + more + 1;
+    }
+}
+
+/// One statement, between two places; returns how many tokens were put into it.
+fn role_statement(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) -> usize {
+    let spoken: Vec<usize> = (start..end)
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF))
+        .collect();
+    let keyword = |at: usize| match spoken.get(at).map(|at| &tokens[*at].token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let [first, second] = [keyword(0), keyword(1)];
+    let about_roles = matches!(first, Keyword::CREATE | Keyword::ALTER | Keyword::DROP)
+        && matches!(second, Keyword::USER | Keyword::ROLE);
+    if about_roles {
+        let says = |word: &str| {
+            spoken.iter().any(|at| {
+                matches!(&tokens[*at].token, Token::Word(own)
+                if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
+            })
+        };
+        let may_log_in = first == Keyword::CREATE
+            && second == Keyword::USER
+            && !says("login")
+            && !says("nologin");
+        if second == Keyword::USER {
+            tokens[spoken[1]].token = Token::make_keyword("ROLE");
+        }
+        for at in &spoken[2..] {
+            if matches!(&tokens[*at].token, Token::Word(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("encrypted"))
+            {
+                tokens[*at].token = Token::Whitespace(Whitespace::Space);
+            }
+        }
+        if let Some(last) = spoken.last().filter(|_| may_log_in && spoken.len() > 2) {
+            let span = tokens[*last].span;
+            let words = [
+                Token::Whitespace(Whitespace::Space),
+                Token::make_keyword("LOGIN"),
+            ];
+            let words = words.map(|token| TokenWithSpan { token, span });
+            tokens.splice(last + 1..last + 1, words);
+            return 2;
+        }
+        return 0;
+    }
+    // Rights are given ON something, roles are not.
+    let between = (1..spoken.len())
+        .take_while(|at| !matches!(keyword(*at), Keyword::TO | Keyword::FROM | Keyword::ON));
+    let names: Vec<usize> = between.collect();
+    let stop = keyword(names.len() + 1);
+    if !matches!(first, Keyword::GRANT | Keyword::REVOKE)
+        || !matches!(stop, Keyword::TO | Keyword::FROM)
+        || second == Keyword::ROLE
+    {
+        return 0;
+    }
+    let mut more = 0;
+    for at in names {
+        let place = spoken[at] + more;
+        if matches!(tokens[place].token, Token::Word(_)) {
+            let span = tokens[place].span;
+            let words = [
+                Token::make_keyword("ROLE"),
+                Token::Whitespace(Whitespace::Space),
+            ];
+            let words = words.map(|token| TokenWithSpan { token, span });
+            tokens.splice(place..place, words);
+            more += 2;
+        }
+    }
+    more
 }
 
 /// What stands in front of the table's name in FOR UPDATE OF and FOR SHARE OF where FOR NO KEY UPDATE and FOR KEY SHARE were

@@ -7,6 +7,7 @@ use crate::bind::{Binder, Bound, ScopeTable, folded};
 use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
+use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -94,6 +95,10 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this target of INSERT"));
         };
         let relation = self.relation(name)?;
+        self.uses(&relation, Rights::INSERT);
+        if insert.returning.is_some() {
+            self.uses(&relation, Rights::SELECT);
+        }
         self.targets.push(relation.oid);
         let shape = Arc::new(Shape::of(&relation)?);
         let table = shape.table();
@@ -441,7 +446,8 @@ impl Binder<'_> {
         if update.from.is_some() || !update.table.joins.is_empty() || update.limit.is_some() {
             return Err(SqlError::unsupported("UPDATE … FROM"));
         }
-        let relation = self.target(&update.table.relation)?;
+        let reads = update.selection.is_some() || update.returning.is_some();
+        let relation = self.target(&update.table.relation, Rights::UPDATE, reads)?;
         let assignments = self.assignments(&relation, &update.assignments)?;
         let (access, filter) = self.find(&relation, update.selection.as_ref())?;
         let checks = self.checks(&relation)?;
@@ -474,7 +480,8 @@ impl Binder<'_> {
         if delete.using.is_some() || !table.joins.is_empty() || delete.limit.is_some() {
             return Err(SqlError::unsupported("DELETE … USING"));
         }
-        let relation = self.target(&table.relation)?;
+        let reads = delete.selection.is_some() || delete.returning.is_some();
+        let relation = self.target(&table.relation, Rights::DELETE, reads)?;
         let (access, filter) = self.find(&relation, delete.selection.as_ref())?;
         let (returning, output) = self.returning(delete.returning.as_deref())?;
         let delete = Delete {
@@ -488,7 +495,12 @@ impl Binder<'_> {
     }
 
     /// The table that is changed: number 0 of the scope.
-    fn target(&mut self, factor: &ast::TableFactor) -> Result<Arc<Relation>> {
+    fn target(
+        &mut self,
+        factor: &ast::TableFactor,
+        right: Rights,
+        reads: bool,
+    ) -> Result<Arc<Relation>> {
         let ast::TableFactor::Table {
             name,
             alias,
@@ -499,6 +511,10 @@ impl Binder<'_> {
             return Err(SqlError::syntax("a change needs the name of a table"));
         };
         let relation = self.relation(name)?;
+        self.uses(&relation, right);
+        if reads {
+            self.uses(&relation, Rights::SELECT);
+        }
         self.targets.push(relation.oid);
         let alias = alias.as_ref().map(|alias| folded(&alias.name));
         self.scope.add(ScopeTable::of(&relation, alias)?)?;

@@ -74,12 +74,16 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
                 };
                 match &source.kind {
                     SourceKind::Nothing => lines.push(format!("{}Result", indent(depth))),
-                    SourceKind::Series { .. } => {
+                    SourceKind::Series { .. } | SourceKind::Function { .. } => {
                         lines.push(format!("{}{join}Function Scan", indent(depth)));
                     }
                     SourceKind::Query(inner) => {
                         lines.push(format!("{}{join}Subquery Scan", indent(depth)));
                         query(inner, depth + 1, lines);
+                    }
+                    SourceKind::System(definition) => {
+                        let name = definition.name;
+                        lines.push(format!("{}{join}System Scan on {name}", indent(depth)));
                     }
                     SourceKind::Table {
                         shape,

@@ -2,11 +2,12 @@
 
 use super::path::Access;
 use super::select::{Join, Select, Source, SourceKind};
-use super::{OutputColumn, conjuncts};
+use super::{OutputColumn, SetFunction, conjuncts};
 use crate::bind::{Binder, Bound, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -86,7 +87,8 @@ impl Binder<'_> {
             },
             joined.columns[position].ty,
         );
-        let left = Bound::new(left.expr(), left.ty);
+        let ty = left.ty;
+        let left = Bound::new(left.expr(0)?, ty);
         let equal = self.binary_equal(left, right)?;
         Ok(equal)
     }
@@ -106,6 +108,7 @@ impl Binder<'_> {
                 ..
             } => {
                 let relation = self.relation(name)?;
+                self.uses(&relation, Rights::SELECT);
                 let own = alias.as_ref().map(|alias| folded(&alias.name));
                 match &relation.kind {
                     Kind::Table(_) => {
@@ -118,6 +121,13 @@ impl Binder<'_> {
                         })
                     }
                     Kind::View(_) => self.view(&relation, own, alias.as_ref()),
+                    Kind::System(definition) => {
+                        let definition = *definition;
+                        let mut table = ScopeTable::of(&relation, own)?;
+                        rename(&mut table, alias.as_ref())?;
+                        self.scope.add(table)?;
+                        Ok(SourceKind::System(definition))
+                    }
                     Kind::Sequence(_) => Err(SqlError::unsupported("reading a sequence")),
                 }
             }
@@ -125,15 +135,31 @@ impl Binder<'_> {
                 name,
                 alias,
                 args: Some(args),
+                with_ordinality,
                 ..
-            } => self.series(name, &args.args, alias.as_ref()),
+            } => self.table_function(name, &args.args, *with_ordinality, alias.as_ref()),
             ast::TableFactor::Function {
-                lateral: false,
                 name,
                 args,
                 alias,
+                with_ordinality,
                 ..
-            } => self.series(name, args, alias.as_ref()),
+            } => self.table_function(name, args, *with_ordinality, alias.as_ref()),
+            // The parser has a form of its own for it.
+            ast::TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_ordinality,
+                ..
+            } => {
+                let name = ast::ObjectName::from(vec![ast::Ident::new("unnest")]);
+                let args = array_exprs.iter().cloned();
+                let args =
+                    args.map(|expr| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)));
+                let args: Vec<ast::FunctionArg> = args.collect();
+                self.table_function(&name, &args, *with_ordinality, alias.as_ref())
+            }
             ast::TableFactor::Derived {
                 lateral: false,
                 subquery,
@@ -172,7 +198,10 @@ impl Binder<'_> {
             return Err(SqlError::internal("a view that is no query"));
         };
         self.view_depth += 1;
+        // Nothing of the statement can be named in it.
+        let outer = std::mem::take(&mut self.outer);
         let bound = self.query(query);
+        self.outer = outer;
         self.view_depth -= 1;
         let (select, mut columns) = bound?;
         for (column, name) in columns.iter_mut().zip(&view.columns) {
@@ -205,6 +234,55 @@ impl Binder<'_> {
         rename(&mut table, alias)?;
         self.scope.add(table)?;
         Ok(SourceKind::Query(Box::new(select)))
+    }
+
+    fn table_function(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let (_, function) = crate::bind::object_name(name)?;
+        let Some(kind) = SetFunction::find(&function) else {
+            return self.series(name, args, alias);
+        };
+        let (arguments, columns) = self.set_arguments(kind, args)?;
+        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
+        let single = columns.len() == 1;
+        let mut columns: Vec<ScopeColumn> = columns
+            .into_iter()
+            .map(|(name, ty)| ScopeColumn {
+                // The one column of a function is called as the table is.
+                name: if single { own.clone() } else { name.to_owned() },
+                ty,
+                typmod: Typmod::NONE,
+                number: 0,
+                hidden: false,
+            })
+            .collect();
+        if ordinality {
+            columns.push(ScopeColumn {
+                name: "ordinality".to_owned(),
+                ty: Type::Int8,
+                typmod: Typmod::NONE,
+                number: 0,
+                hidden: false,
+            });
+        }
+        let mut table = ScopeTable {
+            name: own,
+            qualified_only: false,
+            relation: None,
+            columns,
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Function {
+            function: kind,
+            arguments,
+            ordinality,
+        })
     }
 
     /// `generate_series(from, to[, step])` of integers.

@@ -10,6 +10,7 @@ mod lock;
 mod output;
 mod path;
 mod select;
+mod set_function;
 
 pub(crate) use change::{
     Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
@@ -20,11 +21,13 @@ pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds};
 pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
+pub(crate) use set_function::SetFunction;
 
 use crate::bind::Binder;
 use crate::catalog::{Catalog, Oid};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::roles::Rights;
 use crate::wire::Field;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -43,6 +46,8 @@ pub(crate) struct Program {
     pub returns: bool,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
+    /// Relations that it uses, with the rights that it needs.
+    pub accesses: Vec<(Oid, Rights)>,
     /// C1: the image that it was compiled for.
     pub catalog_version: u64,
 }
@@ -96,6 +101,8 @@ pub(crate) enum SubqueryKind {
     List,
     /// Whether there is a row.
     Exists,
+    /// An array of its values.
+    Array(Type),
 }
 
 /// What a statement is compiled with.
@@ -158,6 +165,7 @@ pub(crate) fn compile(
         params: params.collect::<Result<_>>()?,
         subqueries: std::mem::take(&mut binder.subqueries),
         targets: std::mem::take(&mut binder.targets),
+        accesses: std::mem::take(&mut binder.accesses),
         columns,
         returns,
         catalog_version: surroundings.catalog.version,

@@ -9,6 +9,16 @@ use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::Type;
 
+/// Columns of what a query returns, at most: PostgreSQL's number. The protocol has room for 65535, a row's length for fewer.
+const TARGETS_MAX: usize = 1664;
+
+/// # Errors
+/// `54011`.
+pub(super) fn check_targets(count: usize) -> Result<()> {
+    let text = "target lists can have at most 1664 entries";
+    SqlError::check_columns(count, TARGETS_MAX, text)
+}
+
 impl Binder<'_> {
     /// The list behind SELECT or RETURNING.
     ///
@@ -20,6 +30,7 @@ impl Binder<'_> {
     ) -> Result<(Vec<Expr>, Vec<OutputColumn>)> {
         let (mut output, mut columns) = (Vec::new(), Vec::new());
         for item in items {
+            check_targets(output.len())?;
             let (expr, name) = match item {
                 ast::SelectItem::Wildcard(_) => {
                     if self.scope.tables.is_empty() {
@@ -52,6 +63,7 @@ impl Binder<'_> {
                 origin,
             });
         }
+        check_targets(output.len())?;
         Ok((output, columns))
     }
 

@@ -180,6 +180,24 @@ fn with_index(
     (access, covered)
 }
 
+/// A column of rows in memory that has to equal something which is known before them, and that.
+pub(super) fn lookup(source: u16, conjuncts: &[Expr]) -> Option<(u16, Expr)> {
+    conjuncts.iter().find_map(|conjunct| {
+        let Expr::Compare { left, right, .. } = conjunct else {
+            return None;
+        };
+        [left, right].into_iter().find_map(|side| match &**side {
+            Expr::Column { table, position } if *table == source => {
+                match compared(conjunct, source, usize::from(*position))? {
+                    (Comparison::Equal, value) => Some((*position, value.clone())),
+                    _ => None,
+                }
+            }
+            _ => None,
+        })
+    })
+}
+
 /// The comparison of a column with something that is known before its table is read (A2).
 fn compared(conjunct: &Expr, source: u16, position: usize) -> Option<(Comparison, &Expr)> {
     let Expr::Compare {

@@ -1,13 +1,14 @@
 //! SELECT and VALUES.
 
-use super::output::check_equality;
+use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted};
-use super::{OutputColumn, RowLock, Subquery, SubqueryKind, conjuncts};
-use crate::bind::{Aggregate, Binder, Bound, Scope};
+use super::{OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, conjuncts};
+use crate::bind::{Aggregate, Binder, Bound, OuterScope, Scope};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
 use crate::sqlstate;
+use crate::system::Definition;
 use sqlparser::ast;
 use std::sync::Arc;
 use vellum_row::{CastContext, Type, Typmod, Value};
@@ -23,6 +24,8 @@ pub(crate) struct Select {
     pub offset: Option<Expr>,
     /// Rows that are locked before they are returned.
     pub locks: Vec<RowLock>,
+    /// Whether it reads columns of a query that it is in.
+    pub correlated: bool,
 }
 
 /// Where its rows come from.
@@ -74,6 +77,8 @@ pub(crate) struct Source {
     pub filter: Vec<Expr>,
     /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at.
     pub on: Vec<Expr>,
+    /// Of rows that are kept: a column that has to equal something, by which they are found.
+    pub lookup: Option<(u16, Expr)>,
 }
 
 /// What is read.
@@ -84,6 +89,14 @@ pub(crate) enum SourceKind {
         access: Access,
     },
     Query(Box<Select>),
+    System(&'static Definition),
+    /// A function that returns a set, of columns of the tables before it.
+    Function {
+        function: SetFunction,
+        arguments: Vec<Expr>,
+        /// With a column that counts.
+        ordinality: bool,
+    },
     Series {
         from: Expr,
         to: Expr,
@@ -108,7 +121,10 @@ impl Binder<'_> {
         query: &ast::Query,
         kind: SubqueryKind,
     ) -> Result<(u16, Option<Type>)> {
-        let (select, columns) = self.inner(|binder| binder.query(query))?;
+        let (select, columns) = self.within(|binder| binder.query(query))?;
+        if select.correlated && !select.reads_only_system() {
+            return Err(SqlError::unsupported("a correlated subquery"));
+        }
         if kind != SubqueryKind::Exists && columns.len() != 1 {
             let text = if kind == SubqueryKind::Scalar {
                 "subquery must return only one column"
@@ -123,6 +139,25 @@ impl Binder<'_> {
         };
         self.subqueries.push(Subquery { kind, select });
         Ok(((self.subqueries.len() - 1) as u16, ty))
+    }
+
+    /// Binds a query inside an expression: it sees the columns of those around it.
+    fn within(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(Select, Vec<OutputColumn>)>,
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        self.outer.push(OuterScope {
+            scope: std::mem::take(&mut self.scope),
+            read: false,
+        });
+        let aggregates = self.aggregates.take();
+        let bound = work(self);
+        self.aggregates = aggregates;
+        let outer = self.outer.pop().unwrap_or_default();
+        self.scope = outer.scope;
+        let (mut select, columns) = bound?;
+        select.correlated = outer.read;
+        Ok((select, columns))
     }
 
     /// Runs `work` with a scope and subqueries of its own.
@@ -157,8 +192,16 @@ impl Binder<'_> {
             Some(ast::OrderByKind::Expressions(list)) => list,
             Some(ast::OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
         };
+        if let (ast::SetExpr::Query(inner), [], None) =
+            (&*query.body, order, query.limit_clause.as_ref())
+        {
+            // Parentheses alone: the inner query as it is, with its own limits and subqueries.
+            let (mut select, columns) = self.query(inner)?;
+            self.locks(&mut select, &query.locks)?;
+            return Ok((select, columns));
+        }
         let (limit, offset) = self.limits(query.limit_clause.as_ref())?;
-        let (mut select, columns) = self.body(&query.body, order, limit.is_some())?;
+        let (mut select, columns) = self.body(&query.body, order)?;
         self.locks(&mut select, &query.locks)?;
         select.limit = limit;
         select.offset = offset;
@@ -196,7 +239,6 @@ impl Binder<'_> {
         &mut self,
         body: &ast::SetExpr,
         order: &[ast::OrderByExpr],
-        limited: bool,
     ) -> Result<(Select, Vec<OutputColumn>)> {
         match body {
             ast::SetExpr::Select(select) => self.select(select, order),
@@ -207,9 +249,6 @@ impl Binder<'_> {
             }
             ast::SetExpr::Query(query) => {
                 let (inner, columns) = self.query(query)?;
-                if order.is_empty() && !limited {
-                    return Ok((inner, columns));
-                }
                 let output = (0..columns.len()).map(|at| Expr::Column {
                     table: 0,
                     position: at as u16,
@@ -249,7 +288,10 @@ impl Binder<'_> {
     ) -> Result<(Select, Vec<OutputColumn>)> {
         let mut side = |body: &ast::SetExpr| {
             self.inner(|binder| {
-                let (mut select, columns) = binder.body(body, &[], false)?;
+                if let ast::SetExpr::Query(query) = body {
+                    return binder.query(query);
+                }
+                let (mut select, columns) = binder.body(body, &[])?;
                 select.subqueries.append(&mut binder.subqueries);
                 Ok((select, columns))
             })
@@ -293,6 +335,7 @@ impl Binder<'_> {
         rows: &[ast::Parens<Vec<ast::Expr>>],
     ) -> Result<(Vec<Vec<Expr>>, Vec<OutputColumn>)> {
         let width = rows.first().map_or(0, |row| row.content.len());
+        check_targets(width)?;
         let mut by_column: Vec<Vec<Bound>> = (0..width).map(|_| Vec::new()).collect();
         for row in rows {
             if row.content.len() != width {
@@ -347,7 +390,14 @@ impl Binder<'_> {
             _ => return Err(SqlError::unsupported("this form of GROUP BY")),
         };
         self.aggregates = Some(Vec::new());
-        let (mut output, columns) = self.projection(&select.projection)?;
+        let around = self.set_functions.replace(Vec::new());
+        let projected = self.projection(&select.projection);
+        sources.extend(
+            std::mem::replace(&mut self.set_functions, around)
+                .into_iter()
+                .flatten(),
+        );
+        let (mut output, columns) = projected?;
         if distinct {
             columns
                 .iter()
@@ -422,6 +472,14 @@ impl Binder<'_> {
         }
         let mut ordered = false;
         for (number, source) in sources.iter_mut().enumerate() {
+            if matches!(source.kind, SourceKind::System(_) | SourceKind::Query(_)) {
+                let deciding = if source.join == Join::Left {
+                    &source.on
+                } else {
+                    &source.filter
+                };
+                source.lookup = path::lookup(number as u16, deciding);
+            }
             let SourceKind::Table { shape, access } = &mut source.kind else {
                 continue;
             };
@@ -457,11 +515,32 @@ impl Source {
             join: Join::Inner,
             filter: Vec::new(),
             on: Vec::new(),
+            lookup: None,
         }
     }
 }
 
 impl Select {
+    /// Whether all that it reads are system relations: these are small, and their subqueries are run row by row.
+    pub(crate) fn reads_only_system(&self) -> bool {
+        let inner = self
+            .subqueries
+            .iter()
+            .all(|subquery| subquery.select.reads_only_system());
+        inner
+            && match &self.body {
+                Body::Values(_) => true,
+                Body::Set { left, right, .. } => {
+                    left.reads_only_system() && right.reads_only_system()
+                }
+                Body::From { sources, .. } => sources.iter().all(|source| match &source.kind {
+                    SourceKind::Table { .. } => false,
+                    SourceKind::Query(query) => query.reads_only_system(),
+                    _ => true,
+                }),
+            }
+    }
+
     /// Makes column `at` of the rows one of `ty`.
     pub(crate) fn cast_output(&mut self, at: usize, ty: Type) {
         let cast = |expr: &mut Expr| {
@@ -493,6 +572,7 @@ fn plain(body: Body, order: Vec<SortKey>) -> Select {
         limit: None,
         offset: None,
         locks: Vec::new(),
+        correlated: false,
     }
 }
 

@@ -338,6 +338,9 @@ impl Session {
         }
         let before = self.settings.get(name).ok();
         let told = self.settings.set(name, value)?;
+        if name == "application_name" {
+            self.activity.1.is_called(&self.settings.get(name)?);
+        }
         if local {
             self.local.push((name.to_owned(), before));
         }
@@ -351,7 +354,9 @@ impl Session {
     }
 
     fn reset_all(&mut self) -> Result<()> {
+        let superuser = self.settings.is_on("is_superuser");
         self.settings = super::settings::SessionSettings::new(&self.options.user);
+        self.settings.is_superuser(superuser);
         for (name, value) in &self.options.settings {
             self.settings.set(name, Some(value))?;
         }

@@ -7,10 +7,13 @@ use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Environment};
+use crate::roles::Rights;
 use crate::sqlstate;
+use crate::system::{self, Definition, Scan};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use vellum::Transaction;
 use vellum_base::random::Random;
 use vellum_row::Settings;
 use vellum_row::datetime::{Date, MICROS_PER_DAY, Timestamp};
@@ -28,6 +31,9 @@ pub(crate) struct Env<'s> {
     pub sequences: &'s RefCell<HashMap<Oid, i64>>,
     pub random: &'s RefCell<Random>,
     pub now: Timestamp,
+    pub transaction: &'s Transaction,
+    /// What `txid_current()` returns.
+    pub transaction_number: i64,
 }
 
 impl Environment for Env<'_> {
@@ -35,7 +41,17 @@ impl Environment for Env<'_> {
         self.forms
     }
 
+    fn system_rows(&self, definition: &Definition) -> Result<Vec<Vec<Value>>> {
+        definition.rows(&Scan {
+            catalog: self.catalog,
+            env: self,
+        })
+    }
+
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {
+        if let Builtin::Catalog(own) = function {
+            return system::ask(self, own, arguments);
+        }
         let text = |at: usize| {
             let value = arguments.get(at).map(Value::as_ref);
             value.and_then(ValueRef::as_str).unwrap_or_default()
@@ -50,8 +66,8 @@ impl Environment for Env<'_> {
             }
             Builtin::CurrentUser => Value::text(self.options.user.as_str()),
             Builtin::CurrentDatabase => Value::text(DATABASE),
-            Builtin::CurrentSchema => match self.search_path.first() {
-                Some(oid) => Value::text(self.catalog.namespace_name(*oid)),
+            Builtin::CurrentSchema => match self.schemas(false).into_iter().next() {
+                Some(name) => Value::text(name),
                 None => Value::Null,
             },
             Builtin::CurrentSetting => match self.settings.get(text(0)) {
@@ -75,6 +91,7 @@ impl Environment for Env<'_> {
                 let Kind::Sequence(definition) = &sequence.kind else {
                     return Err(not_a_sequence(&sequence.name));
                 };
+                self.check_sequence(&sequence, &[Rights::USAGE, Rights::UPDATE])?;
                 let (oid, name) = (sequence.oid, &sequence.name);
                 let engine = &self.shared.engine;
                 let runtime = &sequence.runtime;
@@ -98,6 +115,7 @@ impl Environment for Env<'_> {
                 let Kind::Sequence(definition) = &sequence.kind else {
                     return Err(not_a_sequence(&sequence.name));
                 };
+                self.check_sequence(&sequence, &[Rights::UPDATE])?;
                 let value = arguments[1].as_ref().as_i64().unwrap_or(0);
                 if !(definition.minimum..=definition.maximum).contains(&value) {
                     let message = format!(
@@ -118,6 +136,17 @@ impl Environment for Env<'_> {
 }
 
 impl Env<'_> {
+    /// # Errors
+    /// `42501` for who has none of these rights on a sequence.
+    fn check_sequence(&self, sequence: &Relation, rights: &[Rights]) -> Result<()> {
+        let mut rights = rights.iter();
+        if rights.any(|right| self.catalog.allows(&self.options.user, sequence, *right)) {
+            return Ok(());
+        }
+        let message = format!("permission denied for sequence {}", sequence.name);
+        Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
+    }
+
     /// A sequence by name or oid.
     fn sequence(&self, argument: &Value) -> Result<Arc<Relation>> {
         let missing = |name: &str| {

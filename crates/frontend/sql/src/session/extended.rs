@@ -259,6 +259,7 @@ impl Session {
             self.portals.insert(name.to_owned(), portal);
             return Ok(Progress::Complete);
         };
+        self.activity.1.runs(&prepared.text);
         if !is_program(&prepared.statement) {
             let formats = portal.formats.clone();
             self.portals.insert(name.to_owned(), portal);
@@ -341,6 +342,7 @@ impl Session {
         if done.is_err() {
             self.failed();
         }
+        self.rests();
         done
     }
 }

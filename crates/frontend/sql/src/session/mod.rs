@@ -13,7 +13,9 @@
 //! Concurrency: `Send`, not `Sync`: one thread at a time. Only [`CancelHandle`] is for others. Every method may block for
 //! pages, for the log (commit), for other transactions' ends and for the sink.
 
+mod activity;
 mod cancel;
+mod catalog_access;
 mod command;
 mod copy;
 mod copy_binary;
@@ -28,9 +30,11 @@ mod simple;
 mod transaction;
 mod waiting;
 
+pub(crate) use activity::Activities;
 pub use cancel::CancelHandle;
+pub(crate) use environment::Env;
 pub use options::SessionOptions;
-pub(crate) use transaction::Open;
+pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
 use crate::catalog::{Catalog, Oid};
@@ -124,6 +128,8 @@ pub struct Session {
     local: Vec<(String, Option<String>)>,
     /// The row that is being told.
     body: Vec<u8>,
+    /// As others see it, and its number among them.
+    activity: (u64, Arc<activity::Activity>),
 }
 
 /// Statements that are remembered by their text; all are forgotten when there are more.
@@ -145,6 +151,12 @@ impl Session {
             settings.set(name, Some(value)).map_err(SqlError::fatal)?;
         }
         let image = shared.catalog.now();
+        settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
+        let (pid, address) = (options.process_id, &options.client_address);
+        let activity = shared.activities.enter(&options.user, pid, address);
+        activity
+            .1
+            .is_called(&settings.get("application_name").unwrap_or_default());
         Ok(Self {
             settings,
             known: (u64::MAX, image),
@@ -163,6 +175,7 @@ impl Session {
             random: RefCell::new(Random::new(Random::fresh_seed())),
             local: Vec::new(),
             body: Vec::new(),
+            activity,
         })
     }
 
@@ -202,6 +215,15 @@ impl Session {
                 self.status = TransactionStatus::Failed;
             }
         }
+    }
+
+    /// A statement has ended: others see what the session waits in.
+    fn rests(&self) {
+        self.activity.1.rests(match self.status {
+            TransactionStatus::Idle => "idle",
+            TransactionStatus::InBlock => "idle in transaction",
+            TransactionStatus::Failed => "idle in transaction (aborted)",
+        });
     }
 
     fn roll_back(&mut self) {
@@ -245,6 +267,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.roll_back();
+        self.shared.activities.leave(self.activity.0);
     }
 }
 

@@ -3,14 +3,16 @@
 
 use super::environment::Env;
 use super::{PLANS_MAX, Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Mode, Oid};
+use crate::catalog::{Kind, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run};
 use crate::lock::Obstacle;
 use crate::parse;
 use crate::plan::{Program, ProgramKind, Surroundings, compile};
+use crate::roles::Rights;
 use crate::session::transaction::{Characteristics, Open, Point};
 use crate::sqlstate;
+use crate::system;
 use crate::wire::{CommandTag, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
 use std::cell::RefCell;
@@ -128,6 +130,11 @@ impl Session {
             }
         });
         let mut oids = vec![];
+        // In front, unless it is said where.
+        let names: Vec<String> = names.collect();
+        if !names.iter().any(|name| name == "pg_catalog") {
+            oids.push(PG_CATALOG);
+        }
         for name in names {
             let name = if name == "$user" {
                 &self.options.user
@@ -208,6 +215,7 @@ impl Session {
                 self.refresh_image()?;
                 continue;
             }
+            self.check_rights(&program.accesses)?;
             let Some(open) = &self.open else {
                 return Err(SqlError::internal("a statement without transaction"));
             };
@@ -233,6 +241,40 @@ impl Session {
                 (done, _) => return done,
             }
         }
+    }
+
+    /// # Errors
+    /// `42501` for a right on a relation that the session's role has not.
+    fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
+        let catalog = self.image();
+        let user = &self.options.user;
+        let denied = |what: String| {
+            let message = format!("permission denied for {what}");
+            Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
+        };
+        if catalog.role(user).is_some_and(|role| role.superuser) {
+            return Ok(());
+        }
+        for (oid, right) in accesses {
+            let Some(relation) = catalog.relation(*oid) else {
+                continue;
+            };
+            let schema = catalog.namespace_by_oid(relation.namespace);
+            if let Some(schema) = schema
+                && !catalog.allows_in_schema(user, schema, false)
+            {
+                return denied(format!("schema {}", schema.name));
+            }
+            if !catalog.allows(user, relation, *right) {
+                let word = match relation.kind {
+                    Kind::View(_) => "view",
+                    Kind::Sequence(_) => "sequence",
+                    Kind::Table(_) | Kind::System(_) => "table",
+                };
+                return denied(format!("{word} {}", relation.name));
+            }
+        }
+        Ok(())
     }
 
     /// After a conflict: undoes the statement, waits for who is in its way, and starts it again. False if nobody is any more and the
@@ -305,6 +347,18 @@ impl Session {
             sequences: &self.sequences,
             random: &self.random,
             now: open.now,
+            transaction: &open.transaction,
+            transaction_number: i64::try_from(open.transaction.id().number()).unwrap_or(i64::MAX),
+        };
+        self.activity.1.is_in(open.transaction.id(), open.now);
+        let regs = if program.columns.iter().any(|column| column.ty.is_reg()) {
+            program
+                .columns
+                .iter()
+                .map(|column| Some(column.ty).filter(|ty| ty.is_reg()))
+                .collect()
+        } else {
+            Vec::new()
         };
         let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
         let engine = &self.shared.engine;
@@ -340,6 +394,13 @@ impl Session {
             body.clear();
             for (number, value) in row.iter().enumerate() {
                 let format = format_of(formats, number);
+                if let (Some(Some(ty)), Format::Text, ValueRef::Oid(oid)) =
+                    (regs.get(number), format, value.as_ref())
+                {
+                    let name = Value::text(system::reg_text(&env, *ty, oid));
+                    encode(name.as_ref(), format, &forms, &mut text, body);
+                    continue;
+                }
                 encode(value.as_ref(), format, &forms, &mut text, body);
             }
             told += 1;

@@ -80,6 +80,20 @@ const KNOWN: [Known; 36] = [
     known("maintenance_work_mem", "65536", Kind::Kilobytes),
 ];
 
+/// A setting as `pg_settings` tells it.
+pub(crate) struct Described {
+    pub name: &'static str,
+    pub value: String,
+    pub default: &'static str,
+    pub unit: Option<&'static str>,
+    /// `vartype`.
+    pub kind: &'static str,
+    /// Cannot be set.
+    pub fixed: bool,
+    /// Set in this session.
+    pub changed: bool,
+}
+
 /// Settings that a client is told of when they change, under the names that it knows.
 const REPORTED: [(&str, &str); 13] = [
     ("application_name", "application_name"),
@@ -131,6 +145,13 @@ impl SessionSettings {
             Some(known) => Ok(known.default.to_owned()),
             None => Err(unknown(&name)),
         }
+    }
+
+    /// What `is_superuser` says.
+    pub fn is_superuser(&mut self, yes: bool) {
+        let value = if yes { "on" } else { "off" };
+        self.values
+            .insert("is_superuser".to_owned(), value.to_owned());
     }
 
     /// A number of milliseconds, kilobytes or nothing.
@@ -185,6 +206,35 @@ impl SessionSettings {
             .iter()
             .map(|(name, shown)| (*shown, self.get(name).unwrap_or_default()))
             .collect()
+    }
+
+    /// All of them in order, with what `pg_settings` tells.
+    pub fn described(&self) -> Vec<Described> {
+        let mut all: Vec<Described> = KNOWN
+            .iter()
+            .map(|known| {
+                let value = self.values.get(known.name);
+                Described {
+                    name: known.name,
+                    value: value.cloned().unwrap_or_else(|| known.default.to_owned()),
+                    default: known.default,
+                    unit: match known.kind {
+                        Kind::Milliseconds => Some("ms"),
+                        Kind::Kilobytes => Some("kB"),
+                        _ => None,
+                    },
+                    kind: match known.kind {
+                        Kind::Bool => "bool",
+                        Kind::Milliseconds | Kind::Kilobytes | Kind::Integer => "integer",
+                        Kind::Text | Kind::Fixed => "string",
+                    },
+                    fixed: known.kind == Kind::Fixed,
+                    changed: value.is_some(),
+                }
+            })
+            .collect();
+        all.sort_by_key(|setting| setting.name);
+        all
     }
 
     /// All of them, in order.

@@ -21,6 +21,7 @@ impl Session {
         if done.is_err() {
             self.failed();
         }
+        self.rests();
         done
     }
 
@@ -47,6 +48,7 @@ impl Session {
     }
 
     fn statement(&mut self, prepared: &Arc<Prepared>, sink: &mut dyn Sink) -> Result<Progress> {
+        self.activity.1.runs(&prepared.text);
         if is_program(&prepared.statement) {
             self.refuse_in_failed_block()?;
             self.start_statement()?;

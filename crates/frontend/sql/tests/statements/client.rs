@@ -104,8 +104,13 @@ pub fn database_in(directory: &Arc<MemoryDirectory>) -> SqlDatabase {
 
 impl Client {
     pub fn of(database: &SqlDatabase) -> Self {
+        Self::of_user(database, FIRST_ROLE)
+    }
+
+    pub fn of_user(database: &SqlDatabase, user: &str) -> Self {
         let options = SessionOptions {
-            user: FIRST_ROLE.to_owned(),
+            user: user.to_owned(),
+            database: FIRST_ROLE.to_owned(),
             ..SessionOptions::default()
         };
         Self {

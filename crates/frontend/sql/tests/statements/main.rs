@@ -1,6 +1,7 @@
 //! Statements through sessions, in process.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod catalogs;
 mod changes;
 mod client;
 mod copies;
@@ -12,3 +13,4 @@ mod isolation;
 mod locks;
 mod protocol;
 mod queries;
+mod roles;

@@ -256,3 +256,65 @@ fn a_sort_beyond_its_memory_is_refused() {
     client.ok("set work_mem = '64MB'");
     assert_eq!(client.ok(sql), "100000");
 }
+
+/// A query in parentheses lost its own limit, and what it says about its subqueries with it: the one around it, which has none, was taken for both. Rows
+/// came that were not asked for, or a statement panicked.
+#[test]
+fn regress_a_query_in_parentheses_keeps_its_limit_and_its_subqueries() {
+    let mut client = Client::new();
+    let series = "select g from generate_series(1, 5) g";
+    for (query, rows) in [
+        ("(select (select 7))".to_owned(), "7"),
+        (format!("({series} order by g limit 2)"), "1\n2"),
+        (format!("(({series} order by g offset 3))"), "4\n5"),
+        (
+            format!("({series} limit 4) order by g desc limit 2"),
+            "4\n3",
+        ),
+        (format!("({series} limit 4) offset 3"), "4"),
+        (
+            format!("({series} limit 1) union all (select (select 9))"),
+            "1\n9",
+        ),
+        (format!("select count(*) from (({series} limit 2)) x"), "2"),
+    ] {
+        assert_eq!(client.ok(&query), rows, "{query}");
+    }
+}
+
+/// More columns than PostgreSQL allows were counted in 16 bits: a panic, or a row that says that it has fewer.
+#[test]
+fn regress_lists_and_tables_have_as_many_columns_as_may_be() {
+    let mut client = Client::new();
+    let list = |count: usize| vec!["1"; count].join(", ");
+    assert_eq!(
+        client.ok(&format!("select {}", list(1664))).len(),
+        2 * 1664 - 1
+    );
+    assert_eq!(client.state(&format!("select {}", list(1665))), "54011");
+    assert_eq!(client.state(&format!("values ({})", list(70_000))), "54011");
+    let columns = |count: usize| {
+        let columns: Vec<String> = (0..count).map(|n| format!("a{n} int")).collect();
+        format!("create table wide ({})", columns.join(", "))
+    };
+    assert_eq!(client.state(&columns(1601)), "54011");
+    client.ok(&columns(1600));
+    assert_eq!(
+        client.state("alter table wide add column more int"),
+        "54011"
+    );
+    assert_eq!(client.state("select * from wide x, wide y"), "54011");
+    let keys = |count: usize| {
+        (0..count)
+            .map(|n| format!("a{n}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(
+        client.state(&format!("create index on wide ({})", keys(33))),
+        "54011"
+    );
+    client.ok(&format!("create index on wide ({})", keys(32)));
+    let unique = format!("alter table wide add unique ({})", keys(33));
+    assert_eq!(client.state(&unique), "54011");
+}

@@ -144,7 +144,7 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
         Type::Int2 => Value::Int2((bytes.u16()? ^ 1 << 15) as i16),
         Type::Int4 => Value::Int4(bytes.i32()?),
         Type::Int8 => Value::Int8(bytes.i64()?),
-        Type::Oid => Value::Oid(bytes.u32()?),
+        ty if ty.is_oid() => Value::Oid(bytes.u32()?),
         Type::Float4 => {
             let bits = bytes.u32()?;
             let bits = if bits >> 31 == 1 {
@@ -174,7 +174,7 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
                 _ => return None,
             },
         },
-        Type::Text | Type::Varchar | Type::Name => Value::Text(bytes.text()?.into()),
+        ty if ty.is_plain_text() => Value::Text(bytes.text()?.into()),
         Type::Char => {
             let text = bytes.text()?;
             Value::Char(strings::to_char(&text, column.typmod, false).ok()?)
@@ -201,7 +201,8 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
             json(bytes, &mut text, 0)?;
             Value::Jsonb(Jsonb::parse(&text).ok()?)
         }
-        Type::Json => return None,
+        // What has no keys.
+        _ => return None,
     })
 }
 

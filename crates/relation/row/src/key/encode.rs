@@ -186,7 +186,9 @@ fn body(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()
                 put_json(Some(value), out)?;
             }
         }
-        ValueRef::Null | ValueRef::Json(_) => return Err(misfit(column, value)),
+        ValueRef::Null | ValueRef::Json(_) | ValueRef::Array(_) => {
+            return Err(misfit(column, value));
+        }
     }
     Ok(())
 }

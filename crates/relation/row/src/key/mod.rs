@@ -112,7 +112,7 @@ impl KeyCodec {
     /// # Errors
     /// 42704 for a column whose type has no order (`json`).
     pub fn new(columns: Vec<KeyColumn>) -> Result<Self> {
-        if let Some(column) = columns.iter().find(|column| !column.ty.is_orderable()) {
+        if let Some(column) = columns.iter().find(|column| !column.ty.is_key()) {
             let message = format!(
                 "data type {} has no default operator class for access method \"btree\"",
                 column.ty.sql_name()

@@ -84,7 +84,7 @@ fn fitted<'a>(value: ValueRef<'a>, column: &KeyColumn) -> Fitted<'a> {
         Type::Int2 => i16::try_from(number).ok().map(ValueRef::Int2),
         Type::Int4 => i32::try_from(number).ok().map(ValueRef::Int4),
         Type::Int8 => Some(ValueRef::Int8(number)),
-        Type::Oid => u32::try_from(number).ok().map(ValueRef::Oid),
+        ty if ty.is_oid() => u32::try_from(number).ok().map(ValueRef::Oid),
         _ => Some(value),
     };
     match fits {

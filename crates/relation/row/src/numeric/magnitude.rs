@@ -150,25 +150,55 @@ fn divide_by_digit(a: &[u16], divisor: u32) -> (Vec<u16>, Vec<u16>) {
     (quotient, vec![rest as u16])
 }
 
-/// The whole part of the square root. Digit by digit, with a guess from the leading digits: each
-/// step costs a product and a comparison of the root's length.
+/// The whole part of the square root. As a factor of four doubles the root, and a digit more multiplies it by a hundred, the number is brought to the form
+/// that [`root_and_rest`] asks for.
 pub(super) fn square_root(a: &[u16]) -> Vec<u16> {
-    let a = trim(a);
+    let mut a = trim(a).to_vec();
     if a.is_empty() {
-        return Vec::new();
+        return a;
     }
-    // Newton's method on whole numbers from above: it falls until it meets the root.
-    let mut root = vec![0; a.len().div_ceil(2) + 1];
-    root[0] = 1;
-    loop {
-        let (quotient, _) = divide(a, &root);
-        let sum = add(&root, &quotient);
-        let (next, _) = divide_by_digit(&sum, 2);
-        if compare(&next, &root) != Ordering::Less {
-            return root;
-        }
-        root = trim(&next).to_vec();
+    let odd = !a.len().is_multiple_of(2);
+    if odd {
+        a.push(0);
     }
+    let mut divisor = 1;
+    while a[0] < BASE as u16 / 4 {
+        a = trim(&multiply(&a, &[4])).to_vec();
+        divisor *= 2;
+    }
+    let (mut root, _) = root_and_rest(&a);
+    if odd {
+        root = divide_by_digit(&root, 100).0;
+    }
+    trim(&divide_by_digit(&root, divisor).0).to_vec()
+}
+
+/// The root of an even number of digits, the first a quarter of the base at least, and what it leaves: of half of the digits by itself, the other half by one
+/// division, which is off by one at most. As much work as that division, where a root's digits would be divided by for each bit that it gains.
+///
+/// Paper: Zimmermann, "Karatsuba Square Root", 1999, algorithm SqrtRem.
+fn root_and_rest(a: &[u16]) -> (Vec<u16>, Vec<u16>) {
+    debug_assert!(a.len().is_multiple_of(2) && a[0] >= BASE as u16 / 4);
+    if let [first, second] = *a {
+        let whole = u32::from(first) * BASE + u32::from(second);
+        let root = whole.isqrt();
+        let rest = whole - root * root;
+        let digits = [rest / BASE, rest % BASE].map(|digit| digit as u16);
+        return (vec![root as u16], digits.to_vec());
+    }
+    let low = a.len() / 4;
+    let (high, rest) = a.split_at(a.len() - 2 * low);
+    let (above, below) = rest.split_at(low);
+    let (root, left) = root_and_rest(high);
+    let (quotient, left) = divide(&[&left[..], above].concat(), &add(&root, &root));
+    let mut root = add(&[&root[..], &vec![0; low]].concat(), &quotient);
+    let mut rest = [&left[..], below].concat();
+    let square = multiply(&quotient, &quotient);
+    if compare(&rest, &square) == Ordering::Less {
+        rest = subtract(&add(&add(&rest, &root), &root), &[1]);
+        root = subtract(&root, &[1]);
+    }
+    (root, subtract(&rest, &square))
 }
 
 #[cfg(test)]
@@ -234,5 +264,35 @@ mod tests {
                 assert_eq!(trim(&remainder), trim(&rest));
             }
         }
+    }
+
+    /// The root of the longest number took a minute: a division of all of its digits for each bit of the root.
+    #[test]
+    fn regress_prop_a_long_root_is_the_largest_whose_square_fits() {
+        let mut random = crate::seed::random();
+        let check = |a: &[u16]| {
+            let root = square_root(a);
+            let next = add(&root, &[1]);
+            assert_ne!(
+                compare(&multiply(&root, &root), a),
+                Ordering::Greater,
+                "{a:?}"
+            );
+            assert_eq!(
+                compare(&multiply(&next, &next), a),
+                Ordering::Greater,
+                "{a:?}"
+            );
+        };
+        for _ in 0..2_000 {
+            let whole = run(&mut random, 40);
+            check(&whole);
+            let square = multiply(&whole, &whole);
+            check(&square);
+            if !trim(&square).is_empty() {
+                check(&subtract(&square, &[1]));
+            }
+        }
+        check(&[9999; 4001]);
     }
 }

@@ -56,15 +56,16 @@ pub(crate) fn fixed_width(ty: Type, typmod: Typmod) -> Option<usize> {
     Some(match ty {
         Type::Bool => 1,
         Type::Int2 => 2,
-        Type::Int4 | Type::Float4 | Type::Date | Type::Oid => 4,
+        Type::Int4 | Type::Float4 | Type::Date => 4,
+        ty if ty.is_oid() => 4,
         Type::Int8 | Type::Float8 | Type::Time | Type::Timestamp | Type::Timestamptz => 8,
         Type::Interval | Type::Uuid => 16,
         Type::Numeric => {
             fixed_scale(typmod)?;
             8
         }
-        Type::Text | Type::Varchar | Type::Char | Type::Bytea => return None,
-        Type::Json | Type::Jsonb | Type::Name => return None,
+        // Text of every kind, arrays.
+        _ => return None,
     })
 }
 

@@ -4,6 +4,7 @@
 
 use super::layout::{NUMERIC_NAN, Place, VERSION_BYTES, WIDE, fixed_scale};
 use super::{Column, Layout, Schema};
+use crate::array::ArrayRef;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::JsonbRef;
@@ -407,7 +408,7 @@ fn read_fixed<'a>(column: &Column, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
         Type::Int2 => ValueRef::Int2(i16::from_le_bytes(*bytes.first_chunk()?)),
         Type::Int4 => ValueRef::Int4(i32::from_le_bytes(four()?)),
         Type::Int8 => ValueRef::Int8(i64::from_le_bytes(eight()?)),
-        Type::Oid => ValueRef::Oid(u32::from_le_bytes(four()?)),
+        ty if ty.is_oid() => ValueRef::Oid(u32::from_le_bytes(four()?)),
         Type::Float4 => ValueRef::Float4(f32::from_le_bytes(four()?)),
         Type::Float8 => ValueRef::Float8(f64::from_le_bytes(eight()?)),
         Type::Date => ValueRef::Date(Date(i32::from_le_bytes(four()?))),
@@ -454,6 +455,7 @@ fn write_varying(column: &Column, value: ValueRef<'_>, out: &mut Vec<u8>) -> Res
         }
         ValueRef::Bytea(bytes) | ValueRef::Jsonb(JsonbRef(bytes)) => out.extend_from_slice(bytes),
         ValueRef::Numeric(number) => number.store(out),
+        ValueRef::Array(array) => out.extend_from_slice(array.bytes()),
         _ => return Err(misfit(column, value)),
     }
     Ok(())
@@ -462,11 +464,14 @@ fn write_varying(column: &Column, value: ValueRef<'_>, out: &mut Vec<u8>) -> Res
 #[inline]
 fn read_varying<'a>(column: &Column, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
     Some(match column.ty {
-        Type::Text | Type::Varchar | Type::Name => ValueRef::Text(str::from_utf8(bytes).ok()?),
+        ty if ty.is_plain_text() => ValueRef::Text(str::from_utf8(bytes).ok()?),
         Type::Char => ValueRef::Char(str::from_utf8(bytes).ok()?),
         Type::Json => ValueRef::Json(str::from_utf8(bytes).ok()?),
         Type::Bytea => ValueRef::Bytea(bytes),
         Type::Jsonb => ValueRef::Jsonb(JsonbRef(bytes)),
+        ty if ty.element().is_some() => {
+            ValueRef::Array(ArrayRef::from_stored(bytes).filter(|array| array.ty() == ty)?)
+        }
         Type::Numeric => ValueRef::Numeric(NumericRef::from_stored(bytes)?),
         _ => return None,
     })

@@ -1,0 +1,304 @@
+//! Arrays, operators that are named with their schema, collations, and casts of oids that are shown as names.
+
+use super::operator::{comparison_type, no_operator};
+use super::types::{folded, object_name};
+use super::{Binder, Bound};
+use crate::catalog::Named;
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier};
+use crate::plan::SubqueryKind;
+use crate::sqlstate;
+use sqlparser::ast::{self, BinaryOperator};
+use vellum_row::{CastContext, Type, Typmod, Value};
+
+/// The query of `ARRAY(SELECT …)`, which the parser takes for a function.
+pub(super) fn array_subquery(function: &ast::Function) -> Option<&ast::Query> {
+    match (&function.args, function.name.0.as_slice()) {
+        (ast::FunctionArguments::Subquery(query), [ast::ObjectNamePart::Identifier(name)])
+            if folded(name) == "array" =>
+        {
+            Some(query)
+        }
+        _ => None,
+    }
+}
+
+/// The operator of `OPERATOR(pg_catalog.~)`.
+pub(super) fn named_operator(parts: &[String]) -> Option<BinaryOperator> {
+    use BinaryOperator as B;
+    let sign = match parts {
+        [sign] => sign,
+        [schema, sign] if schema == "pg_catalog" => sign,
+        _ => return None,
+    };
+    Some(match sign.as_str() {
+        "=" => B::Eq,
+        "<>" | "!=" => B::NotEq,
+        "<" => B::Lt,
+        "<=" => B::LtEq,
+        ">" => B::Gt,
+        ">=" => B::GtEq,
+        "+" => B::Plus,
+        "-" => B::Minus,
+        "*" => B::Multiply,
+        "/" => B::Divide,
+        "%" => B::Modulo,
+        "||" => B::StringConcat,
+        "&" => B::BitwiseAnd,
+        "~" => B::PGRegexMatch,
+        "~*" => B::PGRegexIMatch,
+        "!~" => B::PGRegexNotMatch,
+        "!~*" => B::PGRegexNotIMatch,
+        _ => return None,
+    })
+}
+
+fn comparison_of(operator: &BinaryOperator) -> Option<Comparison> {
+    use BinaryOperator as B;
+    Some(match operator {
+        B::Eq => Comparison::Equal,
+        B::NotEq => Comparison::NotEqual,
+        B::Lt => Comparison::Less,
+        B::LtEq => Comparison::LessEqual,
+        B::Gt => Comparison::Greater,
+        B::GtEq => Comparison::GreaterEqual,
+        B::PGCustomBinaryOperator(parts) => {
+            return named_operator(parts).as_ref().and_then(comparison_of);
+        }
+        _ => return None,
+    })
+}
+
+fn call(function: CatalogFunction, arguments: Vec<Expr>) -> Expr {
+    Expr::Call {
+        function: Builtin::Catalog(function),
+        arguments: arguments.into(),
+    }
+}
+
+impl Binder<'_> {
+    /// `ARRAY(SELECT …)`.
+    pub(super) fn array_of(&mut self, query: &ast::Query) -> Result<Bound> {
+        // The type of the elements is known when the query is bound.
+        let (number, ty) = self.subquery(query, SubqueryKind::Array(Type::Text))?;
+        let element = ty.ok_or_else(|| SqlError::internal("an array without type"))?;
+        if let Some(subquery) = self.subqueries.last_mut() {
+            subquery.kind = SubqueryKind::Array(element);
+        }
+        Ok(Bound::new(Expr::Subquery(number), element.array()))
+    }
+
+    /// `ARRAY[…]`.
+    pub(super) fn array(&mut self, array: &ast::Array) -> Result<Bound> {
+        let mut items = Vec::with_capacity(array.elem.len());
+        for item in &array.elem {
+            items.push(self.expr(item)?);
+        }
+        if items
+            .iter()
+            .any(|item| item.ty.is_some_and(|ty| ty.element().is_some()))
+        {
+            return Err(SqlError::unsupported(
+                "an array of several dimensions in ARRAY[]",
+            ));
+        }
+        let (items, element) = self.unify("ARRAY", items)?;
+        let constants: Option<Vec<Value>> = items
+            .iter()
+            .map(|item| match item {
+                Expr::Const(value) => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        let expr = match constants {
+            Some(values) => Expr::Const(Value::Array(vellum_row::Array::of(element, &values))),
+            None => call(CatalogFunction::MakeArray(element), items),
+        };
+        Ok(Bound::new(expr, element.array()))
+    }
+
+    /// `value <operator> ANY (array or query)`, or ALL.
+    pub(super) fn quantified(
+        &mut self,
+        left: &ast::Expr,
+        operator: &BinaryOperator,
+        right: &ast::Expr,
+        quantifier: Quantifier,
+    ) -> Result<Bound> {
+        let shown = operator.to_string();
+        let comparison = comparison_of(operator)
+            .ok_or_else(|| SqlError::unsupported(format!("{shown} with ANY or ALL")))?;
+        let mut inner = right;
+        while let ast::Expr::Nested(next) = inner {
+            inner = next;
+        }
+        if let ast::Expr::Subquery(query) = inner {
+            let negated = match (comparison, quantifier) {
+                (Comparison::Equal, Quantifier::Any) => false,
+                (Comparison::NotEqual, Quantifier::All) => true,
+                _ => {
+                    let what = format!("{shown} ANY or ALL of a subquery");
+                    return Err(SqlError::unsupported(what));
+                }
+            };
+            let node = ast::Expr::InSubquery {
+                expr: Box::new(left.clone()),
+                subquery: query.clone(),
+                negated,
+            };
+            return self.expr(&node);
+        }
+        let (value, array) = (self.expr(left)?, self.expr(inner)?);
+        let element = match array.ty {
+            None => value.ty.unwrap_or(Type::Text),
+            Some(ty) => ty.element().ok_or_else(|| {
+                let text = "op ANY/ALL (array) requires array on right side";
+                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text)
+            })?,
+        };
+        let ty = comparison_type(value.ty, Some(element))
+            .ok_or_else(|| no_operator(&shown, value.ty, Some(element)))?;
+        let value = self.compared_as(value, ty)?;
+        // Elements that compare with the value as they are stay as they are.
+        let same = ty == element
+            || ty.is_integer() && element.is_integer()
+            || ty.is_plain_text() && element.is_plain_text()
+            || ty.is_oid() && element.is_oid();
+        let array_ty = if same {
+            array.ty.unwrap_or(ty.array())
+        } else {
+            ty.array()
+        };
+        let array = self.coerce(array, array_ty, Typmod::NONE, CastContext::Implicit)?;
+        let function = CatalogFunction::AnyOf(comparison, quantifier);
+        Ok(Bound::new(call(function, vec![value, array]), Type::Bool))
+    }
+
+    /// `array[i]`, `json['key']` is none.
+    pub(super) fn subscript(
+        &mut self,
+        root: &ast::Expr,
+        chain: &[ast::AccessExpr],
+    ) -> Result<Bound> {
+        let root = self.expr(root)?;
+        let element = root.ty.and_then(Type::element).ok_or_else(|| {
+            let name = root.ty.map_or("unknown", Type::sql_name);
+            let message =
+                format!("cannot subscript type {name} because it does not support subscripting");
+            SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
+        })?;
+        let mut arguments = vec![root.expr];
+        for access in chain {
+            let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
+                return Err(SqlError::unsupported("this form of a subscript"));
+            };
+            let index = self.expr(index)?;
+            let index = self.coerce(index, Type::Int4, Typmod::NONE, CastContext::Assignment)?;
+            arguments.push(index);
+        }
+        Ok(Bound::new(
+            call(CatalogFunction::Subscript, arguments),
+            element,
+        ))
+    }
+
+    /// `||` where a side is an array.
+    pub(super) fn concat_arrays(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let of = |bound: &Bound| bound.ty.filter(|ty| ty.element().is_some());
+        let (name, arguments) = match (of(&left), of(&right)) {
+            (Some(_), Some(_)) => ("array_cat", vec![left, right]),
+            (Some(_), None) if left.ty.is_some() && right.ty.is_some() => {
+                ("array_append", vec![left, right])
+            }
+            // A literal beside an array is one.
+            _ => ("array_cat", vec![left, right]),
+        };
+        self.call(name, arguments)
+    }
+
+    /// COLLATE: there is one order of text.
+    pub(super) fn collate(
+        &mut self,
+        expr: &ast::Expr,
+        collation: &ast::ObjectName,
+    ) -> Result<Bound> {
+        let (_, name) = object_name(collation)?;
+        let known = ["default", "C", "c", "POSIX", "posix", "ucs_basic"];
+        if !known.contains(&&*name) {
+            let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+            return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
+        }
+        self.expr(expr)
+    }
+
+    /// Casts from text to oids that are shown as names, and back: the catalog does them. `None` for all others.
+    pub(super) fn coerce_reg(
+        &mut self,
+        bound: &Bound,
+        ty: Type,
+        context: CastContext,
+    ) -> Result<Option<Expr>> {
+        let from = bound.ty;
+        let from_text = from.is_none_or(|from| from.category() == 'S');
+        if ty.is_reg() && from_text {
+            if let Expr::Const(value) = &bound.expr {
+                return match value.as_ref().as_str() {
+                    Some(text) if ty == Type::Regclass => Ok(self.relation_oid(text)?),
+                    Some(_) => Ok(Some(self.reg_of(bound, ty)?)),
+                    None => Ok(None),
+                };
+            }
+            return Ok(Some(self.reg_of(bound, ty)?));
+        }
+        let Some(from) = from.filter(|from| from.is_reg()) else {
+            return Ok(None);
+        };
+        if ty.category() != 'S' || context == CastContext::Implicit {
+            return Ok(None);
+        }
+        let text = call(CatalogFunction::RegText(from), vec![bound.expr.clone()]);
+        Ok(Some(text))
+    }
+
+    fn reg_of(&mut self, bound: &Bound, ty: Type) -> Result<Expr> {
+        let operand = Bound {
+            expr: bound.expr.clone(),
+            ty: bound.ty,
+            typmod: bound.typmod,
+        };
+        let text = self.coerce(operand, Type::Text, Typmod::NONE, CastContext::Implicit)?;
+        Ok(call(CatalogFunction::RegOf(ty), vec![text]))
+    }
+
+    /// The oid of a relation whose name is a constant: it is good as long as the image of the catalog.
+    fn relation_oid(&self, text: &str) -> Result<Option<Expr>> {
+        let constant = |oid: u32| Ok(Some(Expr::Const(Value::Oid(oid))));
+        if text == "-" {
+            return constant(0);
+        }
+        if let Ok(oid) = text.parse::<u32>() {
+            return constant(oid);
+        }
+        let missing = || {
+            let message = format!("relation \"{text}\" does not exist");
+            SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+        };
+        let parts = crate::names::parts(text)
+            .ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
+        let named = match parts.as_slice() {
+            [name] => {
+                let mut path = self.search_path.iter();
+                path.find_map(|schema| self.catalog.named(*schema, name))
+            }
+            [.., schema, name] => {
+                let namespace = self.catalog.namespace(schema);
+                namespace.and_then(|namespace| self.catalog.named(namespace.oid, name))
+            }
+            [] => None,
+        };
+        match named.ok_or_else(missing)? {
+            Named::Relation(oid) => constant(oid),
+            Named::Index { index, .. } => constant(index),
+        }
+    }
+}

@@ -1,0 +1,596 @@
+//! Functions that queries of the system catalogs call, and those of arrays and regular expressions.
+//!
+//! They are one table: what the binder resolves calls with, and what `pg_proc` lists, with PostgreSQL's oids. What needs the catalog is asked of the
+//! session's [`Environment`]; what does not is computed here.
+
+use super::function::{Builtin, Signature};
+use super::{Environment, Out};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use regex::{Regex, RegexBuilder};
+use std::cell::RefCell;
+use vellum_row::{Array, CastContext, Type, Value, ValueRef, array, cast_between};
+
+/// A function of the table, or one that only the binder makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CatalogFunction {
+    // Text and oids of objects.
+    AlwaysFalse,
+    AlwaysTrue,
+    BlockingPids,
+    ConstraintDefinition,
+    CurrentSchemas,
+    DatabaseEncoding,
+    DatabaseSize,
+    EmptyText,
+    EncodingName,
+    EncodingNumber,
+    Expression,
+    FileNode,
+    FormatType,
+    FunctionArguments,
+    FunctionIsVisible,
+    FunctionResult,
+    HasColumnPrivilege,
+    HasDatabasePrivilege,
+    HasRole,
+    HasSchemaPrivilege,
+    HasTablePrivilege,
+    IndexDefinition,
+    IndexesSize,
+    MyTempSchema,
+    NoDefinition,
+    NoNumber,
+    QuoteIdent,
+    QuoteLiteral,
+    RelationSize,
+    RuleDefinition,
+    SerialSequence,
+    SizePretty,
+    StartTime,
+    TableIsVisible,
+    TableSize,
+    TotalSize,
+    TransactionNumber,
+    TypeIsVisible,
+    UserById,
+    ViewDefinition,
+    /// `to_regclass` and its like: null for a name that stands for nothing.
+    ToReg(Type),
+    /// A cast from text to one of these types.
+    RegOf(Type),
+    /// A cast of one of these types to text.
+    RegText(Type),
+    // Arrays.
+    ArrayAppend,
+    ArrayConcat,
+    ArrayDimensions,
+    ArrayLength,
+    ArrayLower,
+    ArrayPosition,
+    ArrayToText,
+    ArrayUpper,
+    Cardinality,
+    /// `array[i]`.
+    Subscript,
+    /// `ARRAY[…]` of elements of this type.
+    MakeArray(Type),
+    /// `value <comparison> ANY (array)`, or ALL.
+    AnyOf(super::Comparison, Quantifier),
+    /// `text ~ pattern`, or `~*`.
+    Matches {
+        fold: bool,
+    },
+    /// `&`
+    BitAnd,
+}
+
+/// ANY or ALL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Quantifier {
+    /// One of them is enough.
+    Any,
+    /// All of them have to.
+    All,
+}
+
+/// A function that can be called by its name.
+#[derive(Debug)]
+pub(crate) struct CatalogEntry {
+    pub oid: u32,
+    pub name: &'static str,
+    arguments: &'static str,
+    pub result: &'static str,
+    function: CatalogFunction,
+}
+
+impl CatalogEntry {
+    /// Names of its arguments' types.
+    pub fn arguments(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.arguments.split_whitespace()
+    }
+}
+
+const fn entry(
+    oid: u32,
+    name: &'static str,
+    arguments: &'static str,
+    result: &'static str,
+    function: CatalogFunction,
+) -> CatalogEntry {
+    CatalogEntry {
+        oid,
+        name,
+        arguments,
+        result,
+        function,
+    }
+}
+
+use CatalogFunction as F;
+
+#[rustfmt::skip]
+static FUNCTIONS: [CatalogEntry; 113] = [
+    entry(1081, "format_type", "oid int4", "text", F::FormatType),
+    entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
+    entry(2509, "pg_get_expr", "pg_node_tree oid bool", "text", F::Expression),
+    entry(1643, "pg_get_indexdef", "oid", "text", F::IndexDefinition),
+    entry(2507, "pg_get_indexdef", "oid int4 bool", "text", F::IndexDefinition),
+    entry(1387, "pg_get_constraintdef", "oid", "text", F::ConstraintDefinition),
+    entry(2508, "pg_get_constraintdef", "oid bool", "text", F::ConstraintDefinition),
+    entry(1641, "pg_get_viewdef", "oid", "text", F::ViewDefinition),
+    entry(2506, "pg_get_viewdef", "oid bool", "text", F::ViewDefinition),
+    entry(3159, "pg_get_viewdef", "oid int4", "text", F::ViewDefinition),
+    entry(1640, "pg_get_viewdef", "text", "text", F::ViewDefinition),
+    entry(2505, "pg_get_viewdef", "text bool", "text", F::ViewDefinition),
+    entry(1573, "pg_get_ruledef", "oid", "text", F::RuleDefinition),
+    entry(2504, "pg_get_ruledef", "oid bool", "text", F::RuleDefinition),
+    entry(1662, "pg_get_triggerdef", "oid", "text", F::NoDefinition),
+    entry(2730, "pg_get_triggerdef", "oid bool", "text", F::NoDefinition),
+    entry(6174, "pg_get_statisticsobjdef_columns", "oid", "text", F::NoDefinition),
+    entry(3415, "pg_get_statisticsobjdef", "oid", "text", F::NoDefinition),
+    entry(3352, "pg_get_partkeydef", "oid", "text", F::NoDefinition),
+    entry(2098, "pg_get_functiondef", "oid", "text", F::NoDefinition),
+    entry(2165, "pg_get_function_result", "oid", "text", F::FunctionResult),
+    entry(2162, "pg_get_function_arguments", "oid", "text", F::FunctionArguments),
+    entry(2232, "pg_get_function_identity_arguments", "oid", "text", F::FunctionArguments),
+    entry(1665, "pg_get_serial_sequence", "text text", "text", F::SerialSequence),
+    entry(1642, "pg_get_userbyid", "oid", "name", F::UserById),
+    entry(2079, "pg_table_is_visible", "oid", "bool", F::TableIsVisible),
+    entry(2080, "pg_type_is_visible", "oid", "bool", F::TypeIsVisible),
+    entry(2081, "pg_function_is_visible", "oid", "bool", F::FunctionIsVisible),
+    entry(2083, "pg_opclass_is_visible", "oid", "bool", F::AlwaysTrue),
+    entry(2082, "pg_operator_is_visible", "oid", "bool", F::AlwaysTrue),
+    entry(3815, "pg_collation_is_visible", "oid", "bool", F::AlwaysTrue),
+    entry(3403, "pg_statistics_obj_is_visible", "oid", "bool", F::AlwaysTrue),
+    entry(1348, "obj_description", "oid", "text", F::NoDefinition),
+    entry(1215, "obj_description", "oid name", "text", F::NoDefinition),
+    entry(1216, "col_description", "oid int4", "text", F::NoDefinition),
+    entry(1993, "shobj_description", "oid name", "text", F::NoDefinition),
+    entry(1282, "quote_ident", "text", "text", F::QuoteIdent),
+    entry(1283, "quote_literal", "text", "text", F::QuoteLiteral),
+    entry(395, "array_to_string", "anyarray text", "text", F::ArrayToText),
+    entry(384, "array_to_string", "anyarray text text", "text", F::ArrayToText),
+    entry(2176, "array_length", "anyarray int4", "int4", F::ArrayLength),
+    entry(2092, "array_upper", "anyarray int4", "int4", F::ArrayUpper),
+    entry(2091, "array_lower", "anyarray int4", "int4", F::ArrayLower),
+    entry(748, "array_ndims", "anyarray", "int4", F::ArrayDimensions),
+    entry(3179, "cardinality", "anyarray", "int4", F::Cardinality),
+    entry(3277, "array_position", "anycompatiblearray anycompatible", "int4", F::ArrayPosition),
+    entry(378, "array_append", "anycompatiblearray anycompatible", "anycompatiblearray", F::ArrayAppend),
+    entry(383, "array_cat", "anycompatiblearray anycompatiblearray", "anycompatiblearray", F::ArrayConcat),
+    entry(1403, "current_schemas", "bool", "_name", F::CurrentSchemas),
+    entry(1926, "has_table_privilege", "text text", "bool", F::HasTablePrivilege),
+    entry(1927, "has_table_privilege", "oid text", "bool", F::HasTablePrivilege),
+    entry(1922, "has_table_privilege", "name text text", "bool", F::HasTablePrivilege),
+    entry(1923, "has_table_privilege", "name oid text", "bool", F::HasTablePrivilege),
+    entry(1924, "has_table_privilege", "oid text text", "bool", F::HasTablePrivilege),
+    entry(1925, "has_table_privilege", "oid oid text", "bool", F::HasTablePrivilege),
+    entry(3028, "has_any_column_privilege", "text text", "bool", F::HasTablePrivilege),
+    entry(3029, "has_any_column_privilege", "oid text", "bool", F::HasTablePrivilege),
+    entry(3024, "has_any_column_privilege", "name text text", "bool", F::HasTablePrivilege),
+    entry(3025, "has_any_column_privilege", "name oid text", "bool", F::HasTablePrivilege),
+    entry(2185, "has_sequence_privilege", "text text", "bool", F::HasTablePrivilege),
+    entry(2186, "has_sequence_privilege", "oid text", "bool", F::HasTablePrivilege),
+    entry(2181, "has_sequence_privilege", "name text text", "bool", F::HasTablePrivilege),
+    entry(2182, "has_sequence_privilege", "name oid text", "bool", F::HasTablePrivilege),
+    entry(3023, "has_column_privilege", "oid int2 text", "bool", F::HasColumnPrivilege),
+    entry(3022, "has_column_privilege", "oid text text", "bool", F::HasColumnPrivilege),
+    entry(3020, "has_column_privilege", "text text text", "bool", F::HasColumnPrivilege),
+    entry(2272, "has_schema_privilege", "text text", "bool", F::HasSchemaPrivilege),
+    entry(2273, "has_schema_privilege", "oid text", "bool", F::HasSchemaPrivilege),
+    entry(2268, "has_schema_privilege", "name text text", "bool", F::HasSchemaPrivilege),
+    entry(2269, "has_schema_privilege", "name oid text", "bool", F::HasSchemaPrivilege),
+    entry(2254, "has_database_privilege", "text text", "bool", F::HasDatabasePrivilege),
+    entry(2255, "has_database_privilege", "oid text", "bool", F::HasDatabasePrivilege),
+    entry(2250, "has_database_privilege", "name text text", "bool", F::HasDatabasePrivilege),
+    entry(2251, "has_database_privilege", "name oid text", "bool", F::HasDatabasePrivilege),
+    entry(2261, "has_function_privilege", "oid text", "bool", F::AlwaysTrue),
+    entry(3143, "has_type_privilege", "oid text", "bool", F::AlwaysTrue),
+    entry(2267, "has_language_privilege", "oid text", "bool", F::AlwaysTrue),
+    entry(2709, "pg_has_role", "name text", "bool", F::HasRole),
+    entry(2710, "pg_has_role", "oid text", "bool", F::HasRole),
+    entry(2705, "pg_has_role", "name name text", "bool", F::HasRole),
+    entry(2706, "pg_has_role", "name oid text", "bool", F::HasRole),
+    entry(2708, "pg_has_role", "oid oid text", "bool", F::HasRole),
+    entry(1597, "pg_encoding_to_char", "int4", "name", F::EncodingName),
+    entry(1264, "pg_char_to_encoding", "name", "int4", F::EncodingNumber),
+    entry(1039, "getdatabaseencoding", "", "name", F::DatabaseEncoding),
+    entry(810, "pg_client_encoding", "", "name", F::DatabaseEncoding),
+    entry(3495, "to_regclass", "text", "regclass", F::ToReg(Type::Regclass)),
+    entry(3493, "to_regtype", "text", "regtype", F::ToReg(Type::Regtype)),
+    entry(4086, "to_regnamespace", "text", "regnamespace", F::ToReg(Type::Regnamespace)),
+    entry(4093, "to_regrole", "text", "regrole", F::ToReg(Type::Regrole)),
+    entry(3494, "to_regproc", "text", "regproc", F::ToReg(Type::Regproc)),
+    entry(2325, "pg_relation_size", "regclass", "int8", F::RelationSize),
+    entry(2332, "pg_relation_size", "regclass text", "int8", F::RelationSize),
+    entry(2997, "pg_table_size", "regclass", "int8", F::TableSize),
+    entry(2998, "pg_indexes_size", "regclass", "int8", F::IndexesSize),
+    entry(2286, "pg_total_relation_size", "regclass", "int8", F::TotalSize),
+    entry(2324, "pg_database_size", "oid", "int8", F::DatabaseSize),
+    entry(2168, "pg_database_size", "name", "int8", F::DatabaseSize),
+    entry(2288, "pg_size_pretty", "int8", "text", F::SizePretty),
+    entry(3778, "pg_tablespace_location", "oid", "text", F::EmptyText),
+    entry(2943, "txid_current", "", "int8", F::TransactionNumber),
+    entry(3348, "txid_current_if_assigned", "", "int8", F::TransactionNumber),
+    entry(3810, "pg_is_in_recovery", "", "bool", F::AlwaysFalse),
+    entry(2854, "pg_my_temp_schema", "", "oid", F::MyTempSchema),
+    entry(2855, "pg_is_other_temp_schema", "oid", "bool", F::AlwaysFalse),
+    entry(6121, "pg_relation_is_publishable", "regclass", "bool", F::AlwaysFalse),
+    entry(2999, "pg_relation_filenode", "regclass", "oid", F::FileNode),
+    entry(2199, "inet_server_port", "", "int4", F::NoNumber),
+    entry(2197, "inet_client_port", "", "int4", F::NoNumber),
+    entry(2561, "pg_blocking_pids", "int4", "_int4", F::BlockingPids),
+    entry(1181, "age", "xid", "int4", F::NoNumber),
+    entry(2560, "pg_postmaster_start_time", "", "timestamptz", F::StartTime),
+    entry(2034, "pg_conf_load_time", "", "timestamptz", F::StartTime),
+];
+
+/// All of them.
+pub(crate) fn catalog_functions() -> impl Iterator<Item = &'static CatalogEntry> {
+    FUNCTIONS.iter()
+}
+
+/// The oid of a type by its `typname`, those without values included.
+pub(crate) fn type_oid(name: &str) -> u32 {
+    match name {
+        "anyarray" => 2277,
+        "anycompatiblearray" => 5078,
+        "anycompatible" => 5077,
+        "void" => 2278,
+        name => Type::from_name(name).map_or(0, Type::oid),
+    }
+}
+
+/// The function of a name that fits arguments of these types best (`None`: unknown).
+pub(super) fn find(name: &str, given: &[Option<Type>]) -> Option<Signature> {
+    let mut best: Option<(u32, Signature)> = None;
+    for entry in FUNCTIONS.iter().filter(|entry| entry.name == name) {
+        if let Some((score, signature)) = fit(entry, given)
+            && best.as_ref().is_none_or(|(had, _)| score > *had)
+        {
+            best = Some((score, signature));
+        }
+    }
+    best.map(|(_, signature)| signature)
+}
+
+/// How well a call fits: exact types count most, then what is unknown and may be text.
+fn fit(entry: &CatalogEntry, given: &[Option<Type>]) -> Option<(u32, Signature)> {
+    if entry.arguments().count() != given.len() {
+        return None;
+    }
+    let arrays = entry.arguments().zip(given);
+    let array = arrays
+        .filter(|(wanted, _)| wanted.ends_with("array"))
+        .find_map(|(_, given)| *given);
+    let array = array.unwrap_or(Type::Text.array());
+    let element = array.element();
+    let mut score = 0;
+    let mut arguments = Vec::with_capacity(given.len());
+    for (wanted, given) in entry.arguments().zip(given) {
+        let wanted = match wanted {
+            "anyarray" | "anycompatiblearray" => {
+                element?;
+                array
+            }
+            "anycompatible" => element?,
+            name => Type::from_name(name)?,
+        };
+        score += match given {
+            Some(own) if *own == wanted => 3,
+            Some(own) if cast_between(*own, wanted) == Some(CastContext::Implicit) => 1,
+            Some(_) => return None,
+            None if wanted.category() == 'S' => 2,
+            None => 1,
+        };
+        arguments.push(wanted);
+    }
+    let result = match entry.result {
+        "anyarray" | "anycompatiblearray" => array,
+        // A function for its effects only.
+        "void" => Type::Text,
+        name => Type::from_name(name)?,
+    };
+    let signature = Signature {
+        function: Builtin::Catalog(entry.function),
+        arguments,
+        result,
+    };
+    Some((score, signature))
+}
+
+impl CatalogFunction {
+    /// The name that it is called by; empty for what has none.
+    pub fn name(self) -> &'static str {
+        let found = FUNCTIONS.iter().find(|entry| entry.function == self);
+        found.map_or("", |entry| entry.name)
+    }
+
+    /// Whether a null among the arguments makes the result null.
+    pub(super) fn is_strict(self) -> bool {
+        !matches!(
+            self,
+            Self::FormatType
+                | Self::ArrayAppend
+                | Self::ArrayConcat
+                | Self::ArrayPosition
+                | Self::ArrayToText
+                | Self::MakeArray(_)
+                | Self::AnyOf(..)
+        )
+    }
+}
+
+/// Runs one.
+pub(super) fn call<'a>(
+    function: CatalogFunction,
+    values: &[Value],
+    env: &dyn Environment,
+) -> Result<Out<'a>> {
+    let value = |at: usize| values.get(at).map_or(ValueRef::Null, Value::as_ref);
+    let text = |at: usize| value(at).as_str().unwrap_or_default();
+    let of_array = |at: usize| match value(at) {
+        ValueRef::Array(array) => Some(array),
+        _ => None,
+    };
+    let number = |at: usize| {
+        value(at)
+            .as_i64()
+            .and_then(|number| i32::try_from(number).ok())
+    };
+    let dimension = || {
+        let wanted = usize::try_from(number(1)?.checked_sub(1)?).ok()?;
+        of_array(0)?.dimensions().nth(wanted)
+    };
+    let int4 = |number: Option<i32>| number.map_or(Value::Null, Value::Int4);
+    let done = match function {
+        F::AlwaysTrue => Value::Bool(true),
+        F::AlwaysFalse => Value::Bool(false),
+        F::NoDefinition | F::NoNumber => Value::Null,
+        F::EmptyText => Value::text(""),
+        F::ArrayDimensions => {
+            let count = of_array(0).map_or(0, |array| array.dimensions().count());
+            int4(i32::try_from(count).ok().filter(|count| *count > 0))
+        }
+        F::ArrayLength => int4(dimension().map(|one| one.length)),
+        F::ArrayLower => int4(dimension().map(|one| one.lower)),
+        F::ArrayUpper => int4(dimension().map(|one| one.lower + (one.length - 1))),
+        F::Cardinality => {
+            let count = of_array(0).map_or(0, |array| array.len());
+            int4(i32::try_from(count).ok())
+        }
+        F::ArrayPosition => match of_array(0) {
+            Some(array) => int4(array::position(array, value(1))),
+            None => Value::Null,
+        },
+        F::ArrayAppend => match of_array(0) {
+            Some(array) => Value::Array(array::append(array, [value(1).to_value()])?),
+            None if value(1).is_null() => Value::Null,
+            None => {
+                let item = value(1).to_value();
+                let element = item.ty().unwrap_or(Type::Text);
+                Value::Array(Array::of(element, &[item]))
+            }
+        },
+        F::ArrayConcat => match (of_array(0), of_array(1)) {
+            (Some(left), Some(right)) => Value::Array(array::append(left, right.items())?),
+            (left, right) => left
+                .or(right)
+                .map_or(Value::Null, |one| Value::Array(one.to_array())),
+        },
+        F::ArrayToText => match (of_array(0), value(1).as_str()) {
+            (Some(array), Some(separator)) => {
+                let null = value(2).as_str();
+                Value::text(array::to_text(array, separator, null, env.settings()))
+            }
+            _ => Value::Null,
+        },
+        F::Subscript => {
+            let subscripts: Option<Vec<i32>> = (1..values.len()).map(number).collect();
+            let found = of_array(0).zip(subscripts);
+            let found = found.and_then(|(array, subscripts)| array.get(&subscripts));
+            found.unwrap_or(Value::Null)
+        }
+        F::MakeArray(element) => Value::Array(Array::of(element, values)),
+        F::AnyOf(comparison, quantifier) => match of_array(1) {
+            Some(array) => any_of(comparison, quantifier, value(0), array),
+            None => Value::Null,
+        },
+        F::Matches { fold } => Value::Bool(matches(text(0), text(1), fold)?),
+        F::BitAnd => match (value(0), value(1)) {
+            (ValueRef::Int2(a), ValueRef::Int2(b)) => Value::Int2(a & b),
+            (ValueRef::Int4(a), ValueRef::Int4(b)) => Value::Int4(a & b),
+            (a, b) => Value::Int8(a.as_i64().unwrap_or(0) & b.as_i64().unwrap_or(0)),
+        },
+        F::QuoteIdent => Value::text(crate::names::quoted(text(0))),
+        F::QuoteLiteral => Value::text(crate::names::literal(text(0))),
+        F::DatabaseEncoding => Value::text("UTF8"),
+        F::EncodingName => Value::text(if number(0) == Some(6) { "UTF8" } else { "" }),
+        F::EncodingNumber => {
+            let plain = text(0).to_lowercase().replace('-', "");
+            Value::Int4(if matches!(&*plain, "utf8" | "unicode") {
+                6
+            } else {
+                -1
+            })
+        }
+        F::SizePretty => Value::text(pretty_size(value(0).as_i64().unwrap_or(0))),
+        other => env.ask(Builtin::Catalog(other), values)?,
+    };
+    Ok(Out::Own(done))
+}
+
+fn any_of(
+    comparison: super::Comparison,
+    quantifier: Quantifier,
+    value: ValueRef<'_>,
+    array: vellum_row::ArrayRef<'_>,
+) -> Value {
+    let decisive = quantifier == Quantifier::Any;
+    let mut null = false;
+    for item in array.items() {
+        if value.is_null() || item.is_null() {
+            null = true;
+        } else if comparison.holds(vellum_row::compare(value, item.as_ref())) == decisive {
+            return Value::Bool(decisive);
+        }
+    }
+    if null {
+        Value::Null
+    } else {
+        Value::Bool(!decisive)
+    }
+}
+
+thread_local! {
+    /// The patterns that were used last: a query looks at many rows with one.
+    static PATTERNS: RefCell<Vec<(String, bool, Regex)>> = const { RefCell::new(Vec::new()) };
+}
+
+const PATTERNS_MAX: usize = 8;
+
+/// Whether a regular expression of PostgreSQL's advanced form is somewhere in a text.
+///
+/// Differences: no back references and no looking around, which take more than linear time (`2201B`).
+fn matches(text: &str, pattern: &str, fold: bool) -> Result<bool> {
+    PATTERNS.with_borrow_mut(|known| {
+        let at = known
+            .iter()
+            .position(|(own, folds, _)| own == pattern && *folds == fold);
+        if let Some(at) = at {
+            return Ok(known[at].2.is_match(text));
+        }
+        let regex = RegexBuilder::new(&translated(pattern))
+            .case_insensitive(fold)
+            .dot_matches_new_line(true)
+            .build()
+            .map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason
+                    .lines()
+                    .last()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ");
+                let message = format!("invalid regular expression: {reason}");
+                SqlError::new(sqlstate::SqlState::of("2201B"), message)
+            })?;
+        let found = regex.is_match(text);
+        if known.len() >= PATTERNS_MAX {
+            known.remove(0);
+        }
+        known.push((pattern.to_owned(), fold, regex));
+        Ok(found)
+    })
+}
+
+/// PostgreSQL's escapes for the borders of words, as the library writes them.
+fn translated(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        if char != '\\' {
+            out.push(char);
+            continue;
+        }
+        match chars.next() {
+            Some('y') => out.push_str(r"\b"),
+            Some('Y') => out.push_str(r"\B"),
+            Some('m') => out.push_str(r"\b{start}"),
+            Some('M') => out.push_str(r"\b{end}"),
+            Some('Z') => out.push_str(r"\z"),
+            Some(other) => {
+                out.push('\\');
+                out.push(other);
+            }
+            None => out.push('\\'),
+        }
+    }
+    out
+}
+
+/// `pg_size_pretty`: in units that leave fewer than five digits, rounded.
+fn pretty_size(bytes: i64) -> String {
+    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let (mut size, mut unit) = (i128::from(bytes), 0);
+    while size.abs() >= 10 * 1024 && unit + 1 < UNITS.len() {
+        // Twice the number, so that halves are not lost before they are rounded.
+        size = if unit == 0 { size / 512 } else { size / 1024 };
+        unit += 1;
+        if size.abs() < 2 * 10 * 1024 - 1 || unit + 1 == UNITS.len() {
+            size = (size + size.signum()) / 2;
+            break;
+        }
+    }
+    format!("{size} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn every_function_has_types_that_are_there() {
+        for entry in catalog_functions() {
+            let types = entry.arguments().chain([entry.result]);
+            for ty in types {
+                assert_ne!(type_oid(ty), 0, "{} {ty}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_as_postgresql_tells_them() {
+        for (bytes, shown) in [
+            (0, "0 bytes"),
+            (10239, "10239 bytes"),
+            (10240, "10 kB"),
+            (10752, "11 kB"),
+            (-10240, "-10 kB"),
+            (10_485_247, "10239 kB"),
+            (10_485_248, "10 MB"),
+            (1 << 40, "1024 GB"),
+        ] {
+            assert_eq!(pretty_size(bytes), shown, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn patterns_mean_what_they_mean_in_postgresql() {
+        for (text, pattern, fold, found) in [
+            ("pg_class", "^(pg_class)$", false, true),
+            ("pg_class", "^pg_toast", false, false),
+            ("a\nb", "a.b", false, true),
+            ("ABC", "b", true, true),
+            ("a word", r"\mword\M", false, true),
+            ("swords", r"\yword\y", false, false),
+        ] {
+            assert_eq!(matches(text, pattern, fold).unwrap(), found, "{pattern}");
+        }
+        assert_eq!(
+            matches("", "(", false).unwrap_err().sqlstate().as_str(),
+            "2201B"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Functions that return a set of rows: read in FROM, or behind the tables where they stand in the list of a SELECT.
+//!
+//! Differences: several of them in one list are read one inside the other; PostgreSQL steps through them side by side.
+
+use super::select::{Source, SourceKind};
+use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::ast;
+use vellum_row::{CastContext, Type, Typmod};
+
+/// Which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SetFunction {
+    /// The elements of an array.
+    Unnest,
+    /// The subscripts of a dimension of an array.
+    Subscripts,
+    /// The elements of an array, each with its number from 1.
+    Expand,
+    /// Nothing: there are no partitions.
+    PartitionAncestors,
+}
+
+impl SetFunction {
+    /// The function of a name.
+    pub fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "unnest" => Self::Unnest,
+            "generate_subscripts" => Self::Subscripts,
+            "_pg_expandarray" => Self::Expand,
+            "pg_partition_ancestors" => Self::PartitionAncestors,
+            _ => return None,
+        })
+    }
+}
+
+impl Binder<'_> {
+    /// The arguments of a function, and the columns of its rows.
+    pub(super) fn set_arguments(
+        &mut self,
+        function: SetFunction,
+        args: &[ast::FunctionArg],
+    ) -> Result<(Vec<Expr>, Vec<(&'static str, Type)>)> {
+        let mut bound = Vec::with_capacity(args.len());
+        for arg in args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
+                return Err(SqlError::unsupported("this argument"));
+            };
+            bound.push(self.expr(expr)?);
+        }
+        let none = || {
+            let message = format!("function {function:?} does not exist for these arguments");
+            SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+        };
+        let mut bound = bound.into_iter();
+        let first = bound.next().ok_or_else(none)?;
+        let mut one =
+            |bound: Bound, ty| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit);
+        let (arguments, columns) = match function {
+            SetFunction::PartitionAncestors => (
+                vec![one(first, Type::Regclass)?],
+                vec![("relid", Type::Regclass)],
+            ),
+            SetFunction::Unnest => {
+                let element = first.ty.and_then(Type::element).ok_or_else(none)?;
+                (vec![first.expr], vec![("unnest", element)])
+            }
+            SetFunction::Expand => {
+                let element = first.ty.and_then(Type::element).ok_or_else(none)?;
+                (vec![first.expr], vec![("x", element), ("n", Type::Int4)])
+            }
+            SetFunction::Subscripts => {
+                first.ty.and_then(Type::element).ok_or_else(none)?;
+                let dimension = one(bound.next().ok_or_else(none)?, Type::Int4)?;
+                let columns = vec![("generate_subscripts", Type::Int4)];
+                (vec![first.expr, dimension], columns)
+            }
+        };
+        if bound.next().is_some() {
+            return Err(none());
+        }
+        Ok((arguments, columns))
+    }
+
+    /// A function in the list of a SELECT: a column of its rows, which are read behind the tables.
+    pub(crate) fn set_in_list(
+        &mut self,
+        function: SetFunction,
+        name: &str,
+        args: &[ast::FunctionArg],
+        mut found: Vec<Source>,
+    ) -> Result<Bound> {
+        let (arguments, columns) = self.set_arguments(function, args)?;
+        let [(_, ty)] = columns.as_slice() else {
+            return Err(SqlError::unsupported(format!(
+                "the function {name} in a list"
+            )));
+        };
+        let ty = *ty;
+        let table = self.scope.add(ScopeTable {
+            // No name that can be written.
+            name: format!("{name}()#{}", self.scope.tables.len()),
+            qualified_only: true,
+            relation: None,
+            columns: vec![ScopeColumn {
+                name: name.to_owned(),
+                ty,
+                typmod: Typmod::NONE,
+                number: 0,
+                hidden: false,
+            }],
+        })?;
+        found.push(Source::inner(SourceKind::Function {
+            function,
+            arguments,
+            ordinality: false,
+        }));
+        self.set_functions = Some(found);
+        Ok(Bound::new(Expr::Column { table, position: 0 }, ty))
+    }
+}

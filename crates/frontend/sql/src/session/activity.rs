@@ -1,0 +1,123 @@
+//! What sessions are doing, for others to see (`pg_stat_activity`).
+//!
+//! Concurrency: a session writes its own entry, twice a statement, under a latch that only those who look share.
+
+use super::transaction::clock_time;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vellum::TransactionId;
+use vellum_row::datetime::Timestamp;
+use vellum_sync::Mutex;
+
+/// A session, as others see it.
+#[derive(Debug)]
+pub(crate) struct Activity {
+    pub pid: i32,
+    pub user: String,
+    pub address: String,
+    pub started: Timestamp,
+    now: Mutex<Now>,
+}
+
+/// What it does now, or did last.
+#[derive(Clone, Debug)]
+pub(crate) struct Now {
+    pub query: Arc<str>,
+    pub state: &'static str,
+    pub application_name: String,
+    pub query_start: Option<Timestamp>,
+    pub transaction_start: Option<Timestamp>,
+    pub state_change: Timestamp,
+    transaction: Option<TransactionId>,
+}
+
+impl Activity {
+    /// A copy of what it does.
+    pub fn now(&self) -> Now {
+        self.now.lock().clone()
+    }
+
+    /// A statement starts.
+    pub fn runs(&self, query: &Arc<str>) {
+        let mut now = self.now.lock();
+        let time = clock_time();
+        now.query = query.clone();
+        now.state = "active";
+        (now.query_start, now.state_change) = (Some(time), time);
+    }
+
+    /// It belongs to this transaction.
+    pub fn is_in(&self, transaction: TransactionId, since: Timestamp) {
+        let mut now = self.now.lock();
+        now.transaction = Some(transaction);
+        now.transaction_start = Some(since);
+    }
+
+    /// A statement has ended.
+    pub fn rests(&self, state: &'static str) {
+        let mut now = self.now.lock();
+        now.state = state;
+        now.state_change = clock_time();
+        if state == "idle" {
+            (now.transaction, now.transaction_start) = (None, None);
+        }
+    }
+
+    /// The client has named itself.
+    pub fn is_called(&self, application_name: &str) {
+        application_name.clone_into(&mut self.now.lock().application_name);
+    }
+}
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Activities {
+    all: Mutex<(u64, BTreeMap<u64, Arc<Activity>>)>,
+}
+
+impl Activities {
+    /// A session starts; the number is for [`Activities::leave`].
+    pub fn enter(&self, user: &str, pid: i32, address: &str) -> (u64, Arc<Activity>) {
+        let started = clock_time();
+        let now = Now {
+            query: "".into(),
+            state: "idle",
+            application_name: String::new(),
+            query_start: None,
+            transaction_start: None,
+            state_change: started,
+            transaction: None,
+        };
+        let activity = Arc::new(Activity {
+            pid,
+            user: user.to_owned(),
+            address: address.to_owned(),
+            started,
+            now: Mutex::new(now),
+        });
+        let mut all = self.all.lock();
+        all.0 += 1;
+        let number = all.0;
+        all.1.insert(number, activity.clone());
+        (number, activity)
+    }
+
+    /// A session has ended.
+    pub fn leave(&self, number: u64) {
+        self.all.lock().1.remove(&number);
+    }
+
+    /// All of them, in the order in which they came.
+    pub fn all(&self) -> Vec<Arc<Activity>> {
+        self.all.lock().1.values().cloned().collect()
+    }
+
+    /// The session of a transaction.
+    pub fn of(&self, transaction: TransactionId) -> Option<Arc<Activity>> {
+        let all = self.all.lock();
+        let mut sessions = all.1.values();
+        sessions
+            .find(|session| session.now.lock().transaction == Some(transaction))
+            .cloned()
+    }
+}

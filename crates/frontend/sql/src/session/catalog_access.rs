@@ -1,0 +1,169 @@
+//! What system relations and the functions of the catalog ask of a session.
+
+use super::environment::Env;
+use crate::bind::{Binder, ScopeTable};
+use crate::catalog::{Named, PG_CATALOG, Relation, View};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use crate::system::{Writer, parse_reg, reg_text};
+use std::sync::Arc;
+use vellum_row::{CastContext, ColumnId, Type, Typmod};
+
+impl Env<'_> {
+    fn binder<'b>(&'b self) -> Binder<'b> {
+        Binder::new(self.catalog, self.search_path, self.forms, "")
+    }
+
+    /// Types of a view's columns; text where its query cannot be bound any more.
+    pub fn view_types(&self, view: &View) -> Vec<(Type, Typmod)> {
+        let bound = crate::parse::with_stack(|| {
+            let statements = crate::parse::statements(&view.query).ok()?;
+            let [sqlparser::ast::Statement::Query(query)] = statements.as_slice() else {
+                return None;
+            };
+            let (_, columns) = self.binder().query(query).ok()?;
+            Some(
+                columns
+                    .iter()
+                    .map(|column| (column.ty, column.typmod))
+                    .collect(),
+            )
+        });
+        bound.unwrap_or_else(|| vec![(Type::Text, Typmod::NONE); view.columns.len()])
+    }
+
+    /// An expression of a relation, bound again from what the catalog keeps.
+    fn bound(
+        &self,
+        relation: Option<&Relation>,
+        column: Option<ColumnId>,
+        sql: &str,
+    ) -> Result<(Binder<'_>, Expr, Type)> {
+        crate::parse::with_stack(|| {
+            let node = crate::parse::expression(sql)?;
+            let mut binder = self.binder();
+            if let Some(relation) = relation {
+                let relation = Arc::new(relation.clone());
+                binder.scope.add(ScopeTable::of(&relation, None)?)?;
+            }
+            let bound = binder.expr(&node)?;
+            let table = relation.and_then(Relation::table);
+            let wanted = table.zip(column).and_then(|(table, column)| {
+                let position = table.schema.position_of(column)?;
+                Some(table.schema.column(position).ty)
+            });
+            // A literal is of the type of its column.
+            if let (None, Some(ty)) = (bound.ty, wanted) {
+                let context = CastContext::Assignment;
+                let expr = binder.coerce(bound, ty, Typmod::NONE, context)?;
+                return Ok((binder, expr, ty));
+            }
+            let (expr, ty, _) = binder.settle(bound)?;
+            Ok((binder, expr, ty))
+        })
+    }
+
+    /// Columns that an expression of a relation reads, each once.
+    pub fn columns_read(&self, relation: &Relation, sql: &str) -> Vec<ColumnId> {
+        let mut columns = Vec::new();
+        let Some(table) = relation.table() else {
+            return columns;
+        };
+        if let Ok((_, expr, _)) = self.bound(Some(relation), None, sql) {
+            expr.walk(&mut |expr| {
+                if let Expr::Column { position, .. } = expr {
+                    let id = table.schema.column(usize::from(*position)).id;
+                    if !columns.contains(&id) {
+                        columns.push(id);
+                    }
+                }
+            });
+        }
+        columns
+    }
+
+    /// An expression as PostgreSQL shows it, of a column that it is the default of, if so; as it was given where it cannot be bound.
+    pub fn expression_text(
+        &self,
+        relation: Option<&Relation>,
+        column: Option<ColumnId>,
+        sql: &str,
+        pretty: bool,
+    ) -> String {
+        match self.bound(relation, column, sql) {
+            Ok((binder, expr, ty)) => {
+                let shown = |name: &str| match parse_reg(self, Type::Regclass, name) {
+                    Ok(Some(oid)) => reg_text(self, Type::Regclass, oid),
+                    _ => name.to_owned(),
+                };
+                let writer = Writer {
+                    regclass: &shown,
+                    scope: &binder.scope,
+                    settings: self.forms,
+                    pretty,
+                };
+                writer.whole(&expr, ty)
+            }
+            Err(_) => sql.to_owned(),
+        }
+    }
+
+    /// The type of a name as SQL writes it.
+    pub fn type_named(&self, name: &str) -> Option<Type> {
+        let node = crate::parse::expression(&format!("NULL::{name}")).ok()?;
+        match node {
+            sqlparser::ast::Expr::Cast { data_type, .. } => {
+                crate::bind::type_of(&data_type).ok().map(|(ty, _)| ty)
+            }
+            _ => None,
+        }
+    }
+
+    /// What a name stands for, along the search path if it has no schema.
+    pub fn named(&self, schema: Option<&str>, name: &str) -> Option<Named> {
+        if let Some(schema) = schema {
+            let namespace = self.catalog.namespace(schema)?;
+            return self.catalog.named(namespace.oid, name);
+        }
+        let mut path = self.search_path.iter();
+        path.find_map(|namespace| self.catalog.named(*namespace, name))
+    }
+
+    /// Names of the schemas in the search path, with those that are in it unsaid or without.
+    pub fn schemas(&self, implicit: bool) -> Vec<String> {
+        let path = self.settings.get("search_path").unwrap_or_default();
+        let said = path.split(',').any(|name| name.trim() == "pg_catalog");
+        let shown = self.search_path.iter();
+        let shown = shown.filter(|oid| implicit || said || **oid != PG_CATALOG);
+        shown
+            .map(|oid| self.catalog.namespace_name(*oid).to_owned())
+            .collect()
+    }
+
+    /// Bytes of the leaves of an engine table.
+    pub fn storage_bytes(&self, name: &str) -> i64 {
+        let page = self.shared.engine.statistics().page_bytes;
+        let table = self.transaction.table(name);
+        let pages = table.and_then(|table| self.transaction.leaf_pages(&table));
+        pages.map_or(0, |pages| i64::try_from(pages * page).unwrap_or(i64::MAX))
+    }
+
+    /// Bytes of the data file.
+    pub fn database_bytes(&self) -> i64 {
+        let statistics = self.shared.engine.statistics();
+        let bytes = statistics.file_pages * statistics.page_bytes;
+        i64::try_from(bytes).unwrap_or(i64::MAX)
+    }
+
+    /// # Errors
+    /// `42501` for who is no superuser.
+    pub fn check_superuser(&self, what: &str) -> Result<()> {
+        let role = self.catalog.role(&self.options.user);
+        if role.is_some_and(|role| role.superuser) {
+            return Ok(());
+        }
+        let message = format!("permission denied for {what}");
+        Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
+    }
+}

@@ -1,0 +1,363 @@
+//! What the database and its sessions are doing, and how they are set.
+//!
+//! Vellum keeps no counters a table: those columns are null.
+
+use super::roles::DATABASE_OID;
+use super::{Scan, Spec, text};
+use crate::catalog::Kind;
+use crate::database::DATABASE;
+use crate::error::Result;
+use vellum::VersionKind;
+use vellum_row::Value;
+
+pub(super) const RELATIONS: &[Spec] = &[
+    Spec {
+        name: "pg_settings",
+        oid: 12104,
+        view: true,
+        columns: "name text, setting text, unit text, category text, short_desc text, extra_desc text, context text, \
+         vartype text, source text, min_val text, max_val text, enumvals _text, boot_val text, reset_val text, \
+         sourcefile text, sourceline int4, pending_restart bool",
+        fill: pg_settings,
+    },
+    Spec {
+        name: "pg_stat_database",
+        oid: 12266,
+        view: true,
+        columns: "datid oid, datname name, numbackends int4, xact_commit int8, xact_rollback int8, blks_read int8, \
+         blks_hit int8, tup_returned int8, tup_fetched int8, tup_inserted int8, tup_updated int8, tup_deleted \
+         int8, conflicts int8, temp_files int8, temp_bytes int8, deadlocks int8, checksum_failures int8, \
+         checksum_last_failure timestamptz, blk_read_time float8, blk_write_time float8, session_time float8, \
+         active_time float8, idle_in_transaction_time float8, sessions int8, sessions_abandoned int8, \
+         sessions_fatal int8, sessions_killed int8, stats_reset timestamptz",
+        fill: pg_stat_database,
+    },
+    Spec {
+        name: "pg_stat_all_tables",
+        oid: 12142,
+        view: true,
+        columns: "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
+         int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup \
+         int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum \
+         timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count \
+         int8, analyze_count int8, autoanalyze_count int8",
+        fill: pg_stat_all_tables,
+    },
+    Spec {
+        name: "pg_stat_user_tables",
+        oid: 12161,
+        view: true,
+        columns: "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
+         int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup \
+         int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum \
+         timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count \
+         int8, analyze_count int8, autoanalyze_count int8",
+        fill: pg_stat_user_tables,
+    },
+    Spec {
+        name: "pg_stat_all_indexes",
+        oid: 12183,
+        view: true,
+        columns: "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read \
+         int8, idx_tup_fetch int8",
+        fill: pg_stat_all_indexes,
+    },
+    Spec {
+        name: "pg_stat_user_indexes",
+        oid: 12192,
+        view: true,
+        columns: "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read \
+         int8, idx_tup_fetch int8",
+        fill: pg_stat_user_indexes,
+    },
+    Spec {
+        name: "pg_locks",
+        oid: 12073,
+        view: true,
+        columns: "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, transactionid xid, \
+         classid oid, objid oid, objsubid int2, virtualtransaction text, pid int4, mode text, granted bool, \
+         fastpath bool, waitstart timestamptz",
+        fill: pg_locks,
+    },
+    Spec {
+        name: "pg_stat_activity",
+        oid: 12222,
+        view: true,
+        columns: "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, \
+         client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start \
+         timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, \
+         state text, backend_xid xid, backend_xmin xid, query_id int8, query text, backend_type text",
+        fill: pg_stat_activity,
+    },
+    Spec {
+        name: "vellum_snapshots",
+        oid: 12900,
+        view: true,
+        columns: "transaction text, pid int4, analytical bool, writer bool, snapshot int8, age_ticks int8, \
+         age_seconds float8, versions int8, version_bytes int8",
+        fill: vellum_snapshots,
+    },
+    Spec {
+        name: "vellum_versions",
+        oid: 12901,
+        view: true,
+        columns: "relation regclass, storage text, kind text, versions int8, bytes int8",
+        fill: vellum_versions,
+    },
+    Spec {
+        name: "vellum_slots",
+        oid: 12902,
+        view: true,
+        columns: "transactions_open int8, clock int8, oldest_snapshot int8, oldest_oltp_snapshot int8, \
+         newest_olap_snapshot int8, version_bytes int8, snapshots_withdrawn int8",
+        fill: vellum_slots,
+    },
+    Spec {
+        name: "vellum_locks",
+        oid: 12903,
+        view: true,
+        columns: "relation regclass, key bytea, strength text, transaction text, pid int4",
+        fill: vellum_locks,
+    },
+];
+
+fn pg_settings(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for setting in scan.env.settings.described() {
+        let value = text(setting.value);
+        rows.push(vec![
+            text(setting.name),
+            value,
+            setting.unit.map_or(Value::Null, text),
+            text("Vellum"),
+            text(setting.name),
+            Value::Null,
+            text(if setting.fixed { "internal" } else { "user" }),
+            text(setting.kind),
+            text(if setting.changed {
+                "session"
+            } else {
+                "default"
+            }),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            text(setting.default),
+            text(setting.default),
+            Value::Null,
+            Value::Null,
+            Value::Bool(false),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let shared = scan.env.shared;
+    let statistics = shared.engine.statistics();
+    let count = |number: u64| Value::Int8(i64::try_from(number).unwrap_or(i64::MAX));
+    let sessions = shared.activities.all();
+    let mut row = vec![
+        Value::Oid(DATABASE_OID),
+        text(DATABASE),
+        Value::Int4(i32::try_from(sessions.len()).unwrap_or(i32::MAX)),
+        count(statistics.commits_hardened),
+        Value::Null,
+        count(statistics.pages_read),
+    ];
+    row.resize(28, Value::Null);
+    row[27] = Value::Timestamptz(shared.started);
+    rows.push(row);
+    Ok(())
+}
+
+fn stat_tables(scan: &Scan<'_>, system: bool, rows: &mut Vec<Vec<Value>>) {
+    for relation in scan.catalog.relations() {
+        let wanted = match &relation.kind {
+            Kind::Table(_) => true,
+            Kind::System(definition) => system && !definition.is_view,
+            _ => false,
+        };
+        if wanted {
+            let name = text(relation.name.clone());
+            let mut row = vec![Value::Oid(relation.oid), scan.schema_of(relation), name];
+            row.resize(23, Value::Null);
+            rows.push(row);
+        }
+    }
+}
+
+fn pg_stat_all_tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    stat_tables(scan, true, rows);
+    Ok(())
+}
+
+fn pg_stat_user_tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    stat_tables(scan, false, rows);
+    Ok(())
+}
+
+fn pg_stat_user_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        for index in relation.table().map_or(&[][..], |table| &table.indexes) {
+            rows.push(vec![
+                Value::Oid(relation.oid),
+                Value::Oid(index.oid),
+                scan.schema_of(relation),
+                text(relation.name.clone()),
+                text(index.name.clone()),
+                Value::Null,
+                Value::Null,
+                Value::Null,
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn pg_stat_all_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    pg_stat_user_indexes(scan, rows)
+}
+
+/// Locks on rows: who holds them. What waits, waits for a transaction.
+fn pg_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (name, transaction, _) in scan.env.shared.locks.all() {
+        let activity = scan.env.shared.activities.of(transaction);
+        let mut row = vec![
+            text("tuple"),
+            Value::Oid(DATABASE_OID),
+            Value::Oid(name.oid),
+        ];
+        row.resize(16, Value::Null);
+        row[10] = text(transaction.to_string());
+        row[11] = activity.map_or(Value::Null, |activity| Value::Int4(activity.pid));
+        row[12] = text("RowShareLock");
+        row[13] = Value::Bool(true);
+        row[14] = Value::Bool(false);
+        rows.push(row);
+    }
+    Ok(())
+}
+
+/// Of the sessions of others, an ordinary user sees that they are there.
+fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let env = scan.env;
+    let all = env.check_superuser("").is_ok();
+    for activity in env.shared.activities.all() {
+        let shown = all || activity.user == env.options.user;
+        let now = activity.now();
+        let time = |time: Option<_>| match time {
+            Some(time) if shown => Value::Timestamptz(time),
+            _ => Value::Null,
+        };
+        let said = |said: &str| if shown { text(said) } else { Value::Null };
+        let query = if shown {
+            text(&*now.query)
+        } else {
+            text("<insufficient privilege>")
+        };
+        rows.push(vec![
+            Value::Oid(DATABASE_OID),
+            text(DATABASE),
+            Value::Int4(activity.pid),
+            Value::Null,
+            scan.role(&activity.user),
+            text(activity.user.as_str()),
+            said(&now.application_name),
+            said(&activity.address),
+            Value::Null,
+            Value::Null,
+            time(Some(activity.started)),
+            time(now.transaction_start),
+            time(now.query_start),
+            time(Some(now.state_change)),
+            Value::Null,
+            Value::Null,
+            said(now.state),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            query,
+            text("client backend"),
+        ]);
+    }
+    Ok(())
+}
+
+fn count(number: u64) -> Value {
+    Value::Int8(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn vellum_snapshots(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let shared = scan.env.shared;
+    for holder in shared.engine.holders() {
+        let activity = shared.activities.of(holder.transaction);
+        rows.push(vec![
+            text(holder.transaction.to_string()),
+            activity.map_or(Value::Null, |activity| Value::Int4(activity.pid)),
+            Value::Bool(holder.analytical),
+            Value::Bool(holder.writer),
+            count(holder.snapshot),
+            count(holder.age_ticks),
+            Value::Float8(holder.age.as_secs_f64()),
+            count(holder.versions),
+            count(holder.version_bytes),
+        ]);
+    }
+    Ok(())
+}
+
+fn vellum_versions(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for table in scan.env.shared.engine.versions()? {
+        let storage = table.table.unwrap_or_default();
+        let relation = scan.catalog.relations().into_iter().find(|relation| {
+            relation.table().is_some_and(|table| {
+                let indexes = table.secondary().filter_map(|index| index.storage.as_ref());
+                indexes
+                    .chain([&table.storage])
+                    .any(|own| *own.name == *storage)
+            })
+        });
+        for kind in VersionKind::ALL {
+            let tally = table.sums.of(kind);
+            if tally.count > 0 {
+                rows.push(vec![
+                    relation.map_or(Value::Null, |relation| Value::Oid(relation.oid)),
+                    text(storage.as_str()),
+                    text(format!("{kind:?}").to_lowercase()),
+                    count(tally.count),
+                    count(tally.bytes),
+                ]);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn vellum_slots(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let statistics = scan.env.shared.engine.statistics();
+    let numbers = [
+        statistics.transactions_open,
+        statistics.clock,
+        statistics.oldest_snapshot,
+        statistics.oldest_oltp_snapshot,
+        statistics.newest_olap_snapshot,
+        statistics.version_bytes,
+        statistics.snapshots_withdrawn,
+    ];
+    rows.push(numbers.map(count).into());
+    Ok(())
+}
+
+fn vellum_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (name, transaction, strength) in scan.env.shared.locks.all() {
+        let activity = scan.env.shared.activities.of(transaction);
+        rows.push(vec![
+            Value::Oid(name.oid),
+            Value::Bytea(name.key),
+            text(strength.words()),
+            text(transaction.to_string()),
+            activity.map_or(Value::Null, |activity| Value::Int4(activity.pid)),
+        ]);
+    }
+    Ok(())
+}

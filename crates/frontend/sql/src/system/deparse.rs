@@ -1,0 +1,338 @@
+//! Expressions as SQL again, written as PostgreSQL writes them (`ruleutils`).
+//!
+//! Differences: casts between kinds of text that change nothing are not there when an expression is bound, so only those of columns of
+//! `character varying` are shown.
+
+use crate::bind::Scope;
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier};
+use crate::names::{literal, quoted};
+use vellum_row::arithmetic::Operator;
+use vellum_row::{Settings, Type, Typmod, Value, output};
+
+/// How an expression is written.
+pub(crate) struct Writer<'w> {
+    pub scope: &'w Scope,
+    pub settings: &'w Settings,
+    /// The name of a sequence as it is shown, of the one that is kept.
+    pub regclass: &'w dyn Fn(&str) -> String,
+    /// Without parentheses that say nothing.
+    pub pretty: bool,
+}
+
+/// What stands around an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Around {
+    /// Nothing, or parentheses and commas of something else.
+    Nothing,
+    Operator(char),
+    And,
+    Or,
+    Not,
+    Cast,
+}
+
+impl Writer<'_> {
+    /// An expression that stands alone, of type `ty`.
+    pub fn whole(&self, expr: &Expr, ty: Type) -> String {
+        match expr {
+            // What a cast that nobody wrote makes of a number is not shown.
+            Expr::Const(value) => self.constant(value, Some(ty), false),
+            Expr::Cast {
+                operand,
+                explicit: false,
+                ..
+            } => self.at(operand, Around::Nothing),
+            other => self.at(other, Around::Nothing),
+        }
+    }
+
+    fn constant(&self, value: &Value, ty: Option<Type>, nested: bool) -> String {
+        let own = ty.filter(|ty| value.as_ref().fits(*ty)).or(value.ty());
+        let name = own.unwrap_or(Type::Text).format(Typmod::NONE);
+        let mut text = String::new();
+        output(value.as_ref(), self.settings, &mut text);
+        match value {
+            Value::Null => format!("NULL::{name}"),
+            Value::Bool(value) => value.to_string(),
+            Value::Int2(_) | Value::Int4(_) | Value::Int8(_) => {
+                let name = if text.parse::<i32>().is_ok() {
+                    "integer"
+                } else {
+                    "bigint"
+                };
+                if text.starts_with('-') {
+                    format!("'{text}'::{name}")
+                } else {
+                    text
+                }
+            }
+            Value::Numeric(_) if !text.starts_with('-') && text.contains('.') => text,
+            Value::Numeric(_) | Value::Float4(_) | Value::Float8(_)
+                if text.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                match (nested, self.pretty) {
+                    (false, _) => text,
+                    (true, true) => format!("{text}::{name}"),
+                    (true, false) => format!("({text})::{name}"),
+                }
+            }
+            _ => format!("{}::{name}", literal(&text)),
+        }
+    }
+
+    fn column(&self, table: u16, position: u16) -> (String, Option<Type>) {
+        let table = self.scope.tables.get(usize::from(table));
+        let column = table.and_then(|table| table.columns.get(usize::from(position)));
+        match column {
+            Some(column) => (quoted(&column.name), Some(column.ty)),
+            None => (String::new(), None),
+        }
+    }
+
+    /// Something between operators, with a cast that PostgreSQL shows there.
+    fn operand(&self, expr: &Expr, operator: char) -> String {
+        match expr {
+            Expr::Const(value) => self.constant(value, None, true),
+            Expr::Column { table, position } => {
+                let (name, ty) = self.column(*table, *position);
+                match (ty, self.pretty) {
+                    (Some(Type::Varchar), true) => format!("{name}::text"),
+                    (Some(Type::Varchar), false) => format!("({name})::text"),
+                    _ => name,
+                }
+            }
+            other => self.at(other, Around::Operator(operator)),
+        }
+    }
+
+    fn binary(&self, left: &Expr, operator: &str, right: &Expr, around: Around) -> String {
+        let sign = operator.chars().next().unwrap_or(' ');
+        let text = format!(
+            "{} {operator} {}",
+            self.operand(left, sign),
+            self.operand(right, sign)
+        );
+        let low = |sign| matches!(sign, '+' | '-');
+        let high = |sign| matches!(sign, '*' | '/' | '%');
+        let simple = match around {
+            Around::Nothing | Around::And | Around::Or | Around::Not => true,
+            Around::Operator(outer) if operator.len() == 1 => {
+                low(outer) && high(sign) || low(outer) && low(sign) || high(outer) && high(sign)
+            }
+            Around::Operator(_) | Around::Cast => false,
+        };
+        self.closed(text, simple)
+    }
+
+    /// In parentheses, unless they are left out.
+    fn closed(&self, text: String, simple: bool) -> String {
+        if self.pretty && simple {
+            text
+        } else {
+            format!("({text})")
+        }
+    }
+
+    fn list(&self, all: &[Expr]) -> String {
+        let all = all.iter().map(|expr| match expr {
+            Expr::Const(value) => self.constant(value, None, false),
+            other => self.at(other, Around::Nothing),
+        });
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    fn cast(&self, operand: &Expr, ty: Type, typmod: Typmod) -> String {
+        let inner = match operand {
+            Expr::Const(value) => self.constant(value, None, false),
+            other => self.at(other, Around::Cast),
+        };
+        let name = ty.format(typmod);
+        let closed = inner.starts_with('(') && inner.ends_with(')');
+        if self.pretty || closed {
+            format!("{inner}::{name}")
+        } else {
+            format!("({inner})::{name}")
+        }
+    }
+
+    fn at(&self, expr: &Expr, around: Around) -> String {
+        match expr {
+            Expr::Const(value) => self.constant(value, None, around != Around::Nothing),
+            Expr::Column { table, position } => self.column(*table, *position).0,
+            Expr::Param(number) => format!("${}", number + 1),
+            Expr::Compare {
+                comparison,
+                left,
+                right,
+            } => self.binary(left, sign(*comparison), right, around),
+            Expr::Arithmetic {
+                operator,
+                left,
+                right,
+            } => self.binary(left, arithmetic(*operator), right, around),
+            Expr::Concat(left, right) => self.binary(left, "||", right, around),
+            Expr::Like {
+                operand,
+                pattern,
+                fold,
+                negated,
+                ..
+            } => {
+                let operator = match (negated, fold) {
+                    (false, false) => "~~",
+                    (true, false) => "!~~",
+                    (false, true) => "~~*",
+                    (true, true) => "!~~*",
+                };
+                self.binary(operand, operator, pattern, around)
+            }
+            Expr::Distinct {
+                left,
+                right,
+                negated,
+            } => {
+                let word = if *negated {
+                    "IS NOT DISTINCT FROM"
+                } else {
+                    "IS DISTINCT FROM"
+                };
+                self.binary(left, word, right, around)
+            }
+            Expr::And(all) => {
+                let all: Vec<String> = all.iter().map(|one| self.at(one, Around::And)).collect();
+                let simple = matches!(around, Around::Nothing | Around::And | Around::Or);
+                self.closed(all.join(" AND "), simple)
+            }
+            Expr::Or(all) => {
+                let all: Vec<String> = all.iter().map(|one| self.at(one, Around::Or)).collect();
+                let simple = matches!(around, Around::Nothing | Around::Or);
+                self.closed(all.join(" OR "), simple)
+            }
+            Expr::Not(operand) => {
+                let text = format!("NOT {}", self.at(operand, Around::Not));
+                self.closed(
+                    text,
+                    matches!(around, Around::Nothing | Around::And | Around::Or),
+                )
+            }
+            Expr::Negate(operand) => {
+                self.closed(format!("- {}", self.operand(operand, '-')), false)
+            }
+            Expr::IsNull { operand, negated } => {
+                let word = if *negated { "IS NOT NULL" } else { "IS NULL" };
+                let text = format!("{} {word}", self.at(operand, Around::Cast));
+                self.closed(text, !matches!(around, Around::Operator(_) | Around::Cast))
+            }
+            Expr::Is {
+                operand,
+                truth,
+                negated,
+            } => {
+                let not = if *negated { "NOT " } else { "" };
+                let word = if *truth { "TRUE" } else { "FALSE" };
+                let text = format!("{} IS {not}{word}", self.at(operand, Around::Cast));
+                self.closed(text, !matches!(around, Around::Operator(_) | Around::Cast))
+            }
+            Expr::Cast {
+                operand,
+                ty,
+                typmod,
+                ..
+            } => self.cast(operand, *ty, *typmod),
+            Expr::In {
+                operand,
+                list,
+                negated,
+            } => {
+                let items = list.iter().map(|item| match item {
+                    Expr::Const(value) => self.constant(value, None, true),
+                    other => self.at(other, Around::Nothing),
+                });
+                let items: Vec<String> = items.collect();
+                let (sign, word) = if *negated {
+                    ("<>", "ALL")
+                } else {
+                    ("=", "ANY")
+                };
+                let operand = self.operand(operand, '=');
+                let text = format!("{operand} {sign} {word} (ARRAY[{}])", items.join(", "));
+                self.closed(text, !matches!(around, Around::Operator(_) | Around::Cast))
+            }
+            Expr::Case {
+                branches,
+                otherwise,
+            } => {
+                let mut text = "CASE".to_owned();
+                for (condition, result) in branches {
+                    let condition = self.at(condition, Around::Nothing);
+                    let result = self.at(result, Around::Nothing);
+                    text.push_str(&format!(" WHEN {condition} THEN {result}"));
+                }
+                text.push_str(&format!(
+                    " ELSE {} END",
+                    self.at(otherwise, Around::Nothing)
+                ));
+                text
+            }
+            Expr::Coalesce(all) => format!("COALESCE({})", self.list(all)),
+            Expr::Call {
+                function,
+                arguments,
+            } => self.call(*function, arguments, around),
+            Expr::Slot(_) | Expr::Outer { .. } | Expr::Subquery(_) | Expr::InSubquery { .. } => {
+                String::new()
+            }
+        }
+    }
+
+    fn call(&self, function: Builtin, arguments: &[Expr], around: Around) -> String {
+        match (function, arguments) {
+            (Builtin::Catalog(CatalogFunction::Matches { fold }), [text, pattern]) => {
+                self.binary(text, if fold { "~*" } else { "~" }, pattern, around)
+            }
+            (Builtin::Catalog(CatalogFunction::AnyOf(comparison, quantifier)), [value, array]) => {
+                let word = if quantifier == Quantifier::Any {
+                    "ANY"
+                } else {
+                    "ALL"
+                };
+                let (value, array) = (self.operand(value, '='), self.at(array, Around::Nothing));
+                let text = format!("{value} {} {word} ({array})", sign(comparison));
+                self.closed(text, around == Around::Nothing)
+            }
+            (Builtin::Catalog(CatalogFunction::MakeArray(_)), items) => {
+                format!("ARRAY[{}]", self.list(items))
+            }
+            (Builtin::NextValue, [Expr::Const(value)]) => {
+                let mut name = String::new();
+                output(value.as_ref(), self.settings, &mut name);
+                format!("nextval({}::regclass)", literal(&(self.regclass)(&name)))
+            }
+            (function, arguments) => match function.keyword() {
+                Some(word) => word.to_owned(),
+                None => format!("{}({})", function.name(), self.list(arguments)),
+            },
+        }
+    }
+}
+
+fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => "=",
+        Comparison::NotEqual => "<>",
+        Comparison::Less => "<",
+        Comparison::LessEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterEqual => ">=",
+    }
+}
+
+fn arithmetic(operator: Operator) -> &'static str {
+    match operator {
+        Operator::Add => "+",
+        Operator::Subtract => "-",
+        Operator::Multiply => "*",
+        Operator::Divide => "/",
+        Operator::Modulo => "%",
+    }
+}

@@ -1,0 +1,362 @@
+//! Relations for which there is nothing to tell: Vellum has no such objects.
+
+use super::{Spec, nothing};
+
+pub(super) const RELATIONS: &[Spec] = &[
+    Spec {
+        name: "pg_aggregate",
+        oid: 2600,
+        view: false,
+        columns: "aggfnoid regproc, aggkind char, aggnumdirectargs int2, aggtransfn regproc, aggfinalfn regproc, \
+         aggcombinefn regproc, aggserialfn regproc, aggdeserialfn regproc, aggmtransfn regproc, aggminvtransfn \
+         regproc, aggmfinalfn regproc, aggfinalextra bool, aggmfinalextra bool, aggfinalmodify char, \
+         aggmfinalmodify char, aggsortop oid, aggtranstype oid, aggtransspace int4, aggmtranstype oid, \
+         aggmtransspace int4, agginitval text, aggminitval text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_amop",
+        oid: 2602,
+        view: false,
+        columns: "oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy int2, amoppurpose char, \
+         amopopr oid, amopmethod oid, amopsortfamily oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_amproc",
+        oid: 2603,
+        view: false,
+        columns: "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2, amproc regproc",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_available_extension_versions",
+        oid: 12085,
+        view: true,
+        columns: "name name, version text, installed bool, superuser bool, trusted bool, relocatable bool, schema name, \
+         requires _name, comment text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_available_extensions",
+        oid: 12081,
+        view: true,
+        columns: "name name, default_version text, installed_version text, comment text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_conversion",
+        oid: 2607,
+        view: false,
+        columns: "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc \
+         regproc, condefault bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_cursors",
+        oid: 12077,
+        view: true,
+        columns: "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time \
+         timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_db_role_setting",
+        oid: 2964,
+        view: false,
+        columns: "setdatabase oid, setrole oid, setconfig _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_default_acl",
+        oid: 826,
+        view: false,
+        columns: "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl _aclitem",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_description",
+        oid: 2609,
+        view: false,
+        columns: "objoid oid, classoid oid, objsubid int4, description text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_enum",
+        oid: 3501,
+        view: false,
+        columns: "oid oid, enumtypid oid, enumsortorder float4, enumlabel name",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_event_trigger",
+        oid: 3466,
+        view: false,
+        columns: "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_extension",
+        oid: 3079,
+        view: false,
+        columns: "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig \
+         _oid, extcondition _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_foreign_data_wrapper",
+        oid: 2328,
+        view: false,
+        columns: "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwacl _aclitem, fdwoptions _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_foreign_server",
+        oid: 1417,
+        view: false,
+        columns: "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl _aclitem, \
+         srvoptions _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_foreign_table",
+        oid: 3118,
+        view: false,
+        columns: "ftrelid oid, ftserver oid, ftoptions _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_inherits",
+        oid: 2611,
+        view: false,
+        columns: "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_matviews",
+        oid: 12038,
+        view: true,
+        columns: "schemaname name, matviewname name, matviewowner name, tablespace name, hasindexes bool, ispopulated \
+         bool, definition text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_operator",
+        oid: 2617,
+        view: false,
+        columns: "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char, oprcanmerge bool, oprcanhash bool, \
+         oprleft oid, oprright oid, oprresult oid, oprcom oid, oprnegate oid, oprcode regproc, oprrest regproc, \
+         oprjoin regproc",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_opfamily",
+        oid: 2753,
+        view: false,
+        columns: "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_partitioned_table",
+        oid: 3350,
+        view: false,
+        columns: "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2vector, partclass oidvector, \
+         partcollation oidvector, partexprs pg_node_tree",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_policies",
+        oid: 12018,
+        view: true,
+        columns: "schemaname name, tablename name, policyname name, permissive text, roles _name, cmd text, qual text, \
+         with_check text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_policy",
+        oid: 3256,
+        view: false,
+        columns: "oid oid, polname name, polrelid oid, polcmd char, polpermissive bool, polroles _oid, polqual \
+         pg_node_tree, polwithcheck pg_node_tree",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_prepared_statements",
+        oid: 12095,
+        view: true,
+        columns: "name text, statement text, prepare_time timestamptz, parameter_types _regtype, from_sql bool, \
+         generic_plans int8, custom_plans int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_prepared_xacts",
+        oid: 12090,
+        view: true,
+        columns: "transaction xid, gid text, prepared timestamptz, owner name, database name",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_publication",
+        oid: 6104,
+        view: false,
+        columns: "oid oid, pubname name, pubowner oid, puballtables bool, pubinsert bool, pubupdate bool, pubdelete bool, \
+         pubtruncate bool, pubviaroot bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_publication_namespace",
+        oid: 6237,
+        view: false,
+        columns: "oid oid, pnpubid oid, pnnspid oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_publication_rel",
+        oid: 6106,
+        view: false,
+        columns: "oid oid, prpubid oid, prrelid oid, prqual pg_node_tree, prattrs int2vector",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_publication_tables",
+        oid: 12068,
+        view: true,
+        columns: "pubname name, schemaname name, tablename name, attnames _name, rowfilter text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_range",
+        oid: 3541,
+        view: false,
+        columns: "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical regproc, \
+         rngsubdiff regproc",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_replication_slots",
+        oid: 12257,
+        view: true,
+        columns: "slot_name name, plugin name, slot_type text, datoid oid, database name, temporary bool, active bool, \
+         active_pid int4, xmin xid, catalog_xmin xid, restart_lsn text, confirmed_flush_lsn text, wal_status \
+         text, safe_wal_size int8, two_phase bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_rules",
+        oid: 12023,
+        view: true,
+        columns: "schemaname name, tablename name, rulename name, definition text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_shdepend",
+        oid: 1214,
+        view: false,
+        columns: "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_shdescription",
+        oid: 2396,
+        view: false,
+        columns: "objoid oid, classoid oid, description text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_archiver",
+        oid: 12285,
+        view: true,
+        columns: "archived_count int8, last_archived_wal text, last_archived_time timestamptz, failed_count int8, \
+         last_failed_wal text, last_failed_time timestamptz, stats_reset timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_bgwriter",
+        oid: 12289,
+        view: true,
+        columns: "checkpoints_timed int8, checkpoints_req int8, checkpoint_write_time float8, checkpoint_sync_time float8, \
+         buffers_checkpoint int8, buffers_clean int8, maxwritten_clean int8, buffers_backend int8, \
+         buffers_backend_fsync int8, buffers_alloc int8, stats_reset timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_database_conflicts",
+        oid: 12271,
+        view: true,
+        columns: "datid oid, datname name, confl_tablespace int8, confl_lock int8, confl_snapshot int8, confl_bufferpin \
+         int8, confl_deadlock int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_replication",
+        oid: 12227,
+        view: true,
+        columns: "pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, \
+         client_port int4, backend_start timestamptz, backend_xmin xid, state text, sent_lsn text, write_lsn \
+         text, flush_lsn text, replay_lsn text, write_lag interval, flush_lag interval, replay_lag interval, \
+         sync_priority int4, sync_state text, reply_time timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_ssl",
+        oid: 12249,
+        view: true,
+        columns: "pid int4, ssl bool, version text, cipher text, bits int4, client_dn text, client_serial numeric, \
+         issuer_dn text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_user_functions",
+        oid: 12275,
+        view: true,
+        columns: "funcid oid, schemaname name, funcname name, calls int8, total_time float8, self_time float8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_statistic_ext",
+        oid: 3381,
+        view: false,
+        columns: "oid oid, stxrelid oid, stxname name, stxnamespace oid, stxowner oid, stxstattarget int4, stxkeys \
+         int2vector, stxkind _char, stxexprs pg_node_tree",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_statistic_ext_data",
+        oid: 3429,
+        view: false,
+        columns: "stxoid oid, stxdinherit bool, stxdndistinct text, stxddependencies text, stxdmcv text, stxdexpr text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_subscription",
+        oid: 6100,
+        view: false,
+        columns: "oid oid, subdbid oid, subskiplsn text, subname name, subowner oid, subenabled bool, subbinary bool, \
+         substream bool, subtwophasestate char, subdisableonerr bool, subconninfo text, subslotname name, \
+         subsynccommit text, subpublications _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_timezone_abbrevs",
+        oid: 12122,
+        view: true,
+        columns: "abbrev text, utc_offset interval, is_dst bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_timezone_names",
+        oid: 12126,
+        view: true,
+        columns: "name text, abbrev text, utc_offset interval, is_dst bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_trigger",
+        oid: 2620,
+        view: false,
+        columns: "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal \
+         bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, \
+         tgnargs int2, tgattr int2vector, tgargs bytea, tgqual pg_node_tree, tgoldtable name, tgnewtable name",
+        fill: nothing,
+    },
+];

@@ -1,0 +1,256 @@
+//! Functions that need the catalog.
+
+use super::describe;
+use super::names::{is_visible, no_such, parse_reg, reg_text};
+use super::roles::DATABASE_OID;
+use super::types;
+use crate::catalog::{Kind, Oid};
+use crate::database::DATABASE;
+use crate::error::{Result, SqlError};
+use crate::expr::CatalogFunction as F;
+use crate::names::quoted;
+use crate::roles::Rights;
+use crate::session::Env;
+use crate::sqlstate;
+use vellum_row::{Array, Type, Value, ValueRef};
+
+/// Runs a function for a session.
+///
+/// # Errors
+/// The function's.
+pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Value> {
+    let value = |at: usize| arguments.get(at).map_or(ValueRef::Null, Value::as_ref);
+    let text = |at: usize| value(at).as_str().unwrap_or_default();
+    let oid = |at: usize| value(at).as_i64().and_then(|oid| Oid::try_from(oid).ok());
+    let first = oid(0).unwrap_or(0);
+    let shown = |text: Option<String>| text.map_or(Value::Null, Value::text);
+    let pretty = value(arguments.len().saturating_sub(1)).as_bool() == Some(true);
+    Ok(match function {
+        F::FormatType => {
+            if value(0).is_null() {
+                return Ok(Value::Null);
+            }
+            let typmod = value(1)
+                .as_i64()
+                .and_then(|typmod| i32::try_from(typmod).ok());
+            Value::text(describe::format_type(first, typmod))
+        }
+        F::Expression => {
+            let relation = oid(1).and_then(|oid| env.catalog.relation(oid));
+            let (column, sql) = describe::parts_of(text(0));
+            let relation = relation.map(|relation| &**relation);
+            Value::text(env.expression_text(relation, column, sql, pretty))
+        }
+        F::IndexDefinition => {
+            let column = value(1)
+                .as_i64()
+                .and_then(|column| i32::try_from(column).ok());
+            shown(describe::index_definition(
+                env,
+                first,
+                column.unwrap_or(0),
+                pretty,
+            ))
+        }
+        F::ConstraintDefinition => shown(describe::constraint_definition(env, first, pretty)),
+        F::ViewDefinition => {
+            let named = value(0)
+                .as_str()
+                .map(|name| reg(env, Type::Regclass, name))
+                .transpose()?;
+            shown(describe::view_definition(env, named.unwrap_or(first)))
+        }
+        F::RuleDefinition => Value::Null,
+        F::FunctionResult => shown(types::function_of(first).map(|(.., result)| result)),
+        F::FunctionArguments => shown(types::function_of(first).map(|(_, arguments, _)| arguments)),
+        F::SerialSequence => serial_sequence(env, text(0), text(1))?,
+        F::UserById => match env.catalog.role_by_oid(first) {
+            Some(role) => Value::text(role.name.as_str()),
+            None if first == super::relations::DATABASE_OWNER => Value::text("pg_database_owner"),
+            None => Value::text(format!("unknown (OID={first})")),
+        },
+        F::TableIsVisible => match env.catalog.name_of(first) {
+            Some((namespace, name)) => Value::Bool(is_visible(env, first, namespace, name)),
+            None => Value::Null,
+        },
+        F::TypeIsVisible => match types::type_name(first) {
+            Some(_) => Value::Bool(true),
+            None => Value::Null,
+        },
+        F::FunctionIsVisible => match types::function_of(first) {
+            Some(_) => Value::Bool(true),
+            None => Value::Null,
+        },
+        F::CurrentSchemas => {
+            let implicit = value(0).as_bool() == Some(true);
+            let names = env.schemas(implicit).into_iter().map(Value::text);
+            Value::Array(Array::of(Type::Name, &names.collect::<Vec<_>>()))
+        }
+        F::ToReg(ty) => parse_reg(env, ty, text(0))?.map_or(Value::Null, Value::Oid),
+        F::RegOf(ty) => Value::Oid(reg(env, ty, text(0))?),
+        F::RegText(ty) => Value::text(reg_text(env, ty, first)),
+        F::HasTablePrivilege | F::HasColumnPrivilege => {
+            // Of a column: the table's, as long as there are none of columns. The column's own argument is not looked at.
+            let of_column = function == F::HasColumnPrivilege;
+            let (role, rest) = subject(env, arguments, if of_column { 3 } else { 2 })?;
+            let oid = match rest.first().map_or(ValueRef::Null, Value::as_ref) {
+                ValueRef::Text(name) => reg(env, Type::Regclass, name)?,
+                other => match other.as_i64().and_then(|oid| Oid::try_from(oid).ok()) {
+                    Some(oid) => oid,
+                    None => return Ok(Value::Null),
+                },
+            };
+            let Some(relation) = env.catalog.relation(oid) else {
+                return Ok(Value::Null);
+            };
+            let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
+            let wanted = rights_of(wanted.as_str().unwrap_or_default())?;
+            let has = wanted
+                .iter()
+                .any(|right| env.catalog.allows(&role, relation, *right));
+            Value::Bool(has)
+        }
+        F::HasSchemaPrivilege => {
+            let (role, rest) = subject(env, arguments, 2)?;
+            let found = match rest.first().map_or(ValueRef::Null, Value::as_ref) {
+                ValueRef::Text(name) => reg(env, Type::Regnamespace, name)?,
+                other => other
+                    .as_i64()
+                    .and_then(|oid| Oid::try_from(oid).ok())
+                    .unwrap_or(0),
+            };
+            let Some(namespace) = env.catalog.namespace_by_oid(found) else {
+                return Ok(Value::Null);
+            };
+            let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
+            let wanted = wanted.as_str().unwrap_or_default().to_lowercase();
+            let create = wanted.contains("create");
+            Value::Bool(env.catalog.allows_in_schema(&role, namespace, create))
+        }
+        F::HasDatabasePrivilege => {
+            let (role, rest) = subject(env, arguments, 2)?;
+            let wanted = rest.last().map_or(ValueRef::Null, Value::as_ref);
+            let wanted = wanted.as_str().unwrap_or_default().to_lowercase();
+            let owner = env.catalog.role(&role).is_some_and(|role| role.superuser);
+            Value::Bool(owner || !wanted.contains("create"))
+        }
+        F::HasRole => {
+            let (role, rest) = subject(env, arguments, 2)?;
+            let target = match rest.first().map_or(ValueRef::Null, Value::as_ref) {
+                ValueRef::Text(name) => reg(env, Type::Regrole, name)?,
+                other => other
+                    .as_i64()
+                    .and_then(|oid| Oid::try_from(oid).ok())
+                    .unwrap_or(0),
+            };
+            Value::Bool(env.catalog.is_member(&role, target))
+        }
+        F::RelationSize | F::TableSize => size(env, first, false, true),
+        F::IndexesSize => size(env, first, true, false),
+        F::TotalSize => size(env, first, true, true),
+        F::DatabaseSize => {
+            let known = first == DATABASE_OID || text(0) == DATABASE;
+            if !known {
+                let message = format!("database \"{}\" does not exist", text(0));
+                return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message));
+            }
+            Value::Int8(env.database_bytes())
+        }
+        F::FileNode => match env.catalog.name_of(first) {
+            Some(_) => Value::Oid(first),
+            None => Value::Null,
+        },
+        F::MyTempSchema => Value::Oid(0),
+        F::TransactionNumber => Value::Int8(env.transaction_number),
+        F::BlockingPids => Value::Array(Array::of(Type::Int4, &[])),
+        F::StartTime => Value::Timestamptz(env.shared.started),
+        other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
+    })
+}
+
+/// The oid of a name that has to stand for something.
+fn reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Oid> {
+    parse_reg(env, ty, text)?.ok_or_else(|| no_such(ty, text))
+}
+
+/// The role that a question about rights is for, and the arguments behind it: the session's own if none is named.
+fn subject<'a>(
+    env: &Env<'_>,
+    arguments: &'a [Value],
+    least: usize,
+) -> Result<(String, &'a [Value])> {
+    if arguments.len() <= least {
+        return Ok((env.options.user.clone(), arguments));
+    }
+    let role = match arguments[0].as_ref() {
+        ValueRef::Text(name) => env.catalog.role(name).map(|role| role.name.clone()),
+        other => {
+            let oid = other.as_i64().and_then(|oid| Oid::try_from(oid).ok());
+            let found = oid.and_then(|oid| env.catalog.role_by_oid(oid));
+            found.map(|role| role.name.clone())
+        }
+    };
+    let role = role.ok_or_else(|| {
+        let name = arguments[0].as_ref().as_str().unwrap_or_default();
+        no_such(Type::Regrole, name)
+    })?;
+    Ok((role, &arguments[1..]))
+}
+
+/// Rights in a list of their names, one of which is enough.
+fn rights_of(text: &str) -> Result<Vec<Rights>> {
+    let names = text.split(',').map(|name| {
+        let name = name.trim().to_lowercase();
+        let name = name.trim_end_matches(" with grant option");
+        Rights::named(name).ok_or_else(|| {
+            let message = format!("unrecognized privilege type: \"{name}\"");
+            SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        })
+    });
+    names.collect()
+}
+
+fn serial_sequence(env: &Env<'_>, table: &str, column: &str) -> Result<Value> {
+    let oid = reg(env, Type::Regclass, table)?;
+    let relation = env.catalog.relation(oid);
+    let Some(definition) = relation.and_then(|relation| relation.table()) else {
+        return Ok(Value::Null);
+    };
+    let found = definition.schema.columns().find(|own| *own.name == *column);
+    let column = found.ok_or_else(|| {
+        let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+        SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+    })?;
+    let owned = env.catalog.relations().into_iter().find(|relation| {
+        matches!(&relation.kind, Kind::Sequence(sequence) if sequence.owner == (oid, column.id.0))
+    });
+    Ok(owned.map_or(Value::Null, |sequence| {
+        let schema = env.catalog.namespace_name(sequence.namespace);
+        Value::text(format!("{}.{}", quoted(schema), quoted(&sequence.name)))
+    }))
+}
+
+/// Bytes of a table, of its indexes, or of an index.
+fn size(env: &Env<'_>, oid: Oid, indexes: bool, own: bool) -> Value {
+    let mut bytes = 0;
+    if let Some((_, index)) = env.catalog.index(oid) {
+        let storage = index.storage.as_ref();
+        bytes += storage.map_or(0, |storage| env.storage_bytes(&storage.name));
+        return Value::Int8(bytes);
+    }
+    let Some(relation) = env.catalog.relation(oid) else {
+        return Value::Null;
+    };
+    if let Some(table) = relation.table() {
+        if own {
+            bytes += env.storage_bytes(&table.storage.name);
+        }
+        if indexes {
+            let storages = table.secondary().filter_map(|index| index.storage.as_ref());
+            bytes += storages
+                .map(|storage| env.storage_bytes(&storage.name))
+                .sum::<i64>();
+        }
+    }
+    Value::Int8(bytes)
+}

@@ -1,0 +1,116 @@
+//! Views of `pg_catalog` that list what other relations have, with names instead of oids.
+
+use super::{Scan, Spec, describe, text};
+use crate::catalog::Kind;
+use crate::error::Result;
+use vellum_row::Value;
+
+pub(super) const RELATIONS: &[Spec] = &[
+    Spec {
+        name: "pg_tables",
+        oid: 12033,
+        view: true,
+        columns: "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, hasrules bool, \
+         hastriggers bool, rowsecurity bool",
+        fill: pg_tables,
+    },
+    Spec {
+        name: "pg_indexes",
+        oid: 12043,
+        view: true,
+        columns: "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
+        fill: pg_indexes,
+    },
+    Spec {
+        name: "pg_views",
+        oid: 12028,
+        view: true,
+        columns: "schemaname name, viewname name, viewowner name, definition text",
+        fill: pg_views,
+    },
+    Spec {
+        name: "pg_sequences",
+        oid: 12048,
+        view: true,
+        columns: "schemaname name, sequencename name, sequenceowner name, data_type regtype, start_value int8, min_value \
+         int8, max_value int8, increment_by int8, cycle bool, cache_size int8, last_value int8",
+        fill: pg_sequences,
+    },
+];
+
+fn pg_tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.catalog.relations() {
+        let table = relation.table();
+        let system = matches!(&relation.kind, Kind::System(definition) if !definition.is_view);
+        if table.is_none() && !system {
+            continue;
+        }
+        let has_keys = table.is_some_and(|table| {
+            !table.foreign_keys.is_empty() || !scan.catalog.referring(relation.oid).is_empty()
+        });
+        rows.push(vec![
+            scan.schema_of(relation),
+            text(relation.name.clone()),
+            text(relation.owner.clone()),
+            Value::Null,
+            Value::Bool(table.is_some_and(|table| !table.indexes.is_empty())),
+            Value::Bool(false),
+            Value::Bool(has_keys),
+            Value::Bool(false),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        for index in relation.table().map_or(&[][..], |table| &table.indexes) {
+            let definition = describe::index_definition(scan.env, index.oid, 0, false);
+            rows.push(vec![
+                scan.schema_of(relation),
+                text(relation.name.clone()),
+                text(index.name.clone()),
+                Value::Null,
+                definition.map_or(Value::Null, text),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn pg_views(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        if let Some(definition) = describe::view_definition(scan.env, relation.oid) {
+            rows.push(vec![
+                scan.schema_of(relation),
+                text(relation.name.clone()),
+                text(relation.owner.clone()),
+                text(definition),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn pg_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        let Kind::Sequence(sequence) = &relation.kind else {
+            continue;
+        };
+        let last = crate::catalog::last_value(&scan.env.shared.engine, relation)?;
+        rows.push(vec![
+            scan.schema_of(relation),
+            text(relation.name.clone()),
+            text(relation.owner.clone()),
+            Value::Oid(sequence.type_oid),
+            Value::Int8(sequence.start),
+            Value::Int8(sequence.minimum),
+            Value::Int8(sequence.maximum),
+            Value::Int8(sequence.increment),
+            Value::Bool(sequence.cycle),
+            Value::Int8(1),
+            last.map_or(Value::Null, Value::Int8),
+        ]);
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Oids that are shown as names (`regclass` and its like), to and from text.
+
+use super::types;
+use crate::catalog::{Named, Oid};
+use crate::error::{Result, SqlError};
+use crate::names::{parts, quoted};
+use crate::session::Env;
+use crate::sqlstate;
+use vellum_row::Type;
+
+/// The name that a type's oid is shown as.
+pub(crate) fn reg_text(env: &Env<'_>, ty: Type, oid: Oid) -> String {
+    if oid == 0 {
+        return "-".to_owned();
+    }
+    let found = match ty {
+        Type::Regclass => relation_name(env, oid),
+        Type::Regtype => types::type_name(oid).map(str::to_owned),
+        Type::Regproc => types::function_of(oid).map(|(name, ..)| quoted(&name)),
+        Type::Regnamespace => env
+            .catalog
+            .namespace_by_oid(oid)
+            .map(|found| quoted(&found.name)),
+        _ => env.catalog.role_by_oid(oid).map(|role| quoted(&role.name)),
+    };
+    found.unwrap_or_else(|| oid.to_string())
+}
+
+/// The name of a relation or an index, with its schema unless the search path finds it.
+fn relation_name(env: &Env<'_>, oid: Oid) -> Option<String> {
+    let (namespace, name) = env.catalog.name_of(oid)?;
+    let plain = quoted(name);
+    if is_visible(env, oid, namespace, name) {
+        return Some(plain);
+    }
+    let schema = quoted(env.catalog.namespace_name(namespace));
+    Some(format!("{schema}.{plain}"))
+}
+
+/// Whether a relation's name without schema stands for it.
+pub(super) fn is_visible(env: &Env<'_>, oid: Oid, namespace: Oid, name: &str) -> bool {
+    let mut path = env.search_path.iter();
+    let first = path.find(|schema| env.catalog.named(**schema, name).is_some());
+    first == Some(&namespace) && env.catalog.named(namespace, name).map(oid_of) == Some(oid)
+}
+
+fn oid_of(named: Named) -> Oid {
+    match named {
+        Named::Relation(oid) => oid,
+        Named::Index { index, .. } => index,
+    }
+}
+
+/// The oid that a text stands for: a number, or a name; `None` if there is nothing of this name.
+///
+/// # Errors
+/// `42602` for what is no name.
+pub(crate) fn parse_reg(env: &Env<'_>, ty: Type, text: &str) -> Result<Option<Oid>> {
+    if text == "-" {
+        return Ok(Some(0));
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit())
+        && let Ok(oid) = text.parse()
+    {
+        return Ok(Some(oid));
+    }
+    if ty == Type::Regtype {
+        return Ok(env.type_named(text).map(Type::oid));
+    }
+    let parts =
+        parts(text).ok_or_else(|| SqlError::new(sqlstate::INVALID_NAME, "invalid name syntax"))?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (schema, name) = match parts.as_slice() {
+        [name] => (None, *name),
+        [schema, name] => (Some(*schema), *name),
+        [_, schema, name] => (Some(*schema), *name),
+        _ => return Ok(None),
+    };
+    Ok(match ty {
+        Type::Regclass => env.named(schema, name).map(oid_of),
+        Type::Regproc => types::functions_named(name).first().copied(),
+        Type::Regnamespace => env.catalog.namespace(name).map(|found| found.oid),
+        _ => env.catalog.role(name).map(|role| role.oid),
+    })
+}
+
+/// What is said of a name that stands for nothing.
+#[cold]
+pub(super) fn no_such(ty: Type, text: &str) -> SqlError {
+    let (what, state) = match ty {
+        Type::Regclass => ("relation", sqlstate::UNDEFINED_TABLE),
+        Type::Regtype => ("type", sqlstate::UNDEFINED_OBJECT),
+        Type::Regproc => ("function", sqlstate::UNDEFINED_FUNCTION),
+        Type::Regnamespace => ("schema", sqlstate::INVALID_SCHEMA_NAME),
+        _ => ("role", sqlstate::UNDEFINED_OBJECT),
+    };
+    SqlError::new(state, format!("{what} \"{text}\" does not exist"))
+}

@@ -1,0 +1,446 @@
+//! Relations, their columns, indexes and sequences: `pg_class` and what belongs to it.
+
+use super::{Scan, Spec, derived_oid, text};
+use crate::catalog::{Default, Identity, Index, Kind, PUBLIC, Relation, Table};
+use crate::error::Result;
+use crate::roles::Grant;
+use vellum_row::{Array, Type, Value};
+
+pub(super) const RELATIONS: &[Spec] = &[
+    Spec {
+        name: "pg_class",
+        oid: 1259,
+        view: false,
+        columns: "oid oid, relname name, relnamespace oid, reltype oid, reloftype oid, relowner oid, relam oid, \
+         relfilenode oid, reltablespace oid, relpages int4, reltuples float4, relallvisible int4, reltoastrelid \
+         oid, relhasindex bool, relisshared bool, relpersistence char, relkind char, relnatts int2, relchecks \
+         int2, relhasrules bool, relhastriggers bool, relhassubclass bool, relrowsecurity bool, \
+         relforcerowsecurity bool, relispopulated bool, relreplident char, relispartition bool, relrewrite oid, \
+         relfrozenxid xid, relminmxid xid, relacl _aclitem, reloptions _text, relpartbound pg_node_tree",
+        fill: pg_class,
+    },
+    Spec {
+        name: "pg_attribute",
+        oid: 1249,
+        view: false,
+        columns: "attrelid oid, attname name, atttypid oid, attstattarget int4, attlen int2, attnum int2, attndims int4, \
+         attcacheoff int4, atttypmod int4, attbyval bool, attalign char, attstorage char, attcompression char, \
+         attnotnull bool, atthasdef bool, atthasmissing bool, attidentity char, attgenerated char, attisdropped \
+         bool, attislocal bool, attinhcount int4, attcollation oid, attacl _aclitem, attoptions _text, \
+         attfdwoptions _text, attmissingval text",
+        fill: pg_attribute,
+    },
+    Spec {
+        name: "pg_attrdef",
+        oid: 2604,
+        view: false,
+        columns: "oid oid, adrelid oid, adnum int2, adbin pg_node_tree",
+        fill: pg_attrdef,
+    },
+    Spec {
+        name: "pg_index",
+        oid: 2610,
+        view: false,
+        columns: "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, indnullsnotdistinct \
+         bool, indisprimary bool, indisexclusion bool, indimmediate bool, indisclustered bool, indisvalid bool, \
+         indcheckxmin bool, indisready bool, indislive bool, indisreplident bool, indkey int2vector, indcollation \
+         oidvector, indclass oidvector, indoption int2vector, indexprs pg_node_tree, indpred pg_node_tree",
+        fill: pg_index,
+    },
+    Spec {
+        name: "pg_sequence",
+        oid: 2224,
+        view: false,
+        columns: "seqrelid oid, seqtypid oid, seqstart int8, seqincrement int8, seqmax int8, seqmin int8, seqcache int8, \
+         seqcycle bool",
+        fill: pg_sequence,
+    },
+    Spec {
+        name: "pg_namespace",
+        oid: 2615,
+        view: false,
+        columns: "oid oid, nspname name, nspowner oid, nspacl _aclitem",
+        fill: pg_namespace,
+    },
+    Spec {
+        name: "pg_depend",
+        oid: 2608,
+        view: false,
+        columns: "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, deptype char",
+        fill: pg_depend,
+    },
+    Spec {
+        name: "pg_rewrite",
+        oid: 2618,
+        view: false,
+        columns: "oid oid, rulename name, ev_class oid, ev_type char, ev_enabled char, is_instead bool, ev_qual \
+         pg_node_tree, ev_action pg_node_tree",
+        fill: pg_rewrite,
+    },
+];
+
+/// The access method of tables in `pg_am`.
+const HEAP: u32 = 2;
+/// That of indexes.
+const BTREE: u32 = 403;
+/// Oid of `pg_database_owner`, which owns `public`.
+pub(super) const DATABASE_OWNER: u32 = 6171;
+/// Oid of the collation that values have unless something else is said.
+pub(super) const DEFAULT_COLLATION: u32 = 100;
+/// And of the one that names have.
+pub(super) const C_COLLATION: u32 = 950;
+
+/// The collation of a type; 0 if its values are no text.
+pub(super) fn collation_of(ty: Type) -> u32 {
+    match ty.element().unwrap_or(ty) {
+        Type::Text | Type::Varchar | Type::Char | Type::NodeTree => DEFAULT_COLLATION,
+        Type::Name => C_COLLATION,
+        _ => 0,
+    }
+}
+
+fn class_row(
+    scan: &Scan<'_>,
+    relation: &Relation,
+    index: Option<&Index>,
+    rows: &mut Vec<Vec<Value>>,
+) {
+    let table = relation.table();
+    let (oid, name) = match index {
+        Some(index) => (index.oid, index.name.clone()),
+        None => (relation.oid, relation.name.clone()),
+    };
+    let kind = match (&relation.kind, index) {
+        (_, Some(_)) => "i",
+        (Kind::Table(_), None) => "r",
+        (Kind::View(_), None) => "v",
+        (Kind::Sequence(_), None) => "S",
+        (Kind::System(definition), None) if definition.is_view => "v",
+        (Kind::System(_), None) => "r",
+    };
+    let method = match kind {
+        "r" => HEAP,
+        "i" => BTREE,
+        _ => 0,
+    };
+    let columns = match index {
+        Some(index) => index.columns.len(),
+        None => scan.columns(relation).len(),
+    };
+    let own = table.filter(|_| index.is_none());
+    let has_keys = own.is_some_and(|table| {
+        !table.foreign_keys.is_empty() || !scan.catalog.referring(relation.oid).is_empty()
+    });
+    let storage = if matches!(kind, "v") { 0 } else { oid };
+    rows.push(vec![
+        Value::Oid(oid),
+        text(name),
+        Value::Oid(relation.namespace),
+        Value::Oid(0),
+        Value::Oid(0),
+        scan.role(&relation.owner),
+        Value::Oid(method),
+        Value::Oid(storage),
+        Value::Oid(0),
+        Value::Int4(0),
+        Value::Float4(if kind == "S" { 1.0 } else { -1.0 }),
+        Value::Int4(0),
+        Value::Oid(0),
+        Value::Bool(own.is_some_and(|table| !table.indexes.is_empty())),
+        Value::Bool(false),
+        text("p"),
+        text(kind),
+        Value::Int2(columns as i16),
+        Value::Int2(own.map_or(0, |table| table.checks.len()) as i16),
+        Value::Bool(kind == "v"),
+        Value::Bool(has_keys),
+        Value::Bool(false),
+        Value::Bool(false),
+        Value::Bool(false),
+        Value::Bool(true),
+        text(match (kind, relation.namespace) {
+            ("r", namespace) if namespace != crate::catalog::PG_CATALOG => "d",
+            _ => "n",
+        }),
+        Value::Bool(false),
+        Value::Oid(0),
+        Value::Oid(0),
+        Value::Oid(0),
+        relation
+            .acl
+            .as_deref()
+            .filter(|_| index.is_none())
+            .map_or(Value::Null, |acl| acl_of(scan, acl)),
+        Value::Null,
+        Value::Null,
+    ]);
+}
+
+/// Rights as an array of `aclitem`.
+fn acl_of(scan: &Scan<'_>, acl: &[Grant]) -> Value {
+    let name = |oid| match scan.catalog.role_by_oid(oid) {
+        Some(role) => crate::names::quoted(&role.name),
+        None => oid.to_string(),
+    };
+    let items = acl.iter().map(|grant| text(grant.text(name)));
+    Value::Array(Array::of(Type::AclItem, &items.collect::<Vec<_>>()))
+}
+
+fn pg_class(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.catalog.relations() {
+        class_row(scan, relation, None, rows);
+        for index in relation.table().map_or(&[][..], |table| &table.indexes) {
+            class_row(scan, relation, Some(index), rows);
+        }
+    }
+    Ok(())
+}
+
+struct Attribute<'a> {
+    relation: u32,
+    number: i16,
+    name: &'a str,
+    ty: Type,
+    typmod: i32,
+    nullable: bool,
+    default: Option<&'a Default>,
+}
+
+fn attribute_row(attribute: &Attribute<'_>, rows: &mut Vec<Vec<Value>>) {
+    let ty = attribute.ty;
+    let identity = match attribute.default {
+        Some(Default::Identity { kind, .. }) if *kind == Identity::Always => "a",
+        Some(Default::Identity { .. }) => "d",
+        _ => "",
+    };
+    let generated = matches!(attribute.default, Some(Default::Generated(_)));
+    let stands = |default: &Default| !matches!(default, Default::Identity { .. });
+    rows.push(vec![
+        Value::Oid(attribute.relation),
+        text(attribute.name),
+        Value::Oid(ty.oid()),
+        Value::Int4(-1),
+        Value::Int2(ty.length()),
+        Value::Int2(attribute.number),
+        Value::Int4(i32::from(matches!(ty, Type::Array(_)))),
+        Value::Int4(-1),
+        Value::Int4(attribute.typmod),
+        Value::Bool(super::types::by_value(ty)),
+        text(super::types::alignment(ty)),
+        text(super::types::storage(ty)),
+        text(""),
+        Value::Bool(!attribute.nullable),
+        Value::Bool(attribute.default.is_some_and(stands)),
+        Value::Bool(false),
+        text(identity),
+        text(if generated { "s" } else { "" }),
+        Value::Bool(false),
+        Value::Bool(true),
+        Value::Int4(0),
+        Value::Oid(collation_of(ty)),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+        Value::Null,
+    ]);
+}
+
+fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.catalog.relations() {
+        let table = relation.table();
+        for (number, name, ty, typmod, nullable) in scan.columns(relation) {
+            let default = table.and_then(|table| {
+                let id = vellum_row::ColumnId(number as u16);
+                table.default_of(id)
+            });
+            let attribute = Attribute {
+                relation: relation.oid,
+                number,
+                name: &name,
+                ty,
+                typmod: typmod.0,
+                nullable,
+                default,
+            };
+            attribute_row(&attribute, rows);
+        }
+        let Some(table) = table else {
+            continue;
+        };
+        for index in &table.indexes {
+            for (number, column) in (1..).zip(&index.columns) {
+                let column = table.schema.column(table.position(column.column));
+                let attribute = Attribute {
+                    relation: index.oid,
+                    number,
+                    name: &column.name,
+                    ty: column.ty,
+                    typmod: column.typmod.0,
+                    nullable: true,
+                    default: None,
+                };
+                attribute_row(&attribute, rows);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pg_attrdef(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        let Some(table) = relation.table() else {
+            continue;
+        };
+        for (column, default) in &table.defaults {
+            if let Default::Expression(sql) | Default::Generated(sql) = default {
+                rows.push(vec![
+                    Value::Oid(derived_oid(relation.oid, column.0)),
+                    Value::Oid(relation.oid),
+                    Value::Int2(column.0 as i16),
+                    text(super::describe::node(column.0, sql)),
+                ]);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn index_row(relation: &Relation, table: &Table, index: &Index, rows: &mut Vec<Vec<Value>>) {
+    let columns = index.columns.iter();
+    let numbers: Vec<Value> = columns
+        .clone()
+        .map(|column| Value::Int2(column.column.0 as i16))
+        .collect();
+    let types = columns.clone().map(|column| {
+        let position = table.position(column.column);
+        table.schema.column(position).ty
+    });
+    let collations: Vec<Value> = types
+        .clone()
+        .map(|ty| Value::Oid(collation_of(ty)))
+        .collect();
+    let classes: Vec<Value> = types
+        .map(|ty| Value::Oid(super::types::operator_class(ty)))
+        .collect();
+    let options: Vec<Value> = columns
+        .map(|column| {
+            Value::Int2(i16::from(column.descending) | i16::from(column.nulls_first) << 1)
+        })
+        .collect();
+    let count = index.columns.len() as i16;
+    rows.push(vec![
+        Value::Oid(index.oid),
+        Value::Oid(relation.oid),
+        Value::Int2(count),
+        Value::Int2(count),
+        Value::Bool(index.unique),
+        Value::Bool(false),
+        Value::Bool(index.primary),
+        Value::Bool(false),
+        Value::Bool(true),
+        Value::Bool(false),
+        Value::Bool(true),
+        Value::Bool(false),
+        Value::Bool(true),
+        Value::Bool(true),
+        Value::Bool(false),
+        Value::Array(Array::vector(Type::Int2, &numbers)),
+        Value::Array(Array::vector(Type::Oid, &collations)),
+        Value::Array(Array::vector(Type::Oid, &classes)),
+        Value::Array(Array::vector(Type::Int2, &options)),
+        Value::Null,
+        Value::Null,
+    ]);
+}
+
+fn pg_index(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        if let Some(table) = relation.table() {
+            for index in &table.indexes {
+                index_row(relation, table, index, rows);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pg_sequence(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        let Kind::Sequence(sequence) = &relation.kind else {
+            continue;
+        };
+        rows.push(vec![
+            Value::Oid(relation.oid),
+            Value::Oid(sequence.type_oid),
+            Value::Int8(sequence.start),
+            Value::Int8(sequence.increment),
+            Value::Int8(sequence.maximum),
+            Value::Int8(sequence.minimum),
+            Value::Int8(1),
+            Value::Bool(sequence.cycle),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_namespace(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for namespace in scan.catalog.namespaces() {
+        let owner = if namespace.oid == PUBLIC {
+            Value::Oid(DATABASE_OWNER)
+        } else {
+            scan.role(&namespace.owner)
+        };
+        let name = text(namespace.name.clone());
+        let acl = namespace
+            .acl
+            .as_deref()
+            .map_or(Value::Null, |acl| acl_of(scan, acl));
+        rows.push(vec![Value::Oid(namespace.oid), name, owner, acl]);
+    }
+    Ok(())
+}
+
+/// What `serial` and identity need: a sequence that goes with its column, a default that calls for a sequence.
+fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    const CLASS: u32 = 1259;
+    for relation in scan.user_relations() {
+        let Kind::Sequence(sequence) = &relation.kind else {
+            continue;
+        };
+        let (table, column) = sequence.owner;
+        let Some(owner) = scan.catalog.relation(table).and_then(|owner| owner.table()) else {
+            continue;
+        };
+        let default = owner.default_of(vellum_row::ColumnId(column));
+        let identity = matches!(default, Some(Default::Identity { .. }));
+        rows.push(vec![
+            Value::Oid(CLASS),
+            Value::Oid(relation.oid),
+            Value::Int4(0),
+            Value::Oid(CLASS),
+            Value::Oid(table),
+            Value::Int4(i32::from(column)),
+            text(if identity { "i" } else { "a" }),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_rewrite(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        let Kind::View(view) = &relation.kind else {
+            continue;
+        };
+        rows.push(vec![
+            Value::Oid(derived_oid(relation.oid, 0)),
+            text("_RETURN"),
+            Value::Oid(relation.oid),
+            text("1"),
+            text("O"),
+            Value::Bool(true),
+            Value::Null,
+            text(view.query.clone()),
+        ]);
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Roles, the database and its tablespaces.
+
+use super::relations::DATABASE_OWNER;
+use super::{Scan, Spec, text};
+use crate::database::DATABASE;
+use crate::error::Result;
+use crate::roles::Role;
+use vellum_row::{Array, Type, Value};
+
+pub(super) const RELATIONS: &[Spec] = &[
+    Spec {
+        name: "pg_authid",
+        oid: 1260,
+        view: false,
+        columns: "oid oid, rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, rolcanlogin \
+         bool, rolreplication bool, rolbypassrls bool, rolconnlimit int4, rolpassword text, rolvaliduntil \
+         timestamptz",
+        fill: pg_authid,
+    },
+    Spec {
+        name: "pg_roles",
+        oid: 12000,
+        view: true,
+        columns: "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, rolcanlogin bool, \
+         rolreplication bool, rolconnlimit int4, rolpassword text, rolvaliduntil timestamptz, rolbypassrls bool, \
+         rolconfig _text, oid oid",
+        fill: pg_roles,
+    },
+    Spec {
+        name: "pg_user",
+        oid: 12014,
+        view: true,
+        columns: "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, usebypassrls bool, passwd \
+         text, valuntil timestamptz, useconfig _text",
+        fill: pg_user,
+    },
+    Spec {
+        name: "pg_group",
+        oid: 12010,
+        view: true,
+        columns: "groname name, grosysid oid, grolist _oid",
+        fill: pg_group,
+    },
+    Spec {
+        name: "pg_auth_members",
+        oid: 1261,
+        view: false,
+        columns: "roleid oid, member oid, grantor oid, admin_option bool",
+        fill: pg_auth_members,
+    },
+    Spec {
+        name: "pg_database",
+        oid: 1262,
+        view: false,
+        columns: "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, datistemplate bool, datallowconn \
+         bool, datconnlimit int4, datfrozenxid xid, datminmxid xid, dattablespace oid, datcollate text, datctype \
+         text, daticulocale text, datcollversion text, datacl _aclitem",
+        fill: pg_database,
+    },
+    Spec {
+        name: "pg_tablespace",
+        oid: 1213,
+        view: false,
+        columns: "oid oid, spcname name, spcowner oid, spcacl _aclitem, spcoptions _text",
+        fill: pg_tablespace,
+    },
+];
+
+/// Oid of the database.
+pub(super) const DATABASE_OID: u32 = 5;
+/// The encoding `UTF8`.
+const UTF8: i32 = 6;
+const DEFAULT_TABLESPACE: u32 = 1663;
+
+/// Roles by oid, and the one that stands for whoever owns the database.
+fn all(scan: &Scan<'_>) -> Vec<Role> {
+    let mut all: Vec<Role> = scan.catalog.roles().map(|role| Role::clone(role)).collect();
+    all.push(Role::new("pg_database_owner", DATABASE_OWNER));
+    all.sort_by_key(|role| role.oid);
+    all
+}
+
+fn until(role: &Role) -> Value {
+    role.valid_until.map_or(Value::Null, Value::Timestamptz)
+}
+
+fn limit(role: &Role) -> Value {
+    let most = role
+        .connections_max
+        .and_then(|most| i32::try_from(most).ok());
+    Value::Int4(most.unwrap_or(-1))
+}
+
+/// The first rights of a role, in the order in which both relations have them.
+fn rights(role: &Role) -> [Value; 6] {
+    [
+        role.superuser,
+        role.inherit,
+        role.create_role,
+        role.create_database,
+        role.login,
+        role.replication,
+    ]
+    .map(Value::Bool)
+}
+
+/// Verifiers are for superusers.
+fn pg_authid(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    scan.env.check_superuser("table pg_authid")?;
+    for role in all(scan) {
+        let mut row = vec![Value::Oid(role.oid), text(role.name.as_str())];
+        row.extend(rights(&role));
+        row.push(Value::Bool(role.bypass_rls));
+        row.push(limit(&role));
+        row.push(role.verifier.as_deref().map_or(Value::Null, text));
+        row.push(until(&role));
+        rows.push(row);
+    }
+    Ok(())
+}
+
+fn pg_roles(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for role in all(scan) {
+        let mut row = vec![text(role.name.as_str())];
+        row.extend(rights(&role));
+        row.push(limit(&role));
+        row.push(text("********"));
+        row.push(until(&role));
+        row.push(Value::Bool(role.bypass_rls));
+        row.push(Value::Null);
+        row.push(Value::Oid(role.oid));
+        rows.push(row);
+    }
+    Ok(())
+}
+
+fn pg_user(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for role in all(scan).into_iter().filter(|role| role.login) {
+        rows.push(vec![
+            text(role.name.as_str()),
+            Value::Oid(role.oid),
+            Value::Bool(role.create_database),
+            Value::Bool(role.superuser),
+            Value::Bool(role.replication),
+            Value::Bool(role.bypass_rls),
+            text("********"),
+            until(&role),
+            Value::Null,
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_group(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    let roles = all(scan);
+    for group in roles.iter().filter(|role| !role.login) {
+        let members = roles.iter().filter(|role| role.is_member_of(group.oid));
+        let members: Vec<Value> = members.map(|role| Value::Oid(role.oid)).collect();
+        rows.push(vec![
+            text(group.name.as_str()),
+            Value::Oid(group.oid),
+            Value::Array(Array::of(Type::Oid, &members)),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_auth_members(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for role in all(scan) {
+        for membership in &role.member_of {
+            rows.push(vec![
+                Value::Oid(membership.role),
+                Value::Oid(role.oid),
+                Value::Oid(membership.grantor),
+                Value::Bool(membership.admin),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn pg_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    rows.push(vec![
+        Value::Oid(DATABASE_OID),
+        text(DATABASE),
+        scan.role(crate::database::FIRST_ROLE),
+        Value::Int4(UTF8),
+        text("c"),
+        Value::Bool(false),
+        Value::Bool(true),
+        Value::Int4(-1),
+        Value::Oid(0),
+        Value::Oid(0),
+        Value::Oid(DEFAULT_TABLESPACE),
+        text("C"),
+        text("C"),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+    ]);
+    Ok(())
+}
+
+fn pg_tablespace(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (oid, name) in [(DEFAULT_TABLESPACE, "pg_default"), (1664, "pg_global")] {
+        let owner = scan.role(crate::database::FIRST_ROLE);
+        rows.push(vec![
+            Value::Oid(oid),
+            text(name),
+            owner,
+            Value::Null,
+            Value::Null,
+        ]);
+    }
+    Ok(())
+}

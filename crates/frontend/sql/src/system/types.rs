@@ -1,0 +1,428 @@
+//! Types, and what is told of them: collations, access methods, operator classes, functions.
+
+use super::relations::collation_of;
+use super::{Scan, Spec, text};
+use crate::catalog::PG_CATALOG;
+use crate::error::Result;
+use crate::expr::{self, CatalogEntry};
+use vellum_row::{Array, CATALOG_TYPES, TYPES, Type, Value};
+
+pub(super) const RELATIONS: &[Spec] = &[
+    Spec {
+        name: "pg_type",
+        oid: 1247,
+        view: false,
+        columns: "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, typtype char, \
+         typcategory char, typispreferred bool, typisdefined bool, typdelim char, typrelid oid, typsubscript \
+         regproc, typelem oid, typarray oid, typinput regproc, typoutput regproc, typreceive regproc, typsend \
+         regproc, typmodin regproc, typmodout regproc, typanalyze regproc, typalign char, typstorage char, \
+         typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, typcollation oid, typdefaultbin \
+         pg_node_tree, typdefault text, typacl _aclitem",
+        fill: pg_type,
+    },
+    Spec {
+        name: "pg_collation",
+        oid: 3456,
+        view: false,
+        columns: "oid oid, collname name, collnamespace oid, collowner oid, collprovider char, collisdeterministic bool, \
+         collencoding int4, collcollate text, collctype text, colliculocale text, collversion text",
+        fill: pg_collation,
+    },
+    Spec {
+        name: "pg_am",
+        oid: 2601,
+        view: false,
+        columns: "oid oid, amname name, amhandler regproc, amtype char",
+        fill: pg_am,
+    },
+    Spec {
+        name: "pg_opclass",
+        oid: 2616,
+        view: false,
+        columns: "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, opcintype oid, \
+         opcdefault bool, opckeytype oid",
+        fill: pg_opclass,
+    },
+    Spec {
+        name: "pg_language",
+        oid: 2612,
+        view: false,
+        columns: "oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool, lanplcallfoid oid, laninline oid, \
+         lanvalidator oid, lanacl _aclitem",
+        fill: pg_language,
+    },
+    Spec {
+        name: "pg_cast",
+        oid: 2605,
+        view: false,
+        columns: "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char",
+        fill: super::nothing,
+    },
+    Spec {
+        name: "pg_proc",
+        oid: 1255,
+        view: false,
+        columns: "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost float4, prorows float4, \
+         provariadic oid, prosupport regproc, prokind char, prosecdef bool, proleakproof bool, proisstrict bool, \
+         proretset bool, provolatile char, proparallel char, pronargs int2, pronargdefaults int2, prorettype oid, \
+         proargtypes oidvector, proallargtypes _oid, proargmodes _char, proargnames _text, proargdefaults \
+         pg_node_tree, protrftypes _oid, prosrc text, probin text, prosqlbody pg_node_tree, proconfig _text, \
+         proacl _aclitem",
+        fill: pg_proc,
+    },
+];
+
+/// Number of the role that owns what the database came with.
+pub(super) const OWNER: u32 = 10;
+/// The language of functions that are part of the program.
+const INTERNAL: u32 = 12;
+
+/// Functions of a type's forms: those that read and write text, then binary: oids.
+const FORMS: [(Type, &str, [u32; 4]); 32] = [
+    (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
+    (Type::Int2, "int2", [38, 39, 2404, 2405]),
+    (Type::Int4, "int4", [42, 43, 2406, 2407]),
+    (Type::Int8, "int8", [460, 461, 2408, 2409]),
+    (Type::Float4, "float4", [200, 201, 2424, 2425]),
+    (Type::Float8, "float8", [214, 215, 2426, 2427]),
+    (Type::Numeric, "numeric_", [1701, 1702, 2460, 2461]),
+    (Type::Text, "text", [46, 47, 2414, 2415]),
+    (Type::Varchar, "varchar", [1046, 1047, 2432, 2433]),
+    (Type::Char, "bpchar", [1044, 1045, 2430, 2431]),
+    (Type::Bytea, "bytea", [1244, 31, 2412, 2413]),
+    (Type::Date, "date_", [1084, 1085, 2468, 2469]),
+    (Type::Time, "time_", [1143, 1144, 2470, 2471]),
+    (Type::Timestamp, "timestamp_", [1312, 1313, 2474, 2475]),
+    (Type::Timestamptz, "timestamptz_", [1150, 1151, 2476, 2477]),
+    (Type::Interval, "interval_", [1160, 1161, 2478, 2479]),
+    (Type::Uuid, "uuid_", [2952, 2953, 2961, 2962]),
+    (Type::Json, "json_", [321, 322, 323, 324]),
+    (Type::Jsonb, "jsonb_", [3806, 3804, 3805, 3803]),
+    (Type::Oid, "oid", [1798, 1799, 2418, 2419]),
+    (Type::Name, "name", [34, 35, 2422, 2423]),
+    (Type::SingleChar, "char", [1245, 33, 2434, 2435]),
+    (Type::Xid, "xid", [50, 51, 2440, 2441]),
+    (Type::Regclass, "regclass", [2218, 2219, 2452, 2453]),
+    (Type::Regtype, "regtype", [2220, 2221, 2454, 2455]),
+    (Type::Regproc, "regproc", [44, 45, 2444, 2445]),
+    (Type::Regnamespace, "regnamespace", [4084, 4085, 4087, 4088]),
+    (Type::Regrole, "regrole", [4098, 4092, 4094, 4095]),
+    (Type::NodeTree, "pg_node_tree_", [195, 196, 197, 198]),
+    (Type::AclItem, "aclitem", [1031, 1032, 0, 0]),
+    (Type::Int2Vector, "int2vector", [40, 41, 2410, 2411]),
+    (Type::OidVector, "oidvector", [54, 55, 2420, 2421]),
+];
+/// The same of all arrays.
+const ARRAY_FORMS: [u32; 4] = [750, 751, 2400, 2401];
+const FORM_SUFFIXES: [&str; 4] = ["in", "out", "recv", "send"];
+
+/// Operator classes for btree: type, oid, name, family.
+const CLASSES: [(Type, u32, &str, u32); 20] = [
+    (Type::Bool, 10003, "bool_ops", 424),
+    (Type::Char, 10004, "bpchar_ops", 426),
+    (Type::Bytea, 10006, "bytea_ops", 428),
+    (Type::SingleChar, 10007, "char_ops", 429),
+    (Type::Date, 3122, "date_ops", 434),
+    (Type::Float4, 10012, "float4_ops", 1970),
+    (Type::Float8, 3123, "float8_ops", 1970),
+    (Type::Int2, 1979, "int2_ops", 1976),
+    (Type::Int4, 1978, "int4_ops", 1976),
+    (Type::Int8, 3124, "int8_ops", 1976),
+    (Type::Interval, 10022, "interval_ops", 1982),
+    (Type::Name, 10028, "name_ops", 1994),
+    (Type::Numeric, 3125, "numeric_ops", 1988),
+    (Type::Oid, 1981, "oid_ops", 1989),
+    (Type::Text, 3126, "text_ops", 1994),
+    (Type::Time, 10038, "time_ops", 1996),
+    (Type::Timestamptz, 3127, "timestamptz_ops", 434),
+    (Type::Timestamp, 3128, "timestamp_ops", 434),
+    (Type::Uuid, 10065, "uuid_ops", 2968),
+    (Type::Jsonb, 10088, "jsonb_ops", 4033),
+];
+
+/// `typbyval`.
+pub(super) fn by_value(ty: Type) -> bool {
+    matches!(ty.length(), 1 | 2 | 4 | 8) && ty.element().is_none()
+}
+
+/// `typalign`.
+pub(super) fn alignment(ty: Type) -> &'static str {
+    match ty {
+        Type::Uuid | Type::Name => "c",
+        Type::Interval => "d",
+        _ => match ty.length() {
+            1 => "c",
+            2 => "s",
+            8 => "d",
+            _ => "i",
+        },
+    }
+}
+
+/// `typstorage`.
+pub(super) fn storage(ty: Type) -> &'static str {
+    match ty {
+        Type::Numeric => "m",
+        Type::Int2Vector | Type::OidVector => "p",
+        _ if ty.length() < 0 => "x",
+        _ => "p",
+    }
+}
+
+/// The operator class that an index on a type takes.
+pub(super) fn operator_class(ty: Type) -> u32 {
+    let ty = if ty == Type::Varchar { Type::Text } else { ty };
+    let found = CLASSES.iter().find(|(class, ..)| *class == ty);
+    found.map_or(0, |(_, oid, ..)| *oid)
+}
+
+/// All types, arrays behind what they are of.
+pub(super) fn all() -> impl Iterator<Item = Type> {
+    let scalars = TYPES.into_iter().chain(CATALOG_TYPES);
+    scalars.flat_map(|ty| {
+        let array = Some(ty.array()).filter(|array| array.oid() != 0);
+        std::iter::once(ty).chain(array)
+    })
+}
+
+/// Types of which there are no values in columns: oid, name, category.
+const PSEUDO_TYPES: [(u32, &str); 8] = [
+    (2249, "record"),
+    (2276, "any"),
+    (2277, "anyarray"),
+    (2278, "void"),
+    (2283, "anyelement"),
+    (705, "unknown"),
+    (5077, "anycompatible"),
+    (5078, "anycompatiblearray"),
+];
+
+/// The name of a type by its oid, those without values included.
+pub(super) fn type_name(oid: u32) -> Option<&'static str> {
+    let pseudo = PSEUDO_TYPES.iter().find(|(other, _)| *other == oid);
+    let own = || Type::from_oid(oid).map(Type::sql_name);
+    pseudo.map(|(_, name)| *name).or_else(own)
+}
+
+fn type_row(ty: Type) -> Vec<Value> {
+    let is_array = matches!(ty, Type::Array(_));
+    let known = FORMS.iter().find(|(other, ..)| *other == ty);
+    let forms = known.map_or(ARRAY_FORMS, |(.., forms)| *forms);
+    let [input, output, receive, send] = forms.map(Value::Oid);
+    let subscript = if ty.element().is_some() { 6179 } else { 0 };
+    vec![
+        Value::Oid(ty.oid()),
+        text(ty.name()),
+        Value::Oid(PG_CATALOG),
+        Value::Oid(OWNER),
+        Value::Int2(ty.length()),
+        Value::Bool(by_value(ty)),
+        text("b"),
+        text(ty.category().to_string()),
+        Value::Bool(ty.is_preferred()),
+        Value::Bool(true),
+        text(","),
+        Value::Oid(0),
+        Value::Oid(subscript),
+        Value::Oid(ty.element().map_or(0, Type::oid)),
+        Value::Oid(ty.array_oid()),
+        input,
+        output,
+        receive,
+        send,
+        Value::Oid(0),
+        Value::Oid(0),
+        Value::Oid(0),
+        text(
+            if is_array && ty.element().is_some_and(|ty| alignment(ty) == "d") {
+                "d"
+            } else {
+                alignment(ty)
+            },
+        ),
+        text(storage(ty)),
+        Value::Bool(false),
+        Value::Oid(0),
+        Value::Int4(-1),
+        Value::Int4(0),
+        Value::Oid(collation_of(ty)),
+        Value::Null,
+        Value::Null,
+        Value::Null,
+    ]
+}
+
+fn pg_type(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    rows.extend(all().map(type_row));
+    for (oid, name) in PSEUDO_TYPES {
+        let mut row = type_row(Type::Oid);
+        (row[0], row[1]) = (Value::Oid(oid), text(name));
+        (row[6], row[7], row[8]) = (text("p"), text("P"), Value::Bool(false));
+        row[14] = Value::Oid(0);
+        row[15..19].fill(Value::Oid(0));
+        rows.push(row);
+    }
+    Ok(())
+}
+
+fn pg_collation(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (oid, name, provider, locale) in [
+        (100, "default", "d", None),
+        (950, "C", "c", Some("C")),
+        (951, "POSIX", "c", Some("POSIX")),
+    ] {
+        let locale = locale.map_or(Value::Null, text);
+        rows.push(vec![
+            Value::Oid(oid),
+            text(name),
+            Value::Oid(PG_CATALOG),
+            Value::Oid(OWNER),
+            text(provider),
+            Value::Bool(true),
+            Value::Int4(-1),
+            locale.clone(),
+            locale,
+            Value::Null,
+            Value::Null,
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_am(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (oid, name, handler, kind) in [(2, "heap", 3, "t"), (403, "btree", 330, "i")] {
+        rows.push(vec![
+            Value::Oid(oid),
+            text(name),
+            Value::Oid(handler),
+            text(kind),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_opclass(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (ty, oid, name, family) in CLASSES {
+        rows.push(vec![
+            Value::Oid(oid),
+            Value::Oid(403),
+            text(name),
+            Value::Oid(PG_CATALOG),
+            Value::Oid(OWNER),
+            Value::Oid(family),
+            Value::Oid(ty.oid()),
+            Value::Bool(true),
+            Value::Oid(0),
+        ]);
+    }
+    Ok(())
+}
+
+fn pg_language(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (oid, name, trusted) in [(INTERNAL, "internal", false), (14, "sql", true)] {
+        rows.push(vec![
+            Value::Oid(oid),
+            text(name),
+            Value::Oid(OWNER),
+            Value::Bool(false),
+            Value::Bool(trusted),
+            Value::Oid(0),
+            Value::Oid(0),
+            Value::Oid(0),
+            Value::Null,
+        ]);
+    }
+    Ok(())
+}
+
+/// A function as `pg_proc` tells it.
+struct Procedure {
+    oid: u32,
+    name: String,
+    arguments: Vec<u32>,
+    result: u32,
+}
+
+fn procedures() -> Vec<Procedure> {
+    let of_entry = |entry: &CatalogEntry| Procedure {
+        oid: entry.oid,
+        name: entry.name.to_owned(),
+        arguments: entry.arguments().map(expr::type_oid).collect(),
+        result: expr::type_oid(entry.result),
+    };
+    let mut all: Vec<Procedure> = expr::catalog_functions().map(of_entry).collect();
+    let arrays = (Type::Text.array(), "array_", ARRAY_FORMS);
+    for (ty, stem, oids) in FORMS.into_iter().chain([arrays]) {
+        for (suffix, oid) in FORM_SUFFIXES.into_iter().zip(oids) {
+            if oid != 0 {
+                let result = if suffix == "in" || suffix == "recv" {
+                    ty.oid()
+                } else {
+                    Type::Text.oid()
+                };
+                all.push(Procedure {
+                    oid,
+                    name: format!("{stem}{suffix}"),
+                    arguments: vec![ty.oid()],
+                    result,
+                });
+            }
+        }
+    }
+    all.sort_by_key(|procedure| procedure.oid);
+    all
+}
+
+/// Oids of the functions of a name.
+pub(super) fn functions_named(name: &str) -> Vec<u32> {
+    let all = procedures().into_iter();
+    all.filter(|procedure| procedure.name == name)
+        .map(|procedure| procedure.oid)
+        .collect()
+}
+
+/// Name, arguments and result of a function, as text.
+pub(super) fn function_of(oid: u32) -> Option<(String, String, String)> {
+    let found = procedures().into_iter().find(|one| one.oid == oid)?;
+    let shown = |oid: &u32| type_name(*oid).unwrap_or("-").to_owned();
+    let arguments: Vec<String> = found.arguments.iter().map(shown).collect();
+    Some((found.name, arguments.join(", "), shown(&found.result)))
+}
+
+fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for procedure in procedures() {
+        let types: Vec<Value> = procedure
+            .arguments
+            .iter()
+            .copied()
+            .map(Value::Oid)
+            .collect();
+        let mut row = vec![
+            Value::Oid(procedure.oid),
+            text(procedure.name.as_str()),
+            Value::Oid(PG_CATALOG),
+            Value::Oid(OWNER),
+            Value::Oid(INTERNAL),
+            Value::Float4(1.0),
+            Value::Float4(0.0),
+            Value::Oid(0),
+            Value::Oid(0),
+            text("f"),
+            Value::Bool(false),
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Bool(false),
+            text("s"),
+            text("s"),
+            Value::Int2(types.len() as i16),
+            Value::Int2(0),
+            Value::Oid(procedure.result),
+            Value::Array(Array::vector(Type::Oid, &types)),
+        ];
+        row.resize(25, Value::Null);
+        row.push(text(procedure.name));
+        row.resize(30, Value::Null);
+        rows.push(row);
+    }
+    Ok(())
+}
