@@ -3,6 +3,8 @@
 //! A random test is one whose name begins with `prop_`, `crash_` or `faults_`; beside them run the suites of shuttle, whose
 //! schedules follow from the same seed. They take it from `VELLUM_SEED`, and the number of their rounds from `VELLUM_ROUNDS`, which a soak hands on if it is set.
 //!
+//! A soak of [`THOROUGH`] minutes or more sets `VELLUM_THOROUGH`: what tests take samples of they then try to the end.
+//!
 //! What fails is printed as the command that does it again, and kept in [`KEPT`]; the next soak begins with what is kept there. Who has mended a
 //! bug takes its line out, and writes a `regress_` test.
 //!
@@ -24,8 +26,12 @@ const KEPT: &str = "testing/corpus/failures.txt";
 /// Prefixes of the names of random tests.
 const RANDOM: [&str; 3] = ["prop_", "crash_", "faults_"];
 
-/// Longest time of one run of a binary: a test that hangs is a failure.
-const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Longest time of one run of a binary: a test that hangs is a failure. Where nobody waits for long, less.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
+const SHORT_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Minutes from which on a soak is thorough.
+const THOROUGH: u64 = 30;
 
 /// Runs random suites until `minutes` are over, at least one. True if nothing failed.
 ///
@@ -36,35 +42,58 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// If cargo cannot be run.
 pub fn run(workspace: &Workspace, minutes: u64) -> io::Result<bool> {
     let kept = workspace.root.join(KEPT);
+    let effort = Effort::of(minutes);
     let mut failures = replay_kept(workspace, &kept)?;
     let Some(mut suites) = suites(workspace)? else {
         println!("soak: the tests are not built");
         return Ok(false);
     };
-    let start = Instant::now();
+    let (start, count) = (Instant::now(), suites.len());
     let end = start + Duration::from_secs(minutes.saturating_mul(60));
     let mut runs = 0_u64;
     'time: loop {
         suites.sort_by_cached_key(|_| fresh());
-        for suite in &suites {
-            failures.extend(suite.run(fresh())?);
+        for suite in &mut suites {
+            failures.extend(suite.run(fresh(), effort)?);
             runs += 1;
             if Instant::now() >= end {
                 break 'time;
             }
         }
+        suites.retain(|suite| !suite.tests.is_empty());
+        if suites.is_empty() {
+            break;
+        }
     }
     println!(
-        "\n=== soak: {runs} runs of {} suites in {:.0} s, {} failures",
-        suites.len(),
+        "\n=== soak: {runs} runs of {count} suites in {:.0} s, {} failures",
         start.elapsed().as_secs_f64(),
         failures.len()
     );
     for failure in &failures {
         println!("{failure}");
     }
+    if !failures.is_empty() {
+        println!("soak: a command a failure; they are kept in {KEPT}");
+    }
     keep(&kept, &failures)?;
     Ok(failures.is_empty())
+}
+
+/// How hard the suites are tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Effort {
+    /// What a run may take.
+    limit: Duration,
+    thorough: bool,
+}
+
+impl Effort {
+    fn of(minutes: u64) -> Self {
+        let thorough = minutes >= THOROUGH;
+        let limit = if thorough { LIMIT } else { SHORT_LIMIT };
+        Self { limit, thorough }
+    }
 }
 
 /// A number that nobody has drawn before.
@@ -124,15 +153,24 @@ fn suites(workspace: &Workspace) -> io::Result<Option<Vec<Suite>>> {
 }
 
 impl Suite {
-    /// Runs it with a seed; a command for each test that failed.
-    fn run(&self, seed: u64) -> io::Result<Vec<String>> {
+    /// Runs it with a seed; a command for each test that failed. These are left out of later runs: once is enough to know.
+    fn run(&mut self, seed: u64, effort: Effort) -> io::Result<Vec<String>> {
         let start = Instant::now();
         let (before, flags) = self.again;
         let selection = self.binary.selection();
-        let again = format!("VELLUM_SEED={seed} {before}cargo test {flags}{selection} -- --exact");
         let mut command = self.binary.command();
         command.args(&self.tests).arg("--exact");
-        let end = binaries::run(command.env("VELLUM_SEED", seed.to_string()), LIMIT)?;
+        command.env("VELLUM_SEED", seed.to_string());
+        let mut settings = format!("VELLUM_SEED={seed}");
+        if effort.thorough {
+            command.env("VELLUM_THOROUGH", "1");
+            settings.push_str(" VELLUM_THOROUGH=1");
+        }
+        if let Ok(rounds) = std::env::var("VELLUM_ROUNDS") {
+            settings.push_str(&format!(" VELLUM_ROUNDS={rounds}"));
+        }
+        let again = format!("{settings} {before}cargo test {flags}{selection} -- --exact");
+        let end = binaries::run(&mut command, effort.limit)?;
         let (how, said) = match &end {
             End::Passed => ("ok", None),
             End::Failed(said) => ("FAILED", Some(said)),
@@ -156,7 +194,9 @@ impl Suite {
             .collect();
         if failures.is_empty() {
             failures.push(format!("{again} {} # {how}", self.tests.join(" ")));
+            self.tests.clear();
         }
+        self.tests.retain(|test| !failed.tests.contains_key(test));
         Ok(failures)
     }
 }

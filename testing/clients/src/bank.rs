@@ -14,7 +14,7 @@ use crate::client::{Client, Decision, Gone, How};
 use crate::list::make_table;
 use crate::run::Workload;
 use std::collections::BTreeSet;
-use vellum::{Class, Database, Result, Table, Transaction};
+use vellum::{Database, Result, Table, Transaction};
 use vellum_base::random::Random;
 use vellum_history::{Event, Key, Op, Phase};
 
@@ -119,30 +119,6 @@ impl Bank {
             Ok(Decision::Commit)
         })
     }
-
-    fn look(client: &mut Client<'_>) -> std::result::Result<bool, Gone> {
-        let holds = client.number == 0;
-        let class = if client.random.chance(1, 3) {
-            Class::Olap
-        } else {
-            Class::Auto
-        };
-        let how = How {
-            class,
-            ..How::READ_ONLY
-        };
-        let life = client.life;
-        client.transact(how, Vec::new(), |transaction, random, done| {
-            look(transaction, random, done)?;
-            if holds {
-                for _ in 0..3 {
-                    life.wait_for_commits(random.between(10, 200));
-                    look(transaction, random, done)?;
-                }
-            }
-            Ok(Decision::Commit)
-        })
-    }
 }
 
 impl Workload for Bank {
@@ -166,7 +142,7 @@ impl Workload for Bank {
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
         let looks = if client.number == 0 { 2 } else { 10 };
         if client.random.chance(1, looks) {
-            return Self::look(client).map(drop);
+            return client.look(200, look);
         }
         Self::transfer(client).map(drop)
     }

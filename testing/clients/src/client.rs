@@ -115,6 +115,18 @@ impl How {
         ..Self::SNAPSHOT
     };
 
+    /// A snapshot that only reads; one in three says that it is analytical.
+    pub fn looking(random: &mut Random) -> Self {
+        let class = match random.chance(1, 3) {
+            true => Class::Olap,
+            false => Class::Auto,
+        };
+        Self {
+            class,
+            ..Self::READ_ONLY
+        }
+    }
+
     /// A snapshot a statement.
     pub const READ_COMMITTED: Self = Self {
         level: Level::ReadCommitted,
@@ -132,6 +144,28 @@ pub enum Decision {
 }
 
 impl Client<'_> {
+    /// Looks in one snapshot; the first session looks again, three times, after others have committed so many times at most.
+    ///
+    /// # Errors
+    /// As [`Self::transact`].
+    pub fn look(
+        &mut self,
+        commits_max: u64,
+        look: impl Fn(&Transaction, &mut Random, &mut Vec<Op>) -> Result<()>,
+    ) -> std::result::Result<(), Gone> {
+        let (how, life) = (How::looking(&mut self.random), self.life);
+        let again = if self.number == 0 { 3 } else { 0 };
+        let looked = self.transact(how, Vec::new(), |transaction, random, done| {
+            look(transaction, random, done)?;
+            for _ in 0..again {
+                life.wait_for_commits(random.between(10, commits_max));
+                look(transaction, random, done)?;
+            }
+            Ok(Decision::Commit)
+        });
+        looked.map(drop)
+    }
+
     /// Runs one transaction and records it. `announced` is every append that it may do; `work` notes what it did. True if it
     /// committed.
     ///

@@ -11,7 +11,7 @@ use crate::client::{Client, Decision, Gone, How};
 use crate::list::make_table;
 use crate::run::Workload;
 use std::collections::{HashMap, HashSet};
-use vellum::{Class, Database, Result, Transaction};
+use vellum::{Database, Result, Transaction};
 use vellum_history::{Event, Key, Op, Phase};
 
 /// Name of the number, in histories too.
@@ -47,26 +47,9 @@ impl Workload for Counter {
     }
 
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
-        let (holds, life) = (client.number == 0, client.life);
-        if client.random.chance(1, if holds { 2 } else { 6 }) {
-            let class = if client.random.chance(1, 3) {
-                Class::Olap
-            } else {
-                Class::Auto
-            };
-            let how = How {
-                class,
-                ..How::READ_ONLY
-            };
-            let looked = client.transact(how, Vec::new(), |transaction, random, done| {
-                look(transaction, done)?;
-                if holds {
-                    life.wait_for_commits(random.between(10, 300));
-                    look(transaction, done)?;
-                }
-                Ok(Decision::Commit)
-            });
-            return looked.map(drop);
+        let looks = if client.number == 0 { 2 } else { 6 };
+        if client.random.chance(1, looks) {
+            return client.look(300, |transaction, _, done| look(transaction, done));
         }
         let announced = vec![Op::Append(Key::Text(TABLE.into()), client.life.value())];
         let op = announced[0].clone();

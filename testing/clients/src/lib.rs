@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`client`] | a session: one transaction after another, each recorded |
 //! | [`run`] | sessions beside each other, over power cuts and kills |
+//! | [`intent`] | what transactions on lists are to do, on any store of lists |
 //! | [`list`] | lists that are appended to and read: few, many, long forks, skewed writes; judged by the history checker |
 //! | [`store`] | how a list lies in a table: as one row in place, one that grows, or a row an element |
 //! | [`indexed`] | how a list lies in a table with indexes, and is found by them |
@@ -18,6 +19,7 @@ pub mod bank;
 pub mod client;
 pub mod counter;
 pub mod indexed;
+pub mod intent;
 pub mod list;
 pub mod queue;
 pub mod run;

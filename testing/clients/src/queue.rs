@@ -18,7 +18,7 @@ use crate::client::{Client, Decision, Gone, How};
 use crate::list::make_table;
 use crate::run::Workload;
 use std::collections::{HashMap, HashSet};
-use vellum::{Class, Database, Result, Transaction};
+use vellum::{Database, Result, Transaction};
 use vellum_base::random::Random;
 use vellum_history::{Event, Key, Op, Phase};
 
@@ -99,29 +99,6 @@ impl Queue {
             Ok(Decision::Commit)
         })
     }
-
-    fn look(client: &mut Client<'_>) -> std::result::Result<bool, Gone> {
-        let (holds, life) = (client.number == 0, client.life);
-        let class = if client.random.chance(1, 3) {
-            Class::Olap
-        } else {
-            Class::Auto
-        };
-        let how = How {
-            class,
-            ..How::READ_ONLY
-        };
-        client.transact(how, Vec::new(), |transaction, random, done| {
-            look(transaction, random, done)?;
-            if holds {
-                for _ in 0..3 {
-                    life.wait_for_commits(random.between(10, 300));
-                    look(transaction, random, done)?;
-                }
-            }
-            Ok(Decision::Commit)
-        })
-    }
 }
 
 impl Workload for Queue {
@@ -132,7 +109,7 @@ impl Workload for Queue {
     fn step(&self, client: &mut Client<'_>) -> std::result::Result<(), Gone> {
         let looks = if client.number == 0 { 2 } else { 12 };
         if client.random.chance(1, looks) {
-            return Self::look(client).map(drop);
+            return client.look(300, look);
         }
         // Fuller with the first elements of a life, then as much in as out.
         let fills = client.life.values_drawn() % (1 << 24) < LENGTH;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use vellum::{Config, Database};
 use vellum_base::random::Random;
-use vellum_clients::list::{Lists, skew_step};
+use vellum_clients::client::{How, Life};
+use vellum_clients::intent::Skew;
+use vellum_clients::list::{Lists, Open};
 use vellum_clients::{Plan, Workload};
 use vellum_history::{History, Level, Name, Op, Options, Recorder, check};
 use vellum_io::MemoryDirectory;
@@ -15,7 +17,7 @@ fn write_skew_by_a_predicate_is_allowed_in_snapshots_and_named() {
     Lists::skews().prepare(&database).expect("a table");
     let recorder = Recorder::new();
     let (mut first, mut second) = (recorder.session(), recorder.session());
-    let mut random = Random::new(1);
+    let (life, mut random) = (Life::new(0), Random::new(1));
     let ops = [(0, 1), (2, 2)];
     let announced = |at: usize| vec![Op::append(ops[at].0, ops[at].1)];
     let running = [
@@ -26,7 +28,16 @@ fn write_skew_by_a_predicate_is_allowed_in_snapshots_and_named() {
     let mut done = [Vec::new(), Vec::new()];
     for at in 0..2 {
         let (transaction, done) = (&transactions[at], &mut done[at]);
-        skew_step(transaction, &mut random, 0, 4, ops[at], done).expect("both see an empty group");
+        let (key, value) = ops[at];
+        let skew = Skew {
+            base: 0,
+            window: 4,
+            key,
+            value,
+        };
+        let lists = Open::new(transaction, false, How::SNAPSHOT, &life);
+        skew.run(&mut lists.expect("a table"), &mut random, done)
+            .expect("both see an empty group");
     }
     for ((transaction, running), done) in transactions.into_iter().zip(running).zip(done) {
         transaction.commit().expect("no row is written by both");

@@ -6,14 +6,14 @@ use engine::{KEY_LIMIT, open, profile};
 use vellum_crash::power::{Effort, Tried, every_call, some_calls};
 use vellum_crash::workload;
 use vellum_model::Step;
-use vellum_model::run::{first_seed, rounds};
+use vellum_model::run::{first_seed, thorough};
 
-/// All calls in a soak; in CI a sample that differs from run to run.
+/// All calls if it is to be thorough; else a sample that differs from run to run.
 fn cut(name: &str, history: &[Step]) -> Tried {
     let seed = first_seed();
     eprintln!("VELLUM_SEED={seed}");
-    let result = match rounds(0) {
-        0 => some_calls(
+    let result = match thorough() {
+        false => some_calls(
             history,
             KEY_LIMIT,
             Effort {
@@ -24,7 +24,7 @@ fn cut(name: &str, history: &[Step]) -> Tried {
             seed,
             &open,
         ),
-        _ => every_call(
+        true => every_call(
             history,
             KEY_LIMIT,
             Effort {

@@ -1,6 +1,6 @@
 //! Each sync of the engine is needed, or its reason to be there is known: taken away, a power cut finds something wrong.
 //!
-//! `VELLUM_ROUNDS=1 cargo test -p vellum-crash --test crash_syncs -- --nocapture` tries also those that others cover, and
+//! `VELLUM_THOROUGH=1 cargo test -p vellum-crash --test crash_syncs -- --nocapture` tries also those that others cover, and
 //! prints the whole list.
 
 mod engine;
@@ -11,7 +11,7 @@ use vellum_crash::syncs::{Place, Verdict, syncs_of, try_lie, wrecks};
 use vellum_crash::workload;
 use vellum_io::Lie;
 use vellum_model::Step;
-use vellum_model::run::rounds;
+use vellum_model::run::thorough;
 
 /// Syncs that no cut misses, and why: another one comes before anything relies on them.
 const COVERED: [(&str, &str, &str); 10] = [
@@ -150,7 +150,7 @@ fn try_all(how: Lie, wanted: impl Fn(&Place) -> bool) -> List {
 
 #[test]
 fn crash_every_sync_that_is_taken_away_is_missed() {
-    let thorough = rounds(0) > 0;
+    let thorough = thorough();
     let list = try_all(Lie::Omitted, |place| thorough || reason(place).is_none());
     list.print(Lie::Omitted);
     let found: BTreeSet<bool> = list
@@ -176,7 +176,7 @@ fn crash_every_sync_that_is_taken_away_is_missed() {
 
 #[test]
 fn crash_writes_that_are_swapped_are_missed() {
-    let thorough = rounds(0) > 0;
+    let thorough = thorough();
     let list = try_all(Lie::Late, |place| thorough || is_ordered(place));
     list.print(Lie::Late);
     let caught: Vec<&Place> = list

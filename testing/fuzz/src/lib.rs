@@ -6,7 +6,9 @@
 //! | [`mutate`] | makes other bytes of them |
 //! | [`targets`] | the decoders, each as a function of bytes |
 //! | [`relation`] | the decoders of rows, keys and schemas of SQL |
+//! | [`sql`] | statements that nobody would write, at sessions of a database |
 //! | [`misplaced`] | writes that land elsewhere, or nowhere |
+//! | [`each`] | every byte of a page and of a chunk of each kind, before the pool and the log's reader |
 //! | [`damage`] | copies of the files with something changed, with and without the checksum that it then needs; opened and read |
 //!
 //! What is not checked: README.
@@ -14,7 +16,9 @@
 
 pub mod corpus;
 pub mod damage;
+pub mod each;
 pub mod misplaced;
 pub mod mutate;
 pub mod relation;
+pub mod sql;
 pub mod targets;

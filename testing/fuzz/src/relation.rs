@@ -54,6 +54,8 @@ fn texts(ty: Type) -> [&'static str; 4] {
         ],
         Type::Bytea => ["", "\\x00ff01", "abc", "\\x00"],
         Type::Text | Type::Varchar | Type::Char | Type::Name => ["", "a", "é€𝄞", "it's  "],
+        Type::Array(_) => ["{}", "{NULL}", "{{1,2},{3,4}}", "[-1:0]={5,6}"],
+        other => unreachable!("of the catalogs only: {other:?}"),
     }
 }
 
@@ -61,12 +63,18 @@ fn value(ty: Type, text: &str) -> Value {
     input(ty, Typmod::NONE, text, &Settings::default()).expect("a value of its type")
 }
 
+/// Types of columns: what users have, and arrays of a fixed and of a varying width.
+fn types() -> impl Iterator<Item = Type> {
+    let arrays = [Type::Int4, Type::Text].map(Type::array);
+    TYPES.into_iter().chain(arrays)
+}
+
 /// A table with a column of every type, one that was dropped, and one that was added.
 fn table() -> &'static Schema {
     static TABLE: OnceLock<Schema> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let columns = TYPES.map(|ty| Column::new(ty.name(), ty, Typmod::NONE, true));
-        let schema = Schema::new(columns.to_vec()).expect("as many as there are types");
+        let columns = types().map(|ty| Column::new(ty.name(), ty, Typmod::NONE, true));
+        let schema = Schema::new(columns.collect()).expect("as many as there are types");
         let added = Column::new("added", Type::Text, Typmod::NONE, true);
         let added = added.with_missing(Value::text("from before"));
         let schema = schema.add_column(added).expect("one more");
@@ -164,7 +172,7 @@ pub(crate) fn inputs(name: &str) -> Option<Vec<Vec<u8>>> {
             0 => Value::Null,
             _ => value(ty, texts(ty)[(at + number) % 4]),
         };
-        TYPES.into_iter().enumerate().map(of).collect::<Vec<_>>()
+        types().enumerate().map(of).collect::<Vec<_>>()
     });
     Some(match name {
         "SQL row" => rows

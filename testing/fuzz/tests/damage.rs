@@ -1,25 +1,27 @@
 //! Files with something changed: no wrong answer, no panic, no hang.
 
-use std::collections::BTreeMap;
 use vellum_base::random::Random;
 use vellum_fuzz::corpus::{self, CONTROL, DATA, PAGE};
 use vellum_fuzz::damage::{Outcome, Place, flip, forge, forge_control};
+use vellum_fuzz::each::{chunks, pages};
 use vellum_io::SimulatedDirectory;
-use vellum_model::run::{first_seed, rounds};
+use vellum_model::run::{first_seed, rounds, thorough};
 
-/// Bytes of a page's head, and of a chunk's and a trailer's.
+/// Bytes of a page's head, a node's included.
 const HEAD: usize = 48;
+/// Bytes of the longest head in the log.
+const FRAME_HEAD: usize = 88;
 
-/// Every byte of every head, of one page and one chunk of each kind, and of the shortest chunk; and the rest of these pages and chunks.
+/// Every byte of every head: of the control file, of the data file, of a page of each kind, of a segment, a round and a chunk; and the rest of these, and of
+/// a chunk with each kind of record.
 fn places(disk: &SimulatedDirectory) -> (Vec<Place>, Vec<Place>) {
     let (mut heads, mut rest) = (Vec::new(), Vec::new());
     let mut add = |file: &str, range: std::ops::Range<usize>, head: usize| {
-        for at in range.clone() {
-            let place = Place {
-                file: file.to_owned(),
-                at,
-            };
-            if at < range.start + head {
+        let to_head = range.start + head;
+        for at in range {
+            let file = file.to_owned();
+            let place = Place { file, at };
+            if at < to_head {
                 heads.push(place)
             } else {
                 rest.push(place)
@@ -28,26 +30,14 @@ fn places(disk: &SimulatedDirectory) -> (Vec<Place>, Vec<Place>) {
     };
     let control = corpus::bytes_of(disk, CONTROL).expect("a control file");
     add(CONTROL, 0..control.len(), control.len());
-    let data = corpus::bytes_of(disk, DATA).expect("a data file");
-    let mut kinds = BTreeMap::new();
-    for (number, page) in data.chunks_exact(PAGE).enumerate() {
-        kinds.entry(page[4]).or_insert(number);
-    }
-    for number in kinds.into_values() {
+    let pages = pages(disk).expect("a data file").into_values();
+    for number in std::iter::once(0).chain(pages).map(|page| page as usize) {
         add(DATA, number * PAGE..(number + 1) * PAGE, HEAD);
     }
-    // The first segment that is in use: its head, its last chunk, the trailer behind it.
-    for name in corpus::segments(disk).expect("a log") {
-        let bytes = corpus::bytes_of(disk, &name).expect("a segment");
-        let chunks = corpus::chunks(&bytes);
-        let shortest = chunks.iter().min_by_key(|(_, length)| *length);
-        if let (Some((at, length)), Some((short, rest))) = (chunks.last(), shortest) {
-            add(&name, 0..88, 88);
-            add(&name, *at..at + 80 + length + 64, 80);
-            // Of one of them every byte.
-            add(&name, *short..short + 80 + rest, 80 + rest);
-            break;
-        }
+    // First come a segment's head, a trailer, and a chunk; heads of the other chunks are no different.
+    for (number, stretch) in (0..).zip(chunks(disk).expect("a log")) {
+        let head = if number < 3 { FRAME_HEAD } else { 0 };
+        add(&stretch.file, stretch.bytes, head);
     }
     (heads, rest)
 }
@@ -60,8 +50,7 @@ fn prop_damage_of_a_medium_is_detected_or_harmless() {
     let (heads, rest) = places(&disk);
     let mut random = Random::new(seed);
     let samples = rounds(80) as usize;
-    // All of them in a soak: one round a place.
-    let all = samples >= rest.len();
+    let all = thorough();
     let mut counts = [0_u32; 2];
     let mut try_at = |place: &Place, random: &mut Random| {
         let outcome = flip(

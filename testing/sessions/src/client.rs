@@ -114,6 +114,19 @@ impl<'r> Client<'r> {
         self.first + self.values
     }
 
+    /// Draws what follows from randomness, the session's number, and values that nobody else gets.
+    pub fn draw<R>(
+        &mut self,
+        draw: impl FnOnce(&mut Random, u64, &mut dyn FnMut() -> u64) -> R,
+    ) -> R {
+        let (first, values) = (self.first, &mut self.values);
+        let mut value = || {
+            *values += 1;
+            first + *values
+        };
+        draw(&mut self.random, self.number, &mut value)
+    }
+
     /// How many values it has drawn.
     pub fn values_drawn(&self) -> u64 {
         self.values

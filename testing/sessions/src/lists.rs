@@ -13,11 +13,11 @@
 use crate::Workload;
 use crate::client::{Client, Gone, Result, Statements};
 use postgres::Client as Connection;
-use std::collections::BTreeSet;
 use vellum_base::random::Random;
 use vellum_clients::Workload as _;
 use vellum_clients::client::Decision;
-use vellum_history::{Event, Key, Level, Op};
+use vellum_clients::intent::{Appends, Scheme, Shape, read_all};
+use vellum_history::{Event, Level};
 
 /// Appends of a session to a window of lists, for each of them, before there are new ones.
 const APPENDS: u64 = 6;
@@ -31,158 +31,60 @@ create table if not exists lists_rows (k bigint, n bigint, v bigint not null, pr
 create table if not exists lists_indexed (k bigint primary key, bucket bigint not null, last bigint not null unique, v text not null);
 create index if not exists lists_by_bucket on lists_indexed (bucket);";
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shape {
-    Mixed,
-    Forks,
-    Skews,
-}
-
 /// A workload of lists.
 #[derive(Clone, Copy, Debug)]
-pub struct Lists {
-    shape: Shape,
-    /// Lists at a time.
-    window: u64,
-}
+pub struct Lists(Scheme);
 
 impl Lists {
+    fn new(shape: Shape, window: u64, appends: u64) -> Self {
+        Self(Scheme {
+            shape,
+            window,
+            appends,
+        })
+    }
+
     /// Three lists at a time, one of each style.
     pub fn few() -> Self {
-        Self {
-            shape: Shape::Mixed,
-            window: 3,
-        }
+        Self::new(Shape::Mixed, 3, APPENDS)
     }
 
     /// Forty lists at a time.
     pub fn many() -> Self {
-        Self {
-            shape: Shape::Mixed,
-            window: 40,
-        }
+        Self::new(Shape::Mixed, 40, APPENDS)
     }
 
     /// Four lists at a time, each appended to by transactions that do nothing else.
     pub fn forks() -> Self {
-        Self {
-            shape: Shape::Forks,
-            window: 4,
-        }
+        Self::new(Shape::Forks, 4, APPENDS)
     }
 
     /// Groups of four lists; a list gets a value if the group has none.
     pub fn skews() -> Self {
-        Self {
-            shape: Shape::Skews,
-            window: 4,
-        }
+        Self::new(Shape::Skews, 4, 1)
+    }
+}
+
+impl Appends for Statements<'_> {
+    type Error = Gone;
+
+    fn append(&mut self, _: &mut Random, key: u64, value: u64) -> Result<bool> {
+        append(self, key, value).map(|()| true)
     }
 
-    /// The first of the lists that are worked on now. Sessions draw values about equally fast, so they meet.
-    fn base(&self, client: &Client<'_>) -> u64 {
-        let appends = if self.shape == Shape::Skews {
-            1
-        } else {
-            APPENDS
-        };
-        let windows = client.values_drawn() / (self.window * appends);
-        client.life() * KEYS_A_LIFE + windows * self.window
+    fn append_and_revert(&mut self, _: &mut Random, key: u64, value: u64) -> Result<()> {
+        self.execute("savepoint s", &[])?;
+        append(self, key, value)?;
+        self.execute("rollback to savepoint s", &[])?;
+        Ok(())
     }
 
-    fn mixed(&self, client: &mut Client<'_>) -> Result<bool> {
-        let base = self.base(client);
-        let level = if client.number == 1 {
-            Level::ReadCommitted
-        } else {
-            Level::Snapshot
-        };
-        let mut steps = Vec::new();
-        for _ in 0..client.random.between(1, 5) {
-            let key = base + client.random.below(self.window);
-            let may = level == Level::Snapshot || Style::of(key) != Style::Rows;
-            let value = (may && client.random.chance(1, 2)).then(|| client.value());
-            steps.push((key, value));
-        }
-        let reverts = client
-            .random
-            .chance(1, 8)
-            .then(|| client.random.below(steps.len() as u64));
-        let kept = (0..).zip(&steps).filter(|(at, _)| reverts != Some(*at));
-        let announced = kept.filter_map(|(_, (key, value))| Some(Op::append(*key, (*value)?)));
-        let announced = announced.collect();
-        let decision = match client.random.chance(1, 12) {
-            true => Decision::RollBack,
-            false => Decision::Commit,
-        };
-        client.transact(level, false, announced, |open, random, done| {
-            for (at, (key, value)) in (0..).zip(steps) {
-                let Some(value) = value else {
-                    done.push(Op::read(key, read(open, random, key)?));
-                    continue;
-                };
-                if reverts == Some(at) {
-                    open.execute("savepoint s", &[])?;
-                    append(open, key, value)?;
-                    open.execute("rollback to savepoint s", &[])?;
-                } else {
-                    append(open, key, value)?;
-                    done.push(Op::append(key, value));
-                }
-            }
-            Ok(decision)
-        })
+    fn read(&mut self, random: &mut Random, key: u64) -> Result<Vec<u64>> {
+        read(self, random, key)
     }
 
-    fn fork(&self, client: &mut Client<'_>) -> Result<bool> {
-        let base = self.base(client);
-        let (key, value) = (base + client.random.below(self.window), client.value());
-        if client.number.is_multiple_of(2) {
-            let append_one = Op::append(key, value);
-            return client.transact(
-                Level::Snapshot,
-                false,
-                vec![append_one.clone()],
-                |open, _, done| {
-                    append(open, key, value)?;
-                    done.push(append_one);
-                    Ok(Decision::Commit)
-                },
-            );
-        }
-        let window = self.window;
-        client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
-            read_window(open, random, base, window, done)?;
-            Ok(Decision::Commit)
-        })
-    }
-
-    fn skew(&self, client: &mut Client<'_>) -> Result<bool> {
-        let (base, window) = (self.base(client), self.window);
-        let (key, value) = (base + client.random.below(window), client.value());
-        let announced = vec![Op::append(key, value)];
-        client.transact(Level::Snapshot, false, announced, |open, random, done| {
-            read_window(open, random, base, window, done)?;
-            let empty = |op: &Op| matches!(op, Op::Read(_, Some(values)) if values.is_empty());
-            if done.iter().all(empty) {
-                append(open, key, value)?;
-                done.push(Op::append(key, value));
-            }
-            Ok(Decision::Commit)
-        })
-    }
-
-    /// Reads lists, says nothing for a while, and reads them again.
-    fn hold(&self, client: &mut Client<'_>) -> Result<bool> {
-        let (base, window) = (self.base(client), self.window.min(8));
-        client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
-            for _ in 0..2 {
-                read_window(open, random, base, window, done)?;
-                pause(random);
-            }
-            read_window(open, random, base, window, done)?;
-            Ok(Decision::Commit)
-        })
+    fn wait(&mut self, random: &mut Random) {
+        pause(random);
     }
 }
 
@@ -316,52 +218,41 @@ fn read_indexed(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Res
     Ok(list)
 }
 
-fn read_window(
-    open: &mut Statements<'_>,
-    random: &mut Random,
-    base: u64,
-    window: u64,
-    done: &mut Vec<Op>,
-) -> Result<()> {
-    let first = random.below(window);
-    for at in 0..window {
-        let key = base + (first + at) % window;
-        done.push(Op::read(key, read(open, random, key)?));
-    }
-    Ok(())
-}
-
 impl Workload for Lists {
     fn prepare(&self, connection: &mut Connection) -> std::result::Result<(), postgres::Error> {
         connection.batch_execute(TABLES)
     }
 
     fn step(&self, client: &mut Client<'_>) -> Result<()> {
-        if client.number == 0 && client.random.chance(1, 3) {
-            return self.hold(client).map(drop);
-        }
-        match self.shape {
-            Shape::Mixed => self.mixed(client),
-            Shape::Forks => self.fork(client),
-            Shape::Skews => self.skew(client),
-        }
-        .map(drop)
+        let Self(scheme) = self;
+        // Sessions draw values about equally fast, so they meet.
+        let base = client.life() * KEYS_A_LIFE + scheme.base(client.values_drawn());
+        let blind = scheme.shape == Shape::Mixed && client.number == 1;
+        let intent = if client.number == 0 && client.random.chance(1, 3) {
+            scheme.hold(base, 8, 3)
+        } else {
+            let may = |key| !blind || Style::of(key) != Style::Rows;
+            client.draw(|random, session, value| scheme.draw(random, session, base, value, may))
+        };
+        let level = match blind {
+            true => Level::ReadCommitted,
+            false => Level::Snapshot,
+        };
+        let done = client.transact(
+            level,
+            intent.only_reads(),
+            intent.announced(),
+            |open, random, done| intent.run(open, random, done),
+        );
+        done.map(drop)
     }
 
     fn read_all(&self, client: &mut Client<'_>, events: &[Event]) -> Result<()> {
-        let key = |op: &Op| match op {
-            Op::Append(Key::Number(key), _) | Op::Read(Key::Number(key), _) => Some(*key),
-            _ => None,
-        };
-        let ops = events.iter().flat_map(|event| &event.ops);
-        let keys: BTreeSet<u64> = ops.filter_map(key).collect();
-        let read_all = client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
-            for key in keys {
-                done.push(Op::read(key, read(open, random, key)?));
-            }
+        let done = client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
+            read_all(open, random, events, done)?;
             Ok(Decision::Commit)
         });
-        read_all.map(drop)
+        done.map(drop)
     }
 
     fn judge(&self, events: Vec<Event>) -> std::result::Result<String, String> {

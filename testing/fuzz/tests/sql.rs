@@ -1,0 +1,84 @@
+//! Statements that nobody would write: answered, and the database is sound afterwards.
+
+use vellum_fuzz::sql::statements::{Corpus, HOSTILE, hostile};
+use vellum_fuzz::sql::{How, States, Step, run, run_alone, script, shrink, words};
+use vellum_model::run::{first_seed, rounds};
+
+/// Scripts of one run.
+const ROUNDS: u64 = 60;
+
+fn corpus() -> Corpus {
+    Corpus::read().expect("the corpus of vellum-sql")
+}
+
+#[test]
+fn prop_sql_that_nobody_would_write_is_answered_and_the_database_is_sound() {
+    let (first, corpus) = (first_seed(), corpus());
+    eprintln!("VELLUM_SEED={first}");
+    let mut all = States::new();
+    let rounds = rounds(ROUNDS);
+    for seed in (0..rounds).map(|round| first.wrapping_add(round)) {
+        let script = script(seed, &corpus);
+        match run(&script) {
+            Ok(states) => states
+                .into_iter()
+                .for_each(|(state, count)| *all.entry(state).or_default() += count),
+            Err(what) => {
+                let small = shrink(script);
+                let why = run(&small).err().unwrap_or(what);
+                let lines: Vec<String> = small.iter().map(|step| format!("  {step:?}")).collect();
+                panic!(
+                    "VELLUM_SEED={seed} VELLUM_ROUNDS=1 cargo test -p vellum-fuzz prop_sql\n{}\n{why}",
+                    lines.join("\n")
+                );
+            }
+        }
+    }
+    eprintln!("{all:?}");
+    if rounds < ROUNDS {
+        return;
+    }
+    // What is only ever refused by the parser reaches nothing behind it.
+    let (done, read): (u64, u64) = (all["00000"], all.values().sum());
+    assert!(done * 4 > read, "{done} of {read} statements were done");
+    for state in ["42601", "42883", "42703", "22P02"] {
+        assert!(all.contains_key(state), "{state} never came: {all:?}");
+    }
+}
+
+#[test]
+fn prop_sql_of_the_corpus_is_answered_as_it_is() {
+    let corpus = corpus();
+    let step = |text| Step {
+        session: 0,
+        text,
+        how: How::Simple,
+        data: Vec::new(),
+    };
+    let mut all: Vec<Step> = corpus.setup.iter().cloned().map(step).collect();
+    all.extend(corpus.all().map(|words| step(words::text(words))));
+    let states = run(&all).unwrap_or_else(|what| panic!("{what}"));
+    eprintln!("{states:?}");
+    assert!(
+        states["00000"] > 1000,
+        "words in a row are read as they were: {states:?}"
+    );
+}
+
+#[test]
+fn prop_sql_that_is_deep_or_long_is_refused_or_done_and_the_session_goes_on() {
+    // All that is wrong at once: there may be much.
+    let mut wrong = Vec::new();
+    let mut say = |what: &str, text: &str| match run_alone(text) {
+        Ok(None) => eprintln!("{what}: done"),
+        Ok(Some(state)) => eprintln!("{what}: {state}"),
+        Err(why) => wrong.push(format!("{what}: {why}")),
+    };
+    HOSTILE.iter().for_each(|text| say(text, text));
+    for many in [10, 1_000, 100_000] {
+        let texts = hostile(many);
+        let mut say = |(what, text): &(&str, String)| say(&format!("{what}, {many}"), text);
+        texts.iter().for_each(&mut say);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
