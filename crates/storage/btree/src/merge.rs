@@ -148,6 +148,9 @@ impl Tree {
         debug_assert_eq!(parent.child(separator_index, count), left.page_id());
         debug_assert_eq!(parent.child(separator_index + 1, count), right.page_id());
         let (low, high) = (copy(&left), copy(&right));
+        let between = copy(&parent);
+        self.check_child(&between, separator_index, (left.page_id(), &low))?;
+        self.check_child(&between, separator_index + 1, (right.page_id(), &high))?;
         let mut joined = PageBuf::to_overwrite(context.page_size());
         // A page that is nearly full again would soon be split again; an empty page costs more.
         let worth = |joined: &PageBuf| {
@@ -156,7 +159,7 @@ impl Tree {
         };
         if join(&low, &high, &mut joined) && worth(&joined) {
             let mut redo = left.page_id().get().to_le_bytes().to_vec();
-            redo.extend_from_slice(&entry(&copy(&parent), separator_index).key());
+            redo.extend_from_slice(&entry(&between, separator_index).key());
             let kept = left.page_id();
             let mut change = Change::new(context, self.root(), journal);
             change.add_image(&mut left, &joined);
@@ -293,8 +296,7 @@ impl Tree {
             return Ok(Outcome::Changed);
         };
         let content = copy(&child);
-        debug_assert_eq!(content.shape().level + 1, shape.level);
-        debug_assert!(lower_fence(&content).is_none() && upper_fence(&content).is_none());
+        self.check_child(&copy(&root), 0, (child.page_id(), &content))?;
         let mut change = Change::new(context, self.root(), journal);
         change.add_image(&mut root, &content);
         change.free(child);

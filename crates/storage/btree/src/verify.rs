@@ -93,6 +93,45 @@ impl Tree {
         verifier.page(self.root(), None, (None, None))?;
         Ok(verifier.statistics)
     }
+
+    /// Checks that the child that a latched inner page names at `index` lies where it says. A change of the tree's shape relies on
+    /// it: a page of the past (its last write was lost) is whole and of this tree, but may have had other neighbours, and what is
+    /// made of it would be a tree that says nothing of its damage.
+    ///
+    /// # Errors
+    /// Corruption of the child.
+    pub(crate) fn check_child(
+        &self,
+        above: &PageBuf,
+        index: usize,
+        (id, child): (PageId, &PageBuf),
+    ) -> Result<()> {
+        let corrupt = |what, expected: u64, found: u64| {
+            Err(self.context().corrupt(id, what, expected, found))
+        };
+        let key = |index| entry(above, index).key();
+        let last = above.shape().count;
+        let lower = match index {
+            0 => lower_fence(above).map(<[u8]>::to_vec),
+            index => Some(key(index - 1)),
+        };
+        let upper = if index < last {
+            Some(key(index))
+        } else {
+            upper_fence(above).map(<[u8]>::to_vec)
+        };
+        let (expected, found) = (above.shape().level, child.shape().level + 1);
+        if expected != found {
+            return corrupt("level of a page, less one", expected.into(), found.into());
+        }
+        if lower_fence(child) != lower.as_deref() {
+            return corrupt("lower fence as in the parent", 1, 0);
+        }
+        if upper_fence(child) != upper.as_deref() {
+            return corrupt("upper fence as in the parent", 1, 0);
+        }
+        Ok(())
+    }
 }
 
 impl Verifier<'_> {
