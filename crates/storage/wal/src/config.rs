@@ -11,7 +11,8 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub struct LogConfig {
     /// Number of slots; slot ids are below it.
     pub slots_max: u16,
-    /// Bytes of one slot's ring buffer, a power of two; allocated at the slot's first use.
+    /// Bytes of one slot's ring buffer, a power of two; allocated at the slot's first use. Up to four times that
+    /// while the slot writes faster than rounds go to the disk.
     pub slot_buffer_bytes: usize,
     /// Bytes of one segment file, a multiple of [`BLOCK_BYTES`].
     pub segment_bytes: u64,

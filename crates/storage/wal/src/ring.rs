@@ -70,6 +70,15 @@ impl Ring {
         self.oldest = keep;
     }
 
+    /// Gives back what is more than `capacity`. All is on disk, and nobody reads here what was.
+    pub fn rest(&mut self, capacity: usize) {
+        debug_assert_eq!(self.flushed, self.end);
+        if self.bytes.len() > capacity {
+            self.bytes = vec![0; capacity].into_boxed_slice();
+            self.oldest = self.end;
+        }
+    }
+
     /// Appends bytes; there is room (`free`).
     #[inline]
     pub fn put(&mut self, data: &[u8]) {
@@ -170,6 +179,11 @@ mod tests {
             model.extend_from_slice(&data);
             if step == 100 {
                 ring.grow(64);
+            }
+            if step == 150 {
+                ring.set_flushed(ring.end());
+                ring.rest(32);
+                assert_eq!((ring.capacity(), ring.start()), (32, ring.end()));
             }
             let mut out = Vec::new();
             ring.copy_out(ring.start(), ring.end(), &mut out);

@@ -227,6 +227,7 @@ impl Core {
             }
             cell.taxed = false;
             cell.active = false;
+            cell.ring.rest(self.config.slot_buffer_bytes);
             self.bits.clear(slot);
         }
     }

@@ -31,6 +31,9 @@ use crate::record::{
 };
 use crate::ring::Ring;
 
+/// How many times as large as at its first use a ring gets before its writer waits.
+const RING_GROWTH: usize = 4;
+
 /// The part of a live transaction's records that lies in one segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
@@ -557,6 +560,12 @@ impl Core {
                     return Ok(());
                 }
                 let ring_full = state.ring.free() < bytes;
+                // Who writes faster than rounds go to the disk gets a larger ring before it has to wait for one.
+                let larger = state.ring.capacity() * 2;
+                if ring_full && larger <= self.config.slot_buffer_bytes * RING_GROWTH {
+                    state.ring.grow(larger);
+                    continue;
+                }
                 if granted.is_some() || missing == 0 {
                     debug_assert!(ring_full);
                     (None, state.ring.end())
