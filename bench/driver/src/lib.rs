@@ -38,6 +38,7 @@ use measure::Limit;
 use report::Summary;
 use std::ffi::OsString;
 use std::io::Write;
+use std::time::Instant;
 use vellum_workload::engine::{Engine, Result as EngineResult};
 
 /// Where a run tells what it does.
@@ -127,11 +128,14 @@ fn measure_workload<E: Engine>(
         path: settings.data.clone(),
         source,
     })?;
+    let start = Instant::now();
     let mut engine = open(&settings).map_err(|source| Failure::Engine {
         action: format!("open {}", settings.data.display()),
         source,
     })?;
+    let open_s = start.elapsed().as_secs_f64();
     let mut summary = Summary::new(workload, &settings, &engine.describe());
+    summary.open_s = (open_s * 1e3).round() / 1e3;
     let context = Context {
         common,
         settings: &settings,

@@ -115,6 +115,8 @@ pub(crate) struct Summary {
     processor_system_s: f64,
     resident_mib: u64,
     engine_counters: BTreeMap<&'static str, u64>,
+    /// Opening, the recovery included where the process before was killed.
+    pub(crate) open_s: f64,
     /// Loading before the run, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load_s: Option<f64>,
@@ -180,6 +182,7 @@ impl Summary {
             processor_system_s: 0.0,
             resident_mib: 0,
             engine_counters: BTreeMap::new(),
+            open_s: 0.0,
             load_s: None,
             device_sync_per_s: None,
             sync_ratio: None,
@@ -439,6 +442,7 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         "rows per second",
         summary.rows_per_s.map(|rate| format!("{rate:.0}")),
     )?;
+    line("seconds of opening", Some(format!("{:.3}", summary.open_s)))?;
     line(
         "seconds of loading",
         summary.load_s.map(|seconds| format!("{seconds:.1}")),

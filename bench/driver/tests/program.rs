@@ -71,6 +71,7 @@ fn tpcc_loads_runs_checks_and_reports_under_the_agreed_keys() {
         "durability",
         "seed",
         "load_s",
+        "open_s",
     ] {
         assert!(!summary[key].is_null(), "{key}");
     }
