@@ -188,41 +188,55 @@ impl Header {
             stamp: Timestamp(u64::from_le_bytes(stamp)),
             command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
         };
-        let mut header = Self {
+        let writer = Some(Writer {
+            version,
+            first: flags & FIRST != 0,
+        });
+        if flags & (BOUND | LINK) != 0 {
+            return Self::decode_shortcut(flags, shape, version, row);
+        }
+        // By values throughout: a header that is filled in place is stored and loaded again in pieces of other sizes, which costs readers
+        // of fat rows more than all the rest.
+        Some(Self {
             shape,
-            writer: Some(Writer {
-                version,
-                first: flags & FIRST != 0,
-            }),
+            writer,
             fat: flags & FAT != 0,
             updates: bytes[15],
             since: u16::from_le_bytes([bytes[16], bytes[17]]),
             shortcut: Shortcut::None,
-        };
-        if flags & (BOUND | LINK) != 0 {
-            header.take_shortcut(flags, row)?;
-        }
-        Some(header)
+        })
     }
 
-    /// Decodes the shortcut that the flags tell of.
+    /// Decodes the header of a row with a shortcut.
     #[cold]
-    fn take_shortcut(&mut self, flags: u8, row: &[u8]) -> Option<()> {
-        let alone =
-            flags & (FIRST | FAT | TOMBSTONE) == 0 && flags & (BOUND | LINK) != BOUND | LINK;
-        let stamp = self.writer.filter(|_| alone)?.version.stamp;
-        self.shortcut = if flags & BOUND != 0 {
-            let code = [self.updates, self.since as u8, (self.since >> 8) as u8];
-            self.updates = 0;
-            Shortcut::Absent(shortcut::decode_bound(stamp, code))
+    fn decode_shortcut(flags: u8, shape: Shape, version: VersionStamp, row: &[u8]) -> Option<Self> {
+        if flags & (FIRST | FAT | TOMBSTONE) != 0 || flags & (BOUND | LINK) == BOUND | LINK {
+            return None;
+        }
+        let code: [u8; 3] = *row.get(15..)?.first_chunk()?;
+        let (updates, shortcut) = if flags & BOUND != 0 {
+            (
+                0,
+                Shortcut::Absent(shortcut::decode_bound(version.stamp, code)),
+            )
         } else {
-            Shortcut::Link(Link {
+            let link = Link {
                 version: shortcut::decode_link(row.get(STAMPED_HEADER..HEADER_MAX)?.first_chunk()?),
-                cover: self.since,
-            })
+                cover: u16::from_le_bytes([code[1], code[2]]),
+            };
+            (code[0], Shortcut::Link(link))
         };
-        self.since = 0;
-        Some(())
+        Some(Self {
+            shape,
+            writer: Some(Writer {
+                version,
+                first: false,
+            }),
+            fat: false,
+            updates,
+            since: 0,
+            shortcut,
+        })
     }
 
     /// Encodes the header; the first [`Header::length`] bytes of the result count.

@@ -8,19 +8,16 @@
 //!
 //! Concurrency: under the leaf's latch, like every change of a fat row; asks commit logs without their latches.
 
-use crate::fat::layout::{BODY_AT, OldVersion, OldVersions, Step};
+use crate::fat::layout::{BODY_AT, NAME_BYTES, OldVersion, OldVersions, Step, VERSION_OVERHEAD};
 use crate::fat::prune::covers;
 use crate::fat::update::Place;
-use crate::row::Header;
+use crate::row::{Header, STAMPED_HEADER};
 use vellum_btree::LeafWrite;
 use vellum_gc::Horizon;
 
-/// Bytes at the end of the old versions that are looked at: two of the longest that an update of a few columns makes.
-const LOOK_BYTES: usize = 256;
-
 /// How many of the `versions` bytes of old versions stay before the one that is replaced now, whose header is `before`. All
 /// of them, unless the newest ones are dead and the older ones are reached without them. One stays always: a row that
-/// needs none is written plain when it is full.
+/// needs none is written plain when it is full. `look` is overwritten.
 #[inline]
 pub(crate) fn displace(
     place: &Place<'_>,
@@ -28,21 +25,23 @@ pub(crate) fn displace(
     body: usize,
     versions: usize,
     before: &Header,
+    look: &mut Vec<u8>,
 ) -> usize {
     if BODY_AT + body + versions > leaf.payload_len() {
         return versions;
     }
-    let look = versions.min(LOOK_BYTES);
-    let mut bytes = [0; LOOK_BYTES];
-    let bytes = &mut bytes[..look];
-    leaf.payload_read(BODY_AT + body + versions - look, bytes);
-    let mut old = OldVersions::new(bytes);
-    // Who is longer than what is looked at is left alone; what is broken is found when the row is full.
+    // Two of the longest that stand in a row: the newest, and the one that it gives its place to.
+    let longest = VERSION_OVERHEAD + STAMPED_HEADER + place.image_max().max(NAME_BYTES);
+    look.resize(versions.min(2 * longest), 0);
+    let unread = versions - look.len();
+    leaf.payload_read(BODY_AT + body + unread, look);
+    let mut old = OldVersions::new(look);
+    // What is broken is found when the row is full.
     let (Some(Ok(mut newest)), Some(replaced)) = (old.next(), before.writer) else {
         return versions;
     };
     let horizon = Horizon::published(place.transaction.domain());
-    let mut stays = look;
+    let mut stays = look.len();
     while let Some(writer) = newest.header.writer
         && horizon.is_plainly_dead(&writer.version, &replaced.version)
     {
@@ -54,7 +53,7 @@ pub(crate) fn displace(
             _ => break,
         }
     }
-    versions - look + stays
+    unread + stays
 }
 
 /// True if `older` is made of what is newer than `newest` just as it is made of `newest`: what

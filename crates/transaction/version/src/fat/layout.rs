@@ -202,30 +202,29 @@ impl<'r> OldVersions<'r> {
 impl<'r> Iterator for OldVersions<'r> {
     type Item = Result<OldVersion<'r>, Malformed>;
 
-    #[inline]
+    // Readers look at a part of each version only: see `Header::decode`.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let tail = self.rest.last_chunk::<2>().copied();
-        let Some(tail) = tail else {
+        let Some(tail) = self.rest.last_chunk::<2>() else {
             let cut = !std::mem::take(&mut self.rest).is_empty();
             return cut.then_some(Err(Malformed));
         };
-        let length = usize::from(u16::from_le_bytes(tail));
-        let start = self.rest.len().checked_sub(length);
-        let decoded = start
-            .filter(|_| length > VERSION_OVERHEAD)
-            .and_then(|start| {
-                let (rest, version) = self.rest.split_at(start);
+        let length = usize::from(u16::from_le_bytes(*tail));
+        if length > VERSION_OVERHEAD
+            && let Some(start) = self.rest.len().checked_sub(length)
+        {
+            let (rest, version) = self.rest.split_at(start);
+            if let Some(version) = decode_version(&version[..length - 2]) {
                 self.rest = rest;
-                decode_version(&version[..length - 2])
-            });
-        if decoded.is_none() {
-            self.rest = &[];
+                return Some(Ok(version));
+            }
         }
-        Some(decoded.ok_or(Malformed))
+        self.rest = &[];
+        Some(Err(Malformed))
     }
 }
 
-#[inline]
+#[inline(always)]
 fn decode_version(bytes: &[u8]) -> Option<OldVersion<'_>> {
     let (kind, rest) = bytes.split_first()?;
     let header = Header::decode(rest).filter(|header| !header.fat)?;

@@ -62,7 +62,7 @@ impl Place<'_> {
     }
 
     /// Longest image that stands in a row.
-    fn image_max(&self) -> usize {
+    pub(crate) fn image_max(&self) -> usize {
         self.page_size() / 32
     }
 
@@ -241,7 +241,8 @@ impl VersionStore {
         let mut lengths = [0; 4];
         leaf.payload_read(STAMPED_HEADER, &mut lengths);
         let (_, versions) = crate::fat::layout::lengths(lengths);
-        let versions = displace(place, leaf, old_body.len(), versions, before);
+        let look = &mut scratch.row;
+        let versions = displace(place, leaf, old_body.len(), versions, before, look);
         let plain = Header {
             fat: false,
             ..*before
