@@ -10,6 +10,17 @@ use crate::error::Result;
 use vellum::VersionKind;
 use vellum_row::Value;
 
+/// Columns of `pg_stat_all_tables` and `pg_stat_user_tables`.
+const TABLES: &str = "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
+    int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup \
+    int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum \
+    timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count \
+    int8, analyze_count int8, autoanalyze_count int8";
+
+/// Columns of `pg_stat_all_indexes` and `pg_stat_user_indexes`.
+const INDEXES: &str = "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read \
+    int8, idx_tup_fetch int8";
+
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
         name: "pg_settings",
@@ -36,38 +47,28 @@ pub(super) const RELATIONS: &[Spec] = &[
         name: "pg_stat_all_tables",
         oid: 12142,
         view: true,
-        columns: "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
-         int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup \
-         int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum \
-         timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count \
-         int8, analyze_count int8, autoanalyze_count int8",
+        columns: TABLES,
         fill: pg_stat_all_tables,
     },
     Spec {
         name: "pg_stat_user_tables",
         oid: 12161,
         view: true,
-        columns: "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
-         int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup \
-         int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum \
-         timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count \
-         int8, analyze_count int8, autoanalyze_count int8",
+        columns: TABLES,
         fill: pg_stat_user_tables,
     },
     Spec {
         name: "pg_stat_all_indexes",
         oid: 12183,
         view: true,
-        columns: "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read \
-         int8, idx_tup_fetch int8",
+        columns: INDEXES,
         fill: pg_stat_all_indexes,
     },
     Spec {
         name: "pg_stat_user_indexes",
         oid: 12192,
         view: true,
-        columns: "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read \
-         int8, idx_tup_fetch int8",
+        columns: INDEXES,
         fill: pg_stat_user_indexes,
     },
     Spec {
