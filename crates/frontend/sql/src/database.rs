@@ -23,10 +23,15 @@ pub struct SqlDatabase {
     shared: Arc<Shared>,
 }
 
+/// Memory of all queries together that no program runs.
+const QUERY_MEMORY_BYTES: usize = 1 << 30;
+
 /// What all sessions share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub engine: Database,
+    /// Runs queries that no program runs.
+    pub queries: vellum_query::Engine,
     pub catalog: Published,
     pub runtimes: Runtimes,
     pub oids: Oids,
@@ -90,6 +95,10 @@ impl SqlDatabase {
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,
+                queries: vellum_query::Engine::new(
+                    QUERY_MEMORY_BYTES,
+                    vellum_query::Spill::Nowhere,
+                ),
                 catalog: Published::new(catalog),
                 runtimes,
                 oids: Oids::default(),

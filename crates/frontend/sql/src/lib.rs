@@ -14,6 +14,7 @@ mod ddl;
 mod error;
 mod exec;
 mod expr;
+mod general;
 mod lock;
 mod names;
 mod parse;

@@ -13,6 +13,8 @@ pub(crate) struct Aggregate {
     pub kind: AggregateKind,
     /// `None` for `count(*)`.
     pub argument: Option<Expr>,
+    /// The argument's type.
+    pub ty: Type,
     pub distinct: bool,
     pub filter: Option<Expr>,
     pub result: Type,
@@ -125,32 +127,34 @@ impl Binder<'_> {
         let filter = filter
             .map(|filter| self.condition(filter, "FILTER"))
             .transpose()?;
-        let (argument, result) = match argument {
-            None => (None, Type::Int8),
+        let (argument, ty, result) = match argument {
+            None => (None, Type::Int8, Type::Int8),
             Some(bound) => {
                 let (expr, ty, _) = self.settle(bound)?;
                 if distinct {
                     crate::plan::check_equality(ty)?;
                 }
-                let (expr, result) = self.aggregate_type(kind, expr, ty)?;
-                (Some(expr), result)
+                let (expr, ty, result) = self.aggregate_type(kind, expr, ty)?;
+                (Some(expr), ty, result)
             }
         };
         Ok(Aggregate {
             kind,
             argument,
+            ty,
             distinct,
             filter,
             result,
         })
     }
 
+    /// The argument as it is computed with, its type, and that of the result.
     fn aggregate_type(
         &mut self,
         kind: AggregateKind,
         expr: Expr,
         ty: Type,
-    ) -> Result<(Expr, Type)> {
+    ) -> Result<(Expr, Type, Type)> {
         use AggregateKind as K;
         let result = match (kind, ty) {
             (K::Count, _) => Type::Int8,
@@ -183,10 +187,10 @@ impl Binder<'_> {
             (K::Sum | K::Average, Type::Numeric) => Type::Numeric,
             (K::Sum | K::Average, Type::Int8) => Type::Int8,
             (K::Sum | K::Average, Type::Float8) => Type::Float8,
-            _ => return Ok((expr, result)),
+            _ => return Ok((expr, ty, result)),
         };
         let bound = Bound::new(expr, ty);
         let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
-        Ok((expr, result))
+        Ok((expr, computed, result))
     }
 }

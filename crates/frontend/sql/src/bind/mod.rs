@@ -59,6 +59,8 @@ pub(crate) struct Binder<'c> {
     /// What the queries around this one see, outermost first.
     pub outer: Vec<OuterScope>,
     pub subqueries: Vec<Subquery>,
+    /// Why no program can run the query that is being bound, if none can.
+    pub general: Option<&'static str>,
     /// Views that are being read inside each other.
     pub view_depth: usize,
     /// Tables that it changes or whose rows it locks.
@@ -91,6 +93,7 @@ impl<'c> Binder<'c> {
             scope: Scope::default(),
             outer: Vec::new(),
             subqueries: Vec::new(),
+            general: None,
             view_depth: 0,
             targets: Vec::new(),
             accesses: Vec::new(),

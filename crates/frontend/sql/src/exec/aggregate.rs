@@ -3,20 +3,18 @@
 use super::distinct::DistinctRows;
 use super::scan::OnRows;
 use super::system::KeptRows;
-use super::{Flow, Run};
+use super::{Flow, Partial, Run};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::Result;
 use crate::expr::{Expr, RowRef, Subresult};
 use crate::plan::{Grouping, Source};
 use std::rc::Rc;
-use vellum_row::arithmetic::{self, Operator};
-use vellum_row::{Type, Typmod, Value, ValueRef, cast, compare};
+use vellum_row::{Value, ValueRef};
 
 /// What an aggregate has come to in a group.
 #[derive(Default)]
 struct State {
-    count: i64,
-    value: Option<Value>,
+    partial: Partial,
     seen: DistinctRows,
 }
 
@@ -63,7 +61,7 @@ impl Run<'_, '_> {
                     continue;
                 }
                 match &aggregate.argument {
-                    None => state.count += 1,
+                    None => state.partial.count += 1,
                     Some(argument) => {
                         let value = argument.eval(&frame)?;
                         self.add(aggregate, state, value.as_ref())?;
@@ -93,73 +91,26 @@ impl Run<'_, '_> {
         if value.is_null() {
             return Ok(());
         }
-        if let (AggregateKind::Join, ValueRef::Array(pair)) = (aggregate.kind, value) {
-            let mut pair = pair.items();
-            let (text, between) = (pair.next(), pair.next());
-            let Some(text) = text.filter(|text| !text.is_null()) else {
-                return Ok(());
+        if aggregate.distinct {
+            // Of a text and what stands in front of it, the text decides.
+            let text = match (aggregate.kind, value) {
+                (AggregateKind::Join, ValueRef::Array(pair)) => pair.items().next(),
+                _ => None,
             };
-            if aggregate.distinct && !self.number_of(&mut state.seen, &[text.as_ref()])?.1 {
+            let decides = text.as_ref().map_or(value, Value::as_ref);
+            if decides.is_null() || !self.number_of(&mut state.seen, &[decides])?.1 {
                 return Ok(());
             }
-            let joined = match &state.value {
-                None => text,
-                Some(had) => {
-                    let part = |value: &Value| value.as_ref().as_str().unwrap_or("").to_owned();
-                    let between = between.as_ref().map_or_else(String::new, part);
-                    Value::text(part(had) + &between + &part(&text))
-                }
-            };
-            state.value = Some(joined);
-            return Ok(());
         }
-        if aggregate.distinct && !self.number_of(&mut state.seen, &[value])?.1 {
-            return Ok(());
-        }
-        state.count += 1;
-        let Some(had) = &state.value else {
-            if aggregate.kind != AggregateKind::Count {
-                state.value = Some(value.to_value());
-            }
-            return Ok(());
-        };
-        let next = match aggregate.kind {
-            AggregateKind::Count | AggregateKind::Join => return Ok(()),
-            AggregateKind::Sum | AggregateKind::Average => {
-                arithmetic::apply(Operator::Add, had.as_ref(), value, self.env.settings())?
-            }
-            AggregateKind::Minimum if compare(value, had.as_ref()).is_lt() => value.to_value(),
-            AggregateKind::Maximum if compare(value, had.as_ref()).is_gt() => value.to_value(),
-            AggregateKind::Minimum | AggregateKind::Maximum => return Ok(()),
-            AggregateKind::BoolAnd => {
-                Value::Bool(had.as_ref().as_bool() == Some(true) && value.as_bool() == Some(true))
-            }
-            AggregateKind::BoolOr => {
-                Value::Bool(had.as_ref().as_bool() == Some(true) || value.as_bool() == Some(true))
-            }
-        };
-        state.value = Some(next);
-        Ok(())
+        let settings = self.env.settings();
+        state.partial.add(aggregate.kind, value, settings)
     }
 
     fn result(&self, aggregate: &Aggregate, state: State) -> Result<Value> {
         let settings = self.env.settings();
-        match (aggregate.kind, state.value) {
-            (AggregateKind::Count, _) => Ok(Value::Int8(state.count)),
-            (_, None) => Ok(Value::Null),
-            (AggregateKind::Average, Some(sum)) => {
-                let ty = match aggregate.result {
-                    Type::Interval => Type::Float8,
-                    ty => ty,
-                };
-                let count = ValueRef::Int8(state.count);
-                let count = cast(count, ty, Typmod::NONE, true, settings)?;
-                let mean =
-                    arithmetic::apply(Operator::Divide, sum.as_ref(), count.as_ref(), settings);
-                Ok(mean?)
-            }
-            (_, Some(value)) => Ok(value),
-        }
+        state
+            .partial
+            .result(aggregate.kind, aggregate.result, settings)
     }
 }
 

@@ -10,11 +10,15 @@ mod change;
 mod distinct;
 mod foreign;
 mod lock;
+mod partial;
 mod scan;
 mod select;
 mod system;
 
 pub(crate) use foreign::no_target;
+pub(crate) use partial::Partial;
+pub(crate) use scan::{TableScan, no_step};
+pub(crate) use system::KeptRows;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, Subresult};
@@ -43,6 +47,8 @@ pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
 /// What a statement runs in.
 pub(crate) struct Run<'r, 'w> {
     pub engine: &'r Database,
+    /// What runs queries that no program runs.
+    pub queries: &'r vellum_query::Engine,
     pub transaction: &'r Transaction,
     /// The transaction's locks on rows.
     pub locks: &'r HeldLocks,
@@ -76,7 +82,7 @@ pub(crate) struct Done {
 
 impl<'r, 'w> Run<'r, 'w> {
     pub fn new(
-        engine: &'r Database,
+        (engine, queries): (&'r Database, &'r vellum_query::Engine),
         open: &'r Open,
         env: &'r dyn Environment,
         params: &'r [Value],
@@ -85,6 +91,7 @@ impl<'r, 'w> Run<'r, 'w> {
     ) -> Self {
         Self {
             engine,
+            queries,
             transaction: &open.transaction,
             locks: &open.held,
             repeatable: open.characteristics.repeatable,
@@ -104,6 +111,7 @@ impl<'r, 'w> Run<'r, 'w> {
     fn beside<'x>(&'x self, transaction: &'x Transaction) -> Run<'x, 'w> {
         Run {
             engine: self.engine,
+            queries: self.queries,
             transaction,
             locks: self.locks,
             repeatable: self.repeatable,
@@ -184,7 +192,7 @@ impl<'r, 'w> Run<'r, 'w> {
         self.keep(row.iter().map(bytes_of).sum())
     }
 
-    fn frame<'a>(
+    pub(crate) fn frame<'a>(
         &'a self,
         rows: &'a [RowRef<'a>],
         slots: &'a [Value],
@@ -212,7 +220,11 @@ impl<'r, 'w> Run<'r, 'w> {
         list.iter().map(run).collect()
     }
 
-    fn subquery<'p>(&self, subquery: &'p Subquery) -> Result<Subresult<'p>> {
+    /// What a subquery returns.
+    ///
+    /// # Errors
+    /// `21000`, and the query's.
+    pub(crate) fn subquery<'p>(&self, subquery: &'p Subquery) -> Result<Subresult<'p>> {
         let mut values = Vec::new();
         self.select(&subquery.select, &mut |row| {
             match subquery.kind {
@@ -239,6 +251,43 @@ impl<'r, 'w> Run<'r, 'w> {
                 Subresult::Value(Value::Array(Array::of(element, &values)))
             }
         })
+    }
+
+    /// What a subquery returns for the rows of the query around it.
+    ///
+    /// # Errors
+    /// As [`Self::subquery`].
+    pub(crate) fn subquery_within<'p>(
+        &self,
+        subquery: &'p Subquery,
+        frame: &Frame<'_>,
+    ) -> Result<Subresult<'p>> {
+        self.run_within(subquery, frame)
+    }
+
+    /// The value of an expression that reads no table, but subqueries of these.
+    ///
+    /// # Errors
+    /// Those of the functions in it.
+    pub(crate) fn value_of(&self, expr: &Expr, subqueries: &[Subquery]) -> Result<Value> {
+        let results = self.subqueries(subqueries)?;
+        Ok(expr.eval(&self.frame(&[], &[], &results))?.into_value())
+    }
+
+    /// The value of a LIMIT or OFFSET over subqueries that have not been run.
+    ///
+    /// # Errors
+    /// `2201W`, `2201X`.
+    pub(crate) fn count_of(
+        &self,
+        expr: Option<&Expr>,
+        subqueries: &[Subquery],
+        what: &str,
+    ) -> Result<Option<u64>> {
+        match expr {
+            None => Ok(None),
+            Some(_) => self.count(expr, &self.subqueries(subqueries)?, what),
+        }
     }
 
     /// The value of a LIMIT or OFFSET.

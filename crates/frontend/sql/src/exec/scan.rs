@@ -2,12 +2,14 @@
 
 use super::system::KeptRows;
 use super::{Flow, Run};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, RowRef, Subresult};
 use crate::plan::{Access, Join, SetFunction, Source, SourceKind};
-use crate::rows::{Shape, primary_key_of};
+use crate::rows::{KeyShape, Shape, primary_key_of};
+use std::collections::VecDeque;
 use std::ops::Bound;
 use std::rc::Rc;
+use vellum::Transaction;
 use vellum_row::{KeyRange, Type, Value};
 
 /// What takes a row of a scan: its key and its bytes.
@@ -138,9 +140,7 @@ impl Run<'_, '_> {
         }
         let [mut at, to, step] = numbers;
         if step == 0 {
-            let text = "step size cannot equal zero";
-            let state = crate::sqlstate::INVALID_PARAMETER_VALUE;
-            return Err(crate::error::SqlError::new(state, text));
+            return Err(no_step());
         }
         while if step > 0 { at <= to } else { at >= to } {
             let value = match ty {
@@ -173,6 +173,31 @@ impl Run<'_, '_> {
             let mut cursor = self.transaction.cursor(storage, ..)?;
             return drain(&mut cursor, access.reverse, each);
         };
+        if access.any.is_none() {
+            let Some(prefix) = self.prefix(shape, number, access, rows, subqueries)? else {
+                return Ok(Flow::More);
+            };
+            let bounds = frame_bounds(self, access, rows, subqueries)?;
+            return self.range(shape, access, prefix, &bounds, each);
+        }
+        let open = (Bound::Unbounded, Bound::Unbounded);
+        for key in self.prefixes(shape, number, access, rows, subqueries)? {
+            if self.range(shape, access, key, &open, each)? == Flow::Enough {
+                return Ok(Flow::Enough);
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    /// What the keys of a path begin with that takes one value of each column; none if no key fits.
+    fn prefix(
+        &self,
+        shape: &Shape,
+        number: usize,
+        access: &Access,
+        rows: &[RowRef<'_>],
+        subqueries: &[Subresult],
+    ) -> Result<Option<Vec<u8>>> {
         let frame = self.frame(rows, &[], subqueries);
         let codec = &shape.keys[number].codec;
         let mut prefix = Vec::with_capacity(32);
@@ -181,19 +206,30 @@ impl Run<'_, '_> {
             let value = expr.eval(&frame)?;
             let value = value.as_ref();
             if value.is_null() || !codec.encode_equal(column, value, &mut prefix)? {
-                return Ok(Flow::More);
+                return Ok(None);
             }
         }
-        let Some(any) = &access.any else {
-            return self.range(
-                shape,
-                access,
-                prefix,
-                &frame_bounds(self, access, rows, subqueries)?,
-                each,
-            );
+        Ok(Some(prefix))
+    }
+
+    /// The same of any path, in the order of the keys, each once.
+    fn prefixes(
+        &self,
+        shape: &Shape,
+        number: usize,
+        access: &Access,
+        rows: &[RowRef<'_>],
+        subqueries: &[Subresult],
+    ) -> Result<Vec<Vec<u8>>> {
+        let Some(prefix) = self.prefix(shape, number, access, rows, subqueries)? else {
+            return Ok(Vec::new());
         };
-        // In the order of the keys, each once.
+        let Some(any) = &access.any else {
+            return Ok(vec![prefix]);
+        };
+        let frame = self.frame(rows, &[], subqueries);
+        let codec = &shape.keys[number].codec;
+        let pinned = access.equal.len() - 1;
         let mut points = Vec::with_capacity(any.len());
         for item in any {
             let value = item.eval(&frame)?;
@@ -206,13 +242,7 @@ impl Run<'_, '_> {
         points.sort_unstable();
         points.dedup();
         debug_assert!(codec.columns().len() > pinned);
-        let open = (Bound::Unbounded, Bound::Unbounded);
-        for key in points {
-            if self.range(shape, access, key, &open, each)? == Flow::Enough {
-                return Ok(Flow::Enough);
-            }
-        }
-        Ok(Flow::More)
+        Ok(points)
     }
 
     /// Rows of one range of an index: those that start with `prefix`, with the next column inside the bounds.
@@ -245,23 +275,11 @@ impl Run<'_, '_> {
                 }
             };
         }
-        let found = match bounds {
-            (Bound::Unbounded, Bound::Unbounded) => KeyRange::of_prefix(prefix),
-            (lower, upper) => {
-                let (lower, upper) = (lower.as_ref(), upper.as_ref());
-                let (lower, upper) = (lower.map(Value::as_ref), upper.map(Value::as_ref));
-                let column = access.equal.len();
-                keys.codec.range_behind(&prefix, column, lower, upper)?
-            }
-        };
+        let found = key_range(keys, prefix, access.equal.len(), bounds)?;
         if found.is_empty() {
             return Ok(Flow::More);
         }
-        let end = found
-            .end
-            .as_deref()
-            .map_or(Bound::Unbounded, Bound::Excluded);
-        let range = (Bound::Included(found.start.as_slice()), end);
+        let range = (Bound::Included(found.start.as_slice()), end_of(&found));
         match &index.storage {
             None => {
                 let mut cursor = self.transaction.cursor(storage, range)?;
@@ -283,6 +301,120 @@ impl Run<'_, '_> {
             .get(storage, key, |bytes| each(key, bytes))?;
         found.unwrap_or(Ok(Flow::More))
     }
+}
+
+/// `22023`.
+#[cold]
+pub(crate) fn no_step() -> SqlError {
+    let text = "step size cannot equal zero";
+    SqlError::new(crate::sqlstate::INVALID_PARAMETER_VALUE, text)
+}
+
+/// The rows of a table that a path finds, one after the other: the path compares with nothing but constants and parameters.
+pub(crate) struct TableScan<'s> {
+    transaction: &'s Transaction,
+    storage: &'s vellum::Table,
+    /// Entries of an index with rows of its own.
+    entries: Option<&'s vellum::Table>,
+    ranges: VecDeque<KeyRange>,
+    cursor: Option<vellum::Cursor<'s>>,
+}
+
+impl<'r> Run<'r, '_> {
+    /// Begins to read a table.
+    ///
+    /// # Errors
+    /// Storage errors; those of what the path compares with.
+    pub(crate) fn table_scan<'s>(
+        &'s self,
+        shape: &'s Shape,
+        access: &Access,
+    ) -> Result<TableScan<'s>>
+    where
+        'r: 's,
+    {
+        let table = shape.table();
+        let storage = table.storage.table(self.transaction)?;
+        let mut scan = TableScan {
+            transaction: self.transaction,
+            storage,
+            entries: None,
+            ranges: VecDeque::new(),
+            cursor: None,
+        };
+        let Some(number) = access.index else {
+            scan.cursor = Some(self.transaction.cursor(storage, ..)?);
+            return Ok(scan);
+        };
+        if let Some(entries) = &table.indexes[number].storage {
+            scan.entries = Some(entries.table(self.transaction)?);
+        }
+        let prefixes = self.prefixes(shape, number, access, &[], &[])?;
+        let bounds = frame_bounds(self, access, &[], &[])?;
+        for prefix in prefixes {
+            let column = access.equal.len();
+            let range = key_range(&shape.keys[number], prefix, column, &bounds)?;
+            if !range.is_empty() {
+                scan.ranges.push_back(range);
+            }
+        }
+        Ok(scan)
+    }
+}
+
+impl TableScan<'_> {
+    /// Calls `work` with the bytes of the next row; false if there is none.
+    ///
+    /// # Errors
+    /// Storage errors; what `work` returns.
+    pub fn next(&mut self, work: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        loop {
+            let Some(cursor) = &mut self.cursor else {
+                let Some(range) = self.ranges.pop_front() else {
+                    return Ok(false);
+                };
+                let range = (Bound::Included(range.start.as_slice()), end_of(&range));
+                let table = self.entries.unwrap_or(self.storage);
+                self.cursor = Some(self.transaction.cursor(table, range)?);
+                continue;
+            };
+            let Some((key, value)) = cursor.next()? else {
+                self.cursor = None;
+                continue;
+            };
+            if self.entries.is_none() {
+                work(value)?;
+                return Ok(true);
+            }
+            let key = primary_key_of(key, value)?;
+            if let Some(done) = self.transaction.get(self.storage, key, &mut *work)? {
+                done?;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+fn end_of(range: &KeyRange) -> Bound<&[u8]> {
+    let end = range.end.as_deref();
+    end.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+/// The keys that start with `prefix`, with column number `column` inside the bounds.
+fn key_range(
+    keys: &KeyShape,
+    prefix: Vec<u8>,
+    column: usize,
+    bounds: &(Bound<Value>, Bound<Value>),
+) -> Result<KeyRange> {
+    Ok(match bounds {
+        (Bound::Unbounded, Bound::Unbounded) => KeyRange::of_prefix(prefix),
+        (lower, upper) => {
+            let (lower, upper) = (lower.as_ref(), upper.as_ref());
+            let (lower, upper) = (lower.map(Value::as_ref), upper.map(Value::as_ref));
+            keys.codec.range_behind(&prefix, column, lower, upper)?
+        }
+    })
 }
 
 /// The rows of a function that returns a set.

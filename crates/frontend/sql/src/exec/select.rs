@@ -24,6 +24,9 @@ impl Run<'_, '_> {
     /// # Errors
     /// The statement's.
     pub fn select(&self, select: &Select, each: &mut super::Each<'_>) -> Result<Flow> {
+        if select.general.is_some() {
+            return self.general(select, each);
+        }
         let subqueries = self.subqueries(&select.subqueries)?;
         let limit = self.count(select.limit.as_ref(), &subqueries, "LIMIT")?;
         let offset = self.count(select.offset.as_ref(), &subqueries, "OFFSET")?;
@@ -48,9 +51,9 @@ impl Run<'_, '_> {
         let mut distinct = |row: &[Out<'_>]| -> Result<bool> {
             Ok(!select.distinct || self.number(&mut seen, row)?.1)
         };
-        if select.order.is_empty() {
+        if select.order.is_empty() || select.ordered {
             self.with_keys(select, || {
-                self.body(&select.body, &select.order, &subqueries, &mut |row, _| {
+                self.body(&select.body, &[], &subqueries, &mut |row, _| {
                     if distinct(row)? && self.lock_rows(select, &self.keys_here())? {
                         return deliver(row);
                     }

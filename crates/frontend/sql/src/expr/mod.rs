@@ -156,6 +156,8 @@ pub(crate) enum RowRef<'a> {
     /// As it stands in a table.
     Stored(RowView<'a>),
     Values(&'a [Value]),
+    /// Handed over by an operator.
+    Lent(&'a [ValueRef<'a>]),
     /// The missing side of an outer join.
     Missing,
 }
@@ -170,6 +172,7 @@ impl<'a> RowRef<'a> {
         match self {
             Self::Stored(row) => Ok(row.get(position)?),
             Self::Values(values) => Ok(values[position].as_ref()),
+            Self::Lent(values) => Ok(values[position]),
             Self::Missing => Ok(ValueRef::Null),
         }
     }

@@ -23,8 +23,23 @@ pub(crate) fn explain(program: &Program) -> Vec<String> {
             lines.push(access(&delete.shape, &delete.access, 1));
         }
     }
-    lines.push("Path: fast (compiled program)".to_owned());
+    lines.push(match path_of(program) {
+        None => "Path: fast (compiled program)".to_owned(),
+        Some(reason) => format!("Path: general (DataFusion), for {reason}"),
+    });
     lines
+}
+
+/// Why the rows of a statement are found by no program, if they are not.
+fn path_of(program: &Program) -> Option<&'static str> {
+    match &program.kind {
+        ProgramKind::Select(select) => select.general,
+        ProgramKind::Insert(insert) => match &insert.source {
+            super::InsertSource::Select(select) => select.general,
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
@@ -39,7 +54,7 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
     if !select.locks.is_empty() {
         line("LockRows");
     }
-    if !select.order.is_empty() {
+    if !select.order.is_empty() && !select.ordered {
         line("Sort");
     }
     if select.distinct {

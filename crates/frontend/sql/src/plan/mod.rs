@@ -19,7 +19,7 @@ pub(crate) use explain::explain;
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
-pub(crate) use path::{Access, Bounds};
+pub(crate) use path::{Access, Bounds, choose};
 pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
 pub(crate) use set_function::SetFunction;
 

@@ -148,8 +148,8 @@ impl Binder<'_> {
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            let expr = match self.output_key(&key.expr, columns)? {
-                Some(at) => SortBy::Output(at),
+            let (expr, ty) = match self.output_key(&key.expr, columns)? {
+                Some(at) => (SortBy::Output(at), columns[at].ty),
                 None => {
                     let bound = self.expr(&key.expr)?;
                     let (expr, ty, _) = self.settle(bound)?;
@@ -160,13 +160,14 @@ impl Binder<'_> {
                         );
                         return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
                     }
-                    match output.iter().position(|known| *known == expr) {
+                    let by = match output.iter().position(|known| *known == expr) {
                         Some(at) => SortBy::Output(at),
                         None => SortBy::Expr(expr),
-                    }
+                    };
+                    (by, ty)
                 }
             };
-            keys.push(sort_key(expr, key.options));
+            keys.push(sort_key(expr, ty, key.options));
         }
         Ok(keys)
     }
@@ -184,7 +185,7 @@ impl Binder<'_> {
                     "ORDER BY an expression over a set operation",
                 ));
             };
-            keys.push(sort_key(SortBy::Output(at), key.options));
+            keys.push(sort_key(SortBy::Output(at), columns[at].ty, key.options));
         }
         Ok(keys)
     }
@@ -201,10 +202,11 @@ impl Binder<'_> {
     }
 }
 
-fn sort_key(expr: SortBy, options: ast::OrderByOptions) -> SortKey {
+fn sort_key(expr: SortBy, ty: Type, options: ast::OrderByOptions) -> SortKey {
     let descending = options.asc == Some(false);
     SortKey {
         expr,
+        ty,
         descending,
         // NULLs are larger than anything.
         nulls_first: options.nulls_first.unwrap_or(descending),

@@ -18,14 +18,20 @@ use vellum_row::{CastContext, Type, Typmod, Value};
 pub(crate) struct Select {
     pub subqueries: Vec<Subquery>,
     pub body: Body,
+    /// Types of its columns.
+    pub types: Vec<Type>,
     pub distinct: bool,
     pub order: Vec<SortKey>,
+    /// Whether the path of the first table gives the order, so that a program need not sort.
+    pub ordered: bool,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
     /// Rows that are locked before they are returned.
     pub locks: Vec<RowLock>,
     /// Whether it reads columns of a query that it is in.
     pub correlated: bool,
+    /// Why no program runs it, if none does.
+    pub general: Option<&'static str>,
 }
 
 /// Where its rows come from.
@@ -49,6 +55,7 @@ pub(crate) enum Body {
 #[derive(Debug)]
 pub(crate) struct Grouping {
     pub keys: Vec<Expr>,
+    pub types: Vec<Type>,
     pub aggregates: Vec<Aggregate>,
     pub having: Option<Expr>,
 }
@@ -57,6 +64,7 @@ pub(crate) struct Grouping {
 #[derive(Debug)]
 pub(crate) struct SortKey {
     pub expr: SortBy,
+    pub ty: Type,
     pub descending: bool,
     pub nulls_first: bool,
 }
@@ -77,6 +85,8 @@ pub(crate) struct Source {
     pub filter: Vec<Expr>,
     /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at.
     pub on: Vec<Expr>,
+    /// Of those that decide, the ones that the path fulfils.
+    pub covered: Vec<Expr>,
     /// Of rows that are kept: a column that has to equal something, by which they are found.
     pub lookup: Option<(u16, Expr)>,
 }
@@ -121,9 +131,11 @@ impl Binder<'_> {
         query: &ast::Query,
         kind: SubqueryKind,
     ) -> Result<(u16, Option<Type>)> {
+        let around = self.general.take();
         let (select, columns) = self.within(|binder| binder.query(query))?;
+        self.general = around;
         if select.correlated && !select.reads_only_system() {
-            return Err(SqlError::unsupported("a correlated subquery"));
+            self.general = Some("a correlated subquery");
         }
         if kind != SubqueryKind::Exists && columns.len() != 1 {
             let text = if kind == SubqueryKind::Scalar {
@@ -203,6 +215,7 @@ impl Binder<'_> {
         let (limit, offset) = self.limits(query.limit_clause.as_ref())?;
         let (mut select, columns) = self.body(&query.body, order)?;
         self.locks(&mut select, &query.locks)?;
+        select.general = self.general;
         select.limit = limit;
         select.offset = offset;
         select.subqueries = std::mem::take(&mut self.subqueries);
@@ -236,6 +249,16 @@ impl Binder<'_> {
     }
 
     fn body(
+        &mut self,
+        body: &ast::SetExpr,
+        order: &[ast::OrderByExpr],
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        let (mut select, columns) = self.body_inner(body, order)?;
+        select.types = columns.iter().map(|column| column.ty).collect();
+        Ok((select, columns))
+    }
+
+    fn body_inner(
         &mut self,
         body: &ast::SetExpr,
         order: &[ast::OrderByExpr],
@@ -432,13 +455,11 @@ impl Binder<'_> {
             .then(|| wanted_order(&sort, &output))
             .flatten();
         let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref());
-        if ordered {
-            sort.clear();
-        }
         let grouping = grouped.then(|| {
-            let keys = keys.into_iter().map(|(key, _)| key).collect();
+            let (keys, types) = keys.into_iter().unzip();
             Grouping {
                 keys,
+                types,
                 aggregates,
                 having,
             }
@@ -450,12 +471,13 @@ impl Binder<'_> {
         };
         let mut select = plain(body, sort);
         select.distinct = distinct;
+        select.ordered = ordered;
         Ok((select, columns))
     }
 
     /// Gives each condition to the first table where everything in it is known, and each table its path.
     fn place_conditions(
-        &self,
+        &mut self,
         sources: &mut [Source],
         conditions: Vec<Expr>,
         wanted: Option<&[Wanted]>,
@@ -495,11 +517,14 @@ impl Binder<'_> {
             covered.sort_unstable();
             if chosen.any.is_none() {
                 for at in covered.into_iter().rev() {
-                    deciding.remove(at);
+                    source.covered.push(deciding.remove(at));
                 }
             }
             if number == 0 {
                 ordered = gives && source.join == Join::Inner;
+            }
+            if number > 0 && chosen.index.is_none() {
+                self.general.get_or_insert("a join without an index");
             }
             *access = chosen;
         }
@@ -515,6 +540,7 @@ impl Source {
             join: Join::Inner,
             filter: Vec::new(),
             on: Vec::new(),
+            covered: Vec::new(),
             lookup: None,
         }
     }
@@ -543,6 +569,7 @@ impl Select {
 
     /// Makes column `at` of the rows one of `ty`.
     pub(crate) fn cast_output(&mut self, at: usize, ty: Type) {
+        self.types[at] = ty;
         let cast = |expr: &mut Expr| {
             let operand = Box::new(std::mem::replace(expr, Expr::Const(Value::Null)));
             *expr = Expr::Cast {
@@ -567,12 +594,15 @@ fn plain(body: Body, order: Vec<SortKey>) -> Select {
     Select {
         subqueries: Vec::new(),
         body,
+        types: Vec::new(),
         distinct: false,
         order,
+        ordered: false,
         limit: None,
         offset: None,
         locks: Vec::new(),
         correlated: false,
+        general: None,
     }
 }
 

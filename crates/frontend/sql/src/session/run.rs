@@ -361,9 +361,8 @@ impl Session {
             Vec::new()
         };
         let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
-        let engine = &self.shared.engine;
         let run = Run::new(
-            engine,
+            (&self.shared.engine, &self.shared.queries),
             open,
             &env,
             params,

@@ -9,6 +9,7 @@ mod corpus;
 mod cursors;
 mod definitions;
 mod foreign;
+mod general;
 mod isolation;
 mod locks;
 mod protocol;

@@ -30,7 +30,17 @@ impl Jsonb {
     }
 }
 
-impl JsonbRef<'_> {
+impl<'a> JsonbRef<'a> {
+    /// The value of a stored form, as [`Self::bytes`] gave it. Bytes that are none are a value that cannot be looked into.
+    pub fn from_stored(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The stored form.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// A value of its own.
     pub fn to_jsonb(self) -> Jsonb {
         Jsonb(self.0.into())

@@ -1,0 +1,326 @@
+//! Aggregates: what becomes of the rows of a group.
+
+use crate::batch::{ColumnReader, single};
+use crate::collect::Collecting;
+use crate::error::{Error, Failure, Result as Own, carried};
+use crate::function::argument_readers;
+use crate::relation::{SortKey, Symbols};
+use crate::term::Term;
+use crate::types::data_type;
+use arrow::array::{Array as _, ArrayRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, TypeSignature, Volatility, lit,
+};
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use vellum_row::{Type, Value, ValueRef};
+
+/// How values are folded into one.
+pub trait Fold: Debug + Send + Sync {
+    /// Begins a group.
+    fn start(&self) -> Box<dyn Folding>;
+    /// Types of what [`Folding::save`] returns.
+    fn saved(&self) -> Vec<Type>;
+}
+
+/// A group while its rows come.
+pub trait Folding: Debug + Send + Sync {
+    /// A row came.
+    ///
+    /// # Errors
+    /// What the query is to fail with.
+    fn add(&mut self, arguments: &[ValueRef<'_>]) -> std::result::Result<(), Failure>;
+    /// What it has come to.
+    ///
+    /// # Errors
+    /// What the query is to fail with.
+    fn finish(&mut self) -> std::result::Result<Value, Failure>;
+    /// What it has come to, to go on from elsewhere.
+    fn save(&self) -> Vec<Value>;
+    /// Takes what another part of the group was saved as.
+    ///
+    /// # Errors
+    /// What the query is to fail with.
+    fn merge(&mut self, saved: &[ValueRef<'_>]) -> std::result::Result<(), Failure>;
+    /// Bytes that it keeps.
+    fn bytes(&self) -> usize;
+}
+
+/// An aggregate of a group's rows.
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    fold: Option<Arc<dyn Fold>>,
+    arguments: Vec<Term>,
+    result: Type,
+    distinct: bool,
+    order: Vec<SortKey>,
+    filter: Option<Term>,
+}
+
+impl Aggregate {
+    /// The number of rows.
+    pub fn count_rows() -> Self {
+        Self {
+            fold: None,
+            arguments: Vec::new(),
+            result: Type::Int8,
+            distinct: false,
+            order: Vec::new(),
+            filter: None,
+        }
+    }
+
+    /// The number of rows in which a term is not null.
+    pub fn count(term: Term) -> Self {
+        Self {
+            arguments: vec![term],
+            ..Self::count_rows()
+        }
+    }
+
+    /// What values are folded into.
+    pub fn fold(fold: Arc<dyn Fold>, arguments: Vec<Term>, result: Type) -> Self {
+        Self {
+            fold: Some(fold),
+            arguments,
+            result,
+            ..Self::count_rows()
+        }
+    }
+
+    /// Takes equal arguments once.
+    #[must_use]
+    pub fn distinct(mut self) -> Self {
+        self.distinct = true;
+        self
+    }
+
+    /// Takes the rows in this order.
+    #[must_use]
+    pub fn ordered(mut self, order: Vec<SortKey>) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Takes the rows only where this is true.
+    #[must_use]
+    pub fn filtered(mut self, filter: Option<Term>) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// The type of its value.
+    pub(crate) fn result(&self) -> Type {
+        self.result
+    }
+
+    /// Itself as a function, and its arguments.
+    pub(crate) fn function(
+        mut self,
+        symbols: &Symbols,
+    ) -> Own<(Arc<AggregateUDF>, Vec<Expr>, Option<Expr>)> {
+        let filter = self.filter.take().map(|filter| filter.expr);
+        let Some(fold) = self.fold.take() else {
+            let args = self.arguments.into_iter().map(|term| term.expr);
+            let mut args: Vec<Expr> = args.collect();
+            if self.distinct {
+                return Err(Error::internal("a distinct count is a fold"));
+            }
+            if args.is_empty() {
+                args.push(lit(1i64));
+            }
+            return Ok((count_udaf(), args, filter));
+        };
+        let own = self.arguments.len();
+        let directions = self.order.iter();
+        let directions = directions.map(|key| (key.descending, key.nulls_first));
+        let directions: Vec<(bool, bool)> = directions.collect();
+        let mut terms = self.arguments;
+        terms.extend(self.order.into_iter().map(|key| key.term));
+        let types: Vec<Type> = terms.iter().map(|term| term.ty).collect();
+        let number = symbols.next();
+        let signature = TypeSignature::Exact(types.iter().map(|ty| data_type(*ty)).collect());
+        let known = Known {
+            number,
+            name: format!("a{number}"),
+            collecting: (self.distinct || !directions.is_empty())
+                .then(|| Arc::new((self.distinct, directions))),
+            own,
+            fold,
+            types,
+            result: self.result,
+            signature: Signature::new(signature, Volatility::Immutable),
+        };
+        let args = terms.into_iter().map(|term| term.expr).collect();
+        Ok((Arc::new(AggregateUDF::from(known)), args, filter))
+    }
+
+    pub(crate) fn expr(self, symbols: &Symbols) -> Own<Expr> {
+        let (func, args, filter) = self.function(symbols)?;
+        Ok(Expr::AggregateFunction(AggregateFunction {
+            func,
+            params: AggregateFunctionParams {
+                args,
+                // The fold sees to it, with SQL's equality.
+                distinct: false,
+                filter: filter.map(Box::new),
+                order_by: Vec::new(),
+                null_treatment: None,
+            },
+        }))
+    }
+}
+
+/// One as DataFusion knows it.
+#[derive(Debug)]
+struct Known {
+    number: u32,
+    name: String,
+    fold: Arc<dyn Fold>,
+    /// Arguments of the fold; keys of the order stand behind them.
+    own: usize,
+    types: Vec<Type>,
+    /// Distinct or not, and for each key of the order whether it descends, and whether nulls come first.
+    collecting: Option<Arc<(bool, Vec<(bool, bool)>)>>,
+    result: Type,
+    signature: Signature,
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number && Arc::ptr_eq(&self.fold, &other.fold)
+    }
+}
+
+impl Eq for Known {}
+
+impl Hash for Known {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl Known {
+    fn start(&self) -> Box<dyn Folding> {
+        match &self.collecting {
+            None => self.fold.start(),
+            Some(how) => Box::new(Collecting::new(
+                self.fold.start(),
+                self.types.clone(),
+                self.own,
+                how.clone(),
+            )),
+        }
+    }
+
+    fn saved(&self) -> Vec<Type> {
+        match &self.collecting {
+            None => self.fold.saved(),
+            Some(_) => vec![Type::Bytea],
+        }
+    }
+}
+
+impl AggregateUDFImpl for Known {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(data_type(self.result))
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Group {
+            folding: self.start(),
+            types: self.types.clone(),
+            saved: self.saved(),
+            result: self.result,
+        }))
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let saved = self.saved();
+        let fields = saved.iter().enumerate().map(|(number, ty)| {
+            let name = format!("{}[{number}]", args.name);
+            Arc::new(Field::new(name, data_type(*ty), true))
+        });
+        Ok(fields.collect())
+    }
+}
+
+/// A group as DataFusion knows it.
+#[derive(Debug)]
+struct Group {
+    folding: Box<dyn Folding>,
+    types: Vec<Type>,
+    saved: Vec<Type>,
+    result: Type,
+}
+
+impl Group {
+    fn each(
+        types: &[Type],
+        arrays: &[ArrayRef],
+        mut each: impl FnMut(&[ValueRef<'_>]) -> std::result::Result<(), Failure>,
+    ) -> Result<()> {
+        let readers = argument_readers(types, arrays)?;
+        let rows = arrays.first().map_or(0, |array| array.len());
+        let mut values: Vec<ValueRef<'_>> = Vec::with_capacity(readers.len());
+        for row in 0..rows {
+            values.clear();
+            let row = readers
+                .iter()
+                .map(|reader: &ColumnReader<'_>| reader.get(row));
+            for value in row {
+                values.push(value.map_err(|error| carried(Box::new(error)))?);
+            }
+            each(&values).map_err(carried)?;
+        }
+        Ok(())
+    }
+}
+
+impl Accumulator for Group {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let folding = &mut self.folding;
+        Self::each(&self.types, values, |row| folding.add(row))
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let value = self.folding.finish().map_err(carried)?;
+        scalar(self.result, value.as_ref())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.folding.bytes()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let values = self.folding.save();
+        let pairs = self.saved.iter().zip(&values);
+        pairs
+            .map(|(ty, value)| scalar(*ty, value.as_ref()))
+            .collect()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let folding = &mut self.folding;
+        Self::each(&self.saved, states, |row| folding.merge(row))
+    }
+}
+
+fn scalar(ty: Type, value: ValueRef<'_>) -> Result<ScalarValue> {
+    let array = single(ty, value).map_err(|error| carried(Box::new(error)))?;
+    ScalarValue::try_from_array(&array, 0)
+}

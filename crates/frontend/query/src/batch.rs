@@ -1,0 +1,315 @@
+//! Rows as columns of Arrow, and back.
+
+use crate::error::{Error, Failure, Result};
+use crate::types::{Form, data_type};
+use arrow::array::{
+    Array as _, ArrayRef, BinaryViewArray, BinaryViewBuilder, BooleanArray, BooleanBuilder,
+    Float32Array, Float32Builder, Float64Array, Float64Builder, Int16Array, Int16Builder,
+    Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch, RecordBatchOptions,
+    StringViewArray, StringViewBuilder, UInt32Array, UInt32Builder,
+};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use std::any::Any;
+use std::sync::Arc;
+use vellum_row::datetime::{Date, Interval, Time, Timestamp};
+use vellum_row::{ArrayRef as Items, JsonbRef, NumericRef, Type, Value, ValueRef};
+
+/// Rows in a batch, but for the last of a scan.
+pub const BATCH_ROWS: usize = 8192;
+
+/// Rows that a host hands over.
+#[derive(Debug)]
+pub struct Batch {
+    columns: Vec<ColumnBuilder>,
+    rows: usize,
+}
+
+impl Batch {
+    /// Without rows, of columns of these types.
+    pub(crate) fn new(types: &[Type]) -> Self {
+        Self {
+            columns: types.iter().map(|ty| ColumnBuilder::new(*ty)).collect(),
+            rows: 0,
+        }
+    }
+
+    /// Adds a row: the values of the columns that were asked for, in that order.
+    ///
+    /// # Errors
+    /// A value that is not of its column's type.
+    pub fn push<'v>(&mut self, row: impl IntoIterator<Item = ValueRef<'v>>) -> Result<()> {
+        let mut values = row.into_iter();
+        for column in &mut self.columns {
+            let value = values.next();
+            column.push(value.ok_or_else(|| Error::internal("a row is too short"))?)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Rows that it has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether it takes no more.
+    pub fn is_full(&self) -> bool {
+        self.rows >= BATCH_ROWS
+    }
+
+    pub(crate) fn finish(self, schema: &SchemaRef) -> Result<RecordBatch> {
+        let columns = self.columns.into_iter().map(ColumnBuilder::finish);
+        let columns: Vec<ArrayRef> = columns.collect();
+        // A scan of no columns has rows all the same.
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+            .map_err(Error::internal)
+    }
+}
+
+/// A column while it is made.
+#[derive(Debug)]
+pub(crate) struct ColumnBuilder {
+    ty: Type,
+    made: Made,
+    scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Made {
+    Bool(BooleanBuilder),
+    Int2(Int16Builder),
+    Int4(Int32Builder),
+    Int8(Int64Builder),
+    Oid(UInt32Builder),
+    Float4(Float32Builder),
+    Float8(Float64Builder),
+    Text(StringViewBuilder),
+    Bytes(BinaryViewBuilder),
+}
+
+impl ColumnBuilder {
+    pub fn new(ty: Type) -> Self {
+        let made = match Form::of(ty) {
+            Form::Bool => Made::Bool(BooleanBuilder::new()),
+            Form::Int2 => Made::Int2(Int16Builder::new()),
+            Form::Int4 => Made::Int4(Int32Builder::new()),
+            Form::Int8 => Made::Int8(Int64Builder::new()),
+            Form::Oid => Made::Oid(UInt32Builder::new()),
+            Form::Float4 => Made::Float4(Float32Builder::new()),
+            Form::Float8 => Made::Float8(Float64Builder::new()),
+            Form::Text => Made::Text(StringViewBuilder::new()),
+            Form::Bytes => Made::Bytes(BinaryViewBuilder::new()),
+        };
+        let scratch = Vec::new();
+        Self { ty, made, scratch }
+    }
+
+    /// # Errors
+    /// A value of another type.
+    pub fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
+        use ValueRef as V;
+        let scratch = &mut self.scratch;
+        match (&mut self.made, value) {
+            (Made::Bool(made), V::Null) => made.append_null(),
+            (Made::Int2(made), V::Null) => made.append_null(),
+            (Made::Int4(made), V::Null) => made.append_null(),
+            (Made::Int8(made), V::Null) => made.append_null(),
+            (Made::Oid(made), V::Null) => made.append_null(),
+            (Made::Float4(made), V::Null) => made.append_null(),
+            (Made::Float8(made), V::Null) => made.append_null(),
+            (Made::Text(made), V::Null) => made.append_null(),
+            (Made::Bytes(made), V::Null) => made.append_null(),
+            (Made::Bool(made), V::Bool(value)) => made.append_value(value),
+            (Made::Int2(made), V::Int2(value)) => made.append_value(value),
+            (Made::Int4(made), V::Int4(value) | V::Date(Date(value))) => made.append_value(value),
+            (
+                Made::Int8(made),
+                V::Int8(value)
+                | V::Time(Time(value))
+                | V::Timestamp(Timestamp(value))
+                | V::Timestamptz(Timestamp(value)),
+            ) => made.append_value(value),
+            (Made::Oid(made), V::Oid(value)) => made.append_value(value),
+            (Made::Float4(made), V::Float4(value)) => made.append_value(value),
+            (Made::Float8(made), V::Float8(value)) => made.append_value(value),
+            (Made::Text(made), V::Text(text) | V::Char(text) | V::Json(text)) => {
+                made.append_value(text);
+            }
+            (Made::Bytes(made), V::Bytea(bytes)) => made.append_value(bytes),
+            (Made::Bytes(made), V::Uuid(bytes)) => made.append_value(bytes),
+            (Made::Bytes(made), V::Jsonb(value)) => made.append_value(value.bytes()),
+            (Made::Bytes(made), V::Array(value)) => made.append_value(value.bytes()),
+            (Made::Bytes(made), V::Numeric(value)) => {
+                scratch.clear();
+                value.store(scratch);
+                made.append_value(scratch);
+            }
+            (Made::Bytes(made), V::Interval(value)) => {
+                scratch.clear();
+                scratch.extend_from_slice(&value.months.to_le_bytes());
+                scratch.extend_from_slice(&value.days.to_le_bytes());
+                scratch.extend_from_slice(&value.micros.to_le_bytes());
+                made.append_value(scratch);
+            }
+            (_, value) => {
+                let (own, ty) = (value.ty(), self.ty);
+                return Err(Error::internal(format!("{own:?} in a column of {ty:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> ArrayRef {
+        match self.made {
+            Made::Bool(mut made) => Arc::new(made.finish()),
+            Made::Int2(mut made) => Arc::new(made.finish()),
+            Made::Int4(mut made) => Arc::new(made.finish()),
+            Made::Int8(mut made) => Arc::new(made.finish()),
+            Made::Oid(mut made) => Arc::new(made.finish()),
+            Made::Float4(mut made) => Arc::new(made.finish()),
+            Made::Float8(mut made) => Arc::new(made.finish()),
+            Made::Text(mut made) => Arc::new(made.finish()),
+            Made::Bytes(mut made) => Arc::new(made.finish()),
+        }
+    }
+}
+
+/// A column that is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ColumnReader<'a> {
+    ty: Type,
+    read: Read<'a>,
+    /// One value stands for all rows.
+    constant: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Read<'a> {
+    Bool(&'a BooleanArray),
+    Int2(&'a Int16Array),
+    Int4(&'a Int32Array),
+    Int8(&'a Int64Array),
+    Oid(&'a UInt32Array),
+    Float4(&'a Float32Array),
+    Float8(&'a Float64Array),
+    Text(&'a StringViewArray),
+    Bytes(&'a BinaryViewArray),
+}
+
+impl<'a> ColumnReader<'a> {
+    /// # Errors
+    /// An array that is not of the type's form.
+    pub fn new(ty: Type, array: &'a ArrayRef, constant: bool) -> Result<Self> {
+        fn own<A: 'static>(array: &ArrayRef) -> Option<&A> {
+            let array: &dyn Any = array.as_any();
+            array.downcast_ref::<A>()
+        }
+        let read = match Form::of(ty) {
+            Form::Bool => own(array).map(Read::Bool),
+            Form::Int2 => own(array).map(Read::Int2),
+            Form::Int4 => own(array).map(Read::Int4),
+            Form::Int8 => own(array).map(Read::Int8),
+            Form::Oid => own(array).map(Read::Oid),
+            Form::Float4 => own(array).map(Read::Float4),
+            Form::Float8 => own(array).map(Read::Float8),
+            Form::Text => own(array).map(Read::Text),
+            Form::Bytes => own(array).map(Read::Bytes),
+        };
+        let read = read.ok_or_else(|| {
+            let found = array.data_type();
+            Error::internal(format!("{found} in a column of {ty:?}"))
+        })?;
+        Ok(Self { ty, read, constant })
+    }
+
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// Bytes that are no value.
+    pub fn get(&self, row: usize) -> Result<ValueRef<'a>> {
+        let row = if self.constant { 0 } else { row };
+        Ok(match self.read {
+            Read::Bool(array) if array.is_valid(row) => ValueRef::Bool(array.value(row)),
+            Read::Int2(array) if array.is_valid(row) => ValueRef::Int2(array.value(row)),
+            Read::Int4(array) if array.is_valid(row) => match self.ty {
+                Type::Date => ValueRef::Date(Date(array.value(row))),
+                _ => ValueRef::Int4(array.value(row)),
+            },
+            Read::Int8(array) if array.is_valid(row) => match (self.ty, array.value(row)) {
+                (Type::Time, value) => ValueRef::Time(Time(value)),
+                (Type::Timestamp, value) => ValueRef::Timestamp(Timestamp(value)),
+                (Type::Timestamptz, value) => ValueRef::Timestamptz(Timestamp(value)),
+                (_, value) => ValueRef::Int8(value),
+            },
+            Read::Oid(array) if array.is_valid(row) => ValueRef::Oid(array.value(row)),
+            Read::Float4(array) if array.is_valid(row) => ValueRef::Float4(array.value(row)),
+            Read::Float8(array) if array.is_valid(row) => ValueRef::Float8(array.value(row)),
+            Read::Text(array) if array.is_valid(row) => match (self.ty, array.value(row)) {
+                (Type::Char, text) => ValueRef::Char(text),
+                (Type::Json, text) => ValueRef::Json(text),
+                (_, text) => ValueRef::Text(text),
+            },
+            Read::Bytes(array) if array.is_valid(row) => {
+                let found = bytes_as(self.ty, array.value(row));
+                found.ok_or_else(|| Error::internal(format!("bytes that are no {:?}", self.ty)))?
+            }
+            _ => ValueRef::Null,
+        })
+    }
+}
+
+fn bytes_as(ty: Type, bytes: &[u8]) -> Option<ValueRef<'_>> {
+    Some(match ty {
+        Type::Bytea => ValueRef::Bytea(bytes),
+        Type::Uuid => ValueRef::Uuid(bytes.try_into().ok()?),
+        Type::Numeric => ValueRef::Numeric(NumericRef::from_stored(bytes)?),
+        Type::Jsonb => ValueRef::Jsonb(JsonbRef::from_stored(bytes)),
+        Type::Interval => {
+            let (months, rest) = bytes.split_first_chunk()?;
+            let (days, rest) = rest.split_first_chunk()?;
+            ValueRef::Interval(Interval {
+                months: i32::from_le_bytes(*months),
+                days: i32::from_le_bytes(*days),
+                micros: i64::from_le_bytes(rest.try_into().ok()?),
+            })
+        }
+        _ => ValueRef::Array(Items::from_stored(bytes)?),
+    })
+}
+
+/// The readers of all columns.
+pub(crate) fn readers<'a>(types: &[Type], arrays: &'a [ArrayRef]) -> Result<Vec<ColumnReader<'a>>> {
+    debug_assert_eq!(types.len(), arrays.len());
+    let pairs = types.iter().zip(arrays);
+    pairs
+        .map(|(ty, array)| ColumnReader::new(*ty, array, false))
+        .collect()
+}
+
+/// The schema of columns with these names.
+pub(crate) fn schema(columns: impl IntoIterator<Item = (String, Type)>) -> SchemaRef {
+    let fields = columns.into_iter();
+    let fields = fields.map(|(name, ty)| Field::new(name, data_type(ty), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// One value as an array.
+pub(crate) fn single(ty: Type, value: ValueRef<'_>) -> Result<ArrayRef> {
+    let mut column = ColumnBuilder::new(ty);
+    column.push(value)?;
+    Ok(column.finish())
+}
+
+/// Values that a function made, one a row.
+pub(crate) fn computed(
+    ty: Type,
+    rows: usize,
+    mut value: impl FnMut(usize) -> std::result::Result<Value, Failure>,
+) -> std::result::Result<ArrayRef, Failure> {
+    let mut column = ColumnBuilder::new(ty);
+    for row in 0..rows {
+        column.push(value(row)?.as_ref())?;
+    }
+    Ok(column.finish())
+}

@@ -1,0 +1,403 @@
+//! Running a relation: the operators work in threads of their own, the host in its.
+//!
+//! Concurrency: the thread that runs a statement serves what the operators ask of it ([`Request`]) until they are done: rows of tables, questions
+//! of functions, rows of the result to be told. So a transaction and a session are touched by one thread only. An operator never waits for
+//! another statement's host.
+
+use crate::batch::{ColumnReader, readers};
+use crate::error::{Error, Failure, Result};
+use crate::memory::StatementMemory;
+use crate::relation::Relation;
+use crate::scan::{Answer, Reading};
+use crate::{Batch, Column};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::Result as Planned;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{displayable, execute_stream};
+use datafusion::prelude::SessionConfig;
+use futures::StreamExt as _;
+use std::any::Any;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use vellum_row::{Type, ValueRef};
+
+/// How often a host looks whether it was cancelled, at least.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Stack of a thread of the operators: plans recurse.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Where operators write what does not fit into memory.
+#[derive(Clone, Debug)]
+pub enum Spill {
+    /// Nowhere: they fail.
+    Nowhere,
+    /// Into files in a directory, which is made when the first query runs.
+    Directory(PathBuf),
+}
+
+/// What a statement may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of memory.
+    pub memory_bytes: usize,
+}
+
+/// Whether more rows are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Flow {
+    More,
+    Enough,
+}
+
+/// Who reads tables and takes the result.
+pub trait Host {
+    /// A scan begins: of the table that it knows by `source`, of these of its columns. No more than `limit` rows are wanted.
+    ///
+    /// # Errors
+    /// What the query is to fail with; so for all of these.
+    fn open(
+        &mut self,
+        scan: u64,
+        source: usize,
+        columns: &[usize],
+        limit: Option<usize>,
+    ) -> std::result::Result<(), Failure>;
+    /// Fills a batch until it is full or there are no more rows.
+    ///
+    /// # Errors
+    /// As above.
+    fn fill(&mut self, scan: u64, batch: &mut Batch) -> std::result::Result<(), Failure>;
+    /// A scan ends.
+    fn close(&mut self, scan: u64);
+    /// A function asks something, with [`Line::ask`].
+    fn asked(&mut self, question: Box<dyn Any + Send>);
+    /// A row of the result.
+    ///
+    /// # Errors
+    /// As above.
+    fn row(&mut self, row: &[ValueRef<'_>]) -> std::result::Result<Flow, Failure>;
+    /// Is called again and again.
+    ///
+    /// # Errors
+    /// If the query is to end.
+    fn look(&mut self) -> std::result::Result<(), Failure>;
+}
+
+/// What operators ask of the host.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Open {
+        scan: u64,
+        source: usize,
+        columns: Vec<usize>,
+        types: Vec<Type>,
+        schema: SchemaRef,
+        limit: Option<usize>,
+    },
+    Read {
+        scan: u64,
+        reply: oneshot::Sender<Answer>,
+    },
+    Close {
+        scan: u64,
+    },
+    Ask(Box<dyn Any + Send>),
+    Output(RecordBatch, oneshot::Sender<()>),
+    Done(Planned<()>),
+}
+
+/// Leads to a statement's host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Line {
+    requests: Sender<Request>,
+    last: Arc<AtomicU64>,
+}
+
+impl Line {
+    /// A line, and where its requests come out.
+    pub fn new() -> (Self, Requests) {
+        let (requests, received) = channel();
+        let last = Arc::default();
+        (Self { requests, last }, Requests(received))
+    }
+
+    /// Asks the host something. The question says where the answer goes; if it is dropped unanswered, the host is gone.
+    pub fn ask(&self, question: Box<dyn Any + Send>) {
+        self.send(Request::Ask(question));
+    }
+
+    pub(crate) fn send(&self, request: Request) {
+        // A host that has gone answers nothing: who waits sees its channel closed.
+        let _ = self.requests.send(request);
+    }
+
+    /// A number that no other scan has. Relaxed: it carries nothing but itself.
+    pub(crate) fn number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// What comes out of a [`Line`].
+#[derive(Debug)]
+pub struct Requests(Receiver<Request>);
+
+/// Plans and runs relations. One for all statements of a database; its threads start with the first query.
+#[derive(Debug)]
+pub struct Engine {
+    started: OnceLock<Started>,
+    memory_bytes: usize,
+    spill: Spill,
+}
+
+#[derive(Debug)]
+struct Started {
+    runtime: Option<Runtime>,
+    environment: Arc<RuntimeEnv>,
+    memory: Arc<GreedyMemoryPool>,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Whoever drops the last handle may be a thread that must not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Engine {
+    /// One whose statements together use no more than so much memory.
+    pub fn new(memory_bytes: usize, spill: Spill) -> Self {
+        Self {
+            started: OnceLock::new(),
+            memory_bytes,
+            spill,
+        }
+    }
+
+    fn started(&self) -> Result<&Started> {
+        if let Some(started) = self.started.get() {
+            return Ok(started);
+        }
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("vellum-query")
+            .thread_stack_size(STACK_BYTES)
+            .build()
+            .map_err(Error::internal)?;
+        let mode = match &self.spill {
+            Spill::Nowhere => DiskManagerMode::Disabled,
+            Spill::Directory(path) => DiskManagerMode::Directories(vec![path.clone()]),
+        };
+        let disk = DiskManagerBuilder::default().with_mode(mode);
+        let environment = RuntimeEnvBuilder::new()
+            .with_disk_manager_builder(disk)
+            .build_arc()?;
+        let started = Started {
+            runtime: Some(runtime),
+            environment,
+            memory: Arc::new(GreedyMemoryPool::new(self.memory_bytes)),
+        };
+        // Another may have been first; its threads are as good.
+        Ok(self.started.get_or_init(|| started))
+    }
+
+    fn state(&self, limits: Limits) -> Result<(&Runtime, SessionState)> {
+        let started = self.started()?;
+        let environment = RuntimeEnv {
+            memory_pool: Arc::new(StatementMemory::new(
+                limits.memory_bytes,
+                started.memory.clone(),
+            )),
+            disk_manager: started.environment.disk_manager.clone(),
+            cache_manager: started.environment.cache_manager.clone(),
+            object_store_registry: started.environment.object_store_registry.clone(),
+        };
+        // One thread a statement beside its host's.
+        let config = SessionConfig::new()
+            .with_target_partitions(1)
+            .with_batch_size(crate::BATCH_ROWS)
+            .with_sort_spill_reservation_bytes(limits.memory_bytes / 8)
+            .with_create_default_catalog_and_schema(false);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::new(environment))
+            .build();
+        let runtime = started.runtime.as_ref();
+        Ok((
+            runtime.ok_or_else(|| Error::internal("threads that ended"))?,
+            state,
+        ))
+    }
+
+    /// Runs a relation: its rows are told the host, whose thread this is. Blocks until they are, or the host or an operator fails.
+    ///
+    /// # Errors
+    /// What the host or a function failed with; [`Error::Memory`]; [`Error::Unplanned`], before any row was told.
+    pub fn run(
+        &self,
+        relation: &Relation,
+        requests: Requests,
+        line: Line,
+        limits: Limits,
+        host: &mut dyn Host,
+    ) -> Result<()> {
+        let (runtime, state) = self.state(limits)?;
+        let plan = relation.plan.clone();
+        let task = runtime.spawn(async move {
+            let done = work(&state, plan, &line).await;
+            line.send(Request::Done(done));
+        });
+        let mut serving = Serving {
+            columns: &relation.columns,
+            open: HashMap::new(),
+            host,
+        };
+        let served = loop {
+            match requests.0.recv_timeout(LOOK) {
+                Ok(request) => match serving.serve(request) {
+                    Ok(true) => {}
+                    Ok(false) => break Ok(()),
+                    Err(error) => break Err(error),
+                },
+                Err(RecvTimeoutError::Timeout) if task.is_finished() => {
+                    // Its last word may have come since.
+                    match requests.0.try_recv() {
+                        Ok(Request::Done(done)) => break done.map_err(Error::from),
+                        Ok(_) => {}
+                        Err(_) => break Err(Error::internal("an operator stopped")),
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(Error::internal("an operator stopped"));
+                }
+            }
+            if let Err(failure) = serving.host.look() {
+                break Err(Error::Failed(failure));
+            }
+        };
+        task.abort();
+        served
+    }
+
+    /// The steps in which a relation would be run, a line each.
+    ///
+    /// # Errors
+    /// [`Error::Unplanned`].
+    pub fn explain(&self, relation: &Relation, limits: Limits) -> Result<Vec<String>> {
+        let (runtime, state) = self.state(limits)?;
+        let plan = relation.plan.clone();
+        let (tell, told) = channel();
+        runtime.spawn(async move {
+            let _ = tell.send(state.create_physical_plan(&plan).await);
+        });
+        let planned = told.recv();
+        let planned = planned.map_err(|_| Error::internal("the planner stopped"))??;
+        let shown = displayable(planned.as_ref()).indent(false).to_string();
+        Ok(shown.lines().map(str::to_owned).collect())
+    }
+}
+
+/// The operators' side.
+async fn work(state: &SessionState, plan: LogicalPlan, line: &Line) -> Planned<()> {
+    let physical = state.create_physical_plan(&plan).await?;
+    let mut stream = execute_stream(physical, state.task_ctx())?;
+    let mut taken: Option<oneshot::Receiver<()>> = None;
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        // One batch is on its way while the next is made.
+        if let Some(taken) = taken.take()
+            && taken.await.is_err()
+        {
+            return Ok(());
+        }
+        let (take, taking) = oneshot::channel();
+        line.send(Request::Output(batch, take));
+        taken = Some(taking);
+    }
+    Ok(())
+}
+
+/// The host's side.
+struct Serving<'h> {
+    columns: &'h [Column],
+    open: HashMap<u64, Reading>,
+    host: &'h mut dyn Host,
+}
+
+impl Serving<'_> {
+    /// Serves a request; false if it was the last.
+    fn serve(&mut self, request: Request) -> Result<bool> {
+        match request {
+            Request::Open {
+                scan,
+                source,
+                columns,
+                types,
+                schema,
+                limit,
+            } => {
+                self.open.insert(scan, Reading { types, schema });
+                let opened = self.host.open(scan, source, &columns, limit);
+                opened.map_err(Error::Failed)?;
+            }
+            Request::Read { scan, reply } => {
+                let reading = self.open.get(&scan);
+                let reading = reading.ok_or_else(|| Error::internal("a scan that is not open"))?;
+                let batch = reading.next(|batch| self.host.fill(scan, batch));
+                // A failure is the statement's, whoever reads.
+                let batch = batch.map_err(Error::Failed)?;
+                let _ = reply.send(Ok(batch));
+            }
+            Request::Close { scan } => {
+                self.open.remove(&scan);
+                self.host.close(scan);
+            }
+            Request::Ask(question) => self.host.asked(question),
+            Request::Output(batch, take) => {
+                let flow = self.tell(&batch)?;
+                if flow == Flow::Enough {
+                    return Ok(false);
+                }
+                let _ = take.send(());
+            }
+            Request::Done(done) => {
+                done?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn tell(&mut self, batch: &RecordBatch) -> Result<Flow> {
+        let types: Vec<Type> = self.columns.iter().map(|column| column.ty).collect();
+        let readers: Vec<ColumnReader<'_>> = readers(&types, batch.columns())?;
+        let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(readers.len());
+        for number in 0..batch.num_rows() {
+            row.clear();
+            for reader in &readers {
+                row.push(reader.get(number)?);
+            }
+            if self.host.row(&row).map_err(Error::Failed)? == Flow::Enough {
+                return Ok(Flow::Enough);
+            }
+        }
+        Ok(Flow::More)
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a query failed.
+
+use datafusion::common::DataFusionError;
+use std::fmt;
+
+/// Result of building or running a query.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a host or a function failed with; comes back as it was.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a query failed.
+#[derive(Debug)]
+pub enum Error {
+    /// A host or a function failed.
+    Failed(Failure),
+    /// It needs more memory, or more space to spill to, than it may have.
+    Memory(String),
+    /// There is no plan for it.
+    Unplanned(String),
+    /// What should not be.
+    Internal(String),
+}
+
+impl Error {
+    /// What should not be.
+    pub(crate) fn internal(what: impl fmt::Display) -> Self {
+        Self::Internal(what.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(failure) => failure.fmt(f),
+            Self::Memory(text) | Self::Unplanned(text) | Self::Internal(text) => text.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::External(failure) => match failure.downcast::<Error>() {
+                Ok(own) => *own,
+                Err(failure) => match failure.downcast::<DataFusionError>() {
+                    Ok(inner) => (*inner).into(),
+                    Err(failure) => Self::Failed(failure),
+                },
+            },
+            DataFusionError::ArrowError(inner, backtrace) => match *inner {
+                arrow::error::ArrowError::ExternalError(failure) => {
+                    DataFusionError::External(failure).into()
+                }
+                inner => Self::internal(DataFusionError::ArrowError(Box::new(inner), backtrace)),
+            },
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
+                (*inner).into()
+            }
+            DataFusionError::Shared(shared) => match std::sync::Arc::try_unwrap(shared) {
+                Ok(inner) => inner.into(),
+                Err(shared) => shared_error(&shared),
+            },
+            DataFusionError::ResourcesExhausted(text) => Self::Memory(text),
+            DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
+                Self::Unplanned(text)
+            }
+            other => Self::internal(other),
+        }
+    }
+}
+
+/// What several readers of one input failed with: its kind and its text are kept.
+fn shared_error(shared: &DataFusionError) -> Error {
+    match shared.find_root() {
+        DataFusionError::ResourcesExhausted(text) => Error::Memory(text.clone()),
+        DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
+            Error::Unplanned(text.clone())
+        }
+        DataFusionError::External(failure) => match failure.downcast_ref::<Error>() {
+            Some(Error::Failed(failure)) => Error::Failed(Box::new(Told(failure.to_string()))),
+            Some(own) => Error::internal(own),
+            None => Error::Failed(Box::new(Told(failure.to_string()))),
+        },
+        other => Error::internal(other),
+    }
+}
+
+/// The text of a failure that somebody else has.
+#[derive(Debug)]
+struct Told(String);
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Told {}
+
+/// A failure on its way through the operators.
+pub(crate) fn carried(failure: Failure) -> DataFusionError {
+    DataFusionError::External(Box::new(Error::Failed(failure)))
+}

@@ -1,0 +1,29 @@
+//! Relational operators over rows of SQL's values: what a query does whose shape no program has. DataFusion plans and runs them.
+//!
+//! Who asks builds a [`Relation`] of [`Term`]s, and runs it with [`Engine::run`] as a [`Host`]: it is asked for the rows of tables
+//! and told those of the result, all in its own thread; the operators work in another. Types and values are those of `vellum_row`; nothing of
+//! DataFusion or Arrow is seen outside. The structure is told in `docs/design/0020-queries.md`.
+//!
+//! Not here: names, syntax, what an expression means (`sql`): an expression that is more than a comparison comes as a [`RowFunction`].
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod batch;
+mod collect;
+mod engine;
+mod error;
+mod function;
+mod memory;
+mod relation;
+mod scan;
+mod term;
+mod types;
+
+pub use aggregate::{Aggregate, Fold, Folding};
+pub use batch::{BATCH_ROWS, Batch};
+pub use engine::{Engine, Flow, Host, Limits, Line, Spill};
+pub use error::{Error, Failure, Result};
+pub use function::RowFunction;
+pub use relation::{Joined, Relation, SortKey, Symbols};
+pub use scan::Scanned;
+pub use term::{Column, Comparison, Term};

@@ -1,0 +1,240 @@
+//! Tables whose rows the host reads: batch by batch, when an operator wants them.
+//!
+//! Concurrency: an operator asks through the statement's [`Line`] and is woken by the answer. The next batch is asked for when one
+//! has come, so that the host reads while the operators work.
+
+use crate::batch::{Batch, schema};
+use crate::engine::{Line, Request};
+use crate::error::{Failure, Result, carried};
+use crate::term::Column;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Result as Planned, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+};
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use vellum_row::Type;
+
+/// A table that is to be scanned.
+#[derive(Clone, Debug)]
+pub struct Scanned {
+    /// Where its rows are asked for.
+    pub line: Line,
+    /// What the host knows it by.
+    pub source: usize,
+    /// What people know it by.
+    pub name: String,
+    /// The types of its columns.
+    pub types: Vec<Type>,
+    /// About how many rows it has.
+    pub rows: Option<usize>,
+}
+
+/// A table as DataFusion knows it.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    scanned: Scanned,
+    schema: SchemaRef,
+}
+
+impl Rows {
+    pub fn new(scanned: Scanned, columns: &[Column]) -> Self {
+        let schema = schema(columns.iter().map(|column| (column.name(), column.ty)));
+        Self { scanned, schema }
+    }
+
+    fn counted(&self, schema: &SchemaRef) -> Option<Statistics> {
+        let rows = self.scanned.rows?;
+        let mut statistics = Statistics::new_unknown(schema);
+        statistics.num_rows = Precision::Inexact(rows);
+        Some(statistics)
+    }
+}
+
+#[async_trait::async_trait]
+impl TableProvider for Rows {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        limit: Option<usize>,
+    ) -> Planned<Arc<dyn ExecutionPlan>> {
+        let all = || (0..self.scanned.types.len()).collect();
+        let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let statistics = self.counted(&schema);
+        let statistics = statistics.unwrap_or_else(|| Statistics::new_unknown(&schema));
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(schema.clone()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Arc::new(ReadRows {
+            scanned: self.scanned.clone(),
+            columns,
+            limit,
+            schema,
+            statistics: Arc::new(statistics),
+            properties: Arc::new(properties),
+        }))
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.counted(&self.schema)
+    }
+}
+
+/// A scan of a table.
+#[derive(Debug)]
+struct ReadRows {
+    scanned: Scanned,
+    columns: Vec<usize>,
+    limit: Option<usize>,
+    schema: SchemaRef,
+    statistics: Arc<Statistics>,
+    properties: Arc<PlanProperties>,
+}
+
+impl DisplayAs for ReadRows {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scan: {}, columns={:?}", self.scanned.name, self.columns)?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for ReadRows {
+    fn name(&self) -> &str {
+        "Scan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Planned<TreeNodeRecursion>,
+    ) -> Planned<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Planned<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn partition_statistics(&self, _: Option<usize>) -> Planned<Arc<Statistics>> {
+        Ok(self.statistics.clone())
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Planned<SendableRecordBatchStream> {
+        let line = self.scanned.line.clone();
+        let scan = line.number();
+        let types = self
+            .columns
+            .iter()
+            .map(|column| self.scanned.types[*column]);
+        line.send(Request::Open {
+            scan,
+            source: self.scanned.source,
+            columns: self.columns.clone(),
+            types: types.collect(),
+            schema: self.schema.clone(),
+            limit: self.limit,
+        });
+        let scan = OpenScan { line, scan };
+        let first = scan.ask();
+        let batches = futures::stream::unfold(Some((scan, first)), async |state| {
+            let (scan, answer) = state?;
+            match answer.await {
+                Ok(Ok(Some(batch))) => {
+                    let next = scan.ask();
+                    Some((Ok(batch), Some((scan, next))))
+                }
+                Ok(Ok(None)) => None,
+                Ok(Err(failure)) => Some((Err(carried(failure)), None)),
+                // Nobody listens any more: the statement has ended.
+                Err(_) => None,
+            }
+        });
+        let adapter = RecordBatchStreamAdapter::new(self.schema.clone(), batches);
+        Ok(Box::pin(adapter))
+    }
+}
+
+/// What a host answers: a batch, or that there are no more.
+pub(crate) type Answer = std::result::Result<Option<RecordBatch>, Failure>;
+
+/// A scan that the host has open.
+struct OpenScan {
+    line: Line,
+    scan: u64,
+}
+
+impl OpenScan {
+    fn ask(&self) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
+        let scan = self.scan;
+        self.line.send(Request::Read { scan, reply });
+        answer
+    }
+}
+
+impl Drop for OpenScan {
+    fn drop(&mut self) {
+        self.line.send(Request::Close { scan: self.scan });
+    }
+}
+
+/// What the host knows of an open scan.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub types: Vec<Type>,
+    pub schema: SchemaRef,
+}
+
+impl Reading {
+    /// The next batch, filled by `fill`; none if it stays empty.
+    pub fn next(
+        &self,
+        fill: impl FnOnce(&mut Batch) -> std::result::Result<(), Failure>,
+    ) -> Answer {
+        let mut batch = Batch::new(&self.types);
+        fill(&mut batch)?;
+        if batch.rows() == 0 {
+            return Ok(None);
+        }
+        let finished: Result<RecordBatch> = batch.finish(&self.schema);
+        Ok(Some(finished?))
+    }
+}

@@ -1,0 +1,134 @@
+//! Aggregates step by step: what the rows of a group have come to, and how two parts of it come together.
+//!
+//! Not here: groups, DISTINCT (`aggregate`, `vellum_query`).
+
+use crate::bind::AggregateKind;
+use crate::error::Result;
+use vellum_row::arithmetic::{self, Operator};
+use vellum_row::{Settings, Type, Typmod, Value, ValueRef, cast, compare};
+
+/// What an aggregate has come to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Partial {
+    pub count: i64,
+    pub value: Option<Value>,
+}
+
+impl Partial {
+    /// A value came; nulls count for nothing.
+    ///
+    /// # Errors
+    /// `22003`.
+    pub fn add(
+        &mut self,
+        kind: AggregateKind,
+        value: ValueRef<'_>,
+        settings: &Settings,
+    ) -> Result<()> {
+        if value.is_null() {
+            return Ok(());
+        }
+        if let (AggregateKind::Join, ValueRef::Array(pair)) = (kind, value) {
+            let mut pair = pair.items();
+            let (text, between) = (pair.next(), pair.next());
+            let Some(text) = text.filter(|text| !text.is_null()) else {
+                return Ok(());
+            };
+            let between = between
+                .as_ref()
+                .and_then(|between| between.as_ref().as_str());
+            self.join(text.as_ref(), between.unwrap_or(""));
+            return Ok(());
+        }
+        self.count += 1;
+        self.step(kind, value, settings)
+    }
+
+    fn join(&mut self, text: ValueRef<'_>, between: &str) {
+        let text = text.as_str().unwrap_or("");
+        self.value = Some(match &self.value {
+            None => Value::text(text),
+            Some(had) => {
+                let had = had.as_ref().as_str().unwrap_or("");
+                Value::text([had, between, text].concat())
+            }
+        });
+    }
+
+    fn step(
+        &mut self,
+        kind: AggregateKind,
+        value: ValueRef<'_>,
+        settings: &Settings,
+    ) -> Result<()> {
+        let Some(had) = &self.value else {
+            if kind != AggregateKind::Count {
+                self.value = Some(value.to_value());
+            }
+            return Ok(());
+        };
+        let next = match kind {
+            AggregateKind::Count | AggregateKind::Join => return Ok(()),
+            AggregateKind::Sum | AggregateKind::Average => {
+                arithmetic::apply(Operator::Add, had.as_ref(), value, settings)?
+            }
+            AggregateKind::Minimum if compare(value, had.as_ref()).is_lt() => value.to_value(),
+            AggregateKind::Maximum if compare(value, had.as_ref()).is_gt() => value.to_value(),
+            AggregateKind::Minimum | AggregateKind::Maximum => return Ok(()),
+            AggregateKind::BoolAnd => {
+                Value::Bool(had.as_ref().as_bool() == Some(true) && value.as_bool() == Some(true))
+            }
+            AggregateKind::BoolOr => {
+                Value::Bool(had.as_ref().as_bool() == Some(true) || value.as_bool() == Some(true))
+            }
+        };
+        self.value = Some(next);
+        Ok(())
+    }
+
+    /// Takes what another part of the group has come to.
+    ///
+    /// # Errors
+    /// `22003`.
+    pub fn merge(
+        &mut self,
+        kind: AggregateKind,
+        count: i64,
+        value: ValueRef<'_>,
+        settings: &Settings,
+    ) -> Result<()> {
+        self.count += count;
+        match (kind, value) {
+            (_, ValueRef::Null) => Ok(()),
+            // What stood between the parts is not known any more: such groups are kept whole.
+            (AggregateKind::Join, text) => {
+                self.join(text, "");
+                Ok(())
+            }
+            (_, value) => self.step(kind, value, settings),
+        }
+    }
+
+    /// The aggregate's value.
+    ///
+    /// # Errors
+    /// `22003`.
+    pub fn result(self, kind: AggregateKind, ty: Type, settings: &Settings) -> Result<Value> {
+        match (kind, self.value) {
+            (AggregateKind::Count, _) => Ok(Value::Int8(self.count)),
+            (_, None) => Ok(Value::Null),
+            (AggregateKind::Average, Some(sum)) => {
+                let ty = match ty {
+                    Type::Interval => Type::Float8,
+                    ty => ty,
+                };
+                let count = ValueRef::Int8(self.count);
+                let count = cast(count, ty, Typmod::NONE, true, settings)?;
+                let mean =
+                    arithmetic::apply(Operator::Divide, sum.as_ref(), count.as_ref(), settings);
+                Ok(mean?)
+            }
+            (_, Some(value)) => Ok(value),
+        }
+    }
+}

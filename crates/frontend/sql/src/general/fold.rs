@@ -1,0 +1,93 @@
+//! Aggregates as folds of operators.
+
+use crate::bind::{Aggregate, AggregateKind};
+use crate::exec::Partial;
+use std::sync::Arc;
+use vellum_query::{Failure, Fold, Folding};
+use vellum_row::{Settings, Type, Value, ValueRef};
+
+/// An aggregate.
+#[derive(Clone, Debug)]
+pub(super) struct AggregateFold {
+    kind: AggregateKind,
+    /// Of what is kept.
+    ty: Type,
+    result: Type,
+    settings: Arc<Settings>,
+}
+
+impl AggregateFold {
+    pub fn new(aggregate: &Aggregate, settings: Arc<Settings>) -> Self {
+        let ty = match aggregate.kind {
+            AggregateKind::Join => Type::Text,
+            _ => aggregate.ty,
+        };
+        Self {
+            kind: aggregate.kind,
+            ty,
+            result: aggregate.result,
+            settings,
+        }
+    }
+}
+
+impl Fold for AggregateFold {
+    fn start(&self) -> Box<dyn Folding> {
+        Box::new(Group {
+            partial: Partial::default(),
+            fold: self.clone(),
+        })
+    }
+
+    fn saved(&self) -> Vec<Type> {
+        vec![Type::Int8, self.ty]
+    }
+}
+
+/// A group of one.
+#[derive(Debug)]
+struct Group {
+    partial: Partial,
+    fold: AggregateFold,
+}
+
+impl Folding for Group {
+    fn add(&mut self, arguments: &[ValueRef<'_>]) -> Result<(), Failure> {
+        let AggregateFold { kind, settings, .. } = &self.fold;
+        let value = arguments.first().copied().unwrap_or(ValueRef::Null);
+        Ok(self.partial.add(*kind, value, settings)?)
+    }
+
+    fn finish(&mut self) -> Result<Value, Failure> {
+        let AggregateFold {
+            kind,
+            result,
+            settings,
+            ..
+        } = &self.fold;
+        let partial = std::mem::take(&mut self.partial);
+        Ok(partial.result(*kind, *result, settings)?)
+    }
+
+    fn save(&self) -> Vec<Value> {
+        let value = self.partial.value.clone();
+        vec![
+            Value::Int8(self.partial.count),
+            value.unwrap_or(Value::Null),
+        ]
+    }
+
+    fn merge(&mut self, saved: &[ValueRef<'_>]) -> Result<(), Failure> {
+        let [ValueRef::Int8(count), value] = saved else {
+            return Err("a part of a group that is none".into());
+        };
+        let AggregateFold { kind, settings, .. } = &self.fold;
+        Ok(self.partial.merge(*kind, *count, *value, settings)?)
+    }
+
+    fn bytes(&self) -> usize {
+        let value = self.partial.value.as_ref();
+        let text = value.and_then(|value| value.as_ref().as_str());
+        size_of::<Self>() + text.map_or(0, str::len)
+    }
+}

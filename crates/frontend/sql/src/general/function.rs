@@ -1,0 +1,108 @@
+//! Expressions as functions that operators call.
+
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Environment, Expr, Frame, RowRef};
+use crate::plan::Subquery;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use vellum_query::{Failure, Line, RowFunction};
+use vellum_row::{Settings, Value, ValueRef};
+
+/// An expression whose columns are the arguments, in their order.
+#[derive(Debug)]
+pub(super) struct Evaluated {
+    pub expr: Expr,
+    pub away: Arc<Away>,
+}
+
+/// What an expression asks of its session, from a thread that is not the session's.
+#[derive(Debug)]
+pub(super) struct Away {
+    pub params: Arc<[Value]>,
+    pub settings: Settings,
+    pub line: Line,
+}
+
+/// What the session is asked.
+pub(super) enum Question {
+    Call {
+        function: Builtin,
+        arguments: Vec<Value>,
+        answer: Sender<Result<Value>>,
+    },
+    /// The result of a subquery for a row of the query around it.
+    Subquery {
+        /// Its number among those that are asked for.
+        number: usize,
+        row: Vec<Value>,
+        answer: Sender<Result<Value>>,
+    },
+}
+
+impl Away {
+    fn ask(&self, question: impl FnOnce(Sender<Result<Value>>) -> Question) -> Result<Value> {
+        let (answer, answered) = channel();
+        let question: Box<dyn Any + Send> = Box::new(question(answer));
+        self.line.ask(question);
+        let gone = |_| SqlError::internal("the statement has ended");
+        answered.recv().map_err(gone)?
+    }
+}
+
+impl Environment for Away {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {
+        let arguments = arguments.to_vec();
+        self.ask(|answer| Question::Call {
+            function,
+            arguments,
+            answer,
+        })
+    }
+}
+
+impl RowFunction for Evaluated {
+    fn call(&self, arguments: &[ValueRef<'_>]) -> std::result::Result<Value, Failure> {
+        let frame = Frame {
+            params: &self.away.params,
+            slots: &[],
+            subqueries: &[],
+            rows: &[RowRef::Lent(arguments)],
+            env: &*self.away,
+            outer: None,
+            queries: None,
+        };
+        Ok(self.expr.eval(&frame)?.into_value())
+    }
+}
+
+/// A subquery that is run for each row.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub number: usize,
+    pub away: Arc<Away>,
+}
+
+impl RowFunction for Asked {
+    fn call(&self, arguments: &[ValueRef<'_>]) -> std::result::Result<Value, Failure> {
+        let row = arguments.iter().map(|value| value.to_value()).collect();
+        let number = self.number;
+        let value = self.away.ask(|answer| Question::Subquery {
+            number,
+            row,
+            answer,
+        })?;
+        Ok(value)
+    }
+}
+
+/// A subquery that is asked for, and the columns that its function is called with: table and position.
+#[derive(Clone, Debug)]
+pub(super) struct AskedFor<'t> {
+    pub subquery: &'t Subquery,
+    pub widths: Vec<usize>,
+}

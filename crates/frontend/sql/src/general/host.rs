@@ -1,0 +1,254 @@
+//! The session's side of a query: rows of tables, answers, and where the rows of the result go.
+
+use super::function::{AskedFor, Question};
+use crate::error::{Result, SqlError};
+use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
+use crate::expr::{Expr, Out, RowRef, Subresult};
+use crate::plan::Access;
+use crate::rows::Shape;
+use std::any::Any;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use vellum_query::{Batch, Failure, Host};
+use vellum_row::{Type, Value, ValueRef};
+
+/// What is scanned.
+#[derive(Debug)]
+pub(super) enum SourceRows<'t> {
+    Table {
+        shape: &'t Arc<Shape>,
+        access: Access,
+        /// Of the table alone, as number 0; all have to be true.
+        conditions: Vec<Expr>,
+    },
+    Kept(Rc<KeptRows>),
+    Series {
+        from: i64,
+        to: i64,
+        step: i64,
+        ty: Type,
+    },
+}
+
+/// The sources of a query, and the subqueries that are run for each row.
+#[derive(Debug, Default)]
+pub(super) struct Sources<'t> {
+    pub scans: Vec<SourceRows<'t>>,
+    pub asked: Vec<AskedFor<'t>>,
+}
+
+/// An open scan.
+struct Open<'s> {
+    source: usize,
+    columns: Vec<usize>,
+    left: usize,
+    at: Position<'s>,
+}
+
+enum Position<'s> {
+    Table(Box<TableScan<'s>>),
+    Kept(usize),
+    Series(Option<i64>),
+}
+
+/// Serves the operators of one query.
+pub(super) struct StatementHost<'h, 'r, 'w, 'e> {
+    run: &'h Run<'r, 'w>,
+    sources: &'h Sources<'h>,
+    open: HashMap<u64, Open<'h>>,
+    each: &'h mut Each<'e>,
+    flow: Flow,
+}
+
+impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
+    pub fn new(run: &'h Run<'r, 'w>, sources: &'h Sources<'h>, each: &'h mut Each<'e>) -> Self {
+        Self {
+            run,
+            sources,
+            open: HashMap::new(),
+            each,
+            flow: Flow::More,
+        }
+    }
+
+    /// Whether whoever takes the rows wants more.
+    pub fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    fn begin(&self, source: usize) -> Result<Position<'h>> {
+        let scan = self.sources.scans.get(source);
+        Ok(
+            match scan.ok_or_else(|| SqlError::internal("a scan of nothing"))? {
+                SourceRows::Table { shape, access, .. } => {
+                    Position::Table(Box::new(self.run.table_scan(shape, access)?))
+                }
+                SourceRows::Kept(_) => Position::Kept(0),
+                SourceRows::Series { from, .. } => Position::Series(Some(*from)),
+            },
+        )
+    }
+
+    fn fill_from(&self, open: &mut Open<'h>, batch: &mut Batch) -> Result<()> {
+        match (&mut open.at, &self.sources.scans[open.source]) {
+            (
+                Position::Table(scan),
+                SourceRows::Table {
+                    shape, conditions, ..
+                },
+            ) => {
+                let schema = &shape.table().schema;
+                while open.left > 0 && !batch.is_full() {
+                    let mut wanted = true;
+                    let found = scan.next(&mut |bytes| {
+                        self.run.step()?;
+                        let row = schema.view(bytes)?;
+                        let rows = [RowRef::Stored(row)];
+                        let frame = self.run.frame(&rows, &[], &[]);
+                        for condition in conditions {
+                            if !condition.is_true(&frame)? {
+                                wanted = false;
+                                return Ok(());
+                            }
+                        }
+                        let mut values = Vec::with_capacity(open.columns.len());
+                        for column in &open.columns {
+                            values.push(row.get(*column)?);
+                        }
+                        batch.push(values).map_err(super::told)
+                    })?;
+                    if !found {
+                        open.left = 0;
+                    } else if wanted {
+                        open.left -= 1;
+                    }
+                }
+            }
+            (Position::Kept(at), SourceRows::Kept(kept)) => {
+                while open.left > 0 && !batch.is_full() {
+                    let Some(row) = kept.rows.get(*at) else {
+                        break;
+                    };
+                    let columns = open.columns.iter();
+                    let values = columns.map(|column| row[*column].as_ref());
+                    batch.push(values).map_err(super::told)?;
+                    *at += 1;
+                    open.left -= 1;
+                }
+            }
+            (Position::Series(next), SourceRows::Series { to, step, ty, .. }) => {
+                while let Some(number) = *next
+                    && open.left > 0
+                    && !batch.is_full()
+                {
+                    if if *step > 0 {
+                        number > *to
+                    } else {
+                        number < *to
+                    } {
+                        *next = None;
+                        break;
+                    }
+                    let value = match ty {
+                        Type::Int4 => ValueRef::Int4(i32::try_from(number).unwrap_or(i32::MAX)),
+                        _ => ValueRef::Int8(number),
+                    };
+                    batch
+                        .push(open.columns.iter().map(|_| value))
+                        .map_err(super::told)?;
+                    *next = number.checked_add(*step);
+                    open.left -= 1;
+                }
+            }
+            _ => return Err(SqlError::internal("a scan of something else")),
+        }
+        Ok(())
+    }
+
+    /// The value of a subquery for a row of the query around it.
+    fn subquery(&self, number: usize, row: &[Value]) -> Result<Value> {
+        let asked = self.sources.asked.get(number);
+        let asked = asked.ok_or_else(|| SqlError::internal("a subquery of nothing"))?;
+        let mut rest = row;
+        let mut rows = Vec::with_capacity(asked.widths.len());
+        for width in &asked.widths {
+            let (own, others) = rest.split_at(*width);
+            rows.push(RowRef::Values(own));
+            rest = others;
+        }
+        let frame = self.run.frame(&rows, &[], &[]);
+        Ok(match self.run.subquery_within(asked.subquery, &frame)? {
+            Subresult::Value(value) => value,
+            _ => return Err(SqlError::internal("a list for a value")),
+        })
+    }
+}
+
+impl Host for StatementHost<'_, '_, '_, '_> {
+    fn open(
+        &mut self,
+        scan: u64,
+        source: usize,
+        columns: &[usize],
+        limit: Option<usize>,
+    ) -> std::result::Result<(), Failure> {
+        let at = self.begin(source)?;
+        let open = Open {
+            source,
+            columns: columns.to_vec(),
+            left: limit.unwrap_or(usize::MAX),
+            at,
+        };
+        self.open.insert(scan, open);
+        Ok(())
+    }
+
+    fn fill(&mut self, scan: u64, batch: &mut Batch) -> std::result::Result<(), Failure> {
+        let open = self.open.remove(&scan);
+        let mut open = open.ok_or("a scan that is not open")?;
+        let filled = self.fill_from(&mut open, batch);
+        self.open.insert(scan, open);
+        Ok(filled?)
+    }
+
+    fn close(&mut self, scan: u64) {
+        self.open.remove(&scan);
+    }
+
+    fn asked(&mut self, question: Box<dyn Any + Send>) {
+        let Ok(question) = question.downcast::<Question>() else {
+            return;
+        };
+        // Who asked may have ended meanwhile.
+        match *question {
+            Question::Call {
+                function,
+                arguments,
+                answer,
+            } => {
+                let _ = answer.send(self.run.env.ask(function, &arguments));
+            }
+            Question::Subquery {
+                number,
+                row,
+                answer,
+            } => {
+                let _ = answer.send(self.subquery(number, &row));
+            }
+        }
+    }
+
+    fn row(&mut self, row: &[ValueRef<'_>]) -> std::result::Result<vellum_query::Flow, Failure> {
+        let row: Vec<Out<'_>> = row.iter().map(|value| Out::Lent(*value)).collect();
+        self.flow = (self.each)(&row)?;
+        Ok(match self.flow {
+            Flow::More => vellum_query::Flow::More,
+            Flow::Enough => vellum_query::Flow::Enough,
+        })
+    }
+
+    fn look(&mut self) -> std::result::Result<(), Failure> {
+        Ok(self.run.waiting.borrow_mut().look_cancelled()?)
+    }
+}

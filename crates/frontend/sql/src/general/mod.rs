@@ -1,0 +1,92 @@
+//! Queries that no program runs: their bound trees become relations of `vellum_query`, whose operators ask this thread for rows.
+//!
+//! What an expression means is said in one place: where an operator has no comparison that means the same, the expression itself
+//! is what is called for each row ([`function`]). So both ways give the same answers, and the same errors.
+//!
+//! A subquery that reads the query around it becomes a join where DataFusion knows one; where it knows none, the query is planned
+//! again with that subquery as a function that is asked for each row ([`Subqueries::Asked`]).
+//!
+//! Not here: which queries come here (`plan`: [`Select::general`]).
+
+mod fold;
+mod function;
+mod host;
+mod shape;
+mod term;
+mod translate;
+
+use crate::error::{Result, SqlError};
+use crate::exec::{Each, Flow, Run};
+use crate::plan::Select;
+use crate::sqlstate;
+use host::StatementHost;
+use translate::{Subqueries, Translation};
+use vellum_query::{Error, Limits, Line};
+
+impl Run<'_, '_> {
+    /// Runs a query that no program runs.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub(crate) fn general(&self, select: &Select, each: &mut Each<'_>) -> Result<Flow> {
+        match self.general_with(select, Subqueries::Joined, each) {
+            Err(Error::Unplanned(_)) => {
+                let again = self.general_with(select, Subqueries::Asked, each);
+                again.map_err(told)
+            }
+            done => done.map_err(told),
+        }
+    }
+
+    fn general_with(
+        &self,
+        select: &Select,
+        subqueries: Subqueries,
+        each: &mut Each<'_>,
+    ) -> std::result::Result<Flow, Error> {
+        let (line, requests) = Line::new();
+        let mut translation = Translation::new(self, line.clone(), subqueries);
+        let relation = translation.query(select).map_err(failed)?;
+        let sources = translation.into_sources();
+        let mut host = StatementHost::new(self, &sources, each);
+        let limits = self.limits();
+        self.queries
+            .run(&relation, requests, line, limits, &mut host)?;
+        Ok(host.flow())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            memory_bytes: self.memory.get(),
+        }
+    }
+}
+
+/// An error on its way through the operators.
+fn failed(error: SqlError) -> Error {
+    Error::Failed(Box::new(error))
+}
+
+/// What a client is told.
+fn told(error: Error) -> SqlError {
+    match error {
+        Error::Failed(failure) => match failure.downcast::<SqlError>() {
+            Ok(own) => *own,
+            Err(failure) => match failure.downcast::<vellum_row::SqlError>() {
+                Ok(own) => (*own).into(),
+                Err(failure) => match failure.downcast::<Error>() {
+                    Ok(inner) => told(*inner),
+                    Err(failure) => SqlError::internal(failure.to_string()),
+                },
+            },
+        },
+        Error::Memory(text) => SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
+            .with_detail(text)
+            .with_hint("Raise work_mem."),
+        Error::Unplanned(text) => {
+            SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, "this query has no plan")
+                .with_detail(text)
+        }
+        Error::Internal(text) => SqlError::internal(text),
+    }
+}

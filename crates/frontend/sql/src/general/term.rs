@@ -1,0 +1,414 @@
+//! Expressions as terms of relations.
+//!
+//! A comparison of columns and constants, AND, OR and NOT of such, and what stands around a subquery are operators' own; everything else is
+//! evaluated as it is, by one function over the columns in it.
+//!
+//! Invariants:
+//! - G1 What may fail is not taken apart: an AND that keeps a division from being by zero stays one function.
+
+use super::function::{Asked, AskedFor, Evaluated};
+use super::shape::{has_subquery, type_of};
+use super::translate::{Level, Subqueries, Translation};
+use crate::error::{Result, SqlError};
+use crate::expr::{Comparison, Expr, Subresult};
+use crate::plan::{Subquery, SubqueryKind};
+use std::sync::Arc;
+use vellum_query::{Comparison as Compared, Term};
+use vellum_row::{Type, Value};
+
+/// An expression whose leaves were taken out: they are the columns of table 0.
+struct Leaves {
+    terms: Vec<Term>,
+    exprs: Vec<Expr>,
+}
+
+impl<'t> Translation<'t, '_, '_> {
+    /// A condition, or its parts.
+    pub(super) fn condition(&mut self, expr: &Expr, subs: &'t [Subquery]) -> Result<Term> {
+        self.term(expr, Type::Bool, subs)
+    }
+
+    /// An expression whose values are of type `ty`.
+    pub(super) fn term(&mut self, expr: &Expr, ty: Type, subs: &'t [Subquery]) -> Result<Term> {
+        if let Some(term) = self.own(expr, ty, subs)? {
+            return Ok(term);
+        }
+        let mut leaves = Leaves {
+            terms: Vec::new(),
+            exprs: Vec::new(),
+        };
+        let mut expr = expr.clone();
+        self.take_leaves(&mut expr, subs, &mut leaves)?;
+        let volatile = expr.is_volatile();
+        let away = self.away();
+        if leaves.terms.is_empty() && !volatile {
+            // What cannot be computed may never be asked for.
+            if let Ok(value) = self.constant(&expr) {
+                return Term::literal(ty, value.as_ref()).map_err(super::told);
+            }
+        }
+        let function = Arc::new(Evaluated { expr, away });
+        let symbols = &self.symbols;
+        Ok(Term::call(symbols, function, leaves.terms, ty, volatile))
+    }
+
+    /// What operators have of their own.
+    fn own(&mut self, expr: &Expr, ty: Type, subs: &'t [Subquery]) -> Result<Option<Term>> {
+        if let Some(term) = self.leaf(expr, ty)? {
+            return Ok(Some(term));
+        }
+        Ok(Some(match expr {
+            Expr::Subquery(number) => return self.subquery(*number, ty, subs),
+            Expr::InSubquery {
+                operand,
+                subquery,
+                negated,
+            } => return self.in_subquery(operand, *subquery, *negated, subs),
+            Expr::And(list) if self.takes_apart(list, subs) => {
+                let terms: Vec<Term> = self.conditions(list, subs)?;
+                Term::all(terms)
+            }
+            Expr::Or(list) if self.takes_apart(list, subs) => {
+                let terms: Vec<Term> = self.conditions(list, subs)?;
+                Term::any(terms)
+            }
+            Expr::Not(operand) if has_subquery(operand) || self.is_total(operand) => {
+                self.condition(operand, subs)?.negated()
+            }
+            Expr::IsNull { operand, negated } if self.is_leaf(operand) => {
+                match type_of(operand, self.level()) {
+                    Some(ty) => self.term(operand, ty, subs)?.is_null(*negated),
+                    None => return Ok(None),
+                }
+            }
+            Expr::Compare {
+                comparison,
+                left,
+                right,
+            } => return self.compare(*comparison, left, right, subs),
+            Expr::Distinct {
+                left,
+                right,
+                negated,
+            } => {
+                let Some((left, right)) = self.sides(left, right, subs)? else {
+                    return Ok(None);
+                };
+                Term::distinct(&self.symbols, left, right, *negated)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn conditions(&mut self, list: &[Expr], subs: &'t [Subquery]) -> Result<Vec<Term>> {
+        let terms = list.iter().map(|expr| self.condition(expr, subs));
+        terms.collect()
+    }
+
+    /// G1.
+    fn takes_apart(&self, list: &[Expr], _: &[Subquery]) -> bool {
+        list.iter()
+            .all(|expr| has_subquery(expr) || self.is_total(expr))
+    }
+
+    /// Whether evaluating it cannot fail.
+    pub(super) fn is_total(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Compare { left, right, .. } | Expr::Distinct { left, right, .. } => {
+                self.is_leaf(left) && self.is_leaf(right)
+            }
+            Expr::And(list) | Expr::Or(list) => list.iter().all(|expr| self.is_total(expr)),
+            Expr::Not(operand) => self.is_total(operand),
+            Expr::IsNull { operand, .. } => self.is_leaf(operand),
+            leaf => self.is_leaf(leaf),
+        }
+    }
+
+    fn is_leaf(&self, expr: &Expr) -> bool {
+        matches!(
+            expr,
+            Expr::Const(_)
+                | Expr::Param(_)
+                | Expr::Column { .. }
+                | Expr::Slot(_)
+                | Expr::Outer { .. }
+        )
+    }
+
+    /// A column, a constant or a parameter.
+    fn leaf(&mut self, expr: &Expr, ty: Type) -> Result<Option<Term>> {
+        let value = match expr {
+            Expr::Const(value) => value,
+            Expr::Param(number) => &self.run.params[usize::from(*number)],
+            _ => return self.column(expr).map(Some).or_else(no_column),
+        };
+        if !value.as_ref().fits(ty) {
+            return Ok(None);
+        }
+        let term = Term::literal(ty, value.as_ref()).map_err(super::told)?;
+        Ok(Some(term))
+    }
+
+    /// A column of this query or of the one around it.
+    fn column(&self, expr: &Expr) -> Result<Term> {
+        let missing = || SqlError::internal("a column of no query");
+        let of = |level: &Level, table: u16, position: u16| {
+            let table = level.tables.get(usize::from(table));
+            let column = table.and_then(|table| table.get(usize::from(position)));
+            column.copied().ok_or_else(missing)
+        };
+        match expr {
+            Expr::Column { table, position } => Ok(of(self.level(), *table, *position)?.term()),
+            Expr::Slot(number) => {
+                let column = self.level().slots.get(usize::from(*number));
+                Ok(column.ok_or_else(missing)?.term())
+            }
+            Expr::Outer {
+                level: 1,
+                table,
+                position,
+            } => {
+                let around = self.levels.len().checked_sub(2);
+                let around = around.map(|at| &self.levels[at]).ok_or_else(missing)?;
+                Ok(of(around, *table, *position)?.outer())
+            }
+            Expr::Outer { .. } => Err(SqlError::unsupported(
+                "a column of a query two levels around a subquery",
+            )),
+            _ => Err(not_a_column()),
+        }
+    }
+
+    fn compare(
+        &mut self,
+        comparison: Comparison,
+        left: &Expr,
+        right: &Expr,
+        subs: &'t [Subquery],
+    ) -> Result<Option<Term>> {
+        let (a, b) = (type_of(left, self.level()), type_of(right, self.level()));
+        let plain = a
+            .or(b)
+            .zip(b.or(a))
+            .is_some_and(|(a, b)| Term::compares(a, b));
+        // Keys are worth it where they join; other comparisons are evaluated as they are.
+        if !plain && (comparison != Comparison::Equal || !self.joins(left, right)) {
+            return Ok(None);
+        }
+        let total = self.is_leaf(left) && self.is_leaf(right);
+        if !total && comparison != Comparison::Equal && !has_subquery(left) && !has_subquery(right)
+        {
+            return Ok(None);
+        }
+        let Some((left, right)) = self.sides(left, right, subs)? else {
+            return Ok(None);
+        };
+        let comparison = match comparison {
+            Comparison::Equal => Compared::Equal,
+            Comparison::NotEqual => Compared::NotEqual,
+            Comparison::Less => Compared::Less,
+            Comparison::LessEqual => Compared::LessEqual,
+            Comparison::Greater => Compared::Greater,
+            Comparison::GreaterEqual => Compared::GreaterEqual,
+        };
+        Ok(Some(Term::compare(&self.symbols, comparison, left, right)))
+    }
+
+    /// Whether both sides read columns.
+    fn joins(&self, left: &Expr, right: &Expr) -> bool {
+        [left, right].into_iter().all(|side| {
+            let mut reads = false;
+            side.walk(&mut |expr| {
+                reads |= matches!(
+                    expr,
+                    Expr::Column { .. } | Expr::Outer { .. } | Expr::Slot(_) | Expr::Subquery(_)
+                );
+            });
+            reads
+        })
+    }
+
+    /// Both sides of a comparison, which are of one type or integers; none if nothing says of which.
+    fn sides(
+        &mut self,
+        left: &Expr,
+        right: &Expr,
+        subs: &'t [Subquery],
+    ) -> Result<Option<(Term, Term)>> {
+        let known = |expr: &Expr| match expr {
+            Expr::Subquery(number) => {
+                let subquery = subs.get(usize::from(*number))?;
+                subquery.select.types.first().copied()
+            }
+            Expr::Outer { .. } => self.column(expr).ok().map(|term| term.ty()),
+            Expr::Param(number) => self.run.params[usize::from(*number)].ty(),
+            expr => type_of(expr, self.level()),
+        };
+        let (a, b) = (known(left), known(right));
+        let (Some(a), Some(b)) = (a.or(b), b.or(a)) else {
+            return Ok(None);
+        };
+        let (left, right) = (self.term(left, a, subs)?, self.term(right, b, subs)?);
+        let fits = left.ty() == right.ty()
+            || Term::compares(left.ty(), right.ty())
+            || (left.ty().is_plain_text() && right.ty().is_plain_text());
+        Ok(fits.then_some((left, right)))
+    }
+
+    /// Takes columns and subqueries out of an expression.
+    fn take_leaves(
+        &mut self,
+        expr: &mut Expr,
+        subs: &'t [Subquery],
+        leaves: &mut Leaves,
+    ) -> Result<()> {
+        let term = match expr {
+            Expr::Column { .. } | Expr::Slot(_) | Expr::Outer { .. } => Some(self.column(expr)?),
+            Expr::Subquery(number) => {
+                let subquery = &subs[usize::from(*number)];
+                if !subquery.select.correlated {
+                    *expr = Expr::Const(self.run_once(subquery)?);
+                    return Ok(());
+                }
+                let ty = match subquery.kind {
+                    SubqueryKind::Exists => Type::Bool,
+                    SubqueryKind::Array(element) => element.array(),
+                    _ => subquery.select.types[0],
+                };
+                self.subquery(*number, ty, subs)?
+            }
+            Expr::InSubquery {
+                operand,
+                subquery,
+                negated,
+            } => {
+                let inner = &subs[usize::from(*subquery)];
+                if inner.select.correlated {
+                    let (operand, number, negated) = (operand.clone(), *subquery, *negated);
+                    self.in_subquery(&operand, number, negated, subs)?
+                } else {
+                    let list = self.list_once(inner)?;
+                    self.take_leaves(operand, subs, leaves)?;
+                    *expr = Expr::In {
+                        operand: std::mem::replace(operand, Box::new(Expr::Const(Value::Null))),
+                        list: list.into_iter().map(Expr::Const).collect(),
+                        negated: *negated,
+                    };
+                    return Ok(());
+                }
+            }
+            _ => None,
+        };
+        if let Some(term) = term {
+            let known = leaves.exprs.iter().position(|known| known == expr);
+            let position = known.unwrap_or(leaves.exprs.len());
+            if known.is_none() {
+                leaves.exprs.push(expr.clone());
+                leaves.terms.push(term);
+            }
+            *expr = Expr::Column {
+                table: 0,
+                position: position as u16,
+            };
+            return Ok(());
+        }
+        let mut result = Ok(());
+        expr.children_mut(&mut |child| {
+            if result.is_ok() {
+                result = self.take_leaves(child, subs, leaves);
+            }
+        });
+        result
+    }
+
+    /// The value of an expression without columns.
+    pub(super) fn constant(&self, expr: &Expr) -> Result<Value> {
+        Ok(expr.eval(&self.run.frame(&[], &[], &[]))?.into_value())
+    }
+
+    /// A subquery that reads nothing of what surrounds it is run before the query.
+    fn run_once(&self, subquery: &'t Subquery) -> Result<Value> {
+        match self.run.subquery(subquery)? {
+            Subresult::Value(value) => Ok(value),
+            _ => Err(SqlError::internal("a list for a value")),
+        }
+    }
+
+    fn list_once(&self, subquery: &'t Subquery) -> Result<Vec<Value>> {
+        match self.run.subquery(subquery)? {
+            Subresult::List(list) => Ok(list),
+            _ => Err(SqlError::internal("a value for a list")),
+        }
+    }
+
+    fn subquery(&mut self, number: u16, ty: Type, subs: &'t [Subquery]) -> Result<Option<Term>> {
+        let subquery = &subs[usize::from(number)];
+        if !subquery.select.correlated {
+            let value = self.run_once(subquery)?;
+            let term = Term::literal(ty, value.as_ref()).map_err(super::told)?;
+            return Ok(Some(term));
+        }
+        let joined = self.subqueries == Subqueries::Joined;
+        match subquery.kind {
+            SubqueryKind::Exists if joined => {
+                let relation = self.inner(&subquery.select)?;
+                Ok(Some(Term::exists(relation, false)))
+            }
+            SubqueryKind::Scalar if joined => {
+                let relation = self.inner(&subquery.select)?;
+                Ok(Some(Term::scalar(relation).map_err(super::told)?))
+            }
+            _ => self.asked(subquery, ty).map(Some),
+        }
+    }
+
+    fn in_subquery(
+        &mut self,
+        operand: &Expr,
+        number: u16,
+        negated: bool,
+        subs: &'t [Subquery],
+    ) -> Result<Option<Term>> {
+        let subquery = &subs[usize::from(number)];
+        let ty = subquery.select.types[0];
+        if self.subqueries == Subqueries::Asked {
+            if !subquery.select.correlated {
+                // One list for all rows.
+                return Ok(None);
+            }
+            return Err(SqlError::unsupported("IN of this subquery"));
+        }
+        let operand = self.term(operand, ty, subs)?;
+        let relation = self.inner(&subquery.select)?;
+        let found = Term::is_in(&self.symbols, operand, relation, negated);
+        found.map(Some).map_err(super::told)
+    }
+
+    /// A subquery that is run for each row.
+    fn asked(&mut self, subquery: &'t Subquery, ty: Type) -> Result<Term> {
+        let level = self.level();
+        let widths = level.tables.iter().map(Vec::len).collect();
+        let columns = level.tables.iter().flatten();
+        let arguments: Vec<Term> = columns.map(|column| column.term()).collect();
+        if !level.slots.is_empty() {
+            return Err(SqlError::unsupported("this subquery of a group"));
+        }
+        self.sources.asked.push(AskedFor { subquery, widths });
+        let number = self.sources.asked.len() - 1;
+        let away = self.away();
+        let function = Arc::new(Asked { number, away });
+        Ok(Term::call(&self.symbols, function, arguments, ty, false))
+    }
+}
+
+/// What [`Translation::column`] says of what is no column.
+fn not_a_column() -> SqlError {
+    SqlError::internal("no column")
+}
+
+fn no_column(error: SqlError) -> Result<Option<Term>> {
+    if error.message() == not_a_column().message() {
+        return Ok(None);
+    }
+    Err(error)
+}

@@ -1,0 +1,433 @@
+//! Bound queries as relations.
+
+use super::function::Away;
+use super::host::{SourceRows, Sources};
+use super::shape::{alone, has_subquery, reads_only};
+use crate::bind::{Aggregate, AggregateKind};
+use crate::error::{Result, SqlError};
+use crate::exec::{KeptRows, Run};
+use crate::expr::Expr;
+use crate::plan::{Body, Grouping, Join, Select, SortBy, Source, SourceKind, Subquery, choose};
+use sqlparser::ast::SetOperator;
+use std::sync::Arc;
+use vellum_query::{
+    Aggregate as Folded, Column, Joined, Line, Relation, Scanned, SortKey, Symbols, Term,
+};
+use vellum_row::{Settings, Type};
+
+/// What becomes of subqueries that read the query around them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Subqueries {
+    /// Joins.
+    Joined,
+    /// Functions that run them for each row.
+    Asked,
+}
+
+/// What a query can name: the columns of its tables, and what was grouped.
+#[derive(Debug, Default)]
+pub(super) struct Level {
+    pub tables: Vec<Vec<Column>>,
+    pub slots: Vec<Column>,
+}
+
+/// A query while it is translated.
+pub(super) struct Translation<'t, 'r, 'w> {
+    pub run: &'t Run<'r, 'w>,
+    pub symbols: Symbols,
+    pub levels: Vec<Level>,
+    pub sources: Sources<'t>,
+    pub subqueries: Subqueries,
+    line: Line,
+    away: Arc<Away>,
+    settings: Arc<Settings>,
+}
+
+fn built<T>(made: vellum_query::Result<T>) -> Result<T> {
+    made.map_err(super::told)
+}
+
+impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
+    pub fn new(run: &'t Run<'r, 'w>, line: Line, subqueries: Subqueries) -> Self {
+        let away = Arc::new(Away {
+            params: run.params.into(),
+            settings: run.env.settings().clone(),
+            line: line.clone(),
+        });
+        Self {
+            run,
+            symbols: Symbols::default(),
+            levels: Vec::new(),
+            sources: Sources::default(),
+            subqueries,
+            line,
+            away,
+            settings: Arc::new(run.env.settings().clone()),
+        }
+    }
+
+    /// What its scans read.
+    pub fn into_sources(self) -> Sources<'t> {
+        self.sources
+    }
+
+    pub fn away(&self) -> Arc<Away> {
+        self.away.clone()
+    }
+
+    /// The query that is translated.
+    pub fn level(&self) -> &Level {
+        const NONE: &Level = &Level {
+            tables: Vec::new(),
+            slots: Vec::new(),
+        };
+        self.levels.last().unwrap_or(NONE)
+    }
+
+    fn level_mut(&mut self) -> Result<&mut Level> {
+        let level = self.levels.last_mut();
+        level.ok_or_else(|| SqlError::internal("a query without level"))
+    }
+
+    /// A query that sees nothing of what surrounds it.
+    ///
+    /// # Errors
+    /// What it cannot be run for; those of subqueries that are run first.
+    pub fn query(&mut self, select: &'t Select) -> Result<Relation> {
+        let around = std::mem::take(&mut self.levels);
+        let relation = self.inner(select);
+        self.levels = around;
+        relation
+    }
+
+    /// A query that sees those around it.
+    pub fn inner(&mut self, select: &'t Select) -> Result<Relation> {
+        if !select.locks.is_empty() {
+            return Err(SqlError::unsupported("FOR UPDATE of such a query"));
+        }
+        self.levels.push(Level::default());
+        let relation = self.whole(select);
+        self.levels.pop();
+        relation
+    }
+
+    fn whole(&mut self, select: &'t Select) -> Result<Relation> {
+        let subs = &select.subqueries;
+        let limit = self.run.count_of(select.limit.as_ref(), subs, "LIMIT")?;
+        let offset = self.run.count_of(select.offset.as_ref(), subs, "OFFSET")?;
+        let (mut relation, width) = self.body(select)?;
+        if select.distinct {
+            relation = built(relation.distinct(&self.symbols))?;
+        }
+        if !select.order.is_empty() {
+            // Keys that are no columns of the result stand behind them.
+            let mut extra = relation.columns()[width..].iter().copied();
+            let mut keys = Vec::with_capacity(select.order.len());
+            for key in &select.order {
+                let column = match &key.expr {
+                    SortBy::Output(at) => Some(relation.columns()[*at]),
+                    SortBy::Expr(_) => extra.next(),
+                };
+                let column = column.ok_or_else(|| SqlError::internal("a key of nothing"))?;
+                keys.push(SortKey {
+                    term: column.term(),
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                });
+            }
+            relation = built(relation.sort(&self.symbols, keys))?;
+        }
+        if limit.is_some() || offset.is_some() {
+            relation = built(relation.limit(offset.unwrap_or(0), limit))?;
+        }
+        if relation.columns().len() > width {
+            let columns = relation.columns()[..width].to_vec();
+            relation = built(relation.only(columns))?;
+        }
+        Ok(relation)
+    }
+
+    /// The rows of a query before they are made distinct and sorted, with keys of the order behind `width` columns.
+    fn body(&mut self, select: &'t Select) -> Result<(Relation, usize)> {
+        let subs = &select.subqueries;
+        let width = select.types.len();
+        match &select.body {
+            Body::Values(rows) => {
+                let mut values = Vec::with_capacity(rows.len());
+                for row in rows {
+                    let mut made = Vec::with_capacity(row.len());
+                    for expr in row {
+                        made.push(self.run.value_of(expr, subs)?);
+                    }
+                    values.push(made);
+                }
+                let made = Relation::values(&self.symbols, &select.types, &values);
+                Ok((built(made)?, width))
+            }
+            Body::Set {
+                operator,
+                all,
+                left,
+                right,
+            } => {
+                let (left, right) = (self.query(left)?, self.query(right)?);
+                Ok((self.set(*operator, *all, left, right)?, width))
+            }
+            Body::From {
+                sources,
+                grouping,
+                output,
+            } => {
+                let mut relation = self.from(sources, subs)?;
+                if let Some(grouping) = grouping {
+                    relation = self.group(relation, grouping, subs)?;
+                }
+                let mut terms = Vec::with_capacity(output.len());
+                for (expr, ty) in output.iter().zip(&select.types) {
+                    terms.push(self.term(expr, *ty, subs)?);
+                }
+                for key in &select.order {
+                    if let SortBy::Expr(expr) = &key.expr {
+                        terms.push(self.term(expr, key.ty, subs)?);
+                    }
+                }
+                Ok((built(relation.project(&self.symbols, terms))?, width))
+            }
+        }
+    }
+
+    fn set(
+        &mut self,
+        operator: SetOperator,
+        all: bool,
+        left: Relation,
+        right: Relation,
+    ) -> Result<Relation> {
+        let symbols = &self.symbols;
+        built(match (operator, all) {
+            (SetOperator::Union, true) => left.union(symbols, right),
+            (SetOperator::Union, false) => {
+                let both = left.union(symbols, right);
+                both.and_then(|both| both.distinct(symbols))
+            }
+            (SetOperator::Intersect | SetOperator::Except, false) => {
+                let found = operator == SetOperator::Intersect;
+                let left = left.distinct(symbols);
+                left.and_then(|left| left.matched(symbols, right, found))
+            }
+            _ => {
+                return Err(SqlError::unsupported(format!(
+                    "{operator} ALL of such queries"
+                )));
+            }
+        })
+    }
+
+    fn from(&mut self, sources: &'t [Source], subs: &'t [Subquery]) -> Result<Relation> {
+        let mut relation: Option<Relation> = None;
+        for (number, source) in (0u16..).zip(sources) {
+            let deciding = match source.join {
+                Join::Inner => &source.filter,
+                Join::Left => &source.on,
+            };
+            let deciding: Vec<&Expr> = source.covered.iter().chain(deciding).collect();
+            let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding
+                .into_iter()
+                .partition(|expr| reads_only(expr, number) && !expr.is_volatile());
+            let right = self.source(source, &own, subs)?;
+            self.level_mut()?.tables.push(right.columns().to_vec());
+            relation = Some(match relation {
+                None => {
+                    let mut right = right;
+                    if !matches!(source.kind, SourceKind::Table { .. }) {
+                        right = self.filter(right, own, subs)?;
+                    }
+                    self.filter(right, others, subs)?
+                }
+                Some(left) => {
+                    let right = match source.kind {
+                        SourceKind::Table { .. } => right,
+                        _ => self.filter(right, own, subs)?,
+                    };
+                    self.join(left, right, source, others, subs)?
+                }
+            });
+        }
+        match relation {
+            Some(relation) => Ok(relation),
+            None => built(Relation::one_row()),
+        }
+    }
+
+    fn join(
+        &mut self,
+        left: Relation,
+        right: Relation,
+        source: &'t Source,
+        conditions: Vec<&Expr>,
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        if source.join == Join::Left {
+            if conditions.iter().any(|expr| has_subquery(expr)) {
+                return Err(SqlError::unsupported("a subquery in ON of an outer join"));
+            }
+            let terms = self.all_of(&conditions, subs)?;
+            let joined = built(left.join(right, Joined::Left, terms))?;
+            return self.filter(joined, source.filter.iter().collect(), subs);
+        }
+        // What joins is told the join, the rest is looked at behind it.
+        let (joining, rest): (Vec<&Expr>, Vec<&Expr>) = conditions.into_iter().partition(|expr| {
+            matches!(expr, Expr::Compare { .. }) && !has_subquery(expr) && self.is_inside(expr)
+        });
+        let terms = self.all_of(&joining, subs)?;
+        let joined = built(left.join(right, Joined::Inner, terms))?;
+        self.filter(joined, rest, subs)
+    }
+
+    /// Whether it reads nothing of what surrounds the query.
+    fn is_inside(&self, expr: &Expr) -> bool {
+        let mut inside = true;
+        expr.walk(&mut |expr| inside &= !matches!(expr, Expr::Outer { .. }));
+        inside
+    }
+
+    fn all_of(&mut self, conditions: &[&Expr], subs: &'t [Subquery]) -> Result<Vec<Term>> {
+        let terms = conditions.iter().map(|expr| self.condition(expr, subs));
+        terms.collect()
+    }
+
+    /// Rows for which all are true. Those that may fail are looked at together, in their order, behind the others.
+    fn filter(
+        &mut self,
+        relation: Relation,
+        conditions: Vec<&Expr>,
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        let (apart, together): (Vec<&Expr>, Vec<&Expr>) = conditions
+            .into_iter()
+            .partition(|expr| has_subquery(expr) || self.is_total(expr) || joins(expr));
+        let mut relation = relation;
+        for condition in apart {
+            let term = self.condition(condition, subs)?;
+            relation = built(relation.filter(term))?;
+        }
+        if !together.is_empty() {
+            let list: Box<[Expr]> = together.into_iter().cloned().collect();
+            let term = self.condition(&Expr::And(list), subs)?;
+            relation = built(relation.filter(term))?;
+        }
+        Ok(relation)
+    }
+
+    /// The rows of a source; of a table those for which `own` is true.
+    fn source(
+        &mut self,
+        source: &'t Source,
+        own: &[&Expr],
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        let (rows, name, types) = match &source.kind {
+            SourceKind::Nothing => return built(Relation::one_row()),
+            SourceKind::Query(select) => return self.query(select),
+            SourceKind::Table { shape, .. } => {
+                let conditions: Vec<Expr> = own.iter().map(|expr| alone(expr)).collect();
+                let (access, ..) = choose(&shape.relation, 0, &conditions, None);
+                let columns = shape.table().schema.columns();
+                let types: Vec<Type> = columns.map(|column| column.ty).collect();
+                let name = shape.relation.name.to_string();
+                let rows = SourceRows::Table {
+                    shape,
+                    access,
+                    conditions,
+                };
+                (rows, name, types)
+            }
+            SourceKind::System(definition) => {
+                let rows = SourceRows::Kept(self.run.system_rows(definition)?);
+                let types = definition.columns.iter().map(|column| column.ty);
+                (rows, definition.name.to_owned(), types.collect())
+            }
+            SourceKind::Series { from, to, step, ty } => {
+                let mut bounds = [Some(0); 3];
+                for (bound, expr) in bounds.iter_mut().zip([from, to, step]) {
+                    *bound = self.run.value_of(expr, subs)?.as_ref().as_i64();
+                }
+                let rows = match bounds {
+                    [Some(_), Some(_), Some(0)] => return Err(crate::exec::no_step()),
+                    [Some(from), Some(to), Some(step)] => SourceRows::Series {
+                        from,
+                        to,
+                        step,
+                        ty: *ty,
+                    },
+                    _ => SourceRows::Kept(KeptRows::new(Vec::new())),
+                };
+                (rows, "generate_series".to_owned(), vec![*ty])
+            }
+            SourceKind::Function { .. } => {
+                return Err(SqlError::unsupported(
+                    "this function in FROM of such a query",
+                ));
+            }
+        };
+        self.sources.scans.push(rows);
+        let scanned = Scanned {
+            line: self.line.clone(),
+            source: self.sources.scans.len() - 1,
+            name,
+            types,
+            rows: None,
+        };
+        built(Relation::scan(&self.symbols, scanned))
+    }
+
+    fn group(
+        &mut self,
+        relation: Relation,
+        grouping: &'t Grouping,
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        let mut keys = Vec::with_capacity(grouping.keys.len());
+        for (expr, ty) in grouping.keys.iter().zip(&grouping.types) {
+            keys.push(self.term(expr, *ty, subs)?);
+        }
+        let mut folded = Vec::with_capacity(grouping.aggregates.len());
+        for aggregate in &grouping.aggregates {
+            folded.push(self.aggregate(aggregate, subs)?);
+        }
+        let grouped = built(relation.group(&self.symbols, keys, folded))?;
+        let level = self.level_mut()?;
+        level.slots = grouped.columns().to_vec();
+        level.tables.clear();
+        match &grouping.having {
+            Some(having) => self.filter(grouped, vec![having], subs),
+            None => Ok(grouped),
+        }
+    }
+
+    fn aggregate(&mut self, aggregate: &'t Aggregate, subs: &'t [Subquery]) -> Result<Folded> {
+        let filter = aggregate.filter.as_ref();
+        let filter = filter
+            .map(|filter| self.condition(filter, subs))
+            .transpose()?;
+        let Some(argument) = &aggregate.argument else {
+            return Ok(Folded::count_rows().filtered(filter));
+        };
+        let argument = self.term(argument, aggregate.ty, subs)?;
+        if aggregate.kind == AggregateKind::Count && !aggregate.distinct {
+            return Ok(Folded::count(argument).filtered(filter));
+        }
+        let fold = super::fold::AggregateFold::new(aggregate, self.settings.clone());
+        let folded = Folded::fold(Arc::new(fold), vec![argument], aggregate.result);
+        let folded = match aggregate.distinct {
+            true => folded.distinct(),
+            false => folded,
+        };
+        Ok(folded.filtered(filter))
+    }
+}
+
+/// Whether it is an equality.
+fn joins(expr: &Expr) -> bool {
+    matches!(expr, Expr::Compare { comparison, .. } if *comparison == crate::expr::Comparison::Equal)
+}
