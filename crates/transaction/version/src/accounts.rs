@@ -175,6 +175,8 @@ impl Epoch {
 pub(crate) struct Accounts {
     epochs: VecDeque<Epoch>,
     epoch_length: u64,
+    /// The epoch that was looked for last, if it is still there: a sweep asks for one stamp after the other.
+    found: usize,
     deltas: Tally,
     copies: Tally,
 }
@@ -184,6 +186,7 @@ impl Accounts {
         Self {
             epochs: VecDeque::new(),
             epoch_length: EPOCH_MIN,
+            found: 0,
             deltas: Tally::default(),
             copies: Tally::default(),
         }
@@ -251,11 +254,15 @@ impl Accounts {
     }
 
     fn epoch_of(&mut self, stamp: Timestamp) -> Option<&mut Epoch> {
+        let ends_before = |index: usize| self.epochs[index].last < stamp;
+        let is_it = |index: usize| !ends_before(index) && (index == 0 || ends_before(index - 1));
         let index = match self.epochs.back() {
             // The usual case: what was just made.
             Some(newest) if newest.last == stamp => self.epochs.len() - 1,
+            _ if self.found < self.epochs.len() && is_it(self.found) => self.found,
             _ => self.epochs.partition_point(|epoch| epoch.last < stamp),
         };
+        self.found = index;
         self.epochs.get_mut(index)
     }
 

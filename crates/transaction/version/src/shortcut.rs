@@ -253,9 +253,9 @@ impl VersionStore {
         {
             return Ok(Onward::Chain);
         }
-        let own = Onward::Own(own_cover(change, old_body.len()));
+        let own = || Ok(Onward::Own(own_cover(change, old_body.len())));
         let Some(writer) = before.writer else {
-            return Ok(own);
+            return own();
         };
         let stamp = place.transaction.stamp()?;
         let bound = match before.shortcut {
@@ -267,17 +267,17 @@ impl VersionStore {
                     let cover = if covers { link.cover } else { EVERYTHING };
                     return Ok(Onward::Past(Shortcut::Link(Link { cover, ..link })));
                 }
-                return Ok(own);
+                return own();
             }
-            Shortcut::None | Shortcut::Link(_) => return Ok(own),
+            Shortcut::None | Shortcut::Link(_) => return own(),
         };
         // Under read committed the stamp may be older than the version that it replaces.
         if bound > stamp {
-            return Ok(own);
+            return own();
         }
         let bound = rounded(stamp, bound);
         if bound < newest_olap {
-            return Ok(own);
+            return own();
         }
         Ok(Onward::Past(Shortcut::Absent(bound)))
     }
