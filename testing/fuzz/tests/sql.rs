@@ -1,5 +1,6 @@
 //! Statements that nobody would write: answered, and the database is sound afterwards.
 
+use std::time::Instant;
 use vellum_fuzz::sql::statements::{Corpus, HOSTILE, hostile};
 use vellum_fuzz::sql::{How, States, Step, run, run_alone, script, shrink, words};
 use vellum_model::run::{first_seed, rounds};
@@ -69,13 +70,17 @@ fn prop_sql_of_the_corpus_is_answered_as_it_is() {
 fn prop_sql_that_is_deep_or_long_is_refused_or_done_and_the_session_goes_on() {
     // All that is wrong at once: there may be much.
     let mut wrong = Vec::new();
-    let mut say = |what: &str, text: &str| match run_alone(text) {
-        Ok(None) => eprintln!("{what}: done"),
-        Ok(Some(state)) => eprintln!("{what}: {state}"),
-        Err(why) => wrong.push(format!("{what}: {why}")),
+    let mut say = |what: &str, text: &str| {
+        let start = Instant::now();
+        match run_alone(text) {
+            Ok(None) => eprintln!("{what}: done in {:.2?}", start.elapsed()),
+            Ok(Some(state)) => eprintln!("{what}: {state} in {:.2?}", start.elapsed()),
+            Err(why) => wrong.push(format!("{what}: {why}")),
+        }
     };
     HOSTILE.iter().for_each(|text| say(text, text));
-    for many in [10, 1_000, 100_000] {
+    // Few, about as many as may be nested, as may stand in a chain, and far too many.
+    for many in [60, 190, 3_900, 100_000] {
         let texts = hostile(many);
         let mut say = |(what, text): &(&str, String)| say(&format!("{what}, {many}"), text);
         texts.iter().for_each(&mut say);

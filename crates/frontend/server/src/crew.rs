@@ -19,8 +19,6 @@ use std::time::Duration;
 
 /// How long a thread waits for work.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Address space of a stack; memory is what is touched of it.
-const STACK_BYTES: usize = 2 << 20;
 
 /// What a thread does.
 type Work = Box<dyn FnOnce() + Send>;
@@ -73,7 +71,7 @@ impl Crew {
         let shared = self.shared.clone();
         let made = thread::Builder::new()
             .name("vellum-client".into())
-            .stack_size(STACK_BYTES)
+            .stack_size(vellum_sql::STACK_BYTES)
             .spawn(move || shared.serve());
         let Err(error) = made else {
             return Ok(());

@@ -174,3 +174,34 @@ fn prop_no_stream_of_bytes_disturbs_another_connection() {
         other.assert_alive();
     }
 }
+
+/// A statement ended the process for everybody: chains of operators were bounded, but run on what was left of a thread's stack; commas and words that the
+/// bound did not know made chains without one, and calls that the parser does not count nested without one. Now the height of trees is told from the
+/// tokens, and statements run on a stack that has room for it (`sql/src/parse`, P1, P3).
+#[test]
+fn regress_a_statement_whose_tree_is_high_is_refused_or_done_and_the_server_goes_on() {
+    let world = World::trusting();
+    let mut other = world.raw();
+    let of = |first: &str, link: &str, many: usize| format!("select {first}{}", link.repeat(many));
+    let done = format!("{} from (select 1 as a) x", of("a", " + a", 3900));
+    let calls = (0..30).fold("1".to_owned(), |inner, _| {
+        format!("coalesce({inner}, 0){}", " + 1".repeat(3000))
+    });
+    let refused = [
+        format!("select {calls}"),
+        of("1, 2", " union all select 1, 2", 100_000),
+        of("1", " notnull", 100_000),
+        of("", "interval ", 60_000),
+        of("cast(1 as ", "table(a ", 50_000),
+    ];
+    let mut client = world.raw();
+    client.send(&query(&done));
+    assert!(client.kinds().contains('C'), "it was done");
+    for text in refused {
+        client.send(&query(&text));
+        let messages = client.until_ready();
+        let error = messages.iter().find(|message| message.kind == b'E');
+        assert_eq!(error.unwrap().sqlstate(), "54001", "{text:.40}");
+    }
+    other.assert_alive();
+}

@@ -142,6 +142,17 @@ impl SqlError {
         }
     }
 
+    /// `54000` if a query has as many of these as it may.
+    pub(crate) fn check_room(count: usize, most: u16, of_what: &str) -> Result<()> {
+        match count < usize::from(most) {
+            true => Ok(()),
+            false => {
+                let message = format!("a query has at most {most} {of_what}");
+                Err(Self::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message))
+            }
+        }
+    }
+
     /// `XX000`: a state that should not be; the statement fails instead of the process.
     #[cold]
     pub fn internal(message: impl Into<String>) -> Self {

@@ -28,6 +28,7 @@ mod wire;
 
 pub use database::{DATABASE, FIRST_ROLE, PasswordMaker, SqlDatabase};
 pub use error::{Fields, Result, Severity, SqlError};
+pub use parse::STACK_BYTES;
 pub use roles::{Membership, Role};
 pub use session::{
     CancelHandle, Parameters, Progress, Session, SessionOptions, StatementDescription,

@@ -126,9 +126,12 @@ impl Sink for Heard {
 }
 
 fn open(directory: &Arc<MemoryDirectory>) -> Result<SqlDatabase, String> {
-    let config = Config::default()
+    let mut config = Config::default()
         .pool_bytes(16 << 20)
         .background_threads(false);
+    // Segments are filled when they are made.
+    config.log_segment_bytes = 1 << 20;
+    config.log_bytes_max = 32 << 20;
     let engine = Database::open_directory(directory.clone(), config)
         .map_err(|error| format!("does not open: {error}"))?;
     SqlDatabase::open(engine).map_err(|error| format!("its catalog: {error}"))

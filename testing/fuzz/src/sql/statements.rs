@@ -423,6 +423,140 @@ pub fn hostile(many: usize) -> Vec<(&'static str, String)> {
             format!("create table x (a int default {})", nested("(", "1", ")")),
         ),
     ]
+    .into_iter()
+    .chain(high(many))
+    .collect()
+}
+
+/// Texts whose trees are high though little in them is nested: chains of operators, and chains in each other. They are read, compiled,
+/// kept, shown and run.
+fn high(many: usize) -> Vec<(&'static str, String)> {
+    let chain = |first: &str, link: &str| format!("{first}{}", link.repeat(many));
+    let column = |link: &str| format!("select {} from (select 1 as a) x", chain("a", link));
+    // As many in all, in calls within calls.
+    let within = (0..30).fold("1".to_owned(), |inner, _| {
+        format!("coalesce({inner}, 0){}", " + 1".repeat(many / 30))
+    });
+    let views: String = (1..30)
+        .map(|n| {
+            let sum = " + 1".repeat(many / 30);
+            format!("create view v{n} as select a{sum} as a from v{}; ", n - 1)
+        })
+        .collect();
+    let sum = chain("a", " + 1");
+    let list = |item: &dyn Fn(usize) -> String| (0..many).map(item).collect::<Vec<_>>().join(", ");
+    vec![
+        (
+            "subqueries in a list",
+            format!("select 1 in ({})", list(&|n| format!("(select {n})"))),
+        ),
+        (
+            "aggregates in a list",
+            format!(
+                "select 1 in ({}) from (select 1 as a) x",
+                list(&|n| format!("count(a + {n})"))
+            ),
+        ),
+        (
+            "keys of groups",
+            format!(
+                "select 1 from (select 1 as a) x group by {}",
+                list(&|n| format!("a + {n}"))
+            ),
+        ),
+        ("sums of a column", column(" + a")),
+        ("sums in calls", format!("select {within}")),
+        ("tests for null", column(" notnull")),
+        ("tests for null, short", column(" isnull")),
+        ("patterns", column(" similar to 'a'")),
+        ("overlaps", column(" overlaps a")),
+        ("named operators", column(" operator(pg_catalog.+) a")),
+        ("casts of a column", column("::bigint::int")),
+        ("texts of a column", column(" || 'a'")),
+        (
+            "unions of columns",
+            chain("select 1, 2", " union all select 1, 2"),
+        ),
+        (
+            "intervals",
+            format!("select {}'1'", "interval ".repeat(many)),
+        ),
+        (
+            "joins in parentheses",
+            format!("select * from {}pg_class", "(pg_class join ".repeat(many)),
+        ),
+        (
+            "types of tables",
+            format!("select cast(1 as {}int", "table(a ".repeat(many)),
+        ),
+        (
+            "paths in json_table",
+            format!(
+                "select * from json_table('', '$' columns({}",
+                "nested path '$' columns (".repeat(many)
+            ),
+        ),
+        (
+            "a condition, an order, groups",
+            format!(
+                "select count(*) from (select 1 as a) x where {sum} > 0 group by {sum} order by {sum}"
+            ),
+        ),
+        (
+            "a check that is run",
+            format!(
+                "create table x (a int check ({sum} > 0)); insert into x values (1); update x set a = 2"
+            ),
+        ),
+        (
+            "a default that is run",
+            format!(
+                "create table x (a int, b int default {}); insert into x (a) values (1)",
+                chain("1", " + 1")
+            ),
+        ),
+        (
+            "a check that is shown",
+            format!(
+                "create table x (a int check ({sum} > 0)); select pg_get_constraintdef(oid) from pg_constraint"
+            ),
+        ),
+        (
+            "views of views",
+            format!("create view v0 as select 1 as a; {views}select a from v29"),
+        ),
+        (
+            "a cursor",
+            format!(
+                "begin; declare k cursor for select {sum} from (select 1 as a) x; fetch k; commit"
+            ),
+        ),
+        (
+            "a prepared statement",
+            format!(
+                "prepare p (int) as select $1{}; execute p (1); deallocate p",
+                " + 1".repeat(many)
+            ),
+        ),
+        (
+            "a plan",
+            format!("explain select {sum} from (select 1 as a) x"),
+        ),
+        (
+            "a change",
+            format!(
+                "create table x (a int); insert into x values ({}) returning {sum}; update x set a = {sum}; delete from x where {sum} > 0",
+                chain("1", " + 1")
+            ),
+        ),
+        (
+            "tables",
+            format!(
+                "select count(*) from {}",
+                list(&|n| format!("(values (1)) a{n}"))
+            ),
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Aggregates: which there are, and what they return.
 
-use super::{Binder, Bound};
+use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr};
 use crate::sqlstate;
@@ -77,8 +77,9 @@ impl Binder<'_> {
             others.push(aggregate);
             others.len() - 1
         });
+        let room = SqlError::check_room(number, COMPARED_MAX, "aggregates");
         self.aggregates = Some(others);
-        Ok(Bound::new(Expr::Slot(number as u16), result))
+        room.map(|()| Bound::new(Expr::Slot(number as u16), result))
     }
 
     fn aggregate_call(

@@ -73,6 +73,9 @@ pub(crate) struct Binder<'c> {
     pub set_functions: Option<Vec<Source>>,
 }
 
+/// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
+pub(crate) const COMPARED_MAX: u16 = 4000;
+
 /// The most parameters, as the protocol counts them.
 const PARAMS_MAX: usize = 65_535;
 

@@ -1,5 +1,6 @@
 //! What names of columns may stand for.
 
+use super::COMPARED_MAX;
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -120,8 +121,9 @@ impl Scope {
     /// Adds a table.
     ///
     /// # Errors
-    /// `42712` for a name that is taken.
+    /// `42712` for a name that is taken, `54000` for one table too many.
     pub fn add(&mut self, table: ScopeTable) -> Result<u16> {
+        SqlError::check_room(self.tables.len(), COMPARED_MAX, "tables")?;
         if self.tables.iter().any(|other| other.name == table.name) {
             let message = format!("table name \"{}\" specified more than once", table.name);
             return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));

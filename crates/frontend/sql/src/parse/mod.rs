@@ -2,11 +2,12 @@
 //!
 //! Invariants:
 //! - P1 A tree's depth is bounded: nesting by the parser's own limit ([`NESTING_MAX`]), chains of operators, which the
-//!   parser turns into left-deep trees without nesting, by [`CHAIN_MAX`] tokens between two commas.
-//! - P2 Work is bounded by the length of the text ([`dialect`], and [`PARENTHESES_MAX`] where tables are expected).
-//! - P3 Trees are made, walked and dropped on a stack that has room for P1 ([`with_stack`]).
+//!   parser turns into left-deep trees without nesting, by what its tokens can make of it ([`height`]).
+//! - P2 Work is bounded by the length of the text ([`dialect`], and [`height`] where tables are expected).
+//! - P3 Trees, and the programs that are made of them, are made, walked, run and dropped on a stack that has room for P1 ([`with_stack`]).
 
 mod dialect;
+mod height;
 mod options;
 
 pub(crate) use options::{KEY_LOCK, MOVE};
@@ -15,22 +16,19 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast::{Expr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// How deep expressions, subqueries and parentheses may be nested.
 const NESTING_MAX: usize = 200;
-/// Operators between two commas.
-const CHAIN_MAX: usize = 4000;
-/// Parentheses in a row where a table is expected: each may be a subquery or a join, and the parser tries both.
-const PARENTHESES_MAX: usize = 10;
-/// Stack that a thread must have left to parse, bind and drop a statement.
-const STACK_BYTES: usize = 16 << 20;
+/// Stack of a thread that runs statements: memory is what is touched of it. A thread that has less is lent one for each statement.
+pub const STACK_BYTES: usize = 16 << 20;
+/// What of it a statement may find used.
+const STACK_BYTES_USED: usize = 2 << 20;
 
 /// Runs `work` with enough stack for any tree that the parser makes (P3).
 pub(crate) fn with_stack<R>(work: impl FnOnce() -> R) -> R {
-    stacker::maybe_grow(STACK_BYTES / 8, STACK_BYTES, work)
+    stacker::maybe_grow(STACK_BYTES - STACK_BYTES_USED, STACK_BYTES, work)
 }
 
 /// The statements of a text.
@@ -45,7 +43,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             let position = position(text, error.location.line, error.location.column);
             SqlError::syntax(tokenizer_message(&error.message)).at(position)
         })?;
-    check_chains(&tokens)?;
+    height::check(&tokens)?;
     options::adapt(&mut tokens);
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
@@ -83,61 +81,6 @@ pub(crate) fn expression(sql: &str) -> Result<Expr> {
         .try_with_sql(sql)
         .and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| SqlError::syntax(error.to_string()))
-}
-
-/// P1.
-fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
-    let mut chain = 0usize;
-    let (mut table, mut parentheses) = (false, 0usize);
-    for token in tokens {
-        match &token.token {
-            Token::Whitespace(_) => {}
-            Token::LParen if table => {
-                parentheses += 1;
-                if parentheses > PARENTHESES_MAX {
-                    return Err(too_deep());
-                }
-            }
-            Token::Word(word) => {
-                table = matches!(word.keyword, Keyword::FROM | Keyword::JOIN | Keyword::USING);
-                parentheses = 0;
-            }
-            _ => (table, parentheses) = (false, 0),
-        }
-        match &token.token {
-            Token::Comma | Token::SemiColon => chain = 0,
-            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
-            Token::Word(word) if !is_operator(word.keyword) => {}
-            Token::LParen | Token::RParen | Token::Placeholder(_) => {}
-            _ => {
-                chain += 1;
-                if chain > CHAIN_MAX {
-                    return Err(too_deep());
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn is_operator(keyword: Keyword) -> bool {
-    matches!(
-        keyword,
-        Keyword::AND
-            | Keyword::OR
-            | Keyword::NOT
-            | Keyword::IS
-            | Keyword::IN
-            | Keyword::LIKE
-            | Keyword::ILIKE
-            | Keyword::BETWEEN
-            | Keyword::COLLATE
-            | Keyword::AT
-            | Keyword::UNION
-            | Keyword::EXCEPT
-            | Keyword::INTERSECT
-            | Keyword::JOIN
-    )
 }
 
 /// `54001`.
@@ -265,7 +208,7 @@ mod tests {
         }
         // Read as a name in the end, where it is no CASE.
         fails(&format!("select {}", "case when true then ".repeat(10_000)));
-        let long = format!("select {}1", "1+".repeat(CHAIN_MAX));
+        let long = format!("select {}1", "1+".repeat(height::CHAIN_MAX));
         with_stack(|| drop(statements(&long).unwrap()));
     }
 

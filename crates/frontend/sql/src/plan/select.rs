@@ -3,7 +3,7 @@
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted};
 use super::{OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, conjuncts};
-use crate::bind::{Aggregate, Binder, Bound, OuterScope, Scope};
+use crate::bind::{Aggregate, Binder, Bound, COMPARED_MAX, OuterScope, Scope};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
@@ -149,6 +149,7 @@ impl Binder<'_> {
             SubqueryKind::Exists => None,
             _ => columns.first().map(|column| column.ty),
         };
+        SqlError::check_room(self.subqueries.len(), u16::MAX, "subqueries")?;
         self.subqueries.push(Subquery { kind, select });
         Ok(((self.subqueries.len() - 1) as u16, ty))
     }
@@ -428,6 +429,7 @@ impl Binder<'_> {
         }
         let mut keys = Vec::new();
         for expr in group_by {
+            SqlError::check_room(keys.len(), COMPARED_MAX, "keys of groups")?;
             let key = self.group_key(expr, &output, &columns)?;
             check_equality(key.1)?;
             keys.push(key);

@@ -5,6 +5,7 @@ use crate::bind::{Binder, ScopeTable};
 use crate::catalog::{Named, PG_CATALOG, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::system::{Writer, parse_reg, reg_text};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ impl Env<'_> {
 
     /// Types of a view's columns; text where its query cannot be bound any more.
     pub fn view_types(&self, view: &View) -> Vec<(Type, Typmod)> {
-        let bound = crate::parse::with_stack(|| {
+        let bound = with_stack(|| {
             let statements = crate::parse::statements(&view.query).ok()?;
             let [sqlparser::ast::Statement::Query(query)] = statements.as_slice() else {
                 return None;
@@ -40,7 +41,7 @@ impl Env<'_> {
         column: Option<ColumnId>,
         sql: &str,
     ) -> Result<(Binder<'_>, Expr, Type)> {
-        crate::parse::with_stack(|| {
+        with_stack(|| {
             let node = crate::parse::expression(sql)?;
             let mut binder = self.binder();
             if let Some(relation) = relation {

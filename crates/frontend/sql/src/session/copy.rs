@@ -7,6 +7,7 @@ use super::copy_text::{Lines, bad, csv_fields, lines_of, text_fields, write_fiel
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::{Result, SqlError};
+use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
 use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
@@ -196,7 +197,7 @@ impl Session {
             return Err(no_copy());
         };
         copy.pending.extend_from_slice(bytes);
-        let done = self.copy_rows(&mut copy, false);
+        let done = with_stack(|| self.copy_rows(&mut copy, false));
         match done {
             Ok(()) => {
                 self.copy = Some(copy);
@@ -217,7 +218,7 @@ impl Session {
         let Some(mut copy) = self.copy.take() else {
             return Err(no_copy());
         };
-        let done = self.copy_end(&mut copy, sink);
+        let done = with_stack(|| self.copy_end(&mut copy, sink));
         if done.is_err() {
             self.failed();
         }

@@ -7,6 +7,7 @@ use super::{
     no_statement,
 };
 use crate::error::{Result, SqlError};
+use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
@@ -33,7 +34,7 @@ impl Session {
     /// `42P05` for a name in use, syntax and name errors, `25P02` in a failed block.
     pub fn parse(&mut self, name: &str, text: &str, parameter_types: &[u32]) -> Result<()> {
         self.cancel.start();
-        let done = self.parse_inner(name, text, parameter_types);
+        let done = with_stack(|| self.parse_inner(name, text, parameter_types));
         self.note(done)
     }
 
@@ -51,7 +52,7 @@ impl Session {
         let prepared = if untyped && self.plans.contains_key(text) {
             self.plans[text].clone()
         } else {
-            let mut statements = crate::parse::with_stack(|| crate::parse::statements(text))?;
+            let mut statements = crate::parse::statements(text)?;
             if statements.len() > 1 {
                 let text = "cannot insert multiple commands into a prepared statement";
                 return Err(SqlError::syntax(text));
@@ -96,7 +97,7 @@ impl Session {
         formats: &[Format],
     ) -> Result<()> {
         self.cancel.start();
-        let done = self.bind_inner(portal, statement, parameters, formats);
+        let done = with_stack(|| self.bind_inner(portal, statement, parameters, formats));
         self.note(done)
     }
 
@@ -186,7 +187,7 @@ impl Session {
     /// # Errors
     /// `26000`.
     pub fn describe_statement(&mut self, name: &str) -> Result<StatementDescription> {
-        let done = self.describe_inner(name);
+        let done = with_stack(|| self.describe_inner(name));
         self.note(done)
     }
 
@@ -214,7 +215,7 @@ impl Session {
     /// # Errors
     /// `34000`.
     pub fn describe_portal(&mut self, name: &str) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
-        let done = self.describe_portal_inner(name);
+        let done = with_stack(|| self.describe_portal_inner(name));
         self.note(done)
     }
 
@@ -242,7 +243,7 @@ impl Session {
     /// `34000`, and the statement's.
     pub fn execute(&mut self, name: &str, max_rows: u32, sink: &mut dyn Sink) -> Result<Progress> {
         self.cancel.start();
-        let done = self.execute_inner(name, max_rows, sink);
+        let done = with_stack(|| self.execute_inner(name, max_rows, sink));
         self.note(done)
     }
 

@@ -32,9 +32,10 @@ pub(super) struct Prepared {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        // P3: a deep tree is dropped on a stack that has room.
+        // P3: a deep tree is dropped on a stack that has room, and so is what was made of it.
         let statement = std::mem::replace(&mut self.statement, Statement::UnlockTables);
-        parse::with_stack(move || drop(statement));
+        let program = self.program.lock().take();
+        parse::with_stack(move || drop((statement, program)));
     }
 }
 
@@ -58,7 +59,7 @@ impl Session {
             return Ok(vec![known.clone()]);
         }
         let shared_text: Arc<str> = text.into();
-        let statements = parse::with_stack(|| parse::statements(text))?;
+        let statements = parse::statements(text)?;
         let one = statements.len() == 1;
         let prepared: Vec<Arc<Prepared>> = statements
             .into_iter()
@@ -183,9 +184,7 @@ impl Session {
         }
         let search_path = self.search_path();
         let surroundings = self.surroundings(&search_path, &prepared.text);
-        let program = parse::with_stack(|| {
-            compile(&prepared.statement, &prepared.parameter_types, surroundings)
-        })?;
+        let program = compile(&prepared.statement, &prepared.parameter_types, surroundings)?;
         let program = Arc::new(program);
         *known = Some(program.clone());
         Ok(program)

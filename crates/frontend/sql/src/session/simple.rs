@@ -3,6 +3,7 @@
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::Result;
+use crate::parse::with_stack;
 use crate::wire::Sink;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ impl Session {
         self.cancel.start();
         self.statements.remove("");
         self.portals.remove("");
-        let done = self.simple(text, sink);
+        let done = with_stack(|| self.simple(text, sink));
         if done.is_err() {
             self.failed();
         }

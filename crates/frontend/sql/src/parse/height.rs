@@ -1,0 +1,177 @@
+//! How high the trees of a text can become, told from its tokens before the parser builds them.
+//!
+//! The parser turns chains (`1 + 1 + 1`, `a is null is null`, `select … union select …`) into left-deep trees in a loop, so its own limit,
+//! which counts calls within calls, does not see them; and some of its calls it does not count.
+//!
+//! Invariants:
+//! - H1 A tree is at most as high as the chains in which it stands and those in it have operators together. A comma ends a chain of operators
+//!   at its level of brackets and begins another beside it; what stands in brackets is part of the chain around them. A chain of set
+//!   operations goes on behind commas.
+//! - H2 Every token that can join what stands left of it to a new tree counts. Words that are none are known: names are many, and
+//!   join nothing.
+
+use super::{NESTING_MAX, too_deep};
+use crate::error::Result;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Operators in chains in each other.
+pub(super) const CHAIN_MAX: usize = 4000;
+/// Parentheses in a row where a table is expected: each may be a subquery or a join, and the parser tries both.
+const PARENTHESES_MAX: usize = 10;
+
+/// What stands between two brackets, so far.
+#[derive(Clone, Copy, Default)]
+struct Level {
+    /// Operators since the last comma, with those in brackets among them.
+    chain: usize,
+    /// The most before a comma.
+    highest: usize,
+    /// Set operations.
+    queries: usize,
+}
+
+impl Level {
+    fn height(self) -> usize {
+        self.chain.max(self.highest) + self.queries
+    }
+}
+
+/// Refuses what would be too high.
+///
+/// # Errors
+/// `54001`.
+pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+    let mut around: Vec<Level> = Vec::new();
+    let mut level = Level::default();
+    let (mut table, mut parentheses) = (false, 0_usize);
+    let mut intervals = 0_usize;
+    for token in tokens {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen if table => parentheses += 1,
+            Token::Word(word) => {
+                table = matches!(word.keyword, Keyword::FROM | Keyword::JOIN | Keyword::USING);
+                parentheses = 0;
+            }
+            _ => (table, parentheses) = (false, 0),
+        }
+        // An interval of an interval is a call that the parser does not count.
+        intervals = match &token.token {
+            Token::Word(word) if word.keyword == Keyword::INTERVAL => intervals + 1,
+            _ => 0,
+        };
+        match &token.token {
+            Token::SemiColon if around.is_empty() => level = Level::default(),
+            Token::Comma | Token::SemiColon => {
+                level.highest = level.highest.max(level.chain);
+                level.chain = 0;
+            }
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                // `a[1][1]` is a chain.
+                level.chain += usize::from(token.token == Token::LBracket);
+                around.push(std::mem::take(&mut level));
+            }
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                // One that closes nothing is refused by the parser.
+                if let Some(outer) = around.pop() {
+                    let inner = std::mem::replace(&mut level, outer);
+                    level.chain += inner.height();
+                }
+            }
+            Token::Word(word) if is_set_operation(word.keyword) => level.queries += 1,
+            Token::Word(word) if !is_operator(word.keyword) => {}
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
+            _ => level.chain += 1,
+        }
+        if level.height() > CHAIN_MAX
+            || around.len() > NESTING_MAX
+            || intervals > NESTING_MAX
+            || parentheses > PARENTHESES_MAX
+        {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
+fn is_set_operation(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS
+    )
+}
+
+/// H2: the words before which an expression, or a table, may stand, as the parser's precedences name them.
+fn is_operator(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::AND
+            | Keyword::OR
+            | Keyword::XOR
+            | Keyword::NOT
+            | Keyword::NOTNULL
+            | Keyword::IS
+            | Keyword::IN
+            | Keyword::LIKE
+            | Keyword::ILIKE
+            | Keyword::RLIKE
+            | Keyword::REGEXP
+            | Keyword::MATCH
+            | Keyword::SIMILAR
+            | Keyword::MEMBER
+            | Keyword::BETWEEN
+            | Keyword::OVERLAPS
+            | Keyword::OPERATOR
+            | Keyword::DIV
+            | Keyword::COLLATE
+            | Keyword::AT
+            | Keyword::JOIN
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::tokenizer::Tokenizer;
+
+    fn fits(text: &str) -> bool {
+        let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text);
+        check(&tokens.tokenize_with_location().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn chains_beside_each_other_count_by_the_longest_and_those_in_each_other_by_their_sum() {
+        let chain = |many: usize| format!("1{}", " + 1".repeat(many));
+        assert!(fits(&format!("select {}", chain(CHAIN_MAX))));
+        assert!(!fits(&format!("select {}", chain(CHAIN_MAX + 1))));
+        let half = chain(CHAIN_MAX / 2 - 1);
+        assert!(fits(&format!("select {half}, {half}, f({half}, {half})")));
+        assert!(fits(&format!(
+            "select {half}; select {half}; select {half}"
+        )));
+        assert!(fits(&format!("select f(f({half}, 0), 0) + {half}")));
+        assert!(!fits(&format!(
+            "select f(f({half}, 0) + {half}, 0) + 1 + 1"
+        )));
+        assert!(!fits(&format!(
+            "select array[array[{half}][1], 0][1] + {half}"
+        )));
+    }
+
+    #[test]
+    fn unions_are_a_chain_whatever_commas_there_are() {
+        let unions = |many: usize| format!("select 1, 2{}", " union select 1, 2".repeat(many));
+        assert!(fits(&unions(CHAIN_MAX)));
+        assert!(!fits(&unions(CHAIN_MAX + 1)));
+    }
+
+    #[test]
+    fn brackets_without_an_end_and_without_a_beginning_are_counted_too() {
+        assert!(fits(&"(".repeat(NESTING_MAX)));
+        assert!(!fits(&"(".repeat(NESTING_MAX + 1)));
+        assert!(fits(&")".repeat(10_000)), "the parser refuses it");
+    }
+}
