@@ -3,6 +3,7 @@
 //! The database was killed: its log has to be read. Its contents are known after every commit ([`right`]).
 
 use std::sync::Arc;
+use std::time::Duration;
 use vellum::{Config, Database, KeyDescription, KeyPart, Result, Source, TransactionOptions};
 use vellum_base::Lsn;
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
@@ -32,6 +33,8 @@ pub fn config() -> Config {
         .page_size(PAGE)
         .pool_bytes(48 * PAGE as u64);
     config.slots_max = 4;
+    // What cannot be rolled back keeps its slot: nobody in this thread is going to give one back.
+    config.slot_timeout = Duration::from_millis(20);
     config.slot_buffer_bytes = 16 * PAGE;
     config.log_segment_bytes = 64 * PAGE as u64;
     config.log_bytes_max = 8 * config.log_segment_bytes;

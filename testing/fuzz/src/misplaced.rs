@@ -6,7 +6,10 @@
 //! - where it did not land, what was there before stays, and its checksum is right. It is told where other pages, the log or an index contradict it. Else
 //!   the past is shown: values that these keys once had, never bytes of something else.
 //!
-//! Not checked: that a lost write is detected, because it cannot be.
+//! Whatever came of it, the database is then worked on, as a database is that nobody knows to be damaged; and writes are misplaced while it is worked on, so
+//! that what a pool of few frames wrote out comes back as something else. All that is asked then is an end without a panic.
+//!
+//! Not checked: that a lost write is detected, because it cannot be; answers after work on a damaged database.
 
 use crate::corpus::{self, Wrong};
 use crate::damage::in_time;
@@ -33,11 +36,57 @@ pub enum Outcome {
 pub fn writes() -> vellum::Result<Vec<TraceEntry>> {
     let disk = SimulatedDirectory::new();
     corpus::make_on(&disk)?;
-    let trace = disk.trace();
-    Ok(trace
-        .into_iter()
-        .filter(|entry| entry.call == Call::Write)
-        .collect())
+    Ok(writes_of(&disk))
+}
+
+fn writes_of(disk: &SimulatedDirectory) -> Vec<TraceEntry> {
+    let mut trace = disk.trace();
+    trace.retain(|entry| entry.call == Call::Write);
+    trace
+}
+
+/// A database that is worked on, and the writes of that.
+pub struct Work {
+    found: SimulatedDirectory,
+    /// In order.
+    pub writes: Vec<TraceEntry>,
+}
+
+impl Work {
+    /// Makes the database and works on a copy.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn new() -> vellum::Result<Self> {
+        let found = corpus::make()?;
+        let disk = found.process_kill();
+        let database = Database::open_directory(Arc::new(disk.clone()), corpus::config())?;
+        corpus::work_on(&database);
+        drop(database);
+        let writes = writes_of(&disk);
+        Ok(Self { found, writes })
+    }
+
+    /// Works on another copy with one write misplaced; opens what is left, reads, verifies and works on it again.
+    ///
+    /// # Errors
+    /// A panic, a hang.
+    pub fn misplace(&self, write: &TraceEntry, lie: WriteLie) -> Result<(), String> {
+        let (call, disk) = (write.mutating_calls, self.found.process_kill());
+        in_time(move || {
+            disk.lie_about_writes(BTreeMap::from([(call, lie)]));
+            for _ in 0..2 {
+                let opened = Database::open_directory(Arc::new(disk.clone()), corpus::config());
+                let Ok(database) = opened else { break };
+                // An answer or an error, but an end.
+                let _ = corpus::right(&database);
+                corpus::work_on(&database);
+            }
+            let _ = inspect_directory(Arc::new(disk), Inspection::default().pool_bytes(1 << 20));
+            Ok(())
+        })
+        .map_err(|what| format!("at work, {write}: {lie:?}: {what}"))
+    }
 }
 
 /// Makes the database with one write misplaced, and looks at it.
@@ -76,6 +125,7 @@ fn look(disk: &SimulatedDirectory) -> Result<Outcome, String> {
             if let Ok(database) = opened {
                 // An answer or an error, but an end.
                 let _ = corpus::right(&database);
+                corpus::work_on(&database);
             }
             return Ok(Outcome::Detected);
         }
@@ -85,7 +135,7 @@ fn look(disk: &SimulatedDirectory) -> Result<Outcome, String> {
         Ok(database) => database,
         Err(error) => return told("open", error),
     };
-    match corpus::right(&database) {
+    let outcome = match corpus::right(&database) {
         Ok(_) => Ok(Outcome::Harmless),
         Err(Wrong::Error(error)) => told("read", error),
         Err(Wrong::Answer(what)) => match corpus::of_the_past(&database) {
@@ -93,5 +143,7 @@ fn look(disk: &SimulatedDirectory) -> Result<Outcome, String> {
             Err(Wrong::Error(error)) => told("read", error),
             Err(Wrong::Answer(never)) => Err(format!("{what}; {never}")),
         },
-    }
+    };
+    corpus::work_on(&database);
+    outcome
 }

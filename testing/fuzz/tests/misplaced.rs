@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use vellum_base::random::Random;
-use vellum_fuzz::misplaced::{Outcome, misplace, writes};
+use vellum_fuzz::misplaced::{Outcome, Work, misplace, writes};
 use vellum_io::{TraceEntry, WriteLie};
 use vellum_model::run::{first_seed, rounds};
 
@@ -53,4 +53,41 @@ fn prop_misdirected_writes_never_show_bytes_of_something_else() {
         counts[Outcome::Detected as usize] > 0,
         "nothing was detected"
     );
+}
+
+#[test]
+fn prop_misplaced_writes_of_a_database_at_work_end_in_no_panic() {
+    let seed = first_seed();
+    eprintln!("VELLUM_SEED={seed}");
+    let mut random = Random::new(seed);
+    let work = Work::new().expect("a database");
+    let mut writes = work.writes.clone();
+    let all = writes.len();
+    while writes.len() as u64 > rounds(60) {
+        writes.swap_remove(random.below(writes.len() as u64) as usize);
+    }
+    for write in &writes {
+        let lie = match random.below(3) {
+            0 => WriteLie::Misdirected(work.writes[random.below(all as u64) as usize].offset),
+            _ => WriteLie::Lost,
+        };
+        if let Err(what) = work.misplace(write, lie) {
+            panic!("VELLUM_SEED={seed}: {what}");
+        }
+    }
+    eprintln!("{} of {all} writes", writes.len());
+    assert!(all > 100, "the database was hardly worked on");
+}
+
+/// A writer never came back: its remembered leaf covered the key and was full, while the way down from the root, past a page whose last write was
+/// lost, led to another leaf that covers it and has room, so no room was made. Who asked for room now goes down from the root, too; and who writes to a
+/// leaf that does not cover the key is told of damage.
+#[test]
+fn regress_a_lost_write_sends_no_writer_round_and_round() {
+    let work = Work::new().expect("a database");
+    for write in &work.writes {
+        if let Err(what) = work.misplace(write, WriteLie::Lost) {
+            panic!("{what}");
+        }
+    }
 }

@@ -88,6 +88,12 @@ impl LeafHints {
     fn remember(&mut self, tree: PageId, leaf: PageId) {
         self.ways[tree.get() as usize % WAYS] = (tree, leaf);
     }
+
+    /// Forgets the leaf of a tree. After [`Tree::make_room`], which goes down from the root: where the tree is damaged, two leaves may cover
+    /// a key, and who went to the remembered one again would find no room for ever.
+    pub fn forget(&mut self, tree: PageId) {
+        self.remember(tree, PageId::ZERO);
+    }
 }
 
 /// What a key of a tree is remembered by: others may have the same, which costs a look.

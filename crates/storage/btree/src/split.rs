@@ -13,6 +13,7 @@
 use crate::change::{Change, Fresh};
 use crate::context::{Journal, Verdict};
 use crate::descend::Target;
+use crate::merge::copy;
 use crate::node::build::{
     Builder, Frame, Incoming, SplitPlan, entry, frame_of, plan_inner_split, plan_leaf_split,
     rebuild,
@@ -112,7 +113,10 @@ impl Tree {
         let unchanged = self.try_unchanged(copy.page_id(), copy.version());
         let known = unchanged.is_some();
         let mut leaf = match unchanged {
-            Some(page) => LeafWrite::new(self, page, incoming.key),
+            Some(page) => {
+                self.check_covers(&page, incoming.key)?;
+                LeafWrite::new(self, page, incoming.key)
+            }
             None => self.write(incoming.key)?,
         };
         let found = leaf.found();
@@ -211,6 +215,9 @@ impl Tree {
         if incoming.is_some_and(|incoming| fits(&page, incoming)) {
             return Ok(Continue(Obstacle::Fits));
         }
+        let above = copy(&parent);
+        let index = Target::Covering(key).child_index(&above, above.shape().count);
+        self.check_child(&above, index, (page.page_id(), &copy(&page)))?;
         let Some(Halves {
             left,
             right,

@@ -118,15 +118,28 @@ impl Tree {
             if let Some(path) = self.try_descend(Target::Covering(key), 0)?
                 && let Some(page) = path.page.try_exclusive()
             {
+                self.check_covers(&page, key)?;
                 return Ok(LeafWrite::new(self, page, key));
             }
             backoff.wait();
         }
         loop {
             if let Some(page) = self.latch_leaf_exclusive(Target::Covering(key))? {
+                self.check_covers(&page, key)?;
                 return Ok(LeafWrite::new(self, page, key));
             }
         }
+    }
+
+    /// Checks that a leaf to which its parents lead for a key is the key's: a page of the past may have had other fences, and what is
+    /// written there would be a record of another key.
+    #[inline]
+    pub(crate) fn check_covers(&self, leaf: &Exclusive<'_>, key: &[u8]) -> Result<()> {
+        if leaf.covers(key) {
+            return Ok(());
+        }
+        let what = "key between the fences of its leaf";
+        Err(self.context().corrupt(leaf.page_id(), what, 1, 0))
     }
 
     /// Inserts or replaces, redo-only. For trees of plain bytes. `journal` is for durable trees;

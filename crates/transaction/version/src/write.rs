@@ -168,6 +168,7 @@ impl VersionStore {
                         _ => Journal::forward(writer.slot),
                     };
                     tree.make_room(key, length, Some(journal))?;
+                    scratch.hints.forget(tree.root());
                 }
             }
         }
