@@ -77,9 +77,28 @@ const ORDERED: [(&str, &str); 2] = [
     ),
 ];
 
-fn reason(place: &Place) -> Option<&'static str> {
+/// Syncs that are missed if they are taken away, but not if the next write alone passes them.
+const SWAPPED: [(&str, &str, &str); 2] = [
+    (
+        "storage/buffer/src/write_out.rs: write_half",
+        "data",
+        "the one page that passes is whole, and its log is durable; the copies are for pages that are torn, of which there are more when it is left out",
+    ),
+    (
+        "storage/wal/src/segment.rs: fill",
+        "log",
+        "whatever relies on the name is acknowledged after a sync of its own, before which the late one comes",
+    ),
+];
+
+fn reason(how: Lie, place: &Place) -> Option<&'static str> {
+    let swapped: &[(&str, &str, &str)] = match how {
+        Lie::Omitted => &[],
+        Lie::Late => &SWAPPED,
+    };
     let found = COVERED
         .iter()
+        .chain(swapped)
         .find(|(function, name, _)| *function == place.function && *name == place.name);
     found.map(|(_, _, reason)| *reason)
 }
@@ -111,13 +130,13 @@ impl List {
 
     fn print(&self, how: Lie) {
         for (place, verdict) in &self.0 {
-            let line = match (&verdict.caught, reason(place)) {
+            let line = match (&verdict.caught, reason(how, place)) {
                 (Some(what), _) => what.lines().next().unwrap_or_default().to_owned(),
                 (None, Some(reason)) => format!("covered: {reason}"),
                 (None, None) => "not caught".to_owned(),
             };
             let cuts = verdict.cuts;
-            eprintln!("{how:?} | {place} | {cuts} cuts | {line}");
+            eprintln!("| {how:?} | {place} | {cuts} | {line} |");
         }
     }
 }
@@ -151,7 +170,9 @@ fn try_all(how: Lie, wanted: impl Fn(&Place) -> bool) -> List {
 #[test]
 fn crash_every_sync_that_is_taken_away_is_missed() {
     let thorough = thorough();
-    let list = try_all(Lie::Omitted, |place| thorough || reason(place).is_none());
+    let list = try_all(Lie::Omitted, |place| {
+        thorough || reason(Lie::Omitted, place).is_none()
+    });
     list.print(Lie::Omitted);
     let found: BTreeSet<bool> = list
         .0
@@ -164,7 +185,7 @@ fn crash_every_sync_that_is_taken_away_is_missed() {
     );
     for (place, verdict) in &list.0 {
         assert_ne!(place.function, "unknown", "a sync from nowhere");
-        match (&verdict.caught, reason(place)) {
+        match (&verdict.caught, reason(Lie::Omitted, place)) {
             (None, None) => panic!("nothing misses the sync in {place}"),
             (Some(what), Some(reason)) => {
                 panic!("{place} is said to be covered ({reason}), but: {what}")
@@ -179,6 +200,13 @@ fn crash_writes_that_are_swapped_are_missed() {
     let thorough = thorough();
     let list = try_all(Lie::Late, |place| thorough || is_ordered(place));
     list.print(Lie::Late);
+    for (place, verdict) in &list.0 {
+        let known = verdict.caught.is_some() || reason(Lie::Late, place).is_some();
+        assert!(
+            known,
+            "nobody notices that a write passes the sync in {place}"
+        );
+    }
     let caught: Vec<&Place> = list
         .0
         .iter()
