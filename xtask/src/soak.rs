@@ -1,4 +1,5 @@
-//! `cargo xtask soak MINUTES`: the random suites again and again, each time with a fresh seed.
+//! `cargo xtask soak MINUTES`: the random suites again and again, each time with a fresh seed. With `VELLUM_SEED` the seeds and the order follow from it, so that
+//! whoever judges a commit again meets the same, as far as the machine comes in the time.
 //!
 //! A random test is one whose name begins with `prop_`, `crash_` or `faults_`; beside them run the suites of shuttle, whose
 //! schedules follow from the same seed. They take it from `VELLUM_SEED`, and the number of their rounds from `VELLUM_ROUNDS`, which a soak hands on if it is set.
@@ -14,7 +15,7 @@ use crate::binaries::{self, Binary, End};
 use crate::suites;
 use crate::workspace::{Workspace, cargo};
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
@@ -43,6 +44,11 @@ const THOROUGH: u64 = 30;
 pub fn run(workspace: &Workspace, minutes: u64) -> io::Result<bool> {
     let kept = workspace.root.join(KEPT);
     let effort = Effort::of(minutes);
+    let mut seeds = Seeds::new(
+        std::env::var("VELLUM_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok()),
+    );
     let mut failures = replay_kept(workspace, &kept)?;
     let Some(mut suites) = suites(workspace)? else {
         println!("soak: the tests are not built");
@@ -52,9 +58,9 @@ pub fn run(workspace: &Workspace, minutes: u64) -> io::Result<bool> {
     let end = start + Duration::from_secs(minutes.saturating_mul(60));
     let mut runs = 0_u64;
     'time: loop {
-        suites.sort_by_cached_key(|_| fresh());
+        suites.sort_by_cached_key(|_| seeds.next());
         for suite in &mut suites {
-            failures.extend(suite.run(fresh(), effort)?);
+            failures.extend(suite.run(seeds.next(), effort)?);
             runs += 1;
             if Instant::now() >= end {
                 break 'time;
@@ -96,11 +102,29 @@ impl Effort {
     }
 }
 
-/// A number that nobody has drawn before.
-fn fresh() -> u64 {
-    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
-    // Short enough to be typed.
-    hasher.finish() >> 32
+/// Numbers that nobody has drawn before, or that follow from one.
+struct Seeds {
+    from: Option<u64>,
+    drawn: u64,
+}
+
+impl Seeds {
+    fn new(from: Option<u64>) -> Self {
+        Self { from, drawn: 0 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.drawn += 1;
+        let drawn = match self.from {
+            // Neither the seed nor the hasher's keys are of this run.
+            Some(from) => {
+                BuildHasherDefault::<DefaultHasher>::default().hash_one((from, self.drawn))
+            }
+            None => RandomState::new().hash_one(self.drawn),
+        };
+        // Short enough to be typed.
+        drawn >> 32
+    }
 }
 
 /// The random tests of one binary.
@@ -289,6 +313,17 @@ mod tests {
         said.lines().for_each(|line| failed.line(line));
         let expected = BTreeMap::from([("prop_y".to_owned(), "it is wrong".to_owned())]);
         assert_eq!(failed.tests, expected);
+    }
+
+    #[test]
+    fn seeds_follow_from_a_seed_and_are_fresh_without_one() {
+        let some = |from| {
+            let mut seeds = Seeds::new(from);
+            [seeds.next(), seeds.next(), seeds.next()]
+        };
+        assert_eq!(some(Some(7)), some(Some(7)));
+        assert_ne!(some(Some(7)), some(Some(8)));
+        assert_ne!(some(None), some(None));
     }
 
     #[test]
