@@ -77,7 +77,7 @@ impl Engine {
         Ok(any)
     }
 
-    /// Frees chains that operations made and then failed, once their transactions have ended. For who holds
+    /// Frees chains and trees that operations made and then failed, once their transactions have ended. For who holds
     /// `maintenance`.
     fn free_given_up(&self) -> Result<bool> {
         let is_live = |stamp| {

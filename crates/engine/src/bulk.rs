@@ -8,15 +8,18 @@
 //! Invariants:
 //! - B1 The table's shape is locked (D1) and closed before its tree is looked at: a concurrent writer either is seen
 //!   there, or conflicts (T2).
+//! - B2 Between its rows a load's transaction only reads.
 
 use crate::error::{Error, Result};
 use crate::schema::Table;
 use crate::transaction::Transaction;
-use vellum_btree::{Journal, LeafCopy, Seek};
+use std::ops::Deref;
+use vellum_btree::{Journal, LeafCopy, Seek, Tree};
 use vellum_catalog::TableEntry;
 use vellum_catalog::entry::table_key;
 use vellum_table::{Mode, Shape, ShapeChange};
 use vellum_version::large::VALUE_BYTES_MAX;
+use vellum_version::pending::PendingKind;
 use vellum_version::row::{Header, Shape as RowShape};
 use vellum_version::write::inline_body_max;
 
@@ -26,7 +29,8 @@ const FILL: u8 = 90;
 
 impl Transaction {
     /// Adds rows in ascending key order; returns how many. `next` puts the next key and value into the two (empty)
-    /// vectors, or returns false at the end. Fastest into an empty table without indexes.
+    /// vectors, or returns false at the end; it may read in this transaction, but writes and savepoints are refused while it
+    /// runs. Fastest into an empty table without indexes.
     ///
     /// All or nothing: after an error none of the rows is there, and the transaction stays usable but for
     /// `Conflict`. Concurrent writers of an empty table conflict while it is loaded.
@@ -49,6 +53,30 @@ impl Transaction {
                 }
             })
         })
+    }
+
+    /// Makes a tree, listed until it is adopted.
+    pub(crate) fn new_tree(&self) -> Result<NewTree<'_>> {
+        Ok(NewTree {
+            tree: Some(self.engine().store.create_tree(self.inner())?),
+            transaction: self,
+        })
+    }
+
+    /// Asks for the next row. The rows so far are in no table yet: who wrote to it meanwhile would write to what the load is going to replace, and a
+    /// rollback to a savepoint between them would take half of a tree back (B2).
+    fn take(
+        &self,
+        next: &mut impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> bool {
+        key.clear();
+        value.clear();
+        self.set_loading(true);
+        let more = next(key, value);
+        self.set_loading(false);
+        more
     }
 
     /// B1. False if the table has rows.
@@ -92,13 +120,13 @@ impl Transaction {
     ) -> Result<u64> {
         let engine = self.engine();
         let log = engine.log.slot(self.inner().slot());
-        let tree = engine.store.create_tree(self.inner())?;
+        let tree = self.new_tree()?;
         let mut loader = tree.bulk_loader(Some(Journal::forward(log)), FILL);
         let (mut key, mut value, mut last) = (Vec::new(), Vec::new(), Vec::new());
         let mut rows = 0u64;
         let inline = [RowShape::INLINE.reduced_flags()];
         let chained = [RowShape::CHAINED.reduced_flags()];
-        while take(next, &mut key, &mut value) {
+        while self.take(next, &mut key, &mut value) {
             self.check_key(&key)?;
             check_order(rows, &last, &key)?;
             if value.len() > VALUE_BYTES_MAX {
@@ -109,14 +137,18 @@ impl Transaction {
                 loader.push(&key, &[&inline, &value])?;
             } else {
                 let chain = engine.store.write_chain(self.inner(), &value)?;
-                engine.store.adopt(self.inner(), chain.root)?;
+                if let Err(error) = engine.store.adopt(self.inner(), chain.root) {
+                    let kind = PendingKind::Chain;
+                    engine.store.give_up(self.inner(), chain.root, kind);
+                    return Err(error.into());
+                }
                 loader.push(&key, &[&chained, &chain.encode()])?;
             }
             rows += 1;
             std::mem::swap(&mut last, &mut key);
         }
         loader.finish()?;
-        engine.store.adopt(self.inner(), tree.root())?;
+        let tree = tree.adopt()?;
         self.disown_tree(shape.tree.root())?;
         let entry = TableEntry {
             id: shape.id,
@@ -134,7 +166,7 @@ impl Transaction {
     ) -> Result<u64> {
         let (mut key, mut value, mut last) = (Vec::new(), Vec::new(), Vec::new());
         let mut rows = 0u64;
-        while take(next, &mut key, &mut value) {
+        while self.take(next, &mut key, &mut value) {
             self.check_key(&key)?;
             check_order(rows, &last, &key)?;
             self.engine().check_version_space()?;
@@ -146,14 +178,38 @@ impl Transaction {
     }
 }
 
-fn take(
-    next: &mut impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
-    key: &mut Vec<u8>,
-    value: &mut Vec<u8>,
-) -> bool {
-    key.clear();
-    value.clear();
-    next(key, value)
+/// A tree of rows that is being made. Dropped before it was adopted, whatever the reason, it gives its pages back (V18); the
+/// chains of its rows come after it, with the rollback that lists them again.
+pub(crate) struct NewTree<'t> {
+    transaction: &'t Transaction,
+    tree: Option<Tree>,
+}
+
+impl NewTree<'_> {
+    /// Makes it the transaction's: rollback frees it from now on.
+    pub fn adopt(mut self) -> Result<Tree> {
+        let store = &self.transaction.engine().store;
+        store.adopt(self.transaction.inner(), self.root())?;
+        Ok(self.tree.take().expect("not adopted yet"))
+    }
+}
+
+impl Deref for NewTree<'_> {
+    type Target = Tree;
+
+    fn deref(&self) -> &Tree {
+        self.tree.as_ref().expect("not adopted yet")
+    }
+}
+
+impl Drop for NewTree<'_> {
+    fn drop(&mut self) {
+        if let Some(tree) = &self.tree {
+            let (store, inner) = (&self.transaction.engine().store, self.transaction.inner());
+            store.give_up(inner, tree.root(), PendingKind::Tree);
+            store.free_given_up(inner);
+        }
+    }
 }
 
 fn check_order(rows: u64, last: &[u8], key: &[u8]) -> Result<()> {

@@ -75,7 +75,7 @@ pub enum Error {
         /// Length of the value.
         length: usize,
     },
-    /// A write in a transaction that was begun read-only, or in a database opened read-only.
+    /// A write in a transaction that was begun read-only.
     #[error("write in a read-only transaction")]
     ReadOnly,
     /// No table of this name is visible to the transaction (or the handle's table was dropped).

@@ -227,13 +227,13 @@ impl Transaction {
                 if self.read_catalog(&key)?.is_some() {
                     return Err(Error::TableExists { name: name.into() });
                 }
-                let tree = engine.store.create_tree(self.inner())?;
+                let tree = self.new_tree()?;
                 let entry = TableEntry {
                     id: engine.tables.draw_id(),
                     root: tree.root(),
                 };
                 let made_by = self.put_catalog(&key, &entry.encode(), name)?;
-                engine.store.adopt(self.inner(), tree.root())?;
+                let tree = tree.adopt()?;
                 let made = Some(made_by);
                 let shape = Arc::new(Shape::new(entry.id, name.into(), tree, Vec::new(), made));
                 engine.tables.insert(shape.clone());
@@ -321,7 +321,7 @@ impl Transaction {
                 if self.read_catalog(&index_name)?.is_some() {
                     return Err(Error::TableExists { name: name.into() });
                 }
-                let tree = engine.store.create_tree(self.inner())?;
+                let tree = self.new_tree()?;
                 let id = engine.tables.draw_id();
                 let entry = IndexEntry {
                     id,
@@ -329,7 +329,7 @@ impl Transaction {
                     key: key.clone(),
                 };
                 self.put_catalog(&index_name, &entry.encode(), name)?;
-                engine.store.adopt(self.inner(), tree.root())?;
+                let tree = tree.adopt()?;
                 let index = IndexShape {
                     id,
                     name: name.into(),

@@ -4,7 +4,7 @@
 //! - A1 User code runs with no latch held, with no buffer borrowed and outside any counted operation (R10): callbacks may
 //!   use the transaction again, and may take their time.
 //! - A2 After `Conflict` and `SnapshotTooOld` only rollback is possible, and after a storage error that kept a failed operation from being
-//!   undone; every other error leaves the transaction usable, with the failed operation undone.
+//!   undone, or a panic in the middle of one; every other error leaves the transaction usable, with the failed operation undone.
 //! - A3 A transaction that is dropped unfinished is rolled back; if that fails for I/O, its slot stays parked and
 //!   maintenance tries again.
 //!
@@ -40,6 +40,8 @@ pub struct Transaction {
     inner: Option<vellum_txn::Transaction>,
     /// It met a conflict, or an operation that failed half-way and could not be undone (A2).
     conflicted: Cell<bool>,
+    /// The callback of a load is running, which may only read.
+    loading: Cell<bool>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
     buffers: Cell<Option<Box<Buffers>>>,
     /// Shapes that it made, with their commands.
@@ -62,6 +64,15 @@ pub struct Savepoint {
     stamp: u64,
 }
 
+/// An operation that is under way: dropped by a panic only, it leaves a transaction that met a conflict.
+struct HalfDone<'t>(&'t Cell<bool>);
+
+impl Drop for HalfDone<'_> {
+    fn drop(&mut self) {
+        self.0.set(true);
+    }
+}
+
 impl Transaction {
     pub(crate) fn new(token: Arc<SlotToken>, inner: vellum_txn::Transaction) -> Self {
         let buffers = token.take_buffers();
@@ -71,6 +82,7 @@ impl Transaction {
             identity,
             inner: Some(inner),
             conflicted: Cell::new(false),
+            loading: Cell::new(false),
             buffers: Cell::new(buffers),
             shapes: RefCell::new(Vec::new()),
             rollbacks: Cell::new(0),
@@ -148,6 +160,21 @@ impl Transaction {
         Ok(())
     }
 
+    pub(crate) fn set_loading(&self, loading: bool) {
+        self.loading.set(loading);
+    }
+
+    #[inline]
+    fn check_not_loading(&self) -> Result<()> {
+        if self.loading.get() {
+            return Err(Error::InvalidArgument {
+                what: "a write or a savepoint in the callback of a load, which may only read"
+                    .into(),
+            });
+        }
+        Ok(())
+    }
+
     /// Runs a read.
     #[inline]
     pub(crate) fn read_operation<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
@@ -162,6 +189,7 @@ impl Transaction {
         if self.inner().options().read_only {
             return Err(Error::ReadOnly);
         }
+        self.check_not_loading()?;
         if self.engine().directory.poisoned() {
             // None of it could become durable any more.
             return Err(Error::Poisoned);
@@ -184,10 +212,12 @@ impl Transaction {
         result
     }
 
-    /// Reverts what `work` did if it fails.
+    /// Reverts what `work` did if it fails. If it panics, the transaction can only be rolled back (A2).
     pub(crate) fn all_or_nothing<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let savepoint = self.inner().savepoint();
+        let half = HalfDone(&self.conflicted);
         let result = work();
+        std::mem::forget(half);
         if matches!(&result, Err(error) if !matches!(error, Error::Conflict | Error::SnapshotTooOld))
         {
             self.revert_to(&savepoint)?;
@@ -381,9 +411,10 @@ impl Transaction {
     /// Marks this point of the transaction.
     ///
     /// # Errors
-    /// `TransactionOver` after a conflict.
+    /// `TransactionOver` after a conflict, `InvalidArgument` in the callback of a load.
     pub fn savepoint(&self) -> Result<Savepoint> {
         self.check_usable()?;
+        self.check_not_loading()?;
         let at = self.inner().savepoint();
         let mut savepoints = self.savepoints.borrow_mut();
         savepoints.push(at);
@@ -398,10 +429,12 @@ impl Transaction {
     /// cursors go on, without what was reverted.
     ///
     /// # Errors
-    /// `TransactionOver` if the savepoint is gone or belongs to another transaction, or after a conflict. Storage
+    /// `TransactionOver` if the savepoint is gone or belongs to another transaction, or after a conflict;
+    /// `InvalidArgument` in the callback of a load. Storage
     /// errors: it can only be rolled back then.
     pub fn rollback_to(&self, savepoint: &Savepoint) -> Result<()> {
         self.check_usable()?;
+        self.check_not_loading()?;
         {
             let mut savepoints = self.savepoints.borrow_mut();
             let known = savepoint.stamp == self.identity

@@ -5,8 +5,11 @@
 mod engine;
 
 use engine::config;
-use std::os::unix::fs::PermissionsExt;
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 use vellum::{Config, Database, Error, Family, TransactionOptions};
 use vellum_base::random::Random;
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
@@ -135,26 +138,78 @@ fn faults_missing_directory_without_create_is_an_error_and_makes_nothing() {
     assert!(!missing.exists());
 }
 
+/// Every file below a folder, with when it was written and what is in it.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            let written = path.metadata().unwrap().modified().unwrap();
+            found.insert(path.clone(), (written, std::fs::read(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// Gives a folder and what is in it to `user`.
+fn give(folder: &Path, user: u32) {
+    chown(folder, Some(user), Some(user)).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            give(&path, user);
+        } else {
+            chown(&path, Some(user), Some(user)).unwrap();
+        }
+    }
+}
+
 #[test]
-fn faults_read_only_directory_is_a_clear_error() {
+fn faults_read_only_directory_is_a_clear_error_and_nothing_is_touched() {
+    const NOBODY: u32 = 65534;
     let directory = tempfile::tempdir().unwrap();
     Database::open(directory.path(), real())
         .unwrap()
         .close()
         .unwrap();
-    let read_only = |on| {
-        let mode = if on { 0o555 } else { 0o755 };
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        give(directory.path(), NOBODY);
+    }
+    let mode = |mode| {
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).unwrap();
     };
-    read_only(true);
-    // Whoever may do everything is not stopped by permissions.
-    let stopped = std::fs::write(directory.path().join("probe"), b"").is_err();
-    let result = Database::open(directory.path(), real());
-    read_only(false);
-    if stopped {
-        let error = result.map(drop).unwrap_err();
-        assert_eq!(error.family(), Family::Io, "{error:?}");
-    }
+    // The files may be written, but none can be made.
+    mode(0o555);
+    let before = contents(directory.path());
+    // Whoever may do everything is not stopped by permissions: a thread becomes somebody else, for good.
+    let path = directory.path().to_owned();
+    let refused = std::thread::spawn(move || {
+        if is_root {
+            let nobody = rustix::process::Uid::from_raw(NOBODY);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        Database::open(&path, real()).map(drop)
+    });
+    let error = refused.join().unwrap().unwrap_err();
+    assert_eq!(error.family(), Family::Io, "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .contains(directory.path().to_str().unwrap()),
+        "{error}"
+    );
+    assert!(
+        contents(directory.path()) == before,
+        "something was touched"
+    );
+    mode(0o755);
+    Database::open(directory.path(), real())
+        .unwrap()
+        .close()
+        .unwrap();
 }
 
 fn filled(disk: &SimulatedDirectory) {

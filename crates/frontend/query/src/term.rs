@@ -134,7 +134,7 @@ impl Term {
         )))
     }
 
-    /// IS [NOT] DISTINCT FROM.
+    /// IS (NOT) DISTINCT FROM.
     pub fn distinct(symbols: &Symbols, left: Self, right: Self, negated: bool) -> Self {
         let (left, right) = Self::alike(symbols, left, right);
         let operator = match negated {
@@ -194,7 +194,7 @@ impl Term {
         Self::boolean(not(self.expr))
     }
 
-    /// IS [NOT] NULL.
+    /// IS (NOT) NULL.
     pub fn is_null(self, negated: bool) -> Self {
         Self::boolean(match negated {
             true => self.expr.is_not_null(),
@@ -202,7 +202,7 @@ impl Term {
         })
     }
 
-    /// IS [NOT] TRUE or FALSE.
+    /// IS (NOT) TRUE or FALSE.
     pub fn is_truth(self, truth: bool, negated: bool) -> Self {
         Self::boolean(match (truth, negated) {
             (true, false) => self.expr.is_true(),
@@ -227,13 +227,13 @@ impl Term {
         Self { expr, ty }
     }
 
-    /// [NOT] EXISTS.
+    /// (NOT) EXISTS.
     pub fn exists(relation: Relation, negated: bool) -> Self {
         let subquery = subquery(relation);
         Self::boolean(Expr::Exists(Exists { subquery, negated }))
     }
 
-    /// [NOT] IN a relation of one column.
+    /// (NOT) IN a relation of one column.
     pub fn is_in(
         symbols: &Symbols,
         operand: Self,

@@ -19,6 +19,7 @@ use vellum_btree::Tree;
 use vellum_txn::{Isolation, Operation, Savepoint, Transaction, Undo};
 use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
 use vellum_version::large::VALUE_BYTES_MAX;
+use vellum_version::pending::PendingKind;
 use vellum_version::row::Shape as RowShape;
 use vellum_version::write::inline_body_max;
 use vellum_version::{
@@ -157,13 +158,15 @@ impl Rows<'_> {
             let adopted = match &written {
                 Ok(written) if written.changed => self.store.adopt(self.transaction, chain.root),
                 _ => {
-                    self.store.give_up(self.transaction, chain.root);
+                    self.store
+                        .give_up(self.transaction, chain.root, PendingKind::Chain);
                     Ok(())
                 }
             };
             if let Err(error) = adopted {
                 // The row refers to the chain until it is reverted.
-                self.store.give_up(self.transaction, chain.root);
+                self.store
+                    .give_up(self.transaction, chain.root, PendingKind::Chain);
                 return Err(error.into());
             }
             if !matches!(&written, Ok(written) if written.changed) {

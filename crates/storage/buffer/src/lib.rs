@@ -49,7 +49,7 @@ pub use geometry::{BITMAP_BITS_AT, Geometry};
 pub use guard::{Exclusive, Optimistic, Shared};
 pub use header::FORMAT_VERSION;
 pub use page::{FLAG_FAT, Misfit, PAGE_HEADER_BYTES, PageCheck, PageHeader, PageHeaderMut, kind};
-pub use pool::{PageWriteHook, Pool};
+pub use pool::Pool;
 pub use prefetch::PREFETCH_MAX;
 pub use private::PageBuf;
 pub use space::{Claim, PageUse, RESERVE_PAGES, Space, SpaceCounts};

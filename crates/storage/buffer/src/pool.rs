@@ -28,15 +28,6 @@ use vellum_sync::atomic::{AtomicU64, Ordering};
 use vellum_sync::{Backoff, Mutex};
 use vellum_wal::DurableGsn;
 
-/// Called with a page that is about to be written out, under its exclusive latch: a last chance to
-/// make it smaller.
-pub trait PageWriteHook: Send + Sync {
-    /// May change the page; returns whether it may be written now. A refusal must be for a
-    /// short time: a checkpoint asks again until it gets a yes. May not allocate pages, wait, or
-    /// access other pages.
-    fn before_write(&self, page: &mut Exclusive<'_>) -> bool;
-}
-
 /// A buffer pool over one data file.
 pub struct Pool {
     pub(crate) file: Arc<dyn File>,
@@ -48,7 +39,6 @@ pub struct Pool {
     pub(crate) evictor: Evictor,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) counters: Counters,
-    pub(crate) hook: OnceLock<Arc<dyn PageWriteHook>>,
     pub(crate) wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(crate) check: OnceLock<PageCheck>,
     pages_max: u64,
@@ -135,7 +125,6 @@ impl Pool {
             evictor: Evictor::new(frames, shape.batch_pages),
             writer: Mutex::new(writer),
             counters: Counters::default(),
-            hook: OnceLock::new(),
             wake: OnceLock::new(),
             check: OnceLock::new(),
             pages_max: config.pages_max,
@@ -173,11 +162,6 @@ impl Pool {
     /// What was counted so far.
     pub fn statistics(&self) -> PoolStatistics {
         self.counters.snapshot()
-    }
-
-    /// Registers the hook of [`PageWriteHook`]; the first one stays.
-    pub fn set_write_hook(&self, hook: Arc<dyn PageWriteHook>) {
-        let _ = self.hook.set(hook);
     }
 
     /// Registers what is called when free frames fall below [`Pool::low_water`], on the thread

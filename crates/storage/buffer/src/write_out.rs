@@ -16,7 +16,6 @@ use crate::config::count;
 use crate::double_write;
 use crate::frames::Frame;
 use crate::geometry::Geometry;
-use crate::guard::Exclusive;
 use crate::page::{self, PageHeader};
 use crate::pool::Pool;
 use crate::state::Word;
@@ -264,17 +263,6 @@ impl Pool {
         let used = mode != Mode::Checkpoint && !seen.is_marked();
         if seen.is_evicted() || !seen.is_dirty() || used {
             return Attempt::Gone;
-        }
-        if let Some(hook) = self.hook.get()
-            && !temporary
-        {
-            if !state.try_exclusive(seen) {
-                return Attempt::Busy;
-            }
-            let mut guard = Exclusive::new(self, state, words, page);
-            if !hook.before_write(&mut guard) {
-                return Attempt::Busy;
-            }
         }
         let Some(guard) = self.try_shared(page) else {
             return if state.load().is_evicted() {

@@ -32,7 +32,7 @@ impl VersionStore {
         if let Err(error) = writer.write(value) {
             let root = writer.root();
             if !root.is_zero() {
-                self.give_up(transaction, root);
+                self.give_up(transaction, root, PendingKind::Chain);
                 self.free_given_up(transaction);
             }
             return Err(error.into());
@@ -41,18 +41,18 @@ impl VersionStore {
         writer.finish().map_err(|error| {
             // Its last page is missing; without a page before that there is no chain.
             if !root.is_zero() {
-                self.give_up(transaction, root);
+                self.give_up(transaction, root, PendingKind::Chain);
                 self.free_given_up(transaction);
             }
             error.into()
         })
     }
 
-    /// Notes that `transaction` made this chain, which is listed, and does not adopt it: it is to be freed once no row
-    /// of the transaction refers to it.
-    pub fn give_up(&self, transaction: &Transaction, root: PageId) {
+    /// Notes that `transaction` made this chain or tree, which is listed, and does not adopt it: it is to be freed once no
+    /// row of the transaction refers to it.
+    pub fn give_up(&self, transaction: &Transaction, root: PageId, kind: PendingKind) {
         if let Ok(stamp) = transaction.stamp() {
-            self.given_up().lock().push((stamp, root));
+            self.given_up().lock().push((stamp, root, kind));
         }
     }
 
@@ -80,14 +80,14 @@ impl VersionStore {
             // One at a time is out of the list while it is freed: nobody else frees it meanwhile.
             let next = {
                 let mut all = self.given_up().lock();
-                let at = all.iter().position(|(stamp, _)| of(*stamp));
+                let at = all.iter().position(|(stamp, ..)| of(*stamp));
                 at.map(|at| all.swap_remove(at))
             };
-            let Some((stamp, root)) = next else {
+            let Some((stamp, root, kind)) = next else {
                 return Ok(any);
             };
-            if let Err(error) = self.free_chain(root, log, purpose) {
-                self.given_up().lock().push((stamp, root));
+            if let Err(error) = self.free_listed(root, kind, log, purpose) {
+                self.given_up().lock().push((stamp, root, kind));
                 return Err(error);
             }
             any = true;

@@ -21,6 +21,7 @@ use crate::early::Early;
 use crate::graveyard::Graveyards;
 use crate::held::Held;
 use crate::options::VersionOptions;
+use crate::pending::PendingKind;
 use crate::settle::{Settling, Tools};
 use crate::sweep::{Sweep, Swept};
 use crate::work::Done;
@@ -46,7 +47,7 @@ pub struct VersionStore {
     ownerless: Mutex<Vec<PageId>>,
     graveyards: Graveyards,
     /// Chains that transactions have made and not adopted, with the stamp.
-    given_up: Mutex<Vec<(Timestamp, PageId)>>,
+    given_up: Mutex<Vec<(Timestamp, PageId, PendingKind)>>,
     /// A mistake on purpose, for the tests that must notice it.
     #[cfg(test)]
     pub(crate) bug: Option<Bug>,
@@ -379,7 +380,7 @@ impl VersionStore {
     }
 
     /// Chains that transactions have made and not adopted.
-    pub(crate) fn given_up(&self) -> &Mutex<Vec<(Timestamp, PageId)>> {
+    pub(crate) fn given_up(&self) -> &Mutex<Vec<(Timestamp, PageId, PendingKind)>> {
         &self.given_up
     }
 

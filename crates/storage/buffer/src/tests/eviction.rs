@@ -1,9 +1,9 @@
 //! Eviction: order, the WAL rule, temporary pages, errors, limits.
 
 use super::*;
-use crate::{Exclusive, PageHeader, PageWrite, PageWriteHook, kind};
+use crate::{PageHeader, PageWrite, kind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use vellum_base::{Gsn, PageId, StorageError};
 use vellum_io::{Call, Fault, FaultError, MemoryDirectory, SimulatedDirectory};
 
@@ -232,44 +232,6 @@ fn low_water_wakes_and_steps_refill_to_the_target() {
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     pool.evict_step(pool.high_water()).unwrap();
     assert!(pool.free_frames() >= pool.high_water());
-}
-
-struct Hook {
-    refuses: AtomicBool,
-}
-
-impl PageWriteHook for Hook {
-    fn before_write(&self, page: &mut Exclusive<'_>) -> bool {
-        page.set_word(5, 4711);
-        !self.refuses.load(Ordering::Relaxed)
-    }
-}
-
-#[test]
-fn write_hook_changes_what_is_written_and_may_refuse() {
-    let (pool, _) = memory_pool(4096, 8, 8);
-    let hook = Arc::new(Hook {
-        refuses: AtomicBool::new(true),
-    });
-    pool.set_write_hook(hook.clone());
-    make(&pool, nth(&pool, 0), 1, 1);
-    for _ in 0..4 {
-        pool.evict_step(8).unwrap();
-    }
-    assert_eq!(pool.statistics().written, 0);
-    let mut scan = pool.checkpoint_begin();
-    for _ in 0..4 {
-        assert!(
-            !pool.checkpoint_step(&mut scan, 4).unwrap(),
-            "a refusal is not done"
-        );
-    }
-    hook.refuses.store(false, Ordering::Relaxed);
-    while !pool.checkpoint_step(&mut scan, 4).unwrap() {}
-    assert_eq!(
-        crate::PageRead::word(&in_file(&pool, nth(&pool, 0)), 5),
-        4711
-    );
 }
 
 #[test]

@@ -4,7 +4,8 @@
 
 use crate::LockGuard;
 use crate::lock::LOCK_NAME;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, accessat, flock};
+use rustix::io::Errno;
 use std::fs;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
@@ -17,6 +18,14 @@ const PID_BYTES_MAX: u64 = 32;
 pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     let name = Arc::from(LOCK_NAME);
     let locking = |source| StorageError::io("lock", &name, source);
+    // Before anything is written: who may write the files there are, but make none, would leave a database half recovered.
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    if let Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) =
+        accessat(CWD, root, access, AtFlags::EACCESS)
+    {
+        let directory = Arc::from(root.to_string_lossy());
+        return Err(StorageError::io("make files in", &directory, error.into()));
+    }
     let mut file = fs::OpenOptions::new()
         .read(true)
         .write(true)
