@@ -9,13 +9,14 @@ use crate::term::Term;
 use crate::types::data_type;
 use arrow::array::{Array as _, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, TypeSignature, Volatility, lit,
 };
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub trait Folding: Debug + Send + Sync {
     /// # Errors
     /// What the query is to fail with.
     fn add(&mut self, arguments: &[ValueRef<'_>]) -> std::result::Result<(), Failure>;
-    /// What it has come to.
+    /// What it has come to; more rows may follow.
     ///
     /// # Errors
     /// What the query is to fail with.
@@ -211,7 +212,7 @@ impl Known {
         match &self.collecting {
             None => self.fold.start(),
             Some(how) => Box::new(Collecting::new(
-                self.fold.start(),
+                self.fold.clone(),
                 self.types.clone(),
                 self.own,
                 how.clone(),
@@ -246,6 +247,15 @@ impl AggregateUDFImpl for Known {
             types: self.types.clone(),
             saved: self.saved(),
             result: self.result,
+        }))
+    }
+
+    fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(Sliding {
+            fold: self.fold.clone(),
+            types: self.types.clone(),
+            result: self.result,
+            rows: VecDeque::new(),
         }))
     }
 
@@ -318,6 +328,62 @@ impl Accumulator for Group {
         let folding = &mut self.folding;
         Self::each(&self.saved, states, |row| folding.merge(row))
     }
+}
+
+/// A frame of a window that loses rows at its beginning: they are folded anew for each row.
+#[derive(Debug)]
+struct Sliding {
+    fold: Arc<dyn Fold>,
+    types: Vec<Type>,
+    result: Type,
+    rows: VecDeque<Vec<Value>>,
+}
+
+impl Accumulator for Sliding {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let rows = &mut self.rows;
+        Group::each(&self.types, values, |row| {
+            rows.push_back(row.iter().map(|value| value.to_value()).collect());
+            Ok(())
+        })
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let gone = values.first().map_or(0, |array| array.len());
+        self.rows.drain(..gone.min(self.rows.len()));
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut folding = self.fold.start();
+        for row in &self.rows {
+            let row: Vec<ValueRef<'_>> = row.iter().map(Value::as_ref).collect();
+            folding.add(&row).map_err(carried)?;
+        }
+        let value = folding.finish().map_err(carried)?;
+        scalar(self.result, value.as_ref())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.rows.len() * size_of::<Vec<Value>>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Err(not_saved())
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Err(not_saved())
+    }
+}
+
+/// Frames are of one place.
+fn not_saved() -> DataFusionError {
+    carried(Box::new(Error::internal("a frame that is moved")))
 }
 
 fn scalar(ty: Type, value: ValueRef<'_>) -> Result<ScalarValue> {

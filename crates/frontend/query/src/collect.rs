@@ -2,7 +2,7 @@
 //!
 //! Layout of what is saved: for each row, for each value a length (little-endian, -1 for null) and the value's binary form.
 
-use crate::aggregate::Folding;
+use crate::aggregate::{Fold, Folding};
 use crate::error::{Error, Failure};
 use crate::function::key;
 use std::cmp::Ordering;
@@ -13,7 +13,7 @@ use vellum_row::{Type, Typmod, Value, ValueRef, compare, receive, send};
 /// A group whose rows are kept.
 #[derive(Debug)]
 pub(crate) struct Collecting {
-    inner: Box<dyn Folding>,
+    fold: Arc<dyn Fold>,
     types: Vec<Type>,
     /// Arguments of the aggregate; keys of the order stand behind them.
     own: usize,
@@ -28,13 +28,13 @@ const ROW_BYTES: usize = 64;
 
 impl Collecting {
     pub fn new(
-        inner: Box<dyn Folding>,
+        fold: Arc<dyn Fold>,
         types: Vec<Type>,
         own: usize,
         how: Arc<(bool, Vec<(bool, bool)>)>,
     ) -> Self {
         Self {
-            inner,
+            fold,
             types,
             own,
             how,
@@ -91,22 +91,23 @@ impl Folding for Collecting {
     }
 
     fn finish(&mut self) -> Result<Value, Failure> {
-        let mut rows = std::mem::take(&mut self.rows);
+        let mut rows: Vec<&Vec<Value>> = self.rows.iter().collect();
         if !self.how.1.is_empty() {
             rows.sort_by(|a, b| self.order(a, b));
         } else {
             // DISTINCT sorts, in PostgreSQL.
             rows.sort_by(|a, b| {
-                let pairs = a.iter().zip(b);
+                let pairs = a.iter().zip(b.iter());
                 let orders = pairs.map(|(a, b)| compare(a.as_ref(), b.as_ref()));
                 orders.fold(Ordering::Equal, Ordering::then)
             });
         }
+        let mut inner = self.fold.start();
         for row in rows {
             let row: Vec<ValueRef<'_>> = row[..self.own].iter().map(Value::as_ref).collect();
-            self.inner.add(&row)?;
+            inner.add(&row)?;
         }
-        self.inner.finish()
+        inner.finish()
     }
 
     fn save(&self) -> Vec<Value> {

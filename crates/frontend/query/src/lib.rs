@@ -18,6 +18,7 @@ mod relation;
 mod scan;
 mod term;
 mod types;
+mod window;
 
 pub use aggregate::{Aggregate, Fold, Folding};
 pub use batch::{BATCH_ROWS, Batch};
@@ -27,3 +28,4 @@ pub use function::RowFunction;
 pub use relation::{Joined, Relation, SortKey, Symbols};
 pub use scan::Scanned;
 pub use term::{Column, Comparison, Term};
+pub use window::{FrameBound, FrameUnit, Window, Windowed};

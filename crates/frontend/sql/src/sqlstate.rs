@@ -102,6 +102,8 @@ states! {
     CANNOT_COERCE = "42846";
     /// Aggregates and plain columns do not mix.
     GROUPING_ERROR = "42803";
+    /// A window or a window function where none can be.
+    WINDOWING_ERROR = "42P20";
     /// Types do not fit.
     DATATYPE_MISMATCH = "42804";
     /// An object of the wrong kind.

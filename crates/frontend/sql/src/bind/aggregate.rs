@@ -63,7 +63,12 @@ impl Binder<'_> {
             let text = "aggregate functions are not allowed here";
             return Err(SqlError::new(sqlstate::GROUPING_ERROR, text).at(place));
         };
+        // Inside an aggregate nothing of the group is known yet.
+        let windows = self.windows.take();
+        let around = std::mem::replace(&mut self.in_aggregate, true);
         let bound = self.aggregate_call(kind, function);
+        self.in_aggregate = around;
+        self.windows = windows;
         let aggregate = match bound {
             Ok(aggregate) => aggregate,
             Err(error) => {
@@ -82,7 +87,7 @@ impl Binder<'_> {
         room.map(|()| Bound::new(Expr::Slot(number as u16), result))
     }
 
-    fn aggregate_call(
+    pub(super) fn aggregate_call(
         &mut self,
         kind: AggregateKind,
         function: &ast::Function,

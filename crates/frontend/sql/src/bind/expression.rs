@@ -4,6 +4,7 @@ use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::operator::no_operator;
 use super::types::{folded, object_name, type_of};
+use super::window::needs_window;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Comparison, Expr, Quantifier};
@@ -553,8 +554,12 @@ impl Binder<'_> {
         if schema.is_some_and(|schema| schema != "pg_catalog") {
             return Err(no_function(&name, &[]));
         }
-        if function.over.is_some() {
-            return Err(SqlError::unsupported("a window function"));
+        if let Some(over) = &function.over {
+            return self.window(&name, function, over);
+        }
+        if needs_window(&name) {
+            let message = format!("window function {name} requires an OVER clause");
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
         }
         if let (Some(kind), ast::FunctionArguments::List(list)) =
             (SetFunction::find(&name), &function.args)

@@ -12,15 +12,17 @@ mod expression;
 mod operator;
 mod scope;
 mod types;
+mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use scope::{OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
+pub(crate) use window::{FrameEnd, WINDOW_SLOTS, Window, WindowKind};
 
 use crate::catalog::{Catalog, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{Source, Subquery};
+use crate::plan::{General, Source, Subquery};
 use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -47,6 +49,14 @@ impl Bound {
     }
 }
 
+/// A query that WITH names.
+#[derive(Clone, Debug)]
+pub(crate) struct With {
+    pub name: String,
+    pub columns: Vec<String>,
+    pub query: Arc<ast::Query>,
+}
+
 /// What a statement is bound with.
 pub(crate) struct Binder<'c> {
     pub catalog: &'c Catalog,
@@ -60,7 +70,7 @@ pub(crate) struct Binder<'c> {
     pub outer: Vec<OuterScope>,
     pub subqueries: Vec<Subquery>,
     /// Why no program can run the query that is being bound, if none can.
-    pub general: Option<&'static str>,
+    pub general: Option<General>,
     /// Views that are being read inside each other.
     pub view_depth: usize,
     /// Tables that it changes or whose rows it locks.
@@ -69,6 +79,16 @@ pub(crate) struct Binder<'c> {
     pub accesses: Vec<(Oid, Rights)>,
     /// Where aggregates may stand, those that were found.
     pub aggregates: Option<Vec<Aggregate>>,
+    /// The same of window functions.
+    pub windows: Option<Vec<Window>>,
+    /// Whether it binds the argument of an aggregate.
+    pub in_aggregate: bool,
+    /// What WINDOW names.
+    pub named_windows: Vec<ast::NamedWindowDefinition>,
+    /// What WITH names, where it can be seen.
+    pub with: Vec<With>,
+    /// How often queries of WITH were bound.
+    pub with_uses: usize,
     /// Where functions that return sets may stand in a list, those that were found: they are read behind the tables.
     pub set_functions: Option<Vec<Source>>,
 }
@@ -101,6 +121,11 @@ impl<'c> Binder<'c> {
             targets: Vec::new(),
             accesses: Vec::new(),
             aggregates: None,
+            windows: None,
+            in_aggregate: false,
+            named_windows: Vec::new(),
+            with: Vec::new(),
+            with_uses: 0,
             set_functions: None,
         }
     }

@@ -68,7 +68,7 @@ pub(crate) struct Run<'r, 'w> {
     /// Rows of system relations.
     pub(super) system: Rc<SystemRows>,
     /// What the query around this one stands at.
-    outer: Option<&'r Frame<'r>>,
+    pub(crate) outer: Option<&'r Frame<'r>>,
 }
 
 /// Steps between two looks.

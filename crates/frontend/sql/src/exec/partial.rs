@@ -72,8 +72,9 @@ impl Partial {
             AggregateKind::Sum | AggregateKind::Average => {
                 arithmetic::apply(Operator::Add, had.as_ref(), value, settings)?
             }
-            AggregateKind::Minimum if compare(value, had.as_ref()).is_lt() => value.to_value(),
-            AggregateKind::Maximum if compare(value, had.as_ref()).is_gt() => value.to_value(),
+            // Of equal values that look different PostgreSQL takes the last.
+            AggregateKind::Minimum if compare(value, had.as_ref()).is_le() => value.to_value(),
+            AggregateKind::Maximum if compare(value, had.as_ref()).is_ge() => value.to_value(),
             AggregateKind::Minimum | AggregateKind::Maximum => return Ok(()),
             AggregateKind::BoolAnd => {
                 Value::Bool(had.as_ref().as_bool() == Some(true) && value.as_bool() == Some(true))

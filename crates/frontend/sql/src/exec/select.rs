@@ -24,7 +24,10 @@ impl Run<'_, '_> {
     /// # Errors
     /// The statement's.
     pub fn select(&self, select: &Select, each: &mut super::Each<'_>) -> Result<Flow> {
-        if select.general.is_some() {
+        // Inside another query's row a program is at hand, if there is one.
+        if let Some(reason) = select.general
+            && (self.outer.is_none() || !reason.has_program())
+        {
             return self.general(select, each);
         }
         let subqueries = self.subqueries(&select.subqueries)?;
@@ -158,6 +161,7 @@ impl Run<'_, '_> {
                 sources,
                 grouping,
                 output,
+                ..
             } => {
                 // Subqueries in FROM are run once.
                 let mut inner = Vec::with_capacity(sources.len());

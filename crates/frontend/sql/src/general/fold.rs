@@ -65,7 +65,7 @@ impl Folding for Group {
             settings,
             ..
         } = &self.fold;
-        let partial = std::mem::take(&mut self.partial);
+        let partial = self.partial.clone();
         Ok(partial.result(*kind, *result, settings)?)
     }
 

@@ -105,4 +105,6 @@ impl RowFunction for Asked {
 pub(super) struct AskedFor<'t> {
     pub subquery: &'t Subquery,
     pub widths: Vec<usize>,
+    /// Whether a value that stands behind the columns is looked for in its rows, or whether it is not there.
+    pub list: Option<bool>,
 }

@@ -178,10 +178,25 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
             rest = others;
         }
         let frame = self.run.frame(&rows, &[], &[]);
-        Ok(match self.run.subquery_within(asked.subquery, &frame)? {
-            Subresult::Value(value) => value,
-            _ => return Err(SqlError::internal("a list for a value")),
-        })
+        match (
+            self.run.subquery_within(asked.subquery, &frame)?,
+            asked.list,
+        ) {
+            (Subresult::Value(value), None) => Ok(value),
+            (Subresult::List(list), Some(negated)) => {
+                let operand = rest.first().cloned().unwrap_or(Value::Null);
+                if list.is_empty() {
+                    return Ok(Value::Bool(negated));
+                }
+                let found = Expr::In {
+                    operand: Box::new(Expr::Const(operand)),
+                    list: list.into_iter().map(Expr::Const).collect(),
+                    negated,
+                };
+                Ok(found.eval(&frame)?.into_value())
+            }
+            _ => Err(SqlError::internal("a list for a value")),
+        }
     }
 }
 

@@ -62,8 +62,12 @@ impl Run<'_, '_> {
     }
 }
 
-/// An error on its way through the operators.
+/// Why there is no relation.
 fn failed(error: SqlError) -> Error {
+    if error.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED {
+        // The other way may have it.
+        return Error::Unplanned(error.message().to_owned());
+    }
     Error::Failed(Box::new(error))
 }
 

@@ -12,7 +12,7 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
             let table = level.tables.get(usize::from(*table))?;
             table.get(usize::from(*position))?.ty
         }
-        Expr::Slot(number) => level.slots.get(usize::from(*number))?.ty,
+        Expr::Slot(number) => level.slot(*number)?.ty,
         Expr::Cast { ty, .. } => *ty,
         Expr::Not(_)
         | Expr::And(_)

@@ -140,6 +140,7 @@ impl<'t> Translation<'t, '_, '_> {
         let value = match expr {
             Expr::Const(value) => value,
             Expr::Param(number) => &self.run.params[usize::from(*number)],
+            Expr::Outer { .. } if self.is_further_out(expr) => &self.further_out(expr)?,
             _ => return self.column(expr).map(Some).or_else(no_column),
         };
         if !value.as_ref().fits(ty) {
@@ -147,6 +148,20 @@ impl<'t> Translation<'t, '_, '_> {
         }
         let term = Term::literal(ty, value.as_ref()).map_err(super::told)?;
         Ok(Some(term))
+    }
+
+    /// Whether it is a column of a query around the one that is run, which stands at a row.
+    fn is_further_out(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Outer { level, .. } if usize::from(*level) >= self.levels.len())
+    }
+
+    /// Its value.
+    fn further_out(&self, expr: &Expr) -> Result<Value> {
+        let mut expr = expr.clone();
+        if let Expr::Outer { level, .. } = &mut expr {
+            *level -= self.levels.len().saturating_sub(1) as u16;
+        }
+        self.constant(&expr)
     }
 
     /// A column of this query or of the one around it.
@@ -160,7 +175,7 @@ impl<'t> Translation<'t, '_, '_> {
         match expr {
             Expr::Column { table, position } => Ok(of(self.level(), *table, *position)?.term()),
             Expr::Slot(number) => {
-                let column = self.level().slots.get(usize::from(*number));
+                let column = self.level().slot(*number);
                 Ok(column.ok_or_else(missing)?.term())
             }
             Expr::Outer {
@@ -263,6 +278,10 @@ impl<'t> Translation<'t, '_, '_> {
         leaves: &mut Leaves,
     ) -> Result<()> {
         let term = match expr {
+            Expr::Outer { .. } if self.is_further_out(expr) => {
+                *expr = Expr::Const(self.further_out(expr)?);
+                return Ok(());
+            }
             Expr::Column { .. } | Expr::Slot(_) | Expr::Outer { .. } => Some(self.column(expr)?),
             Expr::Subquery(number) => {
                 let subquery = &subs[usize::from(*number)];
@@ -376,7 +395,9 @@ impl<'t> Translation<'t, '_, '_> {
                 // One list for all rows.
                 return Ok(None);
             }
-            return Err(SqlError::unsupported("IN of this subquery"));
+            let operand = self.term(operand, ty, subs)?;
+            let found = self.asked_with(subquery, Type::Bool, Some((operand, negated)))?;
+            return Ok(Some(found));
         }
         let operand = self.term(operand, ty, subs)?;
         let relation = self.inner(&subquery.select)?;
@@ -386,14 +407,30 @@ impl<'t> Translation<'t, '_, '_> {
 
     /// A subquery that is run for each row.
     fn asked(&mut self, subquery: &'t Subquery, ty: Type) -> Result<Term> {
+        self.asked_with(subquery, ty, None)
+    }
+
+    /// The same; or whether a value is among its rows, or is not.
+    fn asked_with(
+        &mut self,
+        subquery: &'t Subquery,
+        ty: Type,
+        list: Option<(Term, bool)>,
+    ) -> Result<Term> {
         let level = self.level();
         let widths = level.tables.iter().map(Vec::len).collect();
         let columns = level.tables.iter().flatten();
-        let arguments: Vec<Term> = columns.map(|column| column.term()).collect();
+        let mut arguments: Vec<Term> = columns.map(|column| column.term()).collect();
         if !level.slots.is_empty() {
             return Err(SqlError::unsupported("this subquery of a group"));
         }
-        self.sources.asked.push(AskedFor { subquery, widths });
+        let (operand, list) = list.unzip();
+        arguments.extend(operand);
+        self.sources.asked.push(AskedFor {
+            subquery,
+            widths,
+            list,
+        });
         let number = self.sources.asked.len() - 1;
         let away = self.away();
         let function = Arc::new(Asked { number, away });

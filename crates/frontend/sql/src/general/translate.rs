@@ -3,17 +3,18 @@
 use super::function::Away;
 use super::host::{SourceRows, Sources};
 use super::shape::{alone, has_subquery, reads_only};
-use crate::bind::{Aggregate, AggregateKind};
+use crate::bind::{Aggregate, AggregateKind, FrameEnd, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
 use crate::expr::Expr;
 use crate::plan::{Body, Grouping, Join, Select, SortBy, Source, SourceKind, Subquery, choose};
-use sqlparser::ast::SetOperator;
+use sqlparser::ast::{SetOperator, WindowFrameUnits};
 use std::sync::Arc;
 use vellum_query::{
-    Aggregate as Folded, Column, Joined, Line, Relation, Scanned, SortKey, Symbols, Term,
+    Aggregate as Folded, Column, FrameBound, FrameUnit, Joined, Line, Relation, Scanned, SortKey,
+    Symbols, Term, Window as Windowing, Windowed,
 };
-use vellum_row::{Settings, Type};
+use vellum_row::{Settings, Type, ValueRef};
 
 /// What becomes of subqueries that read the query around them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +30,17 @@ pub(super) enum Subqueries {
 pub(super) struct Level {
     pub tables: Vec<Vec<Column>>,
     pub slots: Vec<Column>,
+    pub windows: Vec<Column>,
+}
+
+impl Level {
+    /// The column of a slot.
+    pub fn slot(&self, number: u16) -> Option<Column> {
+        match number.checked_sub(WINDOW_SLOTS) {
+            Some(number) => self.windows.get(usize::from(number)).copied(),
+            None => self.slots.get(usize::from(number)).copied(),
+        }
+    }
 }
 
 /// A query while it is translated.
@@ -80,6 +92,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         const NONE: &Level = &Level {
             tables: Vec::new(),
             slots: Vec::new(),
+            windows: Vec::new(),
         };
         self.levels.last().unwrap_or(NONE)
     }
@@ -89,14 +102,14 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         level.ok_or_else(|| SqlError::internal("a query without level"))
     }
 
-    /// A query that sees nothing of what surrounds it.
+    /// A query that is a whole, or a table of another: it sees nothing of that, only what is around both.
     ///
     /// # Errors
     /// What it cannot be run for; those of subqueries that are run first.
     pub fn query(&mut self, select: &'t Select) -> Result<Relation> {
-        let around = std::mem::take(&mut self.levels);
+        let beside = self.levels.pop();
         let relation = self.inner(select);
-        self.levels = around;
+        self.levels.extend(beside);
         relation
     }
 
@@ -119,22 +132,11 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         if select.distinct {
             relation = built(relation.distinct(&self.symbols))?;
         }
-        if !select.order.is_empty() {
-            // Keys that are no columns of the result stand behind them.
-            let mut extra = relation.columns()[width..].iter().copied();
-            let mut keys = Vec::with_capacity(select.order.len());
-            for key in &select.order {
-                let column = match &key.expr {
-                    SortBy::Output(at) => Some(relation.columns()[*at]),
-                    SortBy::Expr(_) => extra.next(),
-                };
-                let column = column.ok_or_else(|| SqlError::internal("a key of nothing"))?;
-                keys.push(SortKey {
-                    term: column.term(),
-                    descending: key.descending,
-                    nulls_first: key.nulls_first,
-                });
-            }
+        let keys = order_of(select, &relation, width)?;
+        if !select.distinct_on.is_empty() {
+            relation = self.first_of(relation, select.distinct_on.len(), keys.clone())?;
+        }
+        if !keys.is_empty() {
             relation = built(relation.sort(&self.symbols, keys))?;
         }
         if limit.is_some() || offset.is_some() {
@@ -145,6 +147,31 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             relation = built(relation.only(columns))?;
         }
         Ok(relation)
+    }
+
+    /// Of rows that are equal in the last `count` columns the first in this order.
+    fn first_of(
+        &mut self,
+        relation: Relation,
+        count: usize,
+        order: Vec<SortKey>,
+    ) -> Result<Relation> {
+        let columns = relation.columns().to_vec();
+        let (_, apart) = columns.split_at(columns.len() - count);
+        let window = Windowing {
+            function: Windowed::RowNumber,
+            arguments: Vec::new(),
+            result: Type::Int8,
+            partition: apart.iter().map(|column| column.term()).collect(),
+            order,
+            frame: None,
+        };
+        let symbols = &self.symbols;
+        let numbered = built(relation.windows(symbols, vec![window]))?;
+        let number = numbered.columns()[columns.len()].term();
+        let one = built(Term::literal(Type::Int8, ValueRef::Int8(1)))?;
+        let first = Term::compare(symbols, vellum_query::Comparison::Equal, number, one);
+        built(numbered.filter(first).and_then(|rows| rows.only(columns)))
     }
 
     /// The rows of a query before they are made distinct and sorted, with keys of the order behind `width` columns.
@@ -176,11 +203,15 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             Body::From {
                 sources,
                 grouping,
+                windows,
                 output,
             } => {
                 let mut relation = self.from(sources, subs)?;
                 if let Some(grouping) = grouping {
                     relation = self.group(relation, grouping, subs)?;
+                }
+                if !windows.is_empty() {
+                    relation = self.windows(relation, windows, subs)?;
                 }
                 let mut terms = Vec::with_capacity(output.len());
                 for (expr, ty) in output.iter().zip(&select.types) {
@@ -190,6 +221,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                     if let SortBy::Expr(expr) = &key.expr {
                         terms.push(self.term(expr, key.ty, subs)?);
                     }
+                }
+                for (expr, ty) in &select.distinct_on {
+                    terms.push(self.term(expr, *ty, subs)?);
                 }
                 Ok((built(relation.project(&self.symbols, terms))?, width))
             }
@@ -215,11 +249,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 let left = left.distinct(symbols);
                 left.and_then(|left| left.matched(symbols, right, found))
             }
-            _ => {
-                return Err(SqlError::unsupported(format!(
-                    "{operator} ALL of such queries"
-                )));
-            }
+            (SetOperator::Intersect, true) => left.matched_singly(symbols, right, true),
+            (SetOperator::Except, true) => left.matched_singly(symbols, right, false),
+            _ => return Err(SqlError::unsupported(format!("{operator} here"))),
         })
     }
 
@@ -228,12 +260,15 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         for (number, source) in (0u16..).zip(sources) {
             let deciding = match source.join {
                 Join::Inner => &source.filter,
-                Join::Left => &source.on,
+                _ => &source.on,
             };
             let deciding: Vec<&Expr> = source.covered.iter().chain(deciding).collect();
-            let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding
-                .into_iter()
-                .partition(|expr| reads_only(expr, number) && !expr.is_volatile());
+            let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding.into_iter().partition(|expr| {
+                // A row of the right side that fails alone is there all the same if its side is kept.
+                matches!(source.join, Join::Inner | Join::Left)
+                    && reads_only(expr, number)
+                    && !expr.is_volatile()
+            });
             let right = self.source(source, &own, subs)?;
             self.level_mut()?.tables.push(right.columns().to_vec());
             relation = Some(match relation {
@@ -267,12 +302,17 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         conditions: Vec<&Expr>,
         subs: &'t [Subquery],
     ) -> Result<Relation> {
-        if source.join == Join::Left {
+        if source.join != Join::Inner {
+            let joined = match source.join {
+                Join::Right => Joined::Right,
+                Join::Full => Joined::Full,
+                _ => Joined::Left,
+            };
             if conditions.iter().any(|expr| has_subquery(expr)) {
                 return Err(SqlError::unsupported("a subquery in ON of an outer join"));
             }
             let terms = self.all_of(&conditions, subs)?;
-            let joined = built(left.join(right, Joined::Left, terms))?;
+            let joined = built(left.join(right, joined, terms))?;
             return self.filter(joined, source.filter.iter().collect(), subs);
         }
         // What joins is told the join, the rest is looked at behind it.
@@ -405,6 +445,81 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
     }
 
+    fn windows(
+        &mut self,
+        relation: Relation,
+        windows: &'t [Window],
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        let width = relation.columns().len();
+        let mut made = Vec::with_capacity(windows.len());
+        for window in windows {
+            made.push(self.one_window(window, subs)?);
+        }
+        let relation = built(relation.windows(&self.symbols, made))?;
+        self.level_mut()?.windows = relation.columns()[width..].to_vec();
+        Ok(relation)
+    }
+
+    fn one_window(&mut self, window: &'t Window, subs: &'t [Subquery]) -> Result<Windowing> {
+        let function = match &window.function {
+            WindowKind::RowNumber => Windowed::RowNumber,
+            WindowKind::Rank => Windowed::Rank,
+            WindowKind::DenseRank => Windowed::DenseRank,
+            WindowKind::PercentRank => Windowed::PercentRank,
+            WindowKind::CumeDist => Windowed::CumeDist,
+            WindowKind::Ntile => Windowed::Ntile,
+            WindowKind::Lead => Windowed::Lead,
+            WindowKind::Lag => Windowed::Lag,
+            WindowKind::First => Windowed::First,
+            WindowKind::Last => Windowed::Last,
+            WindowKind::Nth => Windowed::Nth,
+            WindowKind::Aggregate(aggregate) => {
+                Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs)?))
+            }
+        };
+        let mut arguments = Vec::with_capacity(window.arguments.len());
+        for (expr, ty) in &window.arguments {
+            arguments.push(self.term(expr, *ty, subs)?);
+        }
+        let mut partition = Vec::with_capacity(window.partition.len());
+        for (expr, ty) in &window.partition {
+            partition.push(self.term(expr, *ty, subs)?);
+        }
+        let mut order = Vec::with_capacity(window.order.len());
+        for key in &window.order {
+            let SortBy::Expr(expr) = &key.expr else {
+                return Err(SqlError::internal("a window by a column of the result"));
+            };
+            order.push(SortKey {
+                term: self.term(expr, key.ty, subs)?,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            });
+        }
+        let end = |end: FrameEnd| match end {
+            FrameEnd::Preceding(count) => FrameBound::Preceding(count),
+            FrameEnd::CurrentRow => FrameBound::CurrentRow,
+            FrameEnd::Following(count) => FrameBound::Following(count),
+        };
+        let frame = window.frame.map(|frame| {
+            let unit = match frame.unit {
+                WindowFrameUnits::Rows => FrameUnit::Rows,
+                WindowFrameUnits::Range => FrameUnit::Range,
+                WindowFrameUnits::Groups => FrameUnit::Groups,
+            };
+            (unit, end(frame.start), end(frame.end))
+        });
+        Ok(Windowing {
+            function,
+            arguments,
+            result: window.result,
+            partition,
+            order,
+            frame,
+        })
+    }
+
     fn aggregate(&mut self, aggregate: &'t Aggregate, subs: &'t [Subquery]) -> Result<Folded> {
         let filter = aggregate.filter.as_ref();
         let filter = filter
@@ -425,6 +540,26 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         };
         Ok(folded.filtered(filter))
     }
+}
+
+/// The keys of ORDER BY over rows of `width` columns of the result and what stands behind them.
+fn order_of(select: &Select, relation: &Relation, width: usize) -> Result<Vec<SortKey>> {
+    let columns = relation.columns();
+    let mut extra = columns[width..].iter().copied();
+    let mut keys = Vec::with_capacity(select.order.len());
+    for key in &select.order {
+        let column = match &key.expr {
+            SortBy::Output(at) => Some(columns[*at]),
+            SortBy::Expr(_) => extra.next(),
+        };
+        let column = column.ok_or_else(|| SqlError::internal("a key of nothing"))?;
+        keys.push(SortKey {
+            term: column.term(),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        });
+    }
+    Ok(keys)
 }
 
 /// Whether it is an equality.

@@ -1,6 +1,6 @@
 //! EXPLAIN: which path a program takes.
 
-use super::{Access, Body, Bounds, Join, Program, ProgramKind, Select, SourceKind};
+use super::{Access, Body, Bounds, General, Join, Program, ProgramKind, Select, SourceKind};
 use crate::rows::Shape;
 
 /// The lines of EXPLAIN.
@@ -25,13 +25,13 @@ pub(crate) fn explain(program: &Program) -> Vec<String> {
     }
     lines.push(match path_of(program) {
         None => "Path: fast (compiled program)".to_owned(),
-        Some(reason) => format!("Path: general (DataFusion), for {reason}"),
+        Some(reason) => format!("Path: general (DataFusion), for {}", reason.text()),
     });
     lines
 }
 
 /// Why the rows of a statement are found by no program, if they are not.
-fn path_of(program: &Program) -> Option<&'static str> {
+fn path_of(program: &Program) -> Option<General> {
     match &program.kind {
         ProgramKind::Select(select) => select.general,
         ProgramKind::Insert(insert) => match &insert.source {
@@ -85,6 +85,8 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
             for source in sources {
                 let join = match source.join {
                     Join::Left => "Nested Loop Left Join: ",
+                    Join::Right => "Right Join: ",
+                    Join::Full => "Full Join: ",
                     Join::Inner => "",
                 };
                 match &source.kind {

@@ -2,7 +2,7 @@
 
 use super::path::Access;
 use super::select::{Join, Select, Source, SourceKind};
-use super::{OutputColumn, SetFunction, conjuncts};
+use super::{General, OutputColumn, SetFunction, conjuncts};
 use crate::bind::{Binder, Bound, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
@@ -13,6 +13,9 @@ use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
 use vellum_row::{CastContext, Type, Typmod, Value};
+
+/// How often the queries of WITH are read in a statement, all together: each reading may read others, several times.
+const WITH_USES: usize = 1000;
 
 /// Views in views.
 const VIEW_DEPTH: usize = 32;
@@ -35,6 +38,15 @@ impl Binder<'_> {
                     (Join::Left, constraint)
                 }
                 ast::JoinOperator::CrossJoin(constraint) => (Join::Inner, constraint),
+                ast::JoinOperator::Right(constraint)
+                | ast::JoinOperator::RightOuter(constraint) => {
+                    self.needs(General::RightJoin);
+                    (Join::Right, constraint)
+                }
+                ast::JoinOperator::FullOuter(constraint) => {
+                    self.needs(General::FullJoin);
+                    (Join::Full, constraint)
+                }
                 other => return Err(SqlError::unsupported(format!("the join {other:?}"))),
             };
             let before = self.scope.tables.len();
@@ -49,15 +61,28 @@ impl Binder<'_> {
                 }
                 ast::JoinConstraint::Using(names) => {
                     for name in names {
-                        conditions.push(self.using(name, before)?);
+                        let (_, name) = crate::bind::object_name(name)?;
+                        conditions.push(self.using(&name, before, kind)?);
                     }
                 }
-                ast::JoinConstraint::Natural => return Err(SqlError::unsupported("NATURAL JOIN")),
+                ast::JoinConstraint::Natural => {
+                    let known = |name: &str| {
+                        let tables = self.scope.tables[..before].iter();
+                        let mut columns = tables.flat_map(|table| &table.columns);
+                        columns.any(|column| column.name == name && !column.hidden)
+                    };
+                    let columns = self.scope.tables[before].columns.iter();
+                    let names = columns.map(|column| column.name.clone());
+                    let names: Vec<String> = names.filter(|name| known(name)).collect();
+                    for name in names {
+                        conditions.push(self.using(&name, before, kind)?);
+                    }
+                }
             }
-            if kind == Join::Left {
-                source.on = conditions;
-            } else {
+            if kind == Join::Inner {
                 source.filter = conditions;
+            } else {
+                source.on = conditions;
             }
             sources.push(source);
         }
@@ -65,12 +90,14 @@ impl Binder<'_> {
     }
 
     /// USING: the column of the table at `before` equals that of the tables before it.
-    fn using(&mut self, name: &ast::ObjectName, before: usize) -> Result<Expr> {
-        let (_, name) = crate::bind::object_name(name)?;
+    fn using(&mut self, name: &str, before: usize, join: Join) -> Result<Expr> {
+        if join == Join::Full {
+            return Err(SqlError::unsupported("FULL JOIN with USING"));
+        }
         let outer = Scope {
             tables: self.scope.tables[..before].to_vec(),
         };
-        let left = outer.column(None, &name)?;
+        let left = outer.column(None, name)?;
         let joined = &mut self.scope.tables[before];
         let position = joined.columns.iter().position(|column| column.name == name);
         let position = position.ok_or_else(|| {
@@ -79,7 +106,8 @@ impl Binder<'_> {
             );
             SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
         })?;
-        joined.columns[position].hidden = true;
+        // The side that is never missing stands for both.
+        joined.columns[position].hidden = join != Join::Right;
         let right = Bound::new(
             Expr::Column {
                 table: before as u16,
@@ -87,6 +115,10 @@ impl Binder<'_> {
             },
             joined.columns[position].ty,
         );
+        if join == Join::Right {
+            let table = &mut self.scope.tables[usize::from(left.table)];
+            table.columns[usize::from(left.position)].hidden = true;
+        }
         let ty = left.ty;
         let left = Bound::new(left.expr(0)?, ty);
         let equal = self.binary_equal(left, right)?;
@@ -107,6 +139,9 @@ impl Binder<'_> {
                 sample: None,
                 ..
             } => {
+                if let Some(at) = self.with_named(name) {
+                    return self.with_query(at, alias.as_ref());
+                }
                 let relation = self.relation(name)?;
                 self.uses(&relation, Rights::SELECT);
                 let own = alias.as_ref().map(|alias| folded(&alias.name));
@@ -180,6 +215,45 @@ impl Binder<'_> {
         }
     }
 
+    /// The query of WITH that a name stands for.
+    fn with_named(&self, name: &ast::ObjectName) -> Option<usize> {
+        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else {
+            return None;
+        };
+        let name = folded(ident);
+        self.with.iter().rposition(|with| with.name == name)
+    }
+
+    /// A query of WITH, bound where it is read: it sees those in front of it, and nothing of the query that reads it.
+    fn with_query(&mut self, at: usize, alias: Option<&ast::TableAlias>) -> Result<SourceKind> {
+        self.with_uses += 1;
+        if self.with_uses > WITH_USES {
+            let text = "queries of WITH are read too often";
+            return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
+        }
+        let with = self.with[at].clone();
+        let behind = self.with.split_off(at);
+        let outer = std::mem::take(&mut self.outer);
+        let bound = self.query(&with.query);
+        self.outer = outer;
+        self.with.extend(behind);
+        let (select, mut columns) = bound?;
+        if with.columns.len() > columns.len() {
+            let message = format!(
+                "WITH query \"{}\" has {} columns available but {} columns specified",
+                with.name,
+                columns.len(),
+                with.columns.len()
+            );
+            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+        }
+        for (column, name) in columns.iter_mut().zip(with.columns) {
+            column.name = name;
+        }
+        let own = alias.map_or(with.name, |alias| folded(&alias.name));
+        self.derived(select, columns, own, alias)
+    }
+
     fn view(
         &mut self,
         relation: &Arc<Relation>,
@@ -200,8 +274,10 @@ impl Binder<'_> {
         self.view_depth += 1;
         // Nothing of the statement can be named in it.
         let outer = std::mem::take(&mut self.outer);
+        let with = std::mem::take(&mut self.with);
         let bound = self.query(query);
         self.outer = outer;
+        self.with = with;
         self.view_depth -= 1;
         let (select, mut columns) = bound?;
         for (column, name) in columns.iter_mut().zip(&view.columns) {

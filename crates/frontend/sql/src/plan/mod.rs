@@ -6,6 +6,7 @@ mod change;
 mod explain;
 mod foreign;
 mod from;
+mod general;
 mod lock;
 mod output;
 mod path;
@@ -17,6 +18,7 @@ pub(crate) use change::{
 };
 pub(crate) use explain::explain;
 pub(crate) use foreign::{Foreign, ForeignTables};
+pub(crate) use general::General;
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds, choose};

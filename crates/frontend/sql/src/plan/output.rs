@@ -153,13 +153,7 @@ impl Binder<'_> {
                 None => {
                     let bound = self.expr(&key.expr)?;
                     let (expr, ty, _) = self.settle(bound)?;
-                    if !ty.is_orderable() {
-                        let message = format!(
-                            "could not identify an ordering operator for type {}",
-                            ty.sql_name()
-                        );
-                        return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
-                    }
+                    check_order(ty)?;
                     let by = match output.iter().position(|known| *known == expr) {
                         Some(at) => SortBy::Output(at),
                         None => SortBy::Expr(expr),
@@ -168,6 +162,18 @@ impl Binder<'_> {
                 }
             };
             keys.push(sort_key(expr, ty, key.options));
+        }
+        Ok(keys)
+    }
+
+    /// Keys that are expressions, and name no column of the output: those of a window, of DISTINCT ON.
+    pub fn sort_expressions(&mut self, order: &[ast::OrderByExpr]) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            let bound = self.expr(&key.expr)?;
+            let (expr, ty, _) = self.settle(bound)?;
+            check_order(ty)?;
+            keys.push(sort_key(SortBy::Expr(expr), ty, key.options));
         }
         Ok(keys)
     }
@@ -228,6 +234,21 @@ fn ordinal(node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>
             Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message))
         }
     }
+}
+
+/// Values of the type can be sorted.
+///
+/// # Errors
+/// `42883`.
+fn check_order(ty: Type) -> Result<()> {
+    if ty.is_orderable() {
+        return Ok(());
+    }
+    let message = format!(
+        "could not identify an ordering operator for type {}",
+        ty.sql_name()
+    );
+    Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
 }
 
 /// Values of the type can be told apart.

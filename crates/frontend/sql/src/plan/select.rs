@@ -2,8 +2,10 @@
 
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted};
-use super::{OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, conjuncts};
-use crate::bind::{Aggregate, Binder, Bound, COMPARED_MAX, OuterScope, Scope};
+use super::{General, OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, conjuncts};
+use crate::bind::{
+    Aggregate, Binder, Bound, COMPARED_MAX, OuterScope, Scope, WINDOW_SLOTS, Window, With, folded,
+};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
@@ -21,6 +23,8 @@ pub(crate) struct Select {
     /// Types of its columns.
     pub types: Vec<Type>,
     pub distinct: bool,
+    /// Of rows that are equal in these the first is taken.
+    pub distinct_on: Vec<(Expr, Type)>,
     pub order: Vec<SortKey>,
     /// Whether the path of the first table gives the order, so that a program need not sort.
     pub ordered: bool,
@@ -31,7 +35,7 @@ pub(crate) struct Select {
     /// Whether it reads columns of a query that it is in.
     pub correlated: bool,
     /// Why no program runs it, if none does.
-    pub general: Option<&'static str>,
+    pub general: Option<General>,
 }
 
 /// Where its rows come from.
@@ -40,6 +44,7 @@ pub(crate) enum Body {
     From {
         sources: Vec<Source>,
         grouping: Option<Grouping>,
+        windows: Vec<Window>,
         output: Vec<Expr>,
     },
     Values(Vec<Vec<Expr>>),
@@ -122,6 +127,8 @@ pub(crate) enum SourceKind {
 pub(crate) enum Join {
     Inner,
     Left,
+    Right,
+    Full,
 }
 
 impl Binder<'_> {
@@ -135,7 +142,7 @@ impl Binder<'_> {
         let (select, columns) = self.within(|binder| binder.query(query))?;
         self.general = around;
         if select.correlated && !select.reads_only_system() {
-            self.general = Some("a correlated subquery");
+            self.needs(General::CorrelatedSubquery);
         }
         if kind != SubqueryKind::Exists && columns.len() != 1 {
             let text = if kind == SubqueryKind::Scalar {
@@ -164,8 +171,10 @@ impl Binder<'_> {
             read: false,
         });
         let aggregates = self.aggregates.take();
+        let windows = self.windows.take();
         let bound = work(self);
         self.aggregates = aggregates;
+        self.windows = windows;
         let outer = self.outer.pop().unwrap_or_default();
         self.scope = outer.scope;
         let (mut select, columns) = bound?;
@@ -178,10 +187,16 @@ impl Binder<'_> {
         let scope = std::mem::take(&mut self.scope);
         let subqueries = std::mem::take(&mut self.subqueries);
         let aggregates = self.aggregates.take();
+        let windows = self.windows.take();
+        let named = std::mem::take(&mut self.named_windows);
+        let seen = self.with.len();
         let result = work(self);
         self.scope = scope;
         self.subqueries = subqueries;
         self.aggregates = aggregates;
+        self.windows = windows;
+        self.named_windows = named;
+        self.with.truncate(seen);
         result
     }
 
@@ -194,8 +209,8 @@ impl Binder<'_> {
     }
 
     fn query_inner(&mut self, query: &ast::Query) -> Result<(Select, Vec<OutputColumn>)> {
-        if query.with.is_some() {
-            return Err(SqlError::unsupported("WITH"));
+        if let Some(with) = &query.with {
+            self.with_queries(with)?;
         }
         if query.fetch.is_some() || query.for_clause.is_some() || !query.pipe_operators.is_empty() {
             return Err(SqlError::unsupported("this clause of a query"));
@@ -221,6 +236,38 @@ impl Binder<'_> {
         select.offset = offset;
         select.subqueries = std::mem::take(&mut self.subqueries);
         Ok((select, columns))
+    }
+
+    /// Queries that can be read by their names from here on.
+    fn with_queries(&mut self, with: &ast::With) -> Result<()> {
+        if with.recursive {
+            return Err(SqlError::unsupported("WITH RECURSIVE"));
+        }
+        let before = self.with.len();
+        for cte in &with.cte_tables {
+            let name = folded(&cte.alias.name);
+            if self.with[before..].iter().any(|other| other.name == name) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
+            }
+            let reads = matches!(
+                &*cte.query.body,
+                ast::SetExpr::Select(_)
+                    | ast::SetExpr::Query(_)
+                    | ast::SetExpr::SetOperation { .. }
+                    | ast::SetExpr::Values(_)
+            );
+            if !reads {
+                return Err(SqlError::unsupported("a statement that writes in WITH"));
+            }
+            let columns = cte.alias.columns.iter();
+            self.with.push(With {
+                name,
+                columns: columns.map(|column| folded(&column.name)).collect(),
+                query: Arc::new((*cte.query).clone()),
+            });
+        }
+        Ok(())
     }
 
     fn limits(
@@ -281,6 +328,7 @@ impl Binder<'_> {
                     output: output.collect(),
                     sources: vec![Source::inner(SourceKind::Query(Box::new(inner)))],
                     grouping: None,
+                    windows: Vec::new(),
                 };
                 let order = self.order_of_output(order, &columns)?;
                 Ok((plain(body, order), columns))
@@ -395,7 +443,10 @@ impl Binder<'_> {
         let distinct = match &select.distinct {
             None | Some(ast::Distinct::All) => false,
             Some(ast::Distinct::Distinct) => true,
-            Some(ast::Distinct::On(_)) => return Err(SqlError::unsupported("DISTINCT ON")),
+            Some(ast::Distinct::On(_)) => {
+                self.needs(General::DistinctOn);
+                false
+            }
         };
         let mut sources = Vec::new();
         for table in &select.from {
@@ -414,6 +465,8 @@ impl Binder<'_> {
             _ => return Err(SqlError::unsupported("this form of GROUP BY")),
         };
         self.aggregates = Some(Vec::new());
+        self.windows = Some(Vec::new());
+        self.named_windows.clone_from(&select.named_window);
         let around = self.set_functions.replace(Vec::new());
         let projected = self.projection(&select.projection);
         sources.extend(
@@ -435,11 +488,15 @@ impl Binder<'_> {
             keys.push(key);
         }
         let having = select.having.as_ref();
+        let found = self.windows.take();
         let mut having = having
             .map(|having| self.condition(having, "HAVING"))
             .transpose()?;
+        self.windows = found;
         let mut sort = self.sort_keys(order, &output, &columns)?;
+        let mut apart = self.distinct_on(select, &output, &columns)?;
         let aggregates = self.aggregates.take().unwrap_or_default();
+        let mut windows = self.windows.take().unwrap_or_default();
         let grouped = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
         if grouped {
             let (keys_only, _): (Vec<Expr>, Vec<Type>) = keys.iter().cloned().unzip();
@@ -452,6 +509,16 @@ impl Binder<'_> {
                     regroup(expr)?;
                 }
             }
+            apart.iter_mut().try_for_each(|(expr, _)| regroup(expr))?;
+            let mut result = Ok(());
+            for window in &mut windows {
+                window.expressions_mut(&mut |expr| {
+                    if result.is_ok() {
+                        result = regroup(expr);
+                    }
+                });
+            }
+            result?;
         }
         let wanted = (!grouped && !distinct)
             .then(|| wanted_order(&sort, &output))
@@ -469,12 +536,33 @@ impl Binder<'_> {
         let body = Body::From {
             sources,
             grouping,
+            windows,
             output,
         };
         let mut select = plain(body, sort);
         select.distinct = distinct;
+        select.distinct_on = apart;
         select.ordered = ordered;
         Ok((select, columns))
+    }
+
+    /// What DISTINCT ON tells rows apart by.
+    fn distinct_on(
+        &mut self,
+        select: &ast::Select,
+        output: &[Expr],
+        columns: &[OutputColumn],
+    ) -> Result<Vec<(Expr, Type)>> {
+        let Some(ast::Distinct::On(nodes)) = &select.distinct else {
+            return Ok(Vec::new());
+        };
+        let mut keys = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let key = self.group_key(node, output, columns)?;
+            check_equality(key.1)?;
+            keys.push(key);
+        }
+        Ok(keys)
     }
 
     /// Gives each condition to the first table where everything in it is known, and each table its path.
@@ -488,8 +576,12 @@ impl Binder<'_> {
         if count == 0 {
             return false;
         }
+        // Rows of the tables before may be missing behind such a join: conditions wait for the last.
+        let mut joins = sources.iter().map(|source| source.join);
+        let late = joins.any(|join| matches!(join, Join::Right | Join::Full));
         for condition in conditions {
             let home = (0..count)
+                .filter(|at| !late || at + 1 == count)
                 .find(|at| condition.reads_only_before(*at as u16 + 1))
                 .unwrap_or(count - 1);
             sources[home].filter.push(condition);
@@ -512,6 +604,10 @@ impl Binder<'_> {
             } else {
                 &mut source.filter
             };
+            if matches!(source.join, Join::Right | Join::Full) {
+                // Which of its rows have no partner is known at the end only.
+                continue;
+            }
             // The first table's order is that of the result: every later one is read for each of its rows.
             let wanted = wanted.filter(|_| number == 0);
             let (chosen, mut covered, gives) =
@@ -526,7 +622,7 @@ impl Binder<'_> {
                 ordered = gives && source.join == Join::Inner;
             }
             if number > 0 && chosen.index.is_none() {
-                self.general.get_or_insert("a join without an index");
+                self.needs(General::JoinWithoutIndex);
             }
             *access = chosen;
         }
@@ -598,6 +694,7 @@ fn plain(body: Body, order: Vec<SortKey>) -> Select {
         body,
         types: Vec::new(),
         distinct: false,
+        distinct_on: Vec::new(),
         order,
         ordered: false,
         limit: None,
@@ -614,7 +711,6 @@ fn check_clauses(select: &ast::Select) -> Result<()> {
         || !select.lateral_views.is_empty()
         || select.prewhere.is_some()
         || !select.connect_by.is_empty()
-        || !select.named_window.is_empty()
         || select.qualify.is_some()
         || !select.cluster_by.is_empty()
         || !select.sort_by.is_empty();
@@ -631,6 +727,8 @@ fn regroup(expr: &mut Expr, keys: &[Expr], scope: &Scope) -> Result<()> {
         return Ok(());
     }
     match expr {
+        // Window functions come behind the groups.
+        Expr::Slot(number) if *number >= WINDOW_SLOTS => {}
         Expr::Slot(number) => *number += keys.len() as u16,
         Expr::Column { table, position } => {
             let table = &scope.tables[usize::from(*table)];

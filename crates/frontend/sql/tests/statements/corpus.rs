@@ -82,4 +82,6 @@ macro_rules! corpus {
     };
 }
 
-corpus!(arithmetic, casts, changes, dates, logic, tables, text);
+corpus!(
+    arithmetic, casts, changes, dates, general, logic, tables, text
+);

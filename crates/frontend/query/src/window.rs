@@ -1,0 +1,216 @@
+//! Window functions: a value for each row, of the rows around it.
+
+use crate::aggregate::Aggregate;
+use crate::error::Result;
+use crate::relation::{Relation, SortKey, Symbols};
+use crate::term::{Column, Term};
+use crate::types::data_type;
+use datafusion::common::ScalarValue;
+use datafusion::functions_window::cume_dist::cume_dist_udwf;
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
+use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf, nth_value_udwf};
+use datafusion::functions_window::ntile::ntile_udwf;
+use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::{
+    Cast, Expr, LogicalPlanBuilder, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
+    WindowFunctionDefinition,
+};
+use vellum_row::Type;
+
+/// What a window function computes.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "SQL's words")]
+pub enum Windowed {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lead,
+    Lag,
+    First,
+    Last,
+    Nth,
+    /// What the rows of the frame are folded into.
+    Aggregate(Box<Aggregate>),
+}
+
+/// What a frame is counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "SQL's words")]
+pub enum FrameUnit {
+    Rows,
+    Range,
+    Groups,
+}
+
+/// An end of a frame; `None` for no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "SQL's words")]
+pub enum FrameBound {
+    Preceding(Option<u64>),
+    CurrentRow,
+    Following(Option<u64>),
+}
+
+impl FrameBound {
+    fn bound(self) -> WindowFrameBound {
+        match self {
+            Self::Preceding(count) => WindowFrameBound::Preceding(ScalarValue::UInt64(count)),
+            Self::CurrentRow => WindowFrameBound::CurrentRow,
+            Self::Following(count) => WindowFrameBound::Following(ScalarValue::UInt64(count)),
+        }
+    }
+}
+
+/// A window function over its window.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// What is computed.
+    pub function: Windowed,
+    /// Its arguments; an aggregate has its own.
+    pub arguments: Vec<Term>,
+    /// The type of its value.
+    pub result: Type,
+    /// Rows that are equal in these are together.
+    pub partition: Vec<Term>,
+    /// Their order.
+    pub order: Vec<SortKey>,
+    /// Which of them count; `None` for what SQL takes then.
+    pub frame: Option<(FrameUnit, FrameBound, FrameBound)>,
+}
+
+impl Window {
+    fn frame(&self) -> WindowFrame {
+        let all = (FrameBound::Preceding(None), FrameBound::Following(None));
+        let so_far = (
+            FrameUnit::Range,
+            FrameBound::Preceding(None),
+            FrameBound::CurrentRow,
+        );
+        let (unit, start, end) = self.frame.unwrap_or(so_far);
+        let ordered = !self.order.is_empty();
+        let (units, (start, end)) = match unit {
+            FrameUnit::Rows => (WindowFrameUnits::Rows, (start, end)),
+            // Without an order all rows are equals.
+            FrameUnit::Range if !ordered => (WindowFrameUnits::Rows, all),
+            // Without a distance ranges go by equals, whatever their type.
+            FrameUnit::Range | FrameUnit::Groups => (WindowFrameUnits::Groups, (start, end)),
+        };
+        WindowFrame::new_bounds(units, start.bound(), end.bound())
+    }
+}
+
+impl Relation {
+    /// The rows with the values of window functions behind their columns.
+    ///
+    /// # Errors
+    /// A term of columns that are not there.
+    pub fn windows(self, symbols: &Symbols, windows: Vec<Window>) -> Result<Self> {
+        let mut relation = self;
+        for window in windows {
+            relation = relation.window(symbols, window)?;
+        }
+        Ok(relation)
+    }
+
+    fn window(self, symbols: &Symbols, window: Window) -> Result<Self> {
+        let before = self.columns.clone();
+        let result = window.result;
+        let window_frame = window.frame();
+        // Keys are computed once a row, in front.
+        let mut keys: Vec<Term> = Vec::new();
+        for term in window.partition {
+            keys.push(term.key(symbols));
+        }
+        let partitions = keys.len();
+        let mut directions = Vec::new();
+        for key in window.order {
+            directions.push((!key.descending, key.nulls_first));
+            keys.push(key.term.key(symbols));
+        }
+        let relation = self.extend(symbols, keys)?;
+        let keys: Vec<Column> = relation.columns[before.len()..].to_vec();
+        let names = |columns: &[Column]| -> Vec<Expr> {
+            columns.iter().map(|column| column.term().expr).collect()
+        };
+        let order = keys[partitions..].iter().zip(directions);
+        let order: Vec<SortExpr> = order
+            .map(|(column, (ascending, first))| column.term().expr.sort(ascending, first))
+            .collect();
+        let arguments = window.arguments.into_iter().map(|term| term.expr);
+        let mut args: Vec<Expr> = arguments.collect();
+        let mut filter = None;
+        let native = |function| WindowFunctionDefinition::WindowUDF(function);
+        let fun = match window.function {
+            Windowed::RowNumber => native(row_number_udwf()),
+            Windowed::Rank => native(rank_udwf()),
+            Windowed::DenseRank => native(dense_rank_udwf()),
+            Windowed::PercentRank => native(percent_rank_udwf()),
+            Windowed::CumeDist => native(cume_dist_udwf()),
+            Windowed::Ntile => native(ntile_udwf()),
+            Windowed::Lead => native(lead_udwf()),
+            Windowed::Lag => native(lag_udwf()),
+            Windowed::First => native(first_value_udwf()),
+            Windowed::Last => native(last_value_udwf()),
+            Windowed::Nth => native(nth_value_udwf()),
+            Windowed::Aggregate(aggregate) => {
+                let (function, own, filtered) = aggregate.function(symbols)?;
+                args = own;
+                filter = filtered.map(Box::new);
+                WindowFunctionDefinition::AggregateUDF(function)
+            }
+        };
+        let raw = symbols.column(result);
+        let function = Expr::WindowFunction(Box::new(WindowFunction {
+            fun,
+            params: WindowFunctionParams {
+                args,
+                partition_by: names(&keys[..partitions]),
+                order_by: order,
+                window_frame,
+                filter,
+                null_treatment: None,
+                distinct: false,
+            },
+        }));
+        let plan = LogicalPlanBuilder::new(relation.plan);
+        let plan = plan.window([function.alias(raw.name())])?;
+        // Ranks are unsigned there.
+        let value = Expr::Cast(Cast::new(Box::new(raw.term().expr), data_type(result)));
+        let made = symbols.column(result);
+        let mut columns = before;
+        let mut named = names(&columns);
+        named.push(value.alias(made.name()));
+        columns.push(made);
+        let plan = plan.project(named)?.build()?;
+        Ok(Self { plan, columns })
+    }
+
+    /// The rows with their number among equal ones, from 1.
+    pub(crate) fn numbered(self, symbols: &Symbols) -> Result<Self> {
+        let partition = self.columns.iter().map(|column| column.term()).collect();
+        let window = Window {
+            function: Windowed::RowNumber,
+            arguments: Vec::new(),
+            result: Type::Int8,
+            partition,
+            order: Vec::new(),
+            frame: None,
+        };
+        self.window(symbols, window)
+    }
+
+    /// As [`Self::matched`], but each row of the other stands for one only: INTERSECT ALL and EXCEPT ALL.
+    ///
+    /// # Errors
+    /// Columns of different types.
+    pub fn matched_singly(self, symbols: &Symbols, other: Self, found: bool) -> Result<Self> {
+        let columns = self.columns.clone();
+        let (left, right) = (self.numbered(symbols)?, other.numbered(symbols)?);
+        left.matched(symbols, right, found)?.only(columns)
+    }
+}

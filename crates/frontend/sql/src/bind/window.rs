@@ -1,0 +1,368 @@
+//! Window functions: which there are, and what their windows are.
+
+use super::{Aggregate, AggregateKind, Binder, Bound, folded};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{General, SortKey};
+use crate::sqlstate;
+use sqlparser::ast;
+use vellum_row::{CastContext, Type, Typmod, Value};
+
+/// Slots from here on are those of window functions.
+pub(crate) const WINDOW_SLOTS: u16 = 0x8000;
+
+/// A window function of a query.
+#[derive(Debug)]
+pub(crate) struct Window {
+    pub function: WindowKind,
+    pub arguments: Vec<(Expr, Type)>,
+    pub result: Type,
+    pub partition: Vec<(Expr, Type)>,
+    pub order: Vec<SortKey>,
+    pub frame: Option<Frame>,
+}
+
+/// What it computes.
+#[derive(Debug)]
+pub(crate) enum WindowKind {
+    RowNumber,
+    Rank,
+    DenseRank,
+    PercentRank,
+    CumeDist,
+    Ntile,
+    Lead,
+    Lag,
+    First,
+    Last,
+    Nth,
+    Aggregate(Aggregate),
+}
+
+/// The rows that count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    pub unit: ast::WindowFrameUnits,
+    pub start: FrameEnd,
+    pub end: FrameEnd,
+}
+
+/// An end of a frame; `None`: no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FrameEnd {
+    Preceding(Option<u64>),
+    CurrentRow,
+    Following(Option<u64>),
+}
+
+impl WindowKind {
+    fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "row_number" => Self::RowNumber,
+            "rank" => Self::Rank,
+            "dense_rank" => Self::DenseRank,
+            "percent_rank" => Self::PercentRank,
+            "cume_dist" => Self::CumeDist,
+            "ntile" => Self::Ntile,
+            "lead" => Self::Lead,
+            "lag" => Self::Lag,
+            "first_value" => Self::First,
+            "last_value" => Self::Last,
+            "nth_value" => Self::Nth,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether the name is that of a function that needs a window.
+pub(super) fn needs_window(name: &str) -> bool {
+    WindowKind::find(name).is_some()
+}
+
+impl Window {
+    /// Calls `each` with every expression in it.
+    pub fn expressions_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
+        for (expr, _) in self.arguments.iter_mut().chain(&mut self.partition) {
+            each(expr);
+        }
+        if let WindowKind::Aggregate(aggregate) = &mut self.function {
+            aggregate.argument.iter_mut().for_each(&mut *each);
+            aggregate.filter.iter_mut().for_each(&mut *each);
+        }
+        for key in &mut self.order {
+            if let crate::plan::SortBy::Expr(expr) = &mut key.expr {
+                each(expr);
+            }
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// A call with OVER: the slot of its result.
+    pub(super) fn window(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        over: &ast::WindowType,
+    ) -> Result<Bound> {
+        let place = self.place(&function.name);
+        let Some(mut found) = self.windows.take() else {
+            let (state, text) = if self.in_aggregate {
+                let text = "aggregate function calls cannot contain window function calls";
+                (sqlstate::GROUPING_ERROR, text)
+            } else {
+                let text = "window functions are not allowed here";
+                (sqlstate::WINDOWING_ERROR, text)
+            };
+            return Err(SqlError::new(state, text).at(place));
+        };
+        let bound = self.window_call(name, function, over);
+        let (slot, result) = match bound {
+            Ok(window) => {
+                let result = window.result;
+                found.push(window);
+                (found.len() - 1, result)
+            }
+            Err(error) => {
+                self.windows = Some(found);
+                return Err(error.at(place));
+            }
+        };
+        self.windows = Some(found);
+        self.needs(General::WindowFunction);
+        Ok(Bound::new(Expr::Slot(WINDOW_SLOTS + slot as u16), result))
+    }
+
+    fn window_call(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        over: &ast::WindowType,
+    ) -> Result<Window> {
+        let spec = self.window_spec(over)?;
+        let mut partition = Vec::with_capacity(spec.partition_by.len());
+        for node in &spec.partition_by {
+            let bound = self.expr(node)?;
+            let (expr, ty, _) = self.settle(bound)?;
+            crate::plan::check_equality(ty)?;
+            partition.push((expr, ty));
+        }
+        let order = self.sort_expressions(&spec.order_by)?;
+        let frame = spec.window_frame.as_ref().map(frame).transpose()?;
+        if let Some(kind) = AggregateKind::find(name) {
+            let aggregate = self.aggregate_call(kind, function)?;
+            if aggregate.distinct {
+                let text = "DISTINCT is not implemented for window functions";
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+            }
+            return Ok(Window {
+                result: aggregate.result,
+                function: WindowKind::Aggregate(aggregate),
+                arguments: Vec::new(),
+                partition,
+                order,
+                frame,
+            });
+        }
+        let none = || {
+            let message = format!("function {name} does not exist as a window function");
+            SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+        };
+        let kind = WindowKind::find(name).ok_or_else(none)?;
+        if function.filter.is_some() {
+            let text = "FILTER is not implemented for non-aggregate window functions";
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+        }
+        if function.null_treatment.is_some() {
+            return Err(SqlError::unsupported("IGNORE NULLS"));
+        }
+        let mut bounds = Vec::new();
+        if let ast::FunctionArguments::List(list) = &function.args {
+            for argument in &list.args {
+                let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(node)) = argument else {
+                    return Err(none());
+                };
+                bounds.push(self.expr(node)?);
+            }
+        }
+        let (arguments, result) = self.window_arguments(&kind, bounds, none)?;
+        Ok(Window {
+            function: kind,
+            arguments,
+            result,
+            partition,
+            order,
+            frame,
+        })
+    }
+
+    fn window_arguments(
+        &mut self,
+        kind: &WindowKind,
+        given: Vec<Bound>,
+        none: impl Fn() -> SqlError,
+    ) -> Result<(Vec<(Expr, Type)>, Type)> {
+        use WindowKind as K;
+        let count = given.len();
+        let fits = match kind {
+            K::RowNumber | K::Rank | K::DenseRank | K::PercentRank | K::CumeDist => count == 0,
+            K::Ntile | K::First | K::Last => count == 1,
+            K::Nth => count == 2,
+            K::Lead | K::Lag => (1..=3).contains(&count),
+            K::Aggregate(_) => true,
+        };
+        if !fits {
+            return Err(none());
+        }
+        let mut given = given.into_iter();
+        let mut arguments = Vec::with_capacity(count);
+        let result = match kind {
+            K::RowNumber | K::Rank | K::DenseRank => Type::Int8,
+            K::PercentRank | K::CumeDist => Type::Float8,
+            K::Aggregate(_) => return Err(none()),
+            K::Ntile => {
+                let buckets = given.next().ok_or_else(&none)?;
+                arguments.push((self.constant(buckets)?, Type::Int8));
+                Type::Int4
+            }
+            K::First | K::Last | K::Nth | K::Lead | K::Lag => {
+                let first = given.next().ok_or_else(&none)?;
+                let (expr, ty, _) = self.settle(first)?;
+                arguments.push((expr, ty));
+                if let Some(offset) = given.next() {
+                    arguments.push((self.constant(offset)?, Type::Int8));
+                }
+                if let Some(default) = given.next() {
+                    let expr = self.coerce(default, ty, Typmod::NONE, CastContext::Implicit)?;
+                    arguments.push((expr, ty));
+                }
+                ty
+            }
+        };
+        Ok((arguments, result))
+    }
+
+    /// A number that stands in the statement.
+    fn constant(&mut self, bound: Bound) -> Result<Expr> {
+        let expr = self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Implicit)?;
+        let value = match &expr {
+            Expr::Const(value) => Some(value),
+            Expr::Cast { operand, .. } => match &**operand {
+                Expr::Const(value) => Some(value),
+                _ => None,
+            },
+            _ => None,
+        };
+        match value.and_then(|value| value.as_ref().as_i64()) {
+            Some(number) => Ok(Expr::Const(Value::Int8(number))),
+            None => Err(SqlError::unsupported(
+                "a number that is not constant as an argument of a window function",
+            )),
+        }
+    }
+
+    /// What OVER names, with what it is built on.
+    fn window_spec(&self, over: &ast::WindowType) -> Result<ast::WindowSpec> {
+        match over {
+            ast::WindowType::NamedWindow(name) => self.named_window(&folded(name)),
+            ast::WindowType::WindowSpec(spec) => {
+                let mut spec = spec.clone();
+                if let Some(base) = spec.window_name.take() {
+                    let base = self.named_window(&folded(&base))?;
+                    if !spec.partition_by.is_empty() {
+                        let text = "cannot override PARTITION BY clause of a window";
+                        return Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
+                    }
+                    spec.partition_by = base.partition_by;
+                    if spec.order_by.is_empty() {
+                        spec.order_by = base.order_by;
+                    }
+                }
+                Ok(spec)
+            }
+        }
+    }
+
+    fn named_window(&self, name: &str) -> Result<ast::WindowSpec> {
+        let mut wanted = name.to_owned();
+        // A definition may be the name of an earlier one.
+        for ast::NamedWindowDefinition(own, definition) in self.named_windows.iter().rev() {
+            if folded(own) != wanted {
+                continue;
+            }
+            match definition {
+                ast::NamedWindowExpr::NamedWindow(other) => wanted = folded(other),
+                ast::NamedWindowExpr::WindowSpec(spec) => {
+                    let over = ast::WindowType::WindowSpec(spec.clone());
+                    return match &spec.window_name {
+                        None => Ok(spec.clone()),
+                        Some(base) if folded(base) != wanted => self.window_spec(&over),
+                        Some(_) => break,
+                    };
+                }
+            }
+        }
+        let message = format!("window \"{name}\" does not exist");
+        Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
+    }
+}
+
+fn frame(node: &ast::WindowFrame) -> Result<Frame> {
+    let end = |bound: &ast::WindowFrameBound| -> Result<FrameEnd> {
+        let count = |node: &Option<Box<ast::Expr>>| -> Result<Option<u64>> {
+            let Some(node) = node else {
+                return Ok(None);
+            };
+            let number = number_of(node);
+            let number = number.ok_or_else(|| SqlError::unsupported("this bound of a frame"))?;
+            Ok(Some(number))
+        };
+        Ok(match bound {
+            ast::WindowFrameBound::CurrentRow => FrameEnd::CurrentRow,
+            ast::WindowFrameBound::Preceding(node) => FrameEnd::Preceding(count(node)?),
+            ast::WindowFrameBound::Following(node) => FrameEnd::Following(count(node)?),
+        })
+    };
+    let start = end(&node.start_bound)?;
+    let last = node.end_bound.as_ref();
+    let last = last.map_or(Ok(FrameEnd::CurrentRow), end)?;
+    let wrong = |text: &str| Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
+    match (start, last) {
+        (FrameEnd::Following(None), _) => {
+            return wrong("frame start cannot be UNBOUNDED FOLLOWING");
+        }
+        (_, FrameEnd::Preceding(None)) => return wrong("frame end cannot be UNBOUNDED PRECEDING"),
+        (FrameEnd::CurrentRow, FrameEnd::Preceding(_)) => {
+            return wrong("frame starting from current row cannot have preceding rows");
+        }
+        (FrameEnd::Following(_), FrameEnd::CurrentRow | FrameEnd::Preceding(_)) => {
+            return wrong("frame starting from following row cannot have preceding rows");
+        }
+        _ => {}
+    }
+    let distance = |bound: FrameEnd| {
+        matches!(
+            bound,
+            FrameEnd::Preceding(Some(_)) | FrameEnd::Following(Some(_))
+        )
+    };
+    if node.units == ast::WindowFrameUnits::Range && (distance(start) || distance(last)) {
+        return Err(SqlError::unsupported("RANGE with a distance"));
+    }
+    Ok(Frame {
+        unit: node.units,
+        start,
+        end: last,
+    })
+}
+
+/// The number that an expression is, if it is one.
+fn number_of(node: &ast::Expr) -> Option<u64> {
+    let ast::Expr::Value(value) = node else {
+        return None;
+    };
+    match &value.value {
+        ast::Value::Number(digits, _) => digits.parse().ok(),
+        _ => None,
+    }
+}
