@@ -14,7 +14,7 @@ use std::sync::Arc;
 use vellum_row::datetime::{Date, Interval, Time, Timestamp};
 use vellum_row::{ArrayRef as Items, JsonbRef, NumericRef, Type, Value, ValueRef};
 
-/// Rows in a batch, but for the last of a scan.
+/// Rows in a batch, at most.
 pub const BATCH_ROWS: usize = 8192;
 
 /// Rows that a host hands over.
@@ -22,7 +22,12 @@ pub const BATCH_ROWS: usize = 8192;
 pub struct Batch {
     columns: Vec<ColumnBuilder>,
     rows: usize,
+    /// Of text and bytes.
+    bytes: usize,
 }
+
+/// Text and bytes in a batch, about.
+const BATCH_BYTES: usize = 256 << 10;
 
 impl Batch {
     /// Without rows, of columns of these types.
@@ -30,6 +35,7 @@ impl Batch {
         Self {
             columns: types.iter().map(|ty| ColumnBuilder::new(*ty)).collect(),
             rows: 0,
+            bytes: 0,
         }
     }
 
@@ -41,7 +47,12 @@ impl Batch {
         let mut values = row.into_iter();
         for column in &mut self.columns {
             let value = values.next();
-            column.push(value.ok_or_else(|| Error::internal("a row is too short"))?)?;
+            let value = value.ok_or_else(|| Error::internal("a row is too short"))?;
+            self.bytes += match value {
+                ValueRef::Bytea(bytes) => bytes.len(),
+                value => value.as_str().map_or(0, str::len),
+            };
+            column.push(value)?;
         }
         self.rows += 1;
         Ok(())
@@ -54,7 +65,7 @@ impl Batch {
 
     /// Whether it takes no more.
     pub fn is_full(&self) -> bool {
-        self.rows >= BATCH_ROWS
+        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }
 
     pub(crate) fn finish(self, schema: &SchemaRef) -> Result<RecordBatch> {

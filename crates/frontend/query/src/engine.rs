@@ -36,17 +36,9 @@ use vellum_row::{Type, ValueRef};
 /// How often a host looks whether it was cancelled, at least.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Stack of a thread of the operators: plans recurse.
-const STACK_BYTES: usize = 8 << 20;
-
-/// Where operators write what does not fit into memory.
-#[derive(Clone, Debug)]
-pub enum Spill {
-    /// Nowhere: they fail.
-    Nowhere,
-    /// Into files in a directory, which is made when the first query runs.
-    Directory(PathBuf),
-}
+/// Stack of a thread of the operators: plans and expressions recurse, and are as high as the parser lets them be. Only what is used
+/// takes memory.
+const STACK_BYTES: usize = 64 << 20;
 
 /// What a statement may use.
 #[derive(Clone, Copy, Debug)]
@@ -135,9 +127,12 @@ impl Line {
         (Self { requests, last }, Requests(received))
     }
 
-    /// Asks the host something. The question says where the answer goes; if it is dropped unanswered, the host is gone.
-    pub fn ask(&self, question: Box<dyn Any + Send>) {
-        self.send(Request::Ask(question));
+    /// Asks the host something, and waits for the answer; none if the host is gone. `question` is told where the answer goes. The
+    /// host may run other queries to find it: whoever waits lends its place among the operators' threads to these.
+    pub fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> Box<dyn Any + Send>) -> Option<T> {
+        let (answer, answered) = channel();
+        self.send(Request::Ask(question(answer)));
+        tokio::task::block_in_place(|| answered.recv().ok())
     }
 
     pub(crate) fn send(&self, request: Request) {
@@ -160,7 +155,8 @@ pub struct Requests(Receiver<Request>);
 pub struct Engine {
     started: OnceLock<Started>,
     memory_bytes: usize,
-    spill: Spill,
+    /// Where operators write what does not fit into memory.
+    spill: OnceLock<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -181,12 +177,18 @@ impl Drop for Started {
 
 impl Engine {
     /// One whose statements together use no more than so much memory.
-    pub fn new(memory_bytes: usize, spill: Spill) -> Self {
+    pub fn new(memory_bytes: usize) -> Self {
         Self {
             started: OnceLock::new(),
             memory_bytes,
-            spill,
+            spill: OnceLock::new(),
         }
+    }
+
+    /// What does not fit into memory goes into files in this directory, which is made by the first query; the files go with their queries.
+    /// Says nothing to queries that run already. Without, they fail.
+    pub fn spill_into(&self, directory: PathBuf) {
+        let _ = self.spill.set(directory);
     }
 
     fn started(&self) -> Result<&Started> {
@@ -200,9 +202,9 @@ impl Engine {
             .thread_stack_size(STACK_BYTES)
             .build()
             .map_err(Error::internal)?;
-        let mode = match &self.spill {
-            Spill::Nowhere => DiskManagerMode::Disabled,
-            Spill::Directory(path) => DiskManagerMode::Directories(vec![path.clone()]),
+        let mode = match self.spill.get() {
+            None => DiskManagerMode::Disabled,
+            Some(path) => DiskManagerMode::Directories(vec![path.clone()]),
         };
         let disk = DiskManagerBuilder::default().with_mode(mode);
         let environment = RuntimeEnvBuilder::new()
@@ -228,10 +230,12 @@ impl Engine {
             cache_manager: started.environment.cache_manager.clone(),
             object_store_registry: started.environment.object_store_registry.clone(),
         };
+        // Operators keep several batches, whatever is in their rows.
+        let batch_rows = (limits.memory_bytes >> 12).clamp(256, crate::BATCH_ROWS);
         // One thread a statement beside its host's.
         let config = SessionConfig::new()
             .with_target_partitions(1)
-            .with_batch_size(crate::BATCH_ROWS)
+            .with_batch_size(batch_rows)
             .with_sort_spill_reservation_bytes(limits.memory_bytes / 8)
             .with_create_default_catalog_and_schema(false);
         let state = SessionStateBuilder::new()
@@ -269,24 +273,24 @@ impl Engine {
             host,
         };
         let served = loop {
-            match requests.0.recv_timeout(LOOK) {
-                Ok(request) => match serving.serve(request) {
-                    Ok(true) => {}
-                    Ok(false) => break Ok(()),
-                    Err(error) => break Err(error),
-                },
+            let request = match requests.0.recv_timeout(LOOK) {
+                Ok(request) => Some(request),
+                // Its last words may have come since.
                 Err(RecvTimeoutError::Timeout) if task.is_finished() => {
-                    // Its last word may have come since.
                     match requests.0.try_recv() {
-                        Ok(Request::Done(done)) => break done.map_err(Error::from),
-                        Ok(_) => {}
+                        Ok(request) => Some(request),
                         Err(_) => break Err(Error::internal("an operator stopped")),
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(Error::internal("an operator stopped"));
                 }
+            };
+            match request.map(|request| serving.serve(request)) {
+                None | Some(Ok(true)) => {}
+                Some(Ok(false)) => break Ok(()),
+                Some(Err(error)) => break Err(error),
             }
             if let Err(failure) = serving.host.look() {
                 break Err(Error::Failed(failure));

@@ -22,7 +22,7 @@ mod window;
 
 pub use aggregate::{Aggregate, Fold, Folding};
 pub use batch::{BATCH_ROWS, Batch};
-pub use engine::{Engine, Flow, Host, Limits, Line, Spill};
+pub use engine::{Engine, Flow, Host, Limits, Line};
 pub use error::{Error, Failure, Result};
 pub use function::RowFunction;
 pub use relation::{Joined, Relation, SortKey, Symbols};

@@ -218,13 +218,11 @@ impl Relation {
         };
         let (builder, mut columns) = self.builder();
         columns.extend(&right.columns);
-        let conditions: Vec<Expr> = conditions.into_iter().map(|term| term.expr).collect();
-        let plan = match (kind, conditions.is_empty()) {
+        let alone = conditions.is_empty();
+        let condition = Term::all(conditions).expr;
+        let plan = match (kind, alone) {
             (JoinType::Inner, true) => builder.cross_join(right.plan)?,
-            (_, true) => {
-                builder.join_on(right.plan, kind, [datafusion::logical_expr::lit(true)])?
-            }
-            _ => builder.join_on(right.plan, kind, conditions)?,
+            _ => builder.join_on(right.plan, kind, [condition])?,
         };
         Self::with(plan, columns)
     }

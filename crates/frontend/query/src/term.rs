@@ -179,14 +179,14 @@ impl Term {
 
     /// AND; true for none.
     pub fn all(terms: impl IntoIterator<Item = Self>) -> Self {
-        let exprs = terms.into_iter().map(|term| term.expr);
-        Self::boolean(exprs.reduce(and).unwrap_or_else(|| lit(true)))
+        let exprs = terms.into_iter().map(|term| term.expr).collect();
+        Self::boolean(balanced(exprs, and).unwrap_or_else(|| lit(true)))
     }
 
     /// OR; false for none.
     pub fn any(terms: impl IntoIterator<Item = Self>) -> Self {
-        let exprs = terms.into_iter().map(|term| term.expr);
-        Self::boolean(exprs.reduce(or).unwrap_or_else(|| lit(false)))
+        let exprs = terms.into_iter().map(|term| term.expr).collect();
+        Self::boolean(balanced(exprs, or).unwrap_or_else(|| lit(false)))
     }
 
     /// NOT.
@@ -280,6 +280,22 @@ impl Term {
             ty: column.ty,
         })
     }
+}
+
+/// All of them joined, in their order, as a tree that is no higher than it must be: what walks it recurses.
+fn balanced(mut exprs: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
+    while exprs.len() > 1 {
+        let mut pairs = Vec::with_capacity(exprs.len().div_ceil(2));
+        let mut rest = exprs.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => join(left, right),
+                None => left,
+            });
+        }
+        exprs = pairs;
+    }
+    exprs.pop()
 }
 
 fn subquery(relation: Relation) -> Subquery {

@@ -30,6 +30,17 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
+/// Removes a directory with all that is in it; it need not be there.
+///
+/// # Errors
+/// If it cannot be removed; the error names it.
+pub fn remove_directory(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(named(path, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file that only its owner may read, whole or not at all.
 ///
 /// # Errors

@@ -35,6 +35,8 @@ use vellum_sql::{SqlDatabase, SqlError};
 
 /// Longest file of host rules that is read.
 const RULES_BYTES_MAX: u64 = 1 << 20;
+/// Directory of what queries write that does not fit into memory.
+const SPILL: &str = "spill";
 /// How long cancelled statements may take to notice, and then sockets that were cut off.
 const LAST_GRACE: Duration = Duration::from_secs(5);
 /// Descriptors that the database and the server need beside one for each client.
@@ -130,6 +132,9 @@ impl Server {
         files::make_directory_private(&settings.data)?;
         let database = SqlDatabase::open(engine).map_err(StartError::Catalog)?;
         database.set_password_maker(credentials::make_verifier);
+        let spill = settings.data.join(SPILL);
+        files::remove_directory(&spill)?;
+        database.set_spill_directory(spill);
         let new_password = credentials::make_first_password(&settings.data, &database)?;
         let tls = settings.tls.then(|| load_tls(&settings)).transpose()?;
         let bound = listen::bind(&settings, &rules)?;

@@ -6,6 +6,7 @@ use crate::lock::{RowLocks, Waits};
 use crate::roles::{self, Role};
 use crate::session::{Activities, Session, SessionOptions, clock_time};
 use crate::sqlstate;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use vellum::{Database, Error, Transaction};
 use vellum_row::datetime::Timestamp;
@@ -95,10 +96,7 @@ impl SqlDatabase {
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,
-                queries: vellum_query::Engine::new(
-                    QUERY_MEMORY_BYTES,
-                    vellum_query::Spill::Nowhere,
-                ),
+                queries: vellum_query::Engine::new(QUERY_MEMORY_BYTES),
                 catalog: Published::new(catalog),
                 runtimes,
                 oids: Oids::default(),
@@ -128,6 +126,12 @@ impl SqlDatabase {
     /// verifiers are taken.
     pub fn set_password_maker(&self, maker: PasswordMaker) {
         let _ = self.shared.password_maker.set(maker);
+    }
+
+    /// Says where queries write what does not fit into their memory, before the first of them runs: into files of a directory that holds
+    /// nothing else. Without, such queries fail (`53200`).
+    pub fn set_spill_directory(&self, directory: PathBuf) {
+        self.shared.queries.spill_into(directory);
     }
 
     /// The role of this name; `None` if there is none.

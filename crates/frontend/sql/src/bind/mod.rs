@@ -89,6 +89,8 @@ pub(crate) struct Binder<'c> {
     pub with: Vec<With>,
     /// How often queries of WITH were bound.
     pub with_uses: usize,
+    /// How many of them are being bound inside each other.
+    pub with_depth: usize,
     /// Where functions that return sets may stand in a list, those that were found: they are read behind the tables.
     pub set_functions: Option<Vec<Source>>,
 }
@@ -126,6 +128,7 @@ impl<'c> Binder<'c> {
             named_windows: Vec::new(),
             with: Vec::new(),
             with_uses: 0,
+            with_depth: 0,
             set_functions: None,
         }
     }

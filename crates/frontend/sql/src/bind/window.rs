@@ -1,6 +1,6 @@
 //! Window functions: which there are, and what their windows are.
 
-use super::{Aggregate, AggregateKind, Binder, Bound, folded};
+use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{General, SortKey};
@@ -119,6 +119,11 @@ impl Binder<'_> {
         let bound = self.window_call(name, function, over);
         let (slot, result) = match bound {
             Ok(window) => {
+                let room = SqlError::check_room(found.len(), COMPARED_MAX, "window functions");
+                if let Err(error) = room {
+                    self.windows = Some(found);
+                    return Err(error);
+                }
                 let result = window.result;
                 found.push(window);
                 (found.len() - 1, result)

@@ -4,10 +4,11 @@ use super::{Each, Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
-use crate::plan::{Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
+use crate::plan::{ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
-use vellum_row::{Value, output};
+use std::collections::HashSet;
+use vellum_row::{Value, ValueRef, output};
 
 impl Run<'_, '_> {
     pub(super) fn insert(
@@ -140,6 +141,25 @@ impl Run<'_, '_> {
     ) -> Result<u64> {
         let shape = &update.shape;
         let mut count = 0;
+        if let Some(joined) = &update.joined {
+            for (key, given) in self.found_by(joined)? {
+                let Some(row) = self.row_of(shape, &key)? else {
+                    continue;
+                };
+                let (values, others) = given.split_at(update.assignments.len());
+                let positions = update.assignments.iter().map(|(position, _)| *position);
+                let changes = positions.zip(values.iter().cloned()).collect();
+                let old = self.values_of(shape, &row)?;
+                let new =
+                    self.change(shape, &key, &row, &old, changes, &update.checks, subqueries)?;
+                self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new);
+                self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new));
+                let rows = joined_rows(&new, others, &joined.widths);
+                self.return_rows(update.returning.as_deref(), &rows, subqueries, each)?;
+                count += 1;
+            }
+            return Ok(count);
+        }
         self.scan(shape, &update.access, &[], subqueries, &mut |key, bytes| {
             self.step()?;
             let rows = [RowRef::Stored(shape.table().schema.view(bytes)?)];
@@ -172,6 +192,22 @@ impl Run<'_, '_> {
     ) -> Result<u64> {
         let shape = &delete.shape;
         let mut count = 0;
+        if let Some(joined) = &delete.joined {
+            for (key, others) in self.found_by(joined)? {
+                let Some(row) = self.row_of(shape, &key)? else {
+                    continue;
+                };
+                let old = self.values_of(shape, &row)?;
+                if rows::delete(self.transaction, shape, &key, &old)? {
+                    self.honour_locks(shape, &key, &old, Strength::Update)?;
+                    self.owes_children(&delete.keys, shape.relation.oid, &old, None);
+                    let rows = joined_rows(&old, &others, &joined.widths);
+                    self.return_rows(delete.returning.as_deref(), &rows, subqueries, each)?;
+                    count += 1;
+                }
+            }
+            return Ok(count);
+        }
         self.scan(shape, &delete.access, &[], subqueries, &mut |key, bytes| {
             self.step()?;
             let rows = [RowRef::Stored(shape.table().schema.view(bytes)?)];
@@ -191,6 +227,35 @@ impl Run<'_, '_> {
             Ok(Flow::More)
         })?;
         Ok(count)
+    }
+
+    /// What a query finds to be changed: keys, and what stands behind them. Of a row that is found several times the first counts.
+    fn found_by(&self, joined: &ByJoin) -> Result<Vec<(Vec<u8>, Vec<Value>)>> {
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        self.select(&joined.select, &mut |row| {
+            let ValueRef::Bytea(key) = row[0].as_ref() else {
+                // The missing side of an outer join is nobody's row.
+                return Ok(Flow::More);
+            };
+            if seen.contains(key) {
+                return Ok(Flow::More);
+            }
+            let rest = row[1..].iter().map(|out| out.as_ref().to_value());
+            let rest: Vec<Value> = rest.collect();
+            self.keep_row(&rest)?;
+            self.keep(2 * key.len() + 64)?;
+            seen.insert(key.to_vec());
+            found.push((key.to_vec(), rest));
+            Ok(Flow::More)
+        })?;
+        Ok(found)
+    }
+
+    /// A row by its key, if it is there.
+    fn row_of(&self, shape: &Shape, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let storage = shape.table().storage.table(self.transaction)?;
+        Ok(self.transaction.get(storage, key, <[u8]>::to_vec)?)
     }
 
     /// Writes changed columns of a row; returns the new row.
@@ -293,15 +358,37 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<()> {
+        self.return_rows(returning, &[RowRef::Values(values)], subqueries, each)
+    }
+
+    /// The same over rows of several tables.
+    fn return_rows(
+        &self,
+        returning: Option<&[Expr]>,
+        rows: &[RowRef<'_>],
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<()> {
         let Some(returning) = returning else {
             return Ok(());
         };
-        let rows = [RowRef::Values(values)];
-        let frame = self.frame(&rows, &[], subqueries);
+        let frame = self.frame(rows, &[], subqueries);
         let mut out: Vec<Out<'_>> = Vec::with_capacity(returning.len());
         for expr in returning {
             out.push(expr.eval(&frame)?);
         }
         each(&out).map(|_| ())
     }
+}
+
+/// The row that was changed, and those of the other tables that found it.
+fn joined_rows<'v>(own: &'v [Value], others: &'v [Value], widths: &[usize]) -> Vec<RowRef<'v>> {
+    let mut rows = vec![RowRef::Values(own)];
+    let mut rest = others;
+    for width in widths {
+        let (row, behind) = rest.split_at(*width);
+        rows.push(RowRef::Values(row));
+        rest = behind;
+    }
+    rows
 }

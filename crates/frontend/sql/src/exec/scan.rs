@@ -363,11 +363,11 @@ impl<'r> Run<'r, '_> {
 }
 
 impl TableScan<'_> {
-    /// Calls `work` with the bytes of the next row; false if there is none.
+    /// Calls `work` with the key and the bytes of the next row; false if there is none.
     ///
     /// # Errors
     /// Storage errors; what `work` returns.
-    pub fn next(&mut self, work: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    pub fn next(&mut self, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<bool> {
         loop {
             let Some(cursor) = &mut self.cursor else {
                 let Some(range) = self.ranges.pop_front() else {
@@ -383,11 +383,14 @@ impl TableScan<'_> {
                 continue;
             };
             if self.entries.is_none() {
-                work(value)?;
+                work(key, value)?;
                 return Ok(true);
             }
             let key = primary_key_of(key, value)?;
-            if let Some(done) = self.transaction.get(self.storage, key, &mut *work)? {
+            let found = self
+                .transaction
+                .get(self.storage, key, |row| work(key, row));
+            if let Some(done) = found? {
                 done?;
                 return Ok(true);
             }

@@ -5,7 +5,7 @@ use crate::expr::{Builtin, Environment, Expr, Frame, RowRef};
 use crate::plan::Subquery;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use vellum_query::{Failure, Line, RowFunction};
 use vellum_row::{Settings, Value, ValueRef};
 
@@ -42,11 +42,9 @@ pub(super) enum Question {
 
 impl Away {
     fn ask(&self, question: impl FnOnce(Sender<Result<Value>>) -> Question) -> Result<Value> {
-        let (answer, answered) = channel();
-        let question: Box<dyn Any + Send> = Box::new(question(answer));
-        self.line.ask(question);
-        let gone = |_| SqlError::internal("the statement has ended");
-        answered.recv().map_err(gone)?
+        let boxed = |answer| -> Box<dyn Any + Send> { Box::new(question(answer)) };
+        let gone = || SqlError::internal("the statement has ended");
+        self.line.ask(boxed).ok_or_else(gone)?
     }
 }
 

@@ -101,7 +101,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                 let schema = &shape.table().schema;
                 while open.left > 0 && !batch.is_full() {
                     let mut wanted = true;
-                    let found = scan.next(&mut |bytes| {
+                    let found = scan.next(&mut |key, bytes| {
                         self.run.step()?;
                         let row = schema.view(bytes)?;
                         let rows = [RowRef::Stored(row)];
@@ -114,7 +114,11 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                         }
                         let mut values = Vec::with_capacity(open.columns.len());
                         for column in &open.columns {
-                            values.push(row.get(*column)?);
+                            // Behind the last column stands the key.
+                            values.push(match *column < schema.len() {
+                                true => row.get(*column)?,
+                                false => ValueRef::Bytea(key),
+                            });
                         }
                         batch.push(values).map_err(super::told)
                     })?;

@@ -15,6 +15,8 @@ mod shape;
 mod term;
 mod translate;
 
+pub(crate) use translate::STEPS_MAX;
+
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, Run};
 use crate::plan::Select;

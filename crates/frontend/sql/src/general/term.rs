@@ -72,7 +72,7 @@ impl<'t> Translation<'t, '_, '_> {
                 let terms: Vec<Term> = self.conditions(list, subs)?;
                 Term::any(terms)
             }
-            Expr::Not(operand) if has_subquery(operand) || self.is_total(operand) => {
+            Expr::Not(operand) if has_subquery(operand) || self.is_leaf(operand) => {
                 self.condition(operand, subs)?.negated()
             }
             Expr::IsNull { operand, negated } if self.is_leaf(operand) => {
@@ -117,8 +117,11 @@ impl<'t> Translation<'t, '_, '_> {
             Expr::Compare { left, right, .. } | Expr::Distinct { left, right, .. } => {
                 self.is_leaf(left) && self.is_leaf(right)
             }
-            Expr::And(list) | Expr::Or(list) => list.iter().all(|expr| self.is_total(expr)),
-            Expr::Not(operand) => self.is_total(operand),
+            Expr::And(list) | Expr::Or(list) => list.iter().all(|expr| {
+                // Not those in each other: their height is not ours.
+                !matches!(expr, Expr::And(_) | Expr::Or(_)) && self.is_total(expr)
+            }),
+            Expr::Not(operand) => self.is_leaf(operand),
             Expr::IsNull { operand, .. } => self.is_leaf(operand),
             leaf => self.is_leaf(leaf),
         }

@@ -25,6 +25,11 @@ pub(super) enum Subqueries {
     Asked,
 }
 
+/// Queries inside each other.
+const HEIGHT_MAX: usize = 100;
+/// Tables that are joined, and window functions, in one query.
+pub(crate) const STEPS_MAX: usize = 100;
+
 /// What a query can name: the columns of its tables, and what was grouped.
 #[derive(Debug, Default)]
 pub(super) struct Level {
@@ -50,6 +55,8 @@ pub(super) struct Translation<'t, 'r, 'w> {
     pub levels: Vec<Level>,
     pub sources: Sources<'t>,
     pub subqueries: Subqueries,
+    /// Queries that it is inside of.
+    height: usize,
     line: Line,
     away: Arc<Away>,
     settings: Arc<Settings>,
@@ -72,6 +79,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             levels: Vec::new(),
             sources: Sources::default(),
             subqueries,
+            height: 0,
             line,
             away,
             settings: Arc::new(run.env.settings().clone()),
@@ -118,9 +126,15 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         if !select.locks.is_empty() {
             return Err(SqlError::unsupported("FOR UPDATE of such a query"));
         }
+        // The plan's height: those who walk it recurse.
+        if self.height >= HEIGHT_MAX {
+            return Err(crate::parse::too_deep());
+        }
+        self.height += 1;
         self.levels.push(Level::default());
         let relation = self.whole(select);
         self.levels.pop();
+        self.height -= 1;
         relation
     }
 
@@ -197,8 +211,35 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 left,
                 right,
             } => {
-                let (left, right) = (self.query(left)?, self.query(right)?);
-                Ok((self.set(*operator, *all, left, right)?, width))
+                // A chain of the same operation is one step of many parts.
+                let mut parts = vec![&**right];
+                let mut first = &**left;
+                while *operator == SetOperator::Union
+                    && let Body::Set {
+                        operator: SetOperator::Union,
+                        all: inner,
+                        left,
+                        right,
+                    } = &first.body
+                    && inner == all
+                    && first.order.is_empty()
+                    && first.limit.is_none()
+                    && first.offset.is_none()
+                {
+                    parts.push(right);
+                    first = left;
+                }
+                let mut relation = self.query(first)?;
+                if parts.len() > STEPS_MAX {
+                    return Err(crate::parse::too_deep());
+                }
+                let last = parts.len() - 1;
+                for (number, part) in parts.into_iter().rev().enumerate() {
+                    let right = self.query(part)?;
+                    let all = *all || (*operator == SetOperator::Union && number < last);
+                    relation = self.set(*operator, all, relation, right)?;
+                }
+                Ok((relation, width))
             }
             Body::From {
                 sources,
@@ -206,7 +247,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 windows,
                 output,
             } => {
-                let mut relation = self.from(sources, subs)?;
+                let mut relation = self.from(sources, subs, select.keyed)?;
                 if let Some(grouping) = grouping {
                     relation = self.group(relation, grouping, subs)?;
                 }
@@ -255,7 +296,15 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         })
     }
 
-    fn from(&mut self, sources: &'t [Source], subs: &'t [Subquery]) -> Result<Relation> {
+    fn from(
+        &mut self,
+        sources: &'t [Source],
+        subs: &'t [Subquery],
+        keyed: bool,
+    ) -> Result<Relation> {
+        if sources.len() > STEPS_MAX {
+            return Err(crate::parse::too_deep());
+        }
         let mut relation: Option<Relation> = None;
         for (number, source) in (0u16..).zip(sources) {
             let deciding = match source.join {
@@ -269,7 +318,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                     && reads_only(expr, number)
                     && !expr.is_volatile()
             });
-            let right = self.source(source, &own, subs)?;
+            let right = self.source(source, &own, subs, keyed && number == 0)?;
             self.level_mut()?.tables.push(right.columns().to_vec());
             relation = Some(match relation {
                 None => {
@@ -347,9 +396,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             .into_iter()
             .partition(|expr| has_subquery(expr) || self.is_total(expr) || joins(expr));
         let mut relation = relation;
-        for condition in apart {
-            let term = self.condition(condition, subs)?;
-            relation = built(relation.filter(term))?;
+        if !apart.is_empty() {
+            let terms = self.all_of(&apart, subs)?;
+            relation = built(relation.filter(Term::all(terms)))?;
         }
         if !together.is_empty() {
             let list: Box<[Expr]> = together.into_iter().cloned().collect();
@@ -365,6 +414,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         source: &'t Source,
         own: &[&Expr],
         subs: &'t [Subquery],
+        keyed: bool,
     ) -> Result<Relation> {
         let (rows, name, types) = match &source.kind {
             SourceKind::Nothing => return built(Relation::one_row()),
@@ -373,7 +423,10 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 let conditions: Vec<Expr> = own.iter().map(|expr| alone(expr)).collect();
                 let (access, ..) = choose(&shape.relation, 0, &conditions, None);
                 let columns = shape.table().schema.columns();
-                let types: Vec<Type> = columns.map(|column| column.ty).collect();
+                let mut types: Vec<Type> = columns.map(|column| column.ty).collect();
+                if keyed {
+                    types.push(Type::Bytea);
+                }
                 let name = shape.relation.name.to_string();
                 let rows = SourceRows::Table {
                     shape,
@@ -445,12 +498,16 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
     }
 
+    /// Window functions, which are run one behind the other.
     fn windows(
         &mut self,
         relation: Relation,
         windows: &'t [Window],
         subs: &'t [Subquery],
     ) -> Result<Relation> {
+        if windows.len() > STEPS_MAX {
+            return Err(crate::parse::too_deep());
+        }
         let width = relation.columns().len();
         let mut made = Vec::with_capacity(windows.len());
         for window in windows {

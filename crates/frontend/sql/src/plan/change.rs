@@ -2,7 +2,8 @@
 
 use super::foreign::ForeignTables;
 use super::path::{self, Access};
-use super::{OutputColumn, Select, conjuncts};
+use super::select::plain;
+use super::{Body, General, OutputColumn, Select, Source, SourceKind, conjuncts};
 use crate::bind::{Binder, Bound, ScopeTable, folded};
 use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
@@ -12,7 +13,7 @@ use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Typmod, Value};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// INSERT.
 #[derive(Debug)]
@@ -69,10 +70,21 @@ pub(crate) struct Update {
     pub shape: Arc<Shape>,
     pub access: Access,
     pub filter: Vec<Expr>,
+    /// UPDATE … FROM: what finds the rows instead; values of the assigned columns stand behind their keys.
+    pub joined: Option<ByJoin>,
     pub assignments: Vec<(usize, Expr)>,
     pub checks: Vec<(String, Expr)>,
     pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
+}
+
+/// The rows of a table that are changed, found by a query: their keys, what they are given, then the columns of the other
+/// tables.
+#[derive(Debug)]
+pub(crate) struct ByJoin {
+    pub select: Select,
+    /// How many columns each of the other tables has.
+    pub widths: Vec<usize>,
 }
 
 /// DELETE.
@@ -81,6 +93,8 @@ pub(crate) struct Delete {
     pub shape: Arc<Shape>,
     pub access: Access,
     pub filter: Vec<Expr>,
+    /// DELETE … USING: what finds the rows instead.
+    pub joined: Option<ByJoin>,
     pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
 }
@@ -283,7 +297,7 @@ impl Binder<'_> {
                     function: Builtin::NextValue,
                     arguments: [Expr::Const(Value::Oid(*sequence))].into(),
                 };
-                let bound = Bound::new(next, vellum_row::Type::Int8);
+                let bound = Bound::new(next, Type::Int8);
                 self.coerce(bound, column.ty, Typmod::NONE, CastContext::Assignment)
             }
             Some(Default::Generated(_)) => Err(SqlError::unsupported("a generated column")),
@@ -441,21 +455,37 @@ impl Binder<'_> {
     /// Binds an UPDATE.
     ///
     /// # Errors
-    /// Of names and types; `0A000` for one with FROM.
+    /// Of names and types.
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<(Update, Vec<OutputColumn>)> {
-        if update.from.is_some() || !update.table.joins.is_empty() || update.limit.is_some() {
-            return Err(SqlError::unsupported("UPDATE … FROM"));
+        let from = match &update.from {
+            None => None,
+            Some(ast::UpdateTableFromKind::AfterSet(tables)) => Some(tables.as_slice()),
+            Some(_) => return Err(SqlError::syntax("FROM stands behind SET")),
+        };
+        if !update.table.joins.is_empty() || update.limit.is_some() {
+            return Err(SqlError::unsupported("this form of UPDATE"));
         }
-        let reads = update.selection.is_some() || update.returning.is_some();
+        let reads = update.selection.is_some() || update.returning.is_some() || from.is_some();
         let relation = self.target(&update.table.relation, Rights::UPDATE, reads)?;
-        let assignments = self.assignments(&relation, &update.assignments)?;
-        let (access, filter) = self.find(&relation, update.selection.as_ref())?;
+        // They see the table alone.
         let checks = self.checks(&relation)?;
+        let mut sources = self.others(&relation, from)?;
+        let assignments = self.assignments(&relation, &update.assignments)?;
+        let selection = update.selection.as_ref();
+        let (joined, (access, filter)) = match from {
+            None => (None, self.find(&relation, selection)?),
+            Some(_) => {
+                let values = assignments.iter().map(|(at, expr)| (*at, expr.clone()));
+                let joined = self.by_join(&relation, &mut sources, selection, values.collect())?;
+                (Some(joined), (Access::all(), Vec::new()))
+            }
+        };
         let (returning, output) = self.returning(update.returning.as_deref())?;
         let update = Update {
             shape: Arc::new(Shape::of(&relation)?),
             access,
             filter,
+            joined,
             assignments,
             checks,
             keys: self.foreign_tables(&relation)?,
@@ -477,17 +507,27 @@ impl Binder<'_> {
         let [table] = tables.as_slice() else {
             return Err(SqlError::unsupported("DELETE from several tables"));
         };
-        if delete.using.is_some() || !table.joins.is_empty() || delete.limit.is_some() {
-            return Err(SqlError::unsupported("DELETE … USING"));
+        if !table.joins.is_empty() || delete.limit.is_some() {
+            return Err(SqlError::unsupported("this form of DELETE"));
         }
-        let reads = delete.selection.is_some() || delete.returning.is_some();
+        let using = delete.using.as_deref();
+        let reads = delete.selection.is_some() || delete.returning.is_some() || using.is_some();
         let relation = self.target(&table.relation, Rights::DELETE, reads)?;
-        let (access, filter) = self.find(&relation, delete.selection.as_ref())?;
+        let mut sources = self.others(&relation, using)?;
+        let selection = delete.selection.as_ref();
+        let (joined, (access, filter)) = match using {
+            None => (None, self.find(&relation, selection)?),
+            Some(_) => {
+                let joined = self.by_join(&relation, &mut sources, selection, Vec::new())?;
+                (Some(joined), (Access::all(), Vec::new()))
+            }
+        };
         let (returning, output) = self.returning(delete.returning.as_deref())?;
         let delete = Delete {
             shape: Arc::new(Shape::of(&relation)?),
             access,
             filter,
+            joined,
             keys: self.foreign_tables(&relation)?,
             returning,
         };
@@ -519,6 +559,73 @@ impl Binder<'_> {
         let alias = alias.as_ref().map(|alias| folded(&alias.name));
         self.scope.add(ScopeTable::of(&relation, alias)?)?;
         Ok(relation)
+    }
+
+    /// The table that is changed and those behind FROM or USING.
+    fn others(
+        &mut self,
+        relation: &Arc<Relation>,
+        tables: Option<&[ast::TableWithJoins]>,
+    ) -> Result<Vec<Source>> {
+        let mut sources = vec![Source::inner(SourceKind::Table {
+            shape: Arc::new(Shape::of(relation)?),
+            access: Access::all(),
+        })];
+        for table in tables.unwrap_or_default() {
+            self.from(table, &mut sources)?;
+        }
+        Ok(sources)
+    }
+
+    /// What finds the rows that are changed by those of other tables; `values` are those of the assigned columns.
+    fn by_join(
+        &mut self,
+        relation: &Relation,
+        sources: &mut Vec<Source>,
+        selection: Option<&ast::Expr>,
+        values: Vec<(usize, Expr)>,
+    ) -> Result<ByJoin> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let mut conditions = Vec::new();
+        if let Some(selection) = selection {
+            conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
+        }
+        self.needs(General::ChangeByJoin);
+        self.place_conditions(sources, conditions, None);
+        let mut output = vec![Expr::Column {
+            table: 0,
+            position: table.schema.len() as u16,
+        }];
+        let mut types = vec![Type::Bytea];
+        for (position, expr) in values {
+            output.push(expr);
+            types.push(table.schema.column(position).ty);
+        }
+        let mut widths = Vec::new();
+        for (number, other) in (0u16..).zip(&self.scope.tables).skip(1) {
+            widths.push(other.columns.len());
+            for (position, column) in (0u16..).zip(&other.columns) {
+                output.push(Expr::Column {
+                    table: number,
+                    position,
+                });
+                types.push(column.ty);
+            }
+        }
+        let body = Body::From {
+            sources: std::mem::take(sources),
+            grouping: None,
+            windows: Vec::new(),
+            output,
+        };
+        let mut select = plain(body, Vec::new());
+        select.types = types;
+        select.keyed = true;
+        select.general = Some(General::ChangeByJoin);
+        select.subqueries = std::mem::take(&mut self.subqueries);
+        Ok(ByJoin { select, widths })
     }
 
     fn find(
@@ -578,7 +685,7 @@ fn check_width(given: usize, targets: usize, implicit: bool) -> Result<()> {
 }
 
 #[cold]
-fn mismatch(column: &str, ty: vellum_row::Type, from: vellum_row::Type) -> SqlError {
+fn mismatch(column: &str, ty: Type, from: Type) -> SqlError {
     let message = format!(
         "column \"{column}\" is of type {} but expression is of type {}",
         ty.sql_name(),

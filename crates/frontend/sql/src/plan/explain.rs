@@ -38,7 +38,8 @@ fn path_of(program: &Program) -> Option<General> {
             super::InsertSource::Select(select) => select.general,
             _ => None,
         },
-        _ => None,
+        ProgramKind::Update(update) => update.joined.as_ref()?.select.general,
+        ProgramKind::Delete(delete) => delete.joined.as_ref()?.select.general,
     }
 }
 

@@ -231,11 +231,16 @@ impl Binder<'_> {
             let text = "queries of WITH are read too often";
             return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
         }
+        if self.view_depth >= VIEW_DEPTH || self.with_depth >= VIEW_DEPTH {
+            return Err(crate::parse::too_deep());
+        }
+        self.with_depth += 1;
         let with = self.with[at].clone();
         let behind = self.with.split_off(at);
         let outer = std::mem::take(&mut self.outer);
         let bound = self.query(&with.query);
         self.outer = outer;
+        self.with_depth -= 1;
         self.with.extend(behind);
         let (select, mut columns) = bound?;
         if with.columns.len() > columns.len() {

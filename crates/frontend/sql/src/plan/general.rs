@@ -13,6 +13,8 @@ pub(crate) enum General {
     FullJoin,
     WindowFunction,
     DistinctOn,
+    /// Rows of several tables decide how those of one are changed.
+    ChangeByJoin,
 }
 
 impl General {
@@ -30,6 +32,7 @@ impl General {
             Self::FullJoin => "a full join",
             Self::WindowFunction => "a window function",
             Self::DistinctOn => "DISTINCT ON",
+            Self::ChangeByJoin => "a change by a join",
         }
     }
 }

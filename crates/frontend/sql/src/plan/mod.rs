@@ -14,7 +14,7 @@ mod select;
 mod set_function;
 
 pub(crate) use change::{
-    Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
+    ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
 pub(crate) use explain::explain;
 pub(crate) use foreign::{Foreign, ForeignTables};

@@ -8,6 +8,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::general::STEPS_MAX;
 use crate::rows::Shape;
 use crate::sqlstate;
 use crate::system::Definition;
@@ -23,6 +24,8 @@ pub(crate) struct Select {
     /// Types of its columns.
     pub types: Vec<Type>,
     pub distinct: bool,
+    /// Whether the key of a row of the first table stands behind its columns.
+    pub keyed: bool,
     /// Of rows that are equal in these the first is taken.
     pub distinct_on: Vec<(Expr, Type)>,
     pub order: Vec<SortKey>,
@@ -333,48 +336,69 @@ impl Binder<'_> {
                 let order = self.order_of_output(order, &columns)?;
                 Ok((plain(body, order), columns))
             }
-            ast::SetExpr::SetOperation {
-                op,
-                set_quantifier,
-                left,
-                right,
-            } => {
-                let all = match set_quantifier {
-                    ast::SetQuantifier::All => true,
-                    ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
-                    _ => return Err(SqlError::unsupported("this form of a set operation")),
-                };
-                self.set_operation(*op, all, left, right, order)
-            }
+            ast::SetExpr::SetOperation { .. } => self.set_operations(body, order),
             other => Err(SqlError::unsupported(format!("the query {other}"))),
         }
     }
 
-    fn set_operation(
+    /// Set operations, which the parser makes a left-deep tree of: bound from its bottom, in a loop.
+    fn set_operations(
+        &mut self,
+        body: &ast::SetExpr,
+        order: &[ast::OrderByExpr],
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        let mut operations = Vec::new();
+        let mut first = body;
+        while let ast::SetExpr::SetOperation {
+            op,
+            set_quantifier,
+            left,
+            right,
+        } = first
+        {
+            let all = match set_quantifier {
+                ast::SetQuantifier::All => true,
+                ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
+                _ => return Err(SqlError::unsupported("this form of a set operation")),
+            };
+            operations.push((*op, all, &**right));
+            first = left;
+        }
+        let (mut select, mut columns) = self.side(first)?;
+        while let Some((operator, all, right)) = operations.pop() {
+            let (right, others) = self.side(right)?;
+            let body = self.combined(operator, all, (select, &mut columns), (right, &others))?;
+            select = plain(body, Vec::new());
+            select.types = columns.iter().map(|column| column.ty).collect();
+        }
+        select.order = self.order_of_output(order, &columns)?;
+        Ok((select, columns))
+    }
+
+    /// A side of a set operation, with subqueries of its own.
+    fn side(&mut self, body: &ast::SetExpr) -> Result<(Select, Vec<OutputColumn>)> {
+        self.inner(|binder| {
+            if let ast::SetExpr::Query(query) = body {
+                return binder.query(query);
+            }
+            let (mut select, columns) = binder.body(body, &[])?;
+            select.subqueries.append(&mut binder.subqueries);
+            Ok((select, columns))
+        })
+    }
+
+    fn combined(
         &mut self,
         operator: ast::SetOperator,
         all: bool,
-        left: &ast::SetExpr,
-        right: &ast::SetExpr,
-        order: &[ast::OrderByExpr],
-    ) -> Result<(Select, Vec<OutputColumn>)> {
-        let mut side = |body: &ast::SetExpr| {
-            self.inner(|binder| {
-                if let ast::SetExpr::Query(query) = body {
-                    return binder.query(query);
-                }
-                let (mut select, columns) = binder.body(body, &[])?;
-                select.subqueries.append(&mut binder.subqueries);
-                Ok((select, columns))
-            })
-        };
-        let (mut left, mut columns) = side(left)?;
-        let (mut right, others) = side(right)?;
+        (mut left, columns): (Select, &mut Vec<OutputColumn>),
+        (mut right, others): (Select, &[OutputColumn]),
+    ) -> Result<Body> {
         if columns.len() != others.len() {
             let message = format!("each {operator} query must have the same number of columns");
             return Err(SqlError::syntax(message));
         }
-        for (at, (column, other)) in columns.iter_mut().zip(&others).enumerate() {
+        for (at, (column, other)) in columns.iter_mut().zip(others).enumerate() {
             let sides = [column.ty, other.ty].map(|ty| Bound::new(Expr::Const(Value::Null), ty));
             let ty = self.common_type(&operator.to_string(), &sides)?;
             for (select, own) in [(&mut left, column.ty), (&mut right, other.ty)] {
@@ -391,14 +415,12 @@ impl Binder<'_> {
             column.ty = ty;
             column.origin = (0, 0);
         }
-        let body = Body::Set {
+        Ok(Body::Set {
             operator,
             all,
             left: Box::new(left),
             right: Box::new(right),
-        };
-        let order = self.order_of_output(order, &columns)?;
-        Ok((plain(body, order), columns))
+        })
     }
 
     /// Rows of expressions, each column of one type.
@@ -566,7 +588,7 @@ impl Binder<'_> {
     }
 
     /// Gives each condition to the first table where everything in it is known, and each table its path.
-    fn place_conditions(
+    pub(super) fn place_conditions(
         &mut self,
         sources: &mut [Source],
         conditions: Vec<Expr>,
@@ -621,7 +643,7 @@ impl Binder<'_> {
             if number == 0 {
                 ordered = gives && source.join == Join::Inner;
             }
-            if number > 0 && chosen.index.is_none() {
+            if number > 0 && chosen.index.is_none() && count <= STEPS_MAX {
                 self.needs(General::JoinWithoutIndex);
             }
             *access = chosen;
@@ -688,12 +710,13 @@ impl Select {
     }
 }
 
-fn plain(body: Body, order: Vec<SortKey>) -> Select {
+pub(super) fn plain(body: Body, order: Vec<SortKey>) -> Select {
     Select {
         subqueries: Vec::new(),
         body,
         types: Vec::new(),
         distinct: false,
+        keyed: false,
         distinct_on: Vec::new(),
         order,
         ordered: false,

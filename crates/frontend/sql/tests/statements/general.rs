@@ -1,6 +1,9 @@
 //! Queries that no program runs: the same answers, by other means.
 
-use super::client::Client;
+use super::client::{Client, Heard, database};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vellum_sql::{Parameters, Progress};
 
 fn shop() -> Client {
     let mut client = Client::new();
@@ -111,4 +114,111 @@ fn own_changes_are_seen_and_those_of_others_are_not() {
     assert_eq!(client.ok(sql), "dan");
     client.ok("ROLLBACK");
     assert_eq!(client.ok(sql), "");
+}
+
+#[test]
+fn parameters_are_typed_and_bound() {
+    let mut client = shop();
+    let session = &mut client.session;
+    let sql = "SELECT c.name, o.total * $1, row_number() OVER (ORDER BY o.id) FROM customer c \
+               JOIN orders o ON o.who = c.id WHERE o.total > $2 AND c.name LIKE $3 LIMIT $4";
+    session.parse("q", sql, &[]).unwrap();
+    let described = session.describe_statement("q").unwrap();
+    assert_eq!(&*described.parameters, &[1700, 1700, 25, 20]);
+    let fields = described.fields.unwrap();
+    let types: Vec<u32> = fields.iter().map(|field| field.type_oid).collect();
+    assert_eq!(types, [25, 1700, 20]);
+    for (values, expected) in [
+        (["2", "1", "%n%", "5"], "ann|21.00|1"),
+        (["2", "0", "%", "2"], "ann|21.00|1\nann|1.00|2"),
+    ] {
+        let values: Vec<Option<&[u8]>> = values.iter().map(|text| Some(text.as_bytes())).collect();
+        let parameters = Parameters {
+            formats: &[],
+            values: &values,
+        };
+        session.bind("", "q", parameters, &[]).unwrap();
+        let mut heard = Heard::default();
+        assert_eq!(
+            session.execute("", 0, &mut heard).unwrap(),
+            Progress::Complete
+        );
+        assert_eq!(heard.text(), expected);
+    }
+    session.sync(&mut Heard::default()).unwrap();
+}
+
+#[test]
+fn a_query_ends_when_it_is_cancelled_or_takes_too_long() {
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int); INSERT INTO t SELECT g FROM generate_series(1, 3000) g");
+    let endless = "SELECT count(*) FROM t a, t b, t c WHERE a.a + b.a + c.a = 0";
+    client.ok("SET statement_timeout = 50");
+    assert_eq!(client.state(endless), "57014");
+    client.ok("SET statement_timeout = 0");
+    let handle = client.session.cancel_handle();
+    let done = Arc::new(AtomicBool::new(false));
+    let canceller = std::thread::spawn({
+        let done = done.clone();
+        move || {
+            // A cancel that comes before the statement is not about it.
+            while !done.load(Ordering::Relaxed) {
+                handle.cancel();
+                std::thread::yield_now();
+            }
+        }
+    });
+    assert_eq!(client.state(endless), "57014");
+    done.store(true, Ordering::Relaxed);
+    canceller.join().unwrap();
+    assert_eq!(client.ok("SELECT count(*) FROM t"), "3000");
+}
+
+#[test]
+fn what_does_not_fit_into_memory_fails_alone() {
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int, b text)");
+    client.ok("INSERT INTO t SELECT g, repeat('x', 200) || g FROM generate_series(1, 20000) g");
+    client.ok("SET work_mem = '1MB'");
+    let sql =
+        "SELECT count(*) FROM (SELECT a.b, count(*) FROM t a JOIN t b ON a.b = b.b GROUP BY a.b) x";
+    assert_eq!(client.state(sql), "53200");
+    client.ok("RESET work_mem");
+    assert_eq!(client.ok(sql), "20000");
+}
+
+#[test]
+fn rights_are_asked_for_every_table_of_a_query() {
+    let database = database();
+    let mut owner = Client::of(&database);
+    owner.ok("CREATE TABLE a (id int); CREATE TABLE b (id int); CREATE ROLE eve LOGIN");
+    owner.ok("GRANT SELECT ON a TO eve");
+    let mut eve = Client::of_user(&database, "eve");
+    let sql = "WITH x AS (SELECT id FROM b) SELECT a.id, rank() OVER (ORDER BY x.id) FROM a JOIN x ON a.id = x.id";
+    assert_eq!(eve.state(sql), "42501");
+    owner.ok("GRANT SELECT ON b TO eve");
+    assert_eq!(eve.ok(sql), "");
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_spilled_where_that_may_be() {
+    let directory = tempfile::tempdir().unwrap();
+    for (spills, expected) in [(true, Ok("40000|39999")), (false, Err("53200"))] {
+        let database = database();
+        if spills {
+            database.set_spill_directory(directory.path().join("spill"));
+        }
+        let mut client = Client::of(&database);
+        client.ok("CREATE TABLE t (a int, b text)");
+        client.ok(
+            "INSERT INTO t SELECT g, repeat('x', 400) || g % 1000 FROM generate_series(1, 40000) g",
+        );
+        client.ok("SET work_mem = '8MB'");
+        let sql = "SELECT count(*), max(a) FILTER (WHERE n = 39961) FROM \
+                   (SELECT a, row_number() OVER (ORDER BY b, a DESC) AS n FROM t) x";
+        match expected {
+            Ok(rows) => assert_eq!(client.ok(sql), rows),
+            Err(state) => assert_eq!(client.state(sql), state),
+        }
+    }
 }
