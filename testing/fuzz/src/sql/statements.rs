@@ -539,6 +539,23 @@ fn high(many: usize) -> Vec<(&'static str, String)> {
             ),
         ),
         (
+            "a join that no program runs",
+            format!(
+                "create table x (a int); create table y (b int); insert into x values (1), (2); insert into y values (1), (2); \
+                 select {sum} from x join y on a = b and {sum} > 0 order by {sum}"
+            ),
+        ),
+        (
+            "unions of joins",
+            format!(
+                "create table x (a int); create table y (b int); {}",
+                chain(
+                    "select a from x join y on a = b",
+                    " union select a from x join y on a = b"
+                )
+            ),
+        ),
+        (
             "a plan",
             format!("explain select {sum} from (select 1 as a) x"),
         ),

@@ -22,7 +22,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 /// How deep expressions, subqueries and parentheses may be nested.
 const NESTING_MAX: usize = 200;
 /// Stack of a thread that runs statements: memory is what is touched of it. A thread that has less is lent one for each statement.
-pub const STACK_BYTES: usize = 16 << 20;
+pub const STACK_BYTES: usize = 32 << 20;
 /// What of it a statement may find used.
 const STACK_BYTES_USED: usize = 2 << 20;
 
