@@ -17,17 +17,20 @@ use std::time::{Duration, Instant};
 
 /// What a tool may take to catch a bug.
 const BUDGET: Duration = Duration::from_secs(60);
-/// A run that takes longer hangs; that is no catch.
-const LIMIT: Duration = Duration::from_secs(120);
+/// A run that takes longer hangs; that is no catch, as what is wrong on purpose may go round for ever. It is tried again while there is time.
+const LIMIT: Duration = Duration::from_secs(40);
+/// The same of a run without a bug.
+const LIMIT_SOUND: Duration = Duration::from_secs(120);
 /// Packages of the tools.
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "vellum-clients",
     "vellum-crash",
     "vellum-fuzz",
     "vellum-model",
+    "vellum-version",
 ];
 
-/// Test binaries of the tools.
+/// Test binaries of the tools, beside the libraries' own.
 const BINARIES: [&str; 4] = [MODEL.1, POWER.1, LISTS.1, DAMAGE.1];
 
 /// Where the table of what a run found is kept, behind the line [`MARK`].
@@ -40,12 +43,13 @@ const CLIENT_ROUNDS: &str = "20";
 /// A tool: name, test binary, tests.
 type Tool = (&'static str, &'static str, &'static str);
 
-const MODEL: Tool = ("model", "engine", "prop_engine");
+const MODEL: Tool = ("model", "engine", "in_one_life");
 const OLD: Tool = ("model, old snapshots", "engine", "with_old_snapshots");
 const INDEX: Tool = ("model, indexes", "engine", "in_an_index");
 const DAMAGE: Tool = ("damaged files", "damage", "prop_damage");
 const FORGERY: Tool = ("forged files", "damage", "prop_bytes");
-const HOT: Tool = ("model, hot rows", "engine", "with_hot_rows");
+/// In the model rows with bounded versions seldom meet the snapshot that shows them; here they are all that there is.
+const STORE: Tool = ("histories of a store", "vellum_version", "prop_snapshots");
 const POWER: Tool = ("power cuts", "crash_power", "crash_power");
 const LISTS: Tool = ("clients, lists", "crash_clients", "crash_list");
 const BANK: Tool = ("clients, bank", "crash_clients", "crash_bank");
@@ -68,10 +72,10 @@ const BUGS: [(&str, Tool); 21] = [
     ("losers-kept", POWER),
     ("graveyard-skipped", QUEUE),
     ("deltas-too-early", LISTS),
-    ("pruned-too-much", HOT),
+    ("pruned-too-much", STORE),
     ("settled-too-early", OLD),
     ("dropped-too-early", OLD),
-    ("swept-too-early", HOT),
+    ("swept-too-early", STORE),
     ("index-entry-kept", INDEX),
     ("checksum-ignored", DAMAGE),
     ("nodes-unchecked", FORGERY),
@@ -129,7 +133,7 @@ pub fn run(workspace: &Workspace, only: &str) -> io::Result<bool> {
             runs += 1;
             match run_tool(&binaries, *tool, Some(bug))? {
                 Run::Failed(what) => break Some(what),
-                Run::Passed if start.elapsed() < BUDGET => {}
+                Run::Passed | Run::Hung if start.elapsed() < BUDGET => {}
                 Run::Passed | Run::Hung => break None,
             }
         };
@@ -167,7 +171,9 @@ fn build(workspace: &Workspace) -> io::Result<Option<BTreeMap<String, Binary>>> 
     for binary in BINARIES {
         command.args(["--test", binary]);
     }
-    command.args(["--features", "vellum-base/planted"]);
+    command.arg("--lib");
+    // What no bug is planted in is not built: SQL and the engine of queries.
+    command.args(["--no-default-features", "--features", "vellum-base/planted"]);
     let built = binaries::build(workspace, command)?;
     Ok(built.map(|binaries| {
         binaries
@@ -193,7 +199,8 @@ fn run_tool(
     if let Some(bug) = bug {
         command.env("VELLUM_PLANTED", bug);
     }
-    Ok(match binaries::run(&mut command, LIMIT)? {
+    let limit = if bug.is_some() { LIMIT } else { LIMIT_SOUND };
+    Ok(match binaries::run(&mut command, limit)? {
         End::Passed => Run::Passed,
         End::Failed(said) => Run::Failed(reason(&said)),
         End::Hung(_) => Run::Hung,

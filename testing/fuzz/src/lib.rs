@@ -20,5 +20,6 @@ pub mod each;
 pub mod misplaced;
 pub mod mutate;
 pub mod relation;
+#[cfg(feature = "sql")]
 pub mod sql;
 pub mod targets;
