@@ -285,7 +285,7 @@ mod tests {
             ),
             ("unsafe { f() }", "crates/storage/buffer/src/a.rs"),
             ("async fn f() {}", "crates/frontend/server/src/a.rs"),
-            ("use arrow::array;", "crates/frontend/sql/src/a.rs"),
+            ("use arrow::array;", "crates/frontend/query/src/a.rs"),
         ];
         for (code, home) in samples {
             assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");

@@ -67,6 +67,8 @@ impl From<DataFusionError> for Error {
             DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
                 Self::Unplanned(text)
             }
+            // Some rewritings of correlated subqueries name a column twice.
+            DataFusionError::SchemaError(error, _) => Self::Unplanned(error.to_string()),
             other => Self::internal(other),
         }
     }

@@ -495,9 +495,10 @@ pub fn revert_to(
     let log = transaction.domain().log().slot(transaction.slot());
     let mut reverter = Reverter::running(store, log, carried);
     transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
-    // Everything is reverted. What cannot be freed now stays listed, and maintenance frees it.
-    let _ = reverter.free_relisted(log);
+    // Everything is reverted. A tree that was given up goes before the chains of its rows. What cannot be freed now stays
+    // listed: maintenance frees what was given up, the next start the rest.
     store.free_given_up(transaction);
+    let _ = reverter.free_relisted(log);
     Ok(())
 }
 

@@ -39,9 +39,11 @@ impl Dropped {
         self.0.insert(root, Stage::Going);
     }
 
-    /// All of its pages are given back.
+    /// All of its pages are given back. Its root may be the root of another tree by now ([`Dropped::is_made`]): that one is not gone.
     pub fn is_gone(&mut self, root: PageId) {
-        self.0.insert(root, Stage::Gone);
+        if let Some(stage) = self.0.get_mut(&root) {
+            *stage = Stage::Gone;
+        }
     }
 
     /// The page is the root of another tree.

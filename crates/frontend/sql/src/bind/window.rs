@@ -227,7 +227,11 @@ impl Binder<'_> {
             K::Aggregate(_) => return Err(none()),
             K::Ntile => {
                 let buckets = given.next().ok_or_else(&none)?;
-                arguments.push((self.constant(buckets)?, Type::Int8));
+                let (expr, number) = self.constant(buckets)?;
+                if number <= 0 {
+                    return Err(not_positive(kind));
+                }
+                arguments.push((expr, Type::Int8));
                 Type::Int4
             }
             K::First | K::Last | K::Nth | K::Lead | K::Lag => {
@@ -235,7 +239,11 @@ impl Binder<'_> {
                 let (expr, ty, _) = self.settle(first)?;
                 arguments.push((expr, ty));
                 if let Some(offset) = given.next() {
-                    arguments.push((self.constant(offset)?, Type::Int8));
+                    let (expr, number) = self.constant(offset)?;
+                    if matches!(kind, K::Nth) && number <= 0 {
+                        return Err(not_positive(kind));
+                    }
+                    arguments.push((expr, Type::Int8));
                 }
                 if let Some(default) = given.next() {
                     let expr = self.coerce(default, ty, Typmod::NONE, CastContext::Implicit)?;
@@ -247,9 +255,9 @@ impl Binder<'_> {
         Ok((arguments, result))
     }
 
-    /// A number that stands in the statement.
-    fn constant(&mut self, bound: Bound) -> Result<Expr> {
-        let expr = self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Implicit)?;
+    /// A number (an `int`) that stands in the statement, as a constant and as it is.
+    fn constant(&mut self, bound: Bound) -> Result<(Expr, i64)> {
+        let expr = self.coerce(bound, Type::Int4, Typmod::NONE, CastContext::Implicit)?;
         let value = match &expr {
             Expr::Const(value) => Some(value),
             Expr::Cast { operand, .. } => match &**operand {
@@ -259,7 +267,7 @@ impl Binder<'_> {
             _ => None,
         };
         match value.and_then(|value| value.as_ref().as_i64()) {
-            Some(number) => Ok(Expr::Const(Value::Int8(number))),
+            Some(number) => Ok((Expr::Const(Value::Int8(number)), number)),
             None => Err(SqlError::unsupported(
                 "a number that is not constant as an argument of a window function",
             )),
@@ -370,4 +378,14 @@ fn number_of(node: &ast::Expr) -> Option<u64> {
         ast::Value::Number(digits, _) => digits.parse().ok(),
         _ => None,
     }
+}
+
+/// The error of a count that must be positive. PostgreSQL tells of it when the first row comes.
+fn not_positive(kind: &WindowKind) -> SqlError {
+    let (state, name) = match kind {
+        WindowKind::Ntile => ("22014", "ntile"),
+        _ => ("22016", "nth_value"),
+    };
+    let text = format!("argument of {name} must be greater than zero");
+    SqlError::new(sqlstate::SqlState::of(state), text)
 }

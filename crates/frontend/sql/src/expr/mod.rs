@@ -350,7 +350,7 @@ impl Expr {
                     around = around.and_then(|frame| frame.outer);
                 }
                 let row = around.and_then(|frame| frame.rows.get(usize::from(*table)));
-                let row = row.ok_or_else(|| SqlError::internal("a column of no query"))?;
+                let row = row.ok_or_else(|| SqlError::unsupported("a correlated subquery here"))?;
                 Out::Own(row.get(usize::from(*position))?.to_value())
             }
             Self::Param(number) => Out::Lent(frame.params[usize::from(*number)].as_ref()),

@@ -104,6 +104,15 @@ fn errors_are_those_of_expressions() {
         )),
         "1"
     );
+    for (function, state) in [
+        ("ntile(0)", "22014"),
+        ("ntile(-32768)", "22014"),
+        ("nth_value(id, 0)", "22016"),
+        ("nth_value(id, -1)", "22016"),
+    ] {
+        let sql = format!("SELECT {function} OVER (ORDER BY id) FROM customer");
+        assert_eq!(client.state(&sql), state, "{function}");
+    }
 }
 
 #[test]
@@ -151,7 +160,8 @@ fn parameters_are_typed_and_bound() {
 #[test]
 fn a_query_ends_when_it_is_cancelled_or_takes_too_long() {
     let mut client = Client::new();
-    client.ok("CREATE TABLE t (a int); INSERT INTO t SELECT g FROM generate_series(1, 3000) g");
+    // What the inner join keeps in memory, a million rows, fits into `work_mem`.
+    client.ok("CREATE TABLE t (a int); INSERT INTO t SELECT g FROM generate_series(1, 1000) g");
     let endless = "SELECT count(*) FROM t a, t b, t c WHERE a.a + b.a + c.a = 0";
     client.ok("SET statement_timeout = 50");
     assert_eq!(client.state(endless), "57014");
@@ -171,7 +181,7 @@ fn a_query_ends_when_it_is_cancelled_or_takes_too_long() {
     assert_eq!(client.state(endless), "57014");
     done.store(true, Ordering::Relaxed);
     canceller.join().unwrap();
-    assert_eq!(client.ok("SELECT count(*) FROM t"), "3000");
+    assert_eq!(client.ok("SELECT count(*) FROM t"), "1000");
 }
 
 #[test]
