@@ -11,8 +11,12 @@ use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, Optimistic};
 use vellum_sync::Backoff;
 
-/// How many trees a [`LeafHints`] remembers a leaf of, at most.
-const WAYS: usize = 16;
+/// How many places for trees a [`LeafHints`] has; each tree has one, by its number.
+const PLACES: usize = 16;
+
+/// How many trees of a place have their leaf remembered. With one, two tables whose numbers meet push each other out for as long as the
+/// database lives: a transaction that inserts into both goes down from the root each time.
+const WAYS: usize = 4;
 
 /// How many keys a [`LeafHints`] remembers the leaf of before they are asked for, at most.
 const AHEAD: usize = 256;
@@ -21,7 +25,8 @@ const AHEAD: usize = 256;
 /// one user at a time; worth keeping from one transaction to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LeafHints {
-    ways: [(PageId, PageId); WAYS],
+    /// Tree and leaf, by the tree's place; in a place the one that came last stands first.
+    ways: [[(PageId, PageId); WAYS]; PLACES],
     /// Leaves of keys, by what [`mark_of`] makes of the key; nothing before the first is expected.
     ahead: Vec<(u64, PageId)>,
     /// How many of them nobody has asked for yet.
@@ -42,8 +47,10 @@ pub struct Position {
 impl LeafHints {
     #[inline]
     fn of(&self, tree: PageId) -> Option<PageId> {
-        let (owner, leaf) = self.ways[tree.get() as usize % WAYS];
-        (owner == tree && !leaf.is_zero()).then_some(leaf)
+        self.ways[place_of_tree(tree)]
+            .iter()
+            .find(|(owner, _)| *owner == tree)
+            .map(|(_, leaf)| *leaf)
     }
 
     /// Forgets what is expected.
@@ -86,14 +93,29 @@ impl LeafHints {
 
     #[inline]
     fn remember(&mut self, tree: PageId, leaf: PageId) {
-        self.ways[tree.get() as usize % WAYS] = (tree, leaf);
+        let ways = &mut self.ways[place_of_tree(tree)];
+        if let Some((_, remembered)) = ways.iter_mut().find(|(owner, _)| *owner == tree) {
+            *remembered = leaf;
+        } else {
+            ways.rotate_right(1);
+            ways[0] = (tree, leaf);
+        }
     }
 
     /// Forgets the leaf of a tree. After [`Tree::make_room`], which goes down from the root: where the tree is damaged, two leaves may cover
     /// a key, and who went to the remembered one again would find no room for ever.
     pub fn forget(&mut self, tree: PageId) {
-        self.remember(tree, PageId::ZERO);
+        let ways = &mut self.ways[place_of_tree(tree)];
+        if let Some(way) = ways.iter_mut().find(|(owner, _)| *owner == tree) {
+            *way = (PageId::ZERO, PageId::ZERO);
+        }
     }
+}
+
+/// Where the leaf of a tree is remembered. Trees that were made together have numbers that lie regularly: their low bits alone would meet.
+#[inline]
+pub(crate) fn place_of_tree(tree: PageId) -> usize {
+    (tree.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PLACES.ilog2())) as usize
 }
 
 /// What a key of a tree is remembered by: others may have the same, which costs a look.

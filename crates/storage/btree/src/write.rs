@@ -11,10 +11,11 @@
 use crate::context::{Journal, max_inline_payload, max_key};
 use crate::descend::{OPTIMISTIC_TRIES, Target};
 use crate::node::edit::{NodeWrite, parts_len};
-use crate::node::layout::{FLAG_FAT, NodeRead, OPEN_UPPER, record_bytes};
+use crate::node::layout::{FLAG_FAT, NodeRead, OPEN_UPPER, head_of, record_bytes};
 use crate::record::{INSERT, NOTE, PATCH, REMOVE, REPLACE};
 use crate::tree::{Tree, TreeKind};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::fmt;
 use vellum_base::{Gsn, Lsn, PageId, Result};
 use vellum_buffer::{Exclusive, PageRead, PageWrite};
@@ -402,24 +403,42 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
         mut goes: impl FnMut(usize, u8) -> bool,
     ) -> usize {
         assert_eq!(self.tree.kind(), TreeKind::Temporary, "nothing is logged");
-        let mut seen = 0;
-        for (index, key) in keys.iter().map(AsRef::as_ref).enumerate() {
-            if !self.page.covers(key) {
-                break;
-            }
-            seen += 1;
-            let (at, found) = self.page.find(key);
-            if !found {
+        let here = match keys.last() {
+            Some(last) if self.page.covers(last.as_ref()) => keys.len(),
+            _ => keys.partition_point(|key| self.page.covers(key.as_ref())),
+        };
+        let Some(first) = keys[..here].first() else {
+            return 0;
+        };
+        let (count, prefix) = (self.page.shape().count, self.page.fences().prefix);
+        let mut at = self.page.find(first.as_ref()).0;
+        let mut gone: SmallVec<[usize; 128]> = SmallVec::new();
+        for (index, key) in keys[..here].iter().map(AsRef::as_ref).enumerate() {
+            let suffix = key.get(prefix..).unwrap_or(&[]);
+            let head = head_of(suffix);
+            // Keys and slots ascend, and what goes mostly lies side by side: a search for each would cost more than all of this.
+            let order = loop {
+                if at == count {
+                    break Ordering::Greater;
+                }
+                match self.page.compare_slot(self.page.slot(at), suffix, head) {
+                    Ordering::Less => at += 1,
+                    order => break order,
+                }
+            };
+            if order.is_gt() {
                 continue;
             }
             let slot = self.page.slot(at);
             let empty = self.page.payload_len(slot) == 0;
             if !empty && goes(index, self.page.u8_at(slot.payload_at())) {
-                self.page.remove_at(at);
+                gone.push(at);
             }
+            at += 1;
         }
+        self.page.remove_all(&gone);
         self.find_again();
-        seen
+        here
     }
 
     /// Replaces the payload by one that is not longer and has the same reduced form. Not logged:

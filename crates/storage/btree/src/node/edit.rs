@@ -140,6 +140,35 @@ pub trait NodeWrite: PageWrite {
         }
     }
 
+    /// Removes the slots of `indexes`, which ascend, and their records: one pass over what is behind the first.
+    fn remove_all(&mut self, indexes: &[usize]) {
+        let mut shape = self.shape();
+        let (Some(first), base) = (indexes.first(), HEADER_BYTES / 8) else {
+            return;
+        };
+        let mut to = *first;
+        for (at, index) in indexes.iter().enumerate() {
+            let next = indexes.get(at + 1).copied().unwrap_or(shape.count);
+            assert!(*index < next && next <= shape.count, "ascending, and found");
+            let slot = self.slot(*index);
+            shape.free += record_bytes(slot.suffix, self.payload_len(slot));
+            // Slots between this one and the next: what comes later is further right, and is not touched yet.
+            self.move_words(base + index + 1, base + to, next - index - 1);
+            to += next - index - 1;
+        }
+        let fences = self.fences();
+        shape.count = to;
+        if to == 0 {
+            shape.heap = self.lower_at(fences);
+        }
+        self.set_shape(shape);
+        let before = indexes.partition_point(|index| *index <= fences.last_insert);
+        self.set_fences(Fences {
+            last_insert: fences.last_insert.saturating_sub(before),
+            ..fences
+        });
+    }
+
     /// True if slot `index` can take a payload of `length` bytes.
     fn replacement_fits(&self, index: usize, length: usize) -> bool {
         length <= self.shape().free + self.payload_len(self.slot(index))

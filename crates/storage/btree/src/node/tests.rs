@@ -105,6 +105,19 @@ fn prop_page_equals_a_map_under_random_changes() {
                     }
                 }
                 7 => page.compact(),
+                8 if random.chance(1, 8) => {
+                    // Any part of the slots, sometimes all or none.
+                    let share = random.below(9);
+                    let indexes: Vec<usize> = (0..page.shape().count)
+                        .filter(|_| random.below(8) < share)
+                        .collect();
+                    page.remove_all(&indexes);
+                    let mut index = 0;
+                    model.retain(|_, _| {
+                        index += 1;
+                        indexes.binary_search(&(index - 1)).is_err()
+                    });
+                }
                 _ => {
                     if let Some(victim) = model.keys().nth(random.below(40) as usize).cloned() {
                         let (index, found) = page.find(&victim);

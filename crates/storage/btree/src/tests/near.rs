@@ -1,5 +1,6 @@
 //! Positions of what was found: good while the leaf is as it was, void after any change of it.
 
+use crate::near::place_of_tree;
 use crate::testing::World;
 use crate::{LeafHints, Logging, Tree, TreeKind};
 
@@ -150,4 +151,43 @@ fn an_expected_leaf_saves_the_way_down() {
     assert!(tree.get_near(&name, &mut row, &mut hints, false).unwrap());
     drop(root);
     assert_eq!(row, [1500_u64 as u8; 16]);
+}
+
+#[test]
+fn trees_whose_numbers_meet_have_a_leaf_remembered_each() {
+    let world = World::new(4096, 512);
+    let (mut hints, mut row) = (LeafHints::default(), Vec::new());
+    let mut trees: Vec<Tree> = Vec::new();
+    while trees.len() < 3 {
+        let tree = tree_of(&world, 200);
+        if trees
+            .first()
+            .is_none_or(|first| place_of_tree(first.root()) == place_of_tree(tree.root()))
+        {
+            trees.push(tree);
+        }
+    }
+    for tree in &trees {
+        assert!(
+            tree.get_near(&key(150), &mut row, &mut hints, true)
+                .unwrap()
+        );
+    }
+    // Nobody can go down: the roots are held.
+    let roots: Vec<_> = trees
+        .iter()
+        .map(|tree| world.pool.exclusive(tree.root()).unwrap())
+        .collect();
+    for tree in trees.iter().chain(trees.iter().rev()) {
+        assert!(
+            tree.get_near(&key(151), &mut row, &mut hints, true)
+                .unwrap()
+        );
+        assert_eq!(row, [151; 16]);
+    }
+    drop(roots);
+    hints.forget(trees[1].root());
+    for tree in &trees {
+        assert!(tree.get_near(&key(3), &mut row, &mut hints, true).unwrap());
+    }
 }

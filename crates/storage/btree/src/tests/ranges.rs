@@ -165,3 +165,47 @@ fn created_tree_is_listed_from_its_first_instant() {
     }
     assert_eq!(crate::testing::assert_sound(&pending).rows, 300);
 }
+
+#[test]
+fn prop_remove_each_takes_what_is_here_and_asked_for() {
+    let mut random = Random::new(seed("prop_remove_each_takes_what_is_here_and_asked_for"));
+    for _ in 0..60 {
+        let world = World::new(4096, 64);
+        let tree = world.tree(TreeKind::Temporary);
+        let step = random.between(1, 3);
+        let mut model = Model::new();
+        for number in 0..random.between(1, 500) {
+            // The first byte says whether it may go; none at all is never asked about.
+            let payload = vec![random.below(2) as u8; random.below(12) as usize];
+            tree.put(&(number * step).to_be_bytes(), &payload, None)
+                .unwrap();
+            model.insert((number * step).to_be_bytes().to_vec(), payload);
+        }
+        // Keys that are there and others, beyond the end too, over several leaves.
+        let share = random.below(9);
+        let names: Vec<[u8; 8]> = (0..step * 520)
+            .filter(|_| random.below(8) < share)
+            .map(u64::to_be_bytes)
+            .collect();
+        let mut done = 0;
+        while done < names.len() {
+            let mut leaf = tree.write(&names[done]).unwrap();
+            let here = leaf.remove_each(&names[done..], |index, kind| {
+                assert_eq!(model[&names[done + index][..]][0], kind);
+                kind == 1
+            });
+            assert!(here > 0, "the first one belongs to the leaf");
+            done += here;
+        }
+        for name in &names {
+            if model
+                .get(&name[..])
+                .is_some_and(|payload| payload.first() == Some(&1))
+            {
+                model.remove(&name[..]);
+            }
+        }
+        assert_is(&tree, &model);
+        crate::testing::assert_sound(&tree);
+    }
+}

@@ -66,7 +66,8 @@ pub(super) struct Buried {
     visible: Visible,
     entry: Vec<u8>,
     /// Where the deltas were that were looked up last.
-    hints: LeafHints,
+    /// Made when a row has to be looked for behind its head: most scans meet none.
+    hints: Option<Box<LeafHints>>,
 }
 
 impl Buried {
@@ -88,7 +89,7 @@ impl Buried {
                 end: 0,
             },
             entry: Vec::new(),
-            hints: LeafHints::default(),
+            hints: None,
         }
     }
 
@@ -307,7 +308,7 @@ impl Buried {
             tree,
             &mut self.row,
             &mut self.entry,
-            Some(&mut self.hints),
+            Some(&mut **self.hints.get_or_insert_default()),
         )? {
             Resolved::Visible(visible) => Ok(Some(visible)),
             Resolved::Absent => Ok(None),

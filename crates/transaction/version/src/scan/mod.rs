@@ -63,7 +63,8 @@ pub struct Scan {
     row: Vec<u8>,
     entry: Vec<u8>,
     /// Where the deltas were that were looked up last.
-    hints: LeafHints,
+    /// Made when a row has to be looked for behind its head: most scans meet none.
+    hints: Option<Box<LeafHints>>,
     /// Where the body of the row that the last step returned stands.
     body: Body,
     overflow: bool,
@@ -105,7 +106,7 @@ impl Scan {
             fence: Vec::new(),
             row: Vec::new(),
             entry: Vec::new(),
-            hints: LeafHints::default(),
+            hints: None,
             body: Body::Buffer(0),
             overflow: false,
             buried: Buried::new(),
@@ -479,7 +480,7 @@ impl Scan {
             None => {
                 self.row.clear();
                 self.row.extend_from_slice(self.leaf.payload(index));
-                let hints = Some(&mut self.hints);
+                let hints = Some(&mut **self.hints.get_or_insert_default());
                 store.resolve(view, tree, &mut self.row, &mut self.entry, hints)?
             }
         };
