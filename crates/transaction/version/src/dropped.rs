@@ -4,7 +4,7 @@
 //! since some time --no list has an older entry--> forgotten. A tree that is made on that page ends it earlier.
 //!
 //! Invariants:
-//! - V32 A root is known here as long as a list may name it. A tree goes when everyone sees the drop and nobody who wrote
+//! - V55 A root is known here as long as a list may name it. A tree goes when everyone sees the drop and nobody who wrote
 //!   to it is left (V22), so no entry about it is made after its last page is gone, and all have older stamps.
 //!
 //! Concurrency: one lock, held shared while a tombstone or a page of a tree is looked at, so that no page of it goes meanwhile.

@@ -7,7 +7,7 @@
 //! brings it back before), every OLTP snapshot sees N, and no analytical one sees H.
 //!
 //! Invariants:
-//! - V51 A chain that was freed out of order is remembered until its entry is gone (V17: it is freed once).
+//! - V54 A chain that was freed out of order is remembered until its entry is gone (V17: it is freed once).
 //! - V52 What was passed by is looked at again when an analytical snapshot has ended.
 //!
 //! Concurrency: one collector of a slot at a time (V15). Crash: as of any chain: it stays in `pending_free` until it is free.
@@ -32,7 +32,7 @@ pub(crate) struct Early {
     /// Of them some were passed by.
     passed: bool,
     snapshots: OpenSnapshots,
-    /// Entries whose chain is free (V51).
+    /// Entries whose chain is free (V54).
     freed: BTreeSet<Vec<u8>>,
 }
 

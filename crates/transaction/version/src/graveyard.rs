@@ -10,12 +10,14 @@
 //! - V23 A tombstone is put into the graveyard before it leaves the main index, both under the exclusive latch of its
 //!   leaf: who finds neither a row nor a tombstone in the leaf finds the tombstone in the graveyard.
 //! - V24 What is in a graveyard, or was dropped from one, is a delete that every OLTP snapshot sees; so they never look.
-//! - V25 The notes of an index are raised before what they are about leaves the main index, under the latch of its leaf.
+//! - V25 The notes of an index are raised before what they are about leaves the main index, under the latch of its leaf; that of
+//!   drops also before a pair leaves the graveyard whose row nobody sees any more. A writer asks for pairs first and for the note
+//!   second: it meets one of them.
 //! - V26 A graveyard goes with its tree, before the tree's first page does.
 //!
 //! Concurrency: a reader copies the main leaf first and looks here second; what it needs and is not in its copy was put
-//! here before the copy was made, so it finds the graveyard and a count above zero by the order of the leaf's latch.
-//! Counters and notes are relaxed for that reason.
+//! here before the copy was made, so it finds the graveyard and a count above zero by the order of the leaf's latch. Notes are
+//! relaxed for that reason; where a pair goes no main leaf is latched, and the order is that of the graveyard's leaf, or of the count.
 //!
 //! Crash: temporary trees; after a crash their pages are given back, and nobody is left who would look.
 
@@ -137,8 +139,9 @@ impl Graveyard {
         self.tree.get()
     }
 
+    /// Acquires what was noted before the last pair went ([`Graveyard::remove`]).
     fn count(&self) -> u64 {
-        self.buried.load(Ordering::Relaxed)
+        self.buried.load(Ordering::Acquire)
     }
 
     /// The tree, made if need be. The caller holds no latch.
@@ -213,14 +216,16 @@ impl Graveyard {
         }
     }
 
-    /// Takes a tombstone out.
-    pub fn remove(&self, pair: &[u8], hints: &mut LeafHints) -> vellum_base::Result<()> {
-        if let Some(tree) = self.tree.get()
-            && remove_temporary(tree, pair, hints)?
-        {
-            self.buried.fetch_sub(1, Ordering::Relaxed);
+    /// Takes a tombstone out; false if it is not there.
+    pub fn remove(&self, pair: &[u8], hints: &mut LeafHints) -> vellum_base::Result<bool> {
+        let Some(tree) = self.tree.get() else {
+            return Ok(false);
+        };
+        let removed = remove_temporary(tree, pair, hints)?;
+        if removed {
+            self.buried.fetch_sub(1, Ordering::Release);
         }
-        Ok(())
+        Ok(removed)
     }
 }
 

@@ -9,7 +9,10 @@
 //! ```
 //!
 //! Invariants:
-//! - V29 The entry of a tombstone is there before the tombstone is buried, and goes after it went.
+//! - V29 The entry of a tombstone is there before the tombstone is buried, and goes after it went. An entry may say that a tombstone is
+//!   buried whose burial failed; it is in the main index then.
+//! - V53 An entry that is covered by an unfinished insert is looked at again when an insert over a tombstone was taken back: the tombstone
+//!   is in everybody's way again, and no end of a snapshot needs to come.
 //! - V30 Ends of snapshots are asked for before the list of open ones by which is decided that an entry stays; so the end of
 //!   any that it stays for is noticed, also of one between two others.
 //!
@@ -48,8 +51,12 @@ pub(crate) struct Held {
     none_below: Timestamp,
     /// Where a round over all entries goes on.
     sweep: Option<Vec<u8>>,
-    /// Another round is due: a snapshot has ended.
-    is_due: bool,
+    /// Another round is due: a snapshot has ended, or what is in a row's way has changed.
+    pub is_due: bool,
+    /// An entry stays in the main index for an unfinished insert only.
+    pub covered: bool,
+    /// What [`VersionStore::restored`] said when covered ones were looked at last.
+    restored: u64,
 }
 
 impl Held {
@@ -123,8 +130,14 @@ impl VersionStore {
         };
         self.purge(&tree, held, tools, horizon, over, step, collected)?;
         held.is_due |= tools.snapshots.has_lost_one(horizon.domain());
+        // V53. Asked before what is covered is looked at: what is taken back later is noticed next time.
+        let restored = self.restored();
+        if held.covered && held.restored != restored {
+            held.is_due = true;
+        }
+        held.restored = restored;
         if held.sweep.is_none() && held.is_due {
-            held.is_due = false;
+            (held.is_due, held.covered) = (false, false);
             held.sweep = Some(Vec::new());
         }
         self.sweep(&tree, held, tools, horizon, step, collected)
@@ -248,10 +261,20 @@ impl VersionStore {
             Kind::Main => self.carry_out(&grave, fate, held, tools, horizon, step.log),
             Kind::Buried if fate == Fate::Needed => Ok(false),
             Kind::Buried => {
-                if let Some(graveyard) = self.graveyards().find(root) {
+                let graveyard = self.graveyards().find(root);
+                let mut was_there = false;
+                if let Some(graveyard) = graveyard {
+                    if fate == Fate::Dead {
+                        // V25: an older writer may not see the delete, and finds nothing from now on.
+                        graveyard.note_drop(key, horizon.watermarks().oldest_oltp);
+                    }
                     pair::encode(key, stamp, &mut tools.pair);
                     let Tools { pair, hints, .. } = &mut *tools;
-                    graveyard.remove(pair, hints)?;
+                    was_there = graveyard.remove(pair, hints)?;
+                }
+                if !was_there {
+                    // V29: the burial failed, and so did changing the entry back.
+                    return self.carry_out(&grave, fate, held, tools, horizon, step.log);
                 }
                 if fate == Fate::Dead {
                     self.forget_versions(root, tools)?;

@@ -124,7 +124,7 @@ enum Head {
 
 /// A chain is longer than this only if something is broken: each restart needs a writer or
 /// collector that made progress meanwhile.
-const RESTARTS_MAX: u32 = 1_000_000;
+pub(crate) const RESTARTS_MAX: u32 = 1_000_000;
 
 impl VersionStore {
     /// Looks a key up. The body of the visible version is left in `row` behind the returned

@@ -292,10 +292,15 @@ impl VersionStore {
         match head(&leaf, tree, &delete, horizon.domain())? {
             Head::Gone => return Ok(true),
             Head::Frozen => return take_out(leaf, tree, key, log).map(|()| true),
-            Head::Covered => return held.add(Kind::Main, grave).map(|()| false),
+            Head::Covered => {
+                held.covered = true;
+                return held.add(Kind::Main, grave).map(|()| false);
+            }
             Head::Ours => {}
         }
         if fate == Fate::Dead && !self.still_ends(&leaf, tools)? {
+            // What was judged is not what is there: once more, soon.
+            held.is_due = true;
             return held.add(Kind::Main, grave).map(|()| false);
         }
         match (fate, &graveyard) {
@@ -306,9 +311,14 @@ impl VersionStore {
                     return held.add(Kind::Main, grave).map(|()| false);
                 }
                 pair::encode(key, delete.stamp, &mut tools.pair);
-                graveyard.put(&tools.pair, &tools.row)?;
-                vellum_sync::test_point!("settle: between graveyard and leaf");
+                // V29. A pair that no entry tells of would stay for ever; its deltas would not.
                 held.add(Kind::Buried, grave)?;
+                if let Err(error) = graveyard.put(&tools.pair, &tools.row) {
+                    // In the place of the one that says otherwise: it takes no room. If it fails, too, `look_again` finds out.
+                    held.add(Kind::Main, grave)?;
+                    return Err(error.into());
+                }
+                vellum_sync::test_point!("settle: between graveyard and leaf");
                 graveyard.note_burial(oldest_oltp);
             }
             _ => {}

@@ -48,6 +48,8 @@ pub struct VersionStore {
     graveyards: Graveyards,
     /// Chains that transactions have made and not adopted, with the stamp.
     given_up: Mutex<Vec<(Timestamp, PageId, PendingKind)>>,
+    /// How often an insert over a tombstone was taken back.
+    restored: AtomicU64,
     /// A mistake on purpose, for the tests that must notice it.
     #[cfg(test)]
     pub(crate) bug: Option<Bug>,
@@ -341,11 +343,22 @@ impl VersionStore {
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
             given_up: Mutex::new(Vec::new()),
+            restored: AtomicU64::new(0),
             #[cfg(test)]
             bug: None,
             #[cfg(test)]
             sweeps_parts: false,
         }
+    }
+
+    /// How often an insert over a tombstone was taken back (V53).
+    pub(crate) fn restored(&self) -> u64 {
+        self.restored.load(Ordering::Acquire)
+    }
+
+    /// A row is a tombstone again. Said after its leaf was written.
+    pub(crate) fn note_restored(&self) {
+        self.restored.fetch_add(1, Ordering::Release);
     }
 
     /// Whether it makes a mistake on purpose: a test's store, or every store of a build with planted bugs.

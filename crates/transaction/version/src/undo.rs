@@ -435,6 +435,9 @@ impl Undo for Reverter<'_> {
         };
         let tree = Tree::open(self.store.context(), record.header.tree, kind);
         self.revert(&tree, key, &undo, record.header.gsn)?;
+        if self.has_deltas && matches!(undo.revert, Revert::Whole(shape, _) if shape.tombstone) {
+            self.store.note_restored();
+        }
         vellum_sync::test_point!("undo: between row and delta");
         self.forget_delta(record.header.tree, &undo)
     }

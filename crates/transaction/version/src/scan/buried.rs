@@ -12,7 +12,7 @@
 
 use crate::error::{Result, damaged};
 use crate::pair;
-use crate::read::{Resolved, View, Visible};
+use crate::read::{RESTARTS_MAX, Resolved, View, Visible};
 use crate::store::VersionStore;
 use std::ops::Bound;
 use vellum_btree::{LeafCopy, LeafHints, Seek, Tree};
@@ -214,7 +214,7 @@ impl Buried {
                     self.ahead = Ahead::None;
                     return Ok(Peek::None);
                 }
-                if let Some(visible) = self.judge(index, store, view, tree)? {
+                if let Some(visible) = self.judge(index, store, view, tree, &entries)? {
                     self.visible = visible;
                     pair::decode_key(&self.pair, &mut self.key)
                         .ok_or_else(|| damaged("key of a graveyard", entries.root()))?;
@@ -299,26 +299,25 @@ impl Buried {
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
+        entries: &Tree,
     ) -> Result<Option<Visible>> {
         let leaf = self.leaf.as_ref().expect("read before");
         self.row.clear();
         self.row.extend_from_slice(leaf.payload(index));
-        match store.resolve(
-            view,
-            tree,
-            &mut self.row,
-            &mut self.entry,
-            Some(&mut **self.hints.get_or_insert_default()),
-        )? {
-            Resolved::Visible(visible) => Ok(Some(visible)),
-            Resolved::Absent => Ok(None),
-            Resolved::Changed => {
-                // Its versions are going, because nobody sees them any more; or it is seen by everyone.
-                pair::decode_key(&self.pair, &mut self.key)
-                    .ok_or_else(|| damaged("key of a graveyard", tree.root()))?;
-                store.read(view, tree, &self.key, &mut self.row, &mut self.entry)
+        for _ in 0..RESTARTS_MAX {
+            let hints = &mut **self.hints.get_or_insert_default();
+            match store.resolve(view, tree, &mut self.row, &mut self.entry, Some(hints))? {
+                Resolved::Visible(visible) => return Ok(Some(visible)),
+                Resolved::Absent => return Ok(None),
+                Resolved::Changed => {}
+            }
+            // Versions of this generation have gone since the leaf was copied, so the pair goes or is gone: nobody sees them. The key
+            // is not looked up: another generation of it may be visible, and has a turn of its own (V13).
+            if !entries.get(&self.pair, &mut self.row)? {
+                return Ok(None);
             }
         }
+        Err(damaged("version chain of a buried row", tree.root()).into())
     }
 }
 
