@@ -4,6 +4,7 @@ use crate::batch::{ColumnReader, single};
 use crate::collect::Collecting;
 use crate::error::{Error, Failure, Result as Own, carried};
 use crate::function::argument_readers;
+use crate::known::Known;
 use crate::relation::{SortKey, Symbols};
 use crate::term::Term;
 use crate::types::data_type;
@@ -14,11 +15,10 @@ use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, TypeSignature, Volatility, lit,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, Signature, Volatility, lit,
 };
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use vellum_row::{Type, Value, ValueRef};
 
@@ -146,20 +146,14 @@ impl Aggregate {
         terms.extend(self.order.into_iter().map(|key| key.term));
         let types: Vec<Type> = terms.iter().map(|term| term.ty).collect();
         let number = symbols.next();
-        let signature = TypeSignature::Exact(types.iter().map(|ty| data_type(*ty)).collect());
-        let known = Known {
-            number,
-            name: format!("a{number}"),
-            collecting: (self.distinct || !directions.is_empty())
-                .then(|| Arc::new((self.distinct, directions))),
+        let collects = self.distinct || !directions.is_empty();
+        let folded = Folded {
+            known: Known::new('a', number, fold, types, self.result, Volatility::Immutable),
             own,
-            fold,
-            types,
-            result: self.result,
-            signature: Signature::new(signature, Volatility::Immutable),
+            collecting: collects.then(|| Arc::new((self.distinct, directions))),
         };
         let args = terms.into_iter().map(|term| term.expr).collect();
-        Ok((Arc::new(AggregateUDF::from(known)), args, filter))
+        Ok((Arc::new(AggregateUDF::from(folded)), args, filter))
     }
 
     pub(crate) fn expr(self, symbols: &Symbols) -> Own<Expr> {
@@ -178,42 +172,23 @@ impl Aggregate {
     }
 }
 
-/// One as DataFusion knows it.
-#[derive(Debug)]
-struct Known {
-    number: u32,
-    name: String,
-    fold: Arc<dyn Fold>,
+/// One as DataFusion calls it.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Folded {
+    known: Known<dyn Fold>,
     /// Arguments of the fold; keys of the order stand behind them.
     own: usize,
-    types: Vec<Type>,
     /// Distinct or not, and for each key of the order whether it descends, and whether nulls come first.
     collecting: Option<Arc<(bool, Vec<(bool, bool)>)>>,
-    result: Type,
-    signature: Signature,
 }
 
-impl PartialEq for Known {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number && Arc::ptr_eq(&self.fold, &other.fold)
-    }
-}
-
-impl Eq for Known {}
-
-impl Hash for Known {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.number.hash(state);
-    }
-}
-
-impl Known {
+impl Folded {
     fn start(&self) -> Box<dyn Folding> {
         match &self.collecting {
-            None => self.fold.start(),
+            None => self.known.function.start(),
             Some(how) => Box::new(Collecting::new(
-                self.fold.clone(),
-                self.types.clone(),
+                self.known.function.clone(),
+                self.known.arguments.clone(),
                 self.own,
                 how.clone(),
             )),
@@ -222,39 +197,39 @@ impl Known {
 
     fn saved(&self) -> Vec<Type> {
         match &self.collecting {
-            None => self.fold.saved(),
+            None => self.known.function.saved(),
             Some(_) => vec![Type::Bytea],
         }
     }
 }
 
-impl AggregateUDFImpl for Known {
+impl AggregateUDFImpl for Folded {
     fn name(&self) -> &str {
-        &self.name
+        &self.known.name
     }
 
     fn signature(&self) -> &Signature {
-        &self.signature
+        &self.known.signature
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(data_type(self.result))
+        Ok(data_type(self.known.result))
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(Group {
             folding: self.start(),
-            types: self.types.clone(),
+            types: self.known.arguments.clone(),
             saved: self.saved(),
-            result: self.result,
+            result: self.known.result,
         }))
     }
 
     fn create_sliding_accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         Ok(Box::new(Sliding {
-            fold: self.fold.clone(),
-            types: self.types.clone(),
-            result: self.result,
+            fold: self.known.function.clone(),
+            types: self.known.arguments.clone(),
+            result: self.known.result,
             rows: VecDeque::new(),
         }))
     }

@@ -2,16 +2,15 @@
 
 use crate::batch::{ColumnReader, computed, readers};
 use crate::error::{Error, Failure, carried};
+use crate::known::Known;
 use crate::types::data_type;
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
-    Volatility,
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::fmt::Debug;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use vellum_row::{Type, Value, ValueRef};
 
@@ -24,30 +23,9 @@ pub trait RowFunction: Debug + Send + Sync {
     fn call(&self, arguments: &[ValueRef<'_>]) -> std::result::Result<Value, Failure>;
 }
 
-/// One as DataFusion knows it. Two are one if they have one number.
-#[derive(Debug)]
-struct Known {
-    number: u32,
-    name: String,
-    function: Arc<dyn RowFunction>,
-    arguments: Vec<Type>,
-    result: Type,
-    signature: Signature,
-}
-
-impl PartialEq for Known {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number && Arc::ptr_eq(&self.function, &other.function)
-    }
-}
-
-impl Eq for Known {}
-
-impl Hash for Known {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.number.hash(state);
-    }
-}
+/// One as DataFusion calls it.
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Called(Known<dyn RowFunction>);
 
 /// The function as DataFusion knows it.
 pub(crate) fn known(
@@ -62,32 +40,28 @@ pub(crate) fn known(
     } else {
         Volatility::Immutable
     };
-    let types: Vec<DataType> = arguments.iter().map(|ty| data_type(*ty)).collect();
-    let signature = match types.is_empty() {
-        true => TypeSignature::Nullary,
-        false => TypeSignature::Exact(types),
-    };
-    Arc::new(ScalarUDF::from(Known {
+    let known = Known::new(
+        'f',
         number,
-        name: format!("f{number}"),
         function,
-        arguments: arguments.to_vec(),
+        arguments.to_vec(),
         result,
-        signature: Signature::new(signature, volatility),
-    }))
+        volatility,
+    );
+    Arc::new(ScalarUDF::from(Called(known)))
 }
 
-impl ScalarUDFImpl for Known {
+impl ScalarUDFImpl for Called {
     fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     fn signature(&self) -> &Signature {
-        &self.signature
+        &self.0.signature
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(data_type(self.result))
+        Ok(data_type(self.0.result))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -99,26 +73,26 @@ impl ScalarUDFImpl for Known {
             ColumnarValue::Scalar(value) => value.to_array(),
         });
         let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
-        let readers = self.arguments.iter().zip(&arrays).zip(constants);
+        let readers = self.0.arguments.iter().zip(&arrays).zip(constants);
         let readers =
             readers.map(|((ty, array), constant)| ColumnReader::new(*ty, array, constant));
         let readers: Vec<ColumnReader<'_>> = readers
             .collect::<std::result::Result<_, Error>>()
             .map_err(|error| carried(Box::new(error)))?;
         // A volatile function without columns has a value of its own for each row.
-        let volatile = self.signature.volatility == Volatility::Volatile;
+        let volatile = self.0.signature.volatility == Volatility::Volatile;
         let rows = if all_scalar && !volatile {
             1
         } else {
             args.number_rows
         };
         let mut values: Vec<ValueRef<'_>> = Vec::with_capacity(readers.len());
-        let made = computed(self.result, rows, |row| {
+        let made = computed(self.0.result, rows, |row| {
             values.clear();
             for reader in &readers {
                 values.push(reader.get(row)?);
             }
-            self.function.call(&values)
+            self.0.function.call(&values)
         });
         let made = made.map_err(carried)?;
         if all_scalar && !volatile {

@@ -12,17 +12,18 @@ use datafusion::functions_window::nth_value::{first_value_udwf, last_value_udwf,
 use datafusion::functions_window::ntile::ntile_udwf;
 use datafusion::functions_window::rank::{dense_rank_udwf, percent_rank_udwf, rank_udwf};
 use datafusion::functions_window::row_number::row_number_udwf;
-use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::{self, WindowFunctionParams};
 use datafusion::logical_expr::{
     Cast, Expr, LogicalPlanBuilder, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
-    WindowFunctionDefinition,
+    WindowFunctionDefinition, WindowUDF,
 };
+use std::sync::Arc;
 use vellum_row::Type;
 
-/// What a window function computes.
-#[derive(Clone, Debug)]
+/// A function that is of windows only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "SQL's words")]
-pub enum Windowed {
+pub enum WindowFunction {
     RowNumber,
     Rank,
     DenseRank,
@@ -34,6 +35,31 @@ pub enum Windowed {
     First,
     Last,
     Nth,
+}
+
+impl WindowFunction {
+    fn definition(self) -> Arc<WindowUDF> {
+        match self {
+            Self::RowNumber => row_number_udwf(),
+            Self::Rank => rank_udwf(),
+            Self::DenseRank => dense_rank_udwf(),
+            Self::PercentRank => percent_rank_udwf(),
+            Self::CumeDist => cume_dist_udwf(),
+            Self::Ntile => ntile_udwf(),
+            Self::Lead => lead_udwf(),
+            Self::Lag => lag_udwf(),
+            Self::First => first_value_udwf(),
+            Self::Last => last_value_udwf(),
+            Self::Nth => nth_value_udwf(),
+        }
+    }
+}
+
+/// What is computed over a window.
+#[derive(Clone, Debug)]
+pub enum Windowed {
+    /// What the function says.
+    Function(WindowFunction),
     /// What the rows of the frame are folded into.
     Aggregate(Box<Aggregate>),
 }
@@ -66,6 +92,17 @@ impl FrameBound {
     }
 }
 
+/// Which rows of a window count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// What its ends are counted in.
+    pub unit: FrameUnit,
+    /// Its first rows.
+    pub start: FrameBound,
+    /// Its last rows.
+    pub end: FrameBound,
+}
+
 /// A window function over its window.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -80,18 +117,18 @@ pub struct Window {
     /// Their order.
     pub order: Vec<SortKey>,
     /// Which of them count; `None` for what SQL takes then.
-    pub frame: Option<(FrameUnit, FrameBound, FrameBound)>,
+    pub frame: Option<Frame>,
 }
 
 impl Window {
     fn frame(&self) -> WindowFrame {
         let all = (FrameBound::Preceding(None), FrameBound::Following(None));
-        let so_far = (
-            FrameUnit::Range,
-            FrameBound::Preceding(None),
-            FrameBound::CurrentRow,
-        );
-        let (unit, start, end) = self.frame.unwrap_or(so_far);
+        let so_far = Frame {
+            unit: FrameUnit::Range,
+            start: FrameBound::Preceding(None),
+            end: FrameBound::CurrentRow,
+        };
+        let Frame { unit, start, end } = self.frame.unwrap_or(so_far);
         let ordered = !self.order.is_empty();
         let (units, (start, end)) = match unit {
             FrameUnit::Rows => (WindowFrameUnits::Rows, (start, end)),
@@ -144,19 +181,10 @@ impl Relation {
         let arguments = window.arguments.into_iter().map(|term| term.expr);
         let mut args: Vec<Expr> = arguments.collect();
         let mut filter = None;
-        let native = |function| WindowFunctionDefinition::WindowUDF(function);
         let fun = match window.function {
-            Windowed::RowNumber => native(row_number_udwf()),
-            Windowed::Rank => native(rank_udwf()),
-            Windowed::DenseRank => native(dense_rank_udwf()),
-            Windowed::PercentRank => native(percent_rank_udwf()),
-            Windowed::CumeDist => native(cume_dist_udwf()),
-            Windowed::Ntile => native(ntile_udwf()),
-            Windowed::Lead => native(lead_udwf()),
-            Windowed::Lag => native(lag_udwf()),
-            Windowed::First => native(first_value_udwf()),
-            Windowed::Last => native(last_value_udwf()),
-            Windowed::Nth => native(nth_value_udwf()),
+            Windowed::Function(function) => {
+                WindowFunctionDefinition::WindowUDF(function.definition())
+            }
             Windowed::Aggregate(aggregate) => {
                 let (function, own, filtered) = aggregate.function(symbols)?;
                 args = own;
@@ -165,7 +193,7 @@ impl Relation {
             }
         };
         let raw = symbols.column(result);
-        let function = Expr::WindowFunction(Box::new(WindowFunction {
+        let function = Expr::WindowFunction(Box::new(expr::WindowFunction {
             fun,
             params: WindowFunctionParams {
                 args,
@@ -194,7 +222,7 @@ impl Relation {
     pub(crate) fn numbered(self, symbols: &Symbols) -> Result<Self> {
         let partition = self.columns.iter().map(|column| column.term()).collect();
         let window = Window {
-            function: Windowed::RowNumber,
+            function: Windowed::Function(WindowFunction::RowNumber),
             arguments: Vec::new(),
             result: Type::Int8,
             partition,

@@ -17,7 +17,7 @@ mod window;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use scope::{OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
-pub(crate) use window::{FrameEnd, WINDOW_SLOTS, Window, WindowKind};
+pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 
 use crate::catalog::{Catalog, Named, Oid, Relation};
 use crate::error::{Result, SqlError};

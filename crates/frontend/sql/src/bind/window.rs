@@ -6,6 +6,7 @@ use crate::expr::Expr;
 use crate::plan::{General, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
+use vellum_query::{Frame, FrameBound, FrameUnit, WindowFunction};
 use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// Slots from here on are those of window functions.
@@ -25,58 +26,32 @@ pub(crate) struct Window {
 /// What it computes.
 #[derive(Debug)]
 pub(crate) enum WindowKind {
-    RowNumber,
-    Rank,
-    DenseRank,
-    PercentRank,
-    CumeDist,
-    Ntile,
-    Lead,
-    Lag,
-    First,
-    Last,
-    Nth,
+    Function(WindowFunction),
     Aggregate(Aggregate),
 }
 
-/// The rows that count.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    pub unit: ast::WindowFrameUnits,
-    pub start: FrameEnd,
-    pub end: FrameEnd,
-}
-
-/// An end of a frame; `None`: no bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FrameEnd {
-    Preceding(Option<u64>),
-    CurrentRow,
-    Following(Option<u64>),
-}
-
-impl WindowKind {
-    fn find(name: &str) -> Option<Self> {
-        Some(match name {
-            "row_number" => Self::RowNumber,
-            "rank" => Self::Rank,
-            "dense_rank" => Self::DenseRank,
-            "percent_rank" => Self::PercentRank,
-            "cume_dist" => Self::CumeDist,
-            "ntile" => Self::Ntile,
-            "lead" => Self::Lead,
-            "lag" => Self::Lag,
-            "first_value" => Self::First,
-            "last_value" => Self::Last,
-            "nth_value" => Self::Nth,
-            _ => return None,
-        })
-    }
+/// The function of windows of this name.
+fn find(name: &str) -> Option<WindowFunction> {
+    use WindowFunction as F;
+    Some(match name {
+        "row_number" => F::RowNumber,
+        "rank" => F::Rank,
+        "dense_rank" => F::DenseRank,
+        "percent_rank" => F::PercentRank,
+        "cume_dist" => F::CumeDist,
+        "ntile" => F::Ntile,
+        "lead" => F::Lead,
+        "lag" => F::Lag,
+        "first_value" => F::First,
+        "last_value" => F::Last,
+        "nth_value" => F::Nth,
+        _ => return None,
+    })
 }
 
 /// Whether the name is that of a function that needs a window.
 pub(super) fn needs_window(name: &str) -> bool {
-    WindowKind::find(name).is_some()
+    find(name).is_some()
 }
 
 impl Window {
@@ -173,7 +148,7 @@ impl Binder<'_> {
             let message = format!("function {name} does not exist as a window function");
             SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
         };
-        let kind = WindowKind::find(name).ok_or_else(none)?;
+        let called = find(name).ok_or_else(none)?;
         if function.filter.is_some() {
             let text = "FILTER is not implemented for non-aggregate window functions";
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
@@ -190,9 +165,9 @@ impl Binder<'_> {
                 bounds.push(self.expr(node)?);
             }
         }
-        let (arguments, result) = self.window_arguments(&kind, bounds, none)?;
+        let (arguments, result) = self.window_arguments(called, bounds, none)?;
         Ok(Window {
-            function: kind,
+            function: WindowKind::Function(called),
             arguments,
             result,
             partition,
@@ -203,45 +178,43 @@ impl Binder<'_> {
 
     fn window_arguments(
         &mut self,
-        kind: &WindowKind,
+        called: WindowFunction,
         given: Vec<Bound>,
         none: impl Fn() -> SqlError,
     ) -> Result<(Vec<(Expr, Type)>, Type)> {
-        use WindowKind as K;
+        use WindowFunction as F;
         let count = given.len();
-        let fits = match kind {
-            K::RowNumber | K::Rank | K::DenseRank | K::PercentRank | K::CumeDist => count == 0,
-            K::Ntile | K::First | K::Last => count == 1,
-            K::Nth => count == 2,
-            K::Lead | K::Lag => (1..=3).contains(&count),
-            K::Aggregate(_) => true,
+        let fits = match called {
+            F::RowNumber | F::Rank | F::DenseRank | F::PercentRank | F::CumeDist => count == 0,
+            F::Ntile | F::First | F::Last => count == 1,
+            F::Nth => count == 2,
+            F::Lead | F::Lag => (1..=3).contains(&count),
         };
         if !fits {
             return Err(none());
         }
         let mut given = given.into_iter();
         let mut arguments = Vec::with_capacity(count);
-        let result = match kind {
-            K::RowNumber | K::Rank | K::DenseRank => Type::Int8,
-            K::PercentRank | K::CumeDist => Type::Float8,
-            K::Aggregate(_) => return Err(none()),
-            K::Ntile => {
+        let result = match called {
+            F::RowNumber | F::Rank | F::DenseRank => Type::Int8,
+            F::PercentRank | F::CumeDist => Type::Float8,
+            F::Ntile => {
                 let buckets = given.next().ok_or_else(&none)?;
                 let (expr, number) = self.constant(buckets)?;
                 if number <= 0 {
-                    return Err(not_positive(kind));
+                    return Err(not_positive(called));
                 }
                 arguments.push((expr, Type::Int8));
                 Type::Int4
             }
-            K::First | K::Last | K::Nth | K::Lead | K::Lag => {
+            F::First | F::Last | F::Nth | F::Lead | F::Lag => {
                 let first = given.next().ok_or_else(&none)?;
                 let (expr, ty, _) = self.settle(first)?;
                 arguments.push((expr, ty));
                 if let Some(offset) = given.next() {
                     let (expr, number) = self.constant(offset)?;
-                    if matches!(kind, K::Nth) && number <= 0 {
-                        return Err(not_positive(kind));
+                    if called == F::Nth && number <= 0 {
+                        return Err(not_positive(called));
                     }
                     arguments.push((expr, Type::Int8));
                 }
@@ -321,7 +294,7 @@ impl Binder<'_> {
 }
 
 fn frame(node: &ast::WindowFrame) -> Result<Frame> {
-    let end = |bound: &ast::WindowFrameBound| -> Result<FrameEnd> {
+    let end = |bound: &ast::WindowFrameBound| -> Result<FrameBound> {
         let count = |node: &Option<Box<ast::Expr>>| -> Result<Option<u64>> {
             let Some(node) = node else {
                 return Ok(None);
@@ -331,39 +304,46 @@ fn frame(node: &ast::WindowFrame) -> Result<Frame> {
             Ok(Some(number))
         };
         Ok(match bound {
-            ast::WindowFrameBound::CurrentRow => FrameEnd::CurrentRow,
-            ast::WindowFrameBound::Preceding(node) => FrameEnd::Preceding(count(node)?),
-            ast::WindowFrameBound::Following(node) => FrameEnd::Following(count(node)?),
+            ast::WindowFrameBound::CurrentRow => FrameBound::CurrentRow,
+            ast::WindowFrameBound::Preceding(node) => FrameBound::Preceding(count(node)?),
+            ast::WindowFrameBound::Following(node) => FrameBound::Following(count(node)?),
         })
     };
     let start = end(&node.start_bound)?;
     let last = node.end_bound.as_ref();
-    let last = last.map_or(Ok(FrameEnd::CurrentRow), end)?;
+    let last = last.map_or(Ok(FrameBound::CurrentRow), end)?;
     let wrong = |text: &str| Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
     match (start, last) {
-        (FrameEnd::Following(None), _) => {
+        (FrameBound::Following(None), _) => {
             return wrong("frame start cannot be UNBOUNDED FOLLOWING");
         }
-        (_, FrameEnd::Preceding(None)) => return wrong("frame end cannot be UNBOUNDED PRECEDING"),
-        (FrameEnd::CurrentRow, FrameEnd::Preceding(_)) => {
+        (_, FrameBound::Preceding(None)) => {
+            return wrong("frame end cannot be UNBOUNDED PRECEDING");
+        }
+        (FrameBound::CurrentRow, FrameBound::Preceding(_)) => {
             return wrong("frame starting from current row cannot have preceding rows");
         }
-        (FrameEnd::Following(_), FrameEnd::CurrentRow | FrameEnd::Preceding(_)) => {
+        (FrameBound::Following(_), FrameBound::CurrentRow | FrameBound::Preceding(_)) => {
             return wrong("frame starting from following row cannot have preceding rows");
         }
         _ => {}
     }
-    let distance = |bound: FrameEnd| {
+    let distance = |bound: FrameBound| {
         matches!(
             bound,
-            FrameEnd::Preceding(Some(_)) | FrameEnd::Following(Some(_))
+            FrameBound::Preceding(Some(_)) | FrameBound::Following(Some(_))
         )
     };
-    if node.units == ast::WindowFrameUnits::Range && (distance(start) || distance(last)) {
+    let unit = match node.units {
+        ast::WindowFrameUnits::Rows => FrameUnit::Rows,
+        ast::WindowFrameUnits::Range => FrameUnit::Range,
+        ast::WindowFrameUnits::Groups => FrameUnit::Groups,
+    };
+    if unit == FrameUnit::Range && (distance(start) || distance(last)) {
         return Err(SqlError::unsupported("RANGE with a distance"));
     }
     Ok(Frame {
-        unit: node.units,
+        unit,
         start,
         end: last,
     })
@@ -381,9 +361,9 @@ fn number_of(node: &ast::Expr) -> Option<u64> {
 }
 
 /// The error of a count that must be positive. PostgreSQL tells of it when the first row comes.
-fn not_positive(kind: &WindowKind) -> SqlError {
-    let (state, name) = match kind {
-        WindowKind::Ntile => ("22014", "ntile"),
+fn not_positive(called: WindowFunction) -> SqlError {
+    let (state, name) = match called {
+        WindowFunction::Ntile => ("22014", "ntile"),
         _ => ("22016", "nth_value"),
     };
     let text = format!("argument of {name} must be greater than zero");

@@ -3,16 +3,16 @@
 use super::function::Away;
 use super::host::{SourceRows, Sources};
 use super::shape::{alone, has_subquery, reads_only};
-use crate::bind::{Aggregate, AggregateKind, FrameEnd, WINDOW_SLOTS, Window, WindowKind};
+use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
 use crate::expr::Expr;
 use crate::plan::{Body, Grouping, Join, Select, SortBy, Source, SourceKind, Subquery, choose};
-use sqlparser::ast::{SetOperator, WindowFrameUnits};
+use sqlparser::ast::SetOperator;
 use std::sync::Arc;
 use vellum_query::{
-    Aggregate as Folded, Column, FrameBound, FrameUnit, Joined, Line, Relation, Scanned, SortKey,
-    Symbols, Term, Window as Windowing, Windowed,
+    Aggregate as Folded, Column, Joined, Line, Relation, Scanned, SortKey, Symbols, Term,
+    Window as Windowing, WindowFunction, Windowed,
 };
 use vellum_row::{Settings, Type, ValueRef};
 
@@ -173,7 +173,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let columns = relation.columns().to_vec();
         let (_, apart) = columns.split_at(columns.len() - count);
         let window = Windowing {
-            function: Windowed::RowNumber,
+            function: Windowed::Function(WindowFunction::RowNumber),
             arguments: Vec::new(),
             result: Type::Int8,
             partition: apart.iter().map(|column| column.term()).collect(),
@@ -520,17 +520,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
 
     fn one_window(&mut self, window: &'t Window, subs: &'t [Subquery]) -> Result<Windowing> {
         let function = match &window.function {
-            WindowKind::RowNumber => Windowed::RowNumber,
-            WindowKind::Rank => Windowed::Rank,
-            WindowKind::DenseRank => Windowed::DenseRank,
-            WindowKind::PercentRank => Windowed::PercentRank,
-            WindowKind::CumeDist => Windowed::CumeDist,
-            WindowKind::Ntile => Windowed::Ntile,
-            WindowKind::Lead => Windowed::Lead,
-            WindowKind::Lag => Windowed::Lag,
-            WindowKind::First => Windowed::First,
-            WindowKind::Last => Windowed::Last,
-            WindowKind::Nth => Windowed::Nth,
+            WindowKind::Function(function) => Windowed::Function(*function),
             WindowKind::Aggregate(aggregate) => {
                 Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs)?))
             }
@@ -554,26 +544,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 nulls_first: key.nulls_first,
             });
         }
-        let end = |end: FrameEnd| match end {
-            FrameEnd::Preceding(count) => FrameBound::Preceding(count),
-            FrameEnd::CurrentRow => FrameBound::CurrentRow,
-            FrameEnd::Following(count) => FrameBound::Following(count),
-        };
-        let frame = window.frame.map(|frame| {
-            let unit = match frame.unit {
-                WindowFrameUnits::Rows => FrameUnit::Rows,
-                WindowFrameUnits::Range => FrameUnit::Range,
-                WindowFrameUnits::Groups => FrameUnit::Groups,
-            };
-            (unit, end(frame.start), end(frame.end))
-        });
         Ok(Windowing {
             function,
             arguments,
             result: window.result,
             partition,
             order,
-            frame,
+            frame: window.frame,
         })
     }
 
