@@ -45,7 +45,10 @@ fn trial(disk: &SimulatedDirectory, forged: bool, verifies: bool) -> Result<Outc
 }
 
 /// Runs a trial in a thread of its own; a panic and a hang are errors.
-pub(crate) fn in_time<T: Send + 'static>(
+///
+/// # Errors
+/// What `run` says, a panic's message, that it hangs.
+pub fn in_time<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let (sender, receiver) = mpsc::channel();
@@ -137,6 +140,32 @@ pub fn forge_control(disk: &SimulatedDirectory, at: usize, number: u64) -> Resul
     trial(&copy, true, true)
 }
 
+/// Sets a byte of a page, whose checksum is right.
+///
+/// # Errors
+/// A panic, a hang.
+pub fn forge_page(
+    disk: &SimulatedDirectory,
+    page: u64,
+    at: usize,
+    byte: u8,
+) -> Result<Outcome, String> {
+    let copy = disk.process_kill();
+    let io = |error: vellum_base::StorageError| error.to_string();
+    let bytes = corpus::bytes_of(&copy, DATA).map_err(io)?;
+    let mut bytes = bytes[page as usize * PAGE..][..PAGE].to_vec();
+    bytes[at] = byte;
+    seal_page(page, &mut bytes);
+    corpus::replace(&copy, DATA, page * PAGE as u64, &bytes).map_err(io)?;
+    trial(&copy, true, false)
+}
+
+/// Makes the checksum of a page right.
+pub(crate) fn seal_page(page: u64, bytes: &mut [u8]) {
+    let sum = page_checksum(PageId(page), bytes);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
 fn seal_control(bytes: &mut [u8]) {
     let body = bytes.len() - 4;
     let sum = checksum(0, &bytes[..body]);
@@ -175,8 +204,7 @@ pub fn forge(disk: &SimulatedDirectory, seed: u64) -> Result<Outcome, String> {
             // Heads are where it matters.
             let end = if random.chance(1, 2) { 160 } else { PAGE };
             let at = scribble(&mut random, &mut bytes[4..end]) + 4;
-            let sum = page_checksum(PageId(page), &bytes);
-            bytes[..4].copy_from_slice(&sum.to_le_bytes());
+            seal_page(page, &mut bytes);
             corpus::replace(&copy, DATA, page * PAGE as u64, &bytes).map_err(io)?;
             format!("page {page}, byte {at}")
         }
@@ -202,7 +230,7 @@ fn pick<T: Copy>(random: &mut Random, from: &[T]) -> Option<T> {
 }
 
 /// Changes a few bytes near each other; says where.
-fn scribble(random: &mut Random, bytes: &mut [u8]) -> usize {
+pub(crate) fn scribble(random: &mut Random, bytes: &mut [u8]) -> usize {
     let at = random.below(bytes.len() as u64) as usize;
     let width = (1_usize << random.below(4)).min(bytes.len() - at);
     let numbers = [

@@ -2,7 +2,7 @@
 
 use vellum_base::random::Random;
 use vellum_fuzz::corpus::{self, CONTROL, DATA, PAGE};
-use vellum_fuzz::damage::{Outcome, Place, flip, forge, forge_control};
+use vellum_fuzz::damage::{Outcome, Place, flip, forge, forge_control, forge_page};
 use vellum_fuzz::each::{chunks, pages};
 use vellum_io::SimulatedDirectory;
 use vellum_model::run::{first_seed, rounds, thorough};
@@ -108,4 +108,22 @@ fn regress_a_timestamp_that_no_clock_has_reached_is_damage() {
     for floor in [u64::MAX, u64::MAX - (1 << 32)] {
         assert_eq!(forge_control(&disk, FLOOR_AT, floor), Ok(Outcome::Detected));
     }
+}
+
+/// Opening panicked where a leaf said that its keys share more bytes than its fences do. The pool asked nobody for the form of pages before there were
+/// trees, and redo works on pages before: what it read was believed, and stayed in memory. Now redo registers the check (D4 of `redo`).
+#[test]
+fn regress_pages_that_only_redo_reads_are_checked_for_their_form() {
+    const PREFIX_AT: usize = 36;
+    let disk = corpus::make().expect("a database");
+    let mut detected = 0;
+    for (of, page) in pages(&disk).expect("a data file") {
+        for byte in [1, 255] {
+            let outcome = forge_page(&disk, page, PREFIX_AT, byte);
+            detected += u32::from(
+                outcome.unwrap_or_else(|what| panic!("{of:?}: {what}")) == Outcome::Detected,
+            );
+        }
+    }
+    assert!(detected > 0, "no node was read");
 }

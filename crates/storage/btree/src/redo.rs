@@ -23,13 +23,14 @@
 //! - D3 No page in the file is newer than the log: one whose GSN is above that of the last record that exists is damage,
 //!   of the log (its newest part is missing) or of the page. The WAL rule says so of every page that is written, version
 //!   data too: a page starts with the GSN of a record that exists (`buffer::Space`, S2), and gets others from records.
+//! - D4 Redo works on well-formed pages only, and leaves no others in memory: the pool checks what it reads from the first record on.
 //!
 //! Not here: which records exist (R8, `txn`), undo (`version`).
 
 use crate::context::{RowFormat, corrupt_page};
 use crate::merge::copy;
 use crate::node::build::{Builder, Frame, entry, frame_of, rebuild};
-use crate::node::check::check_node;
+use crate::node::check::{check_node, check_read_page};
 use crate::node::edit::NodeWrite;
 use crate::node::layout::{
     CHILD_BYTES, FLAG_FAT, FLAG_PLAIN, FLAG_TEMPORARY, KIND_INNER, KIND_LEAF, KIND_OVERFLOW,
@@ -61,8 +62,10 @@ impl std::fmt::Debug for Redo {
 }
 
 impl Redo {
-    /// A redo that has applied nothing. (`Space`, and so a `TreeContext`, exists only afterwards.)
+    /// A redo that has applied nothing. (`Space`, and so a `TreeContext`, exists only afterwards.) From here on pages of trees that the pool
+    /// reads must be well formed (D4).
     pub fn new(pool: Arc<Pool>, rows: Option<Arc<dyn RowFormat>>) -> Self {
+        pool.set_check(check_read_page);
         Self {
             pool,
             rows,
