@@ -57,7 +57,7 @@ const COUNTER: Tool = ("clients, counter", "crash_clients", "crash_counter");
 const QUEUE: Tool = ("clients, queue", "crash_clients", "crash_queue");
 
 /// Which tool is to catch which bug. The names are those of `vellum_base::planted`.
-const BUGS: [(&str, Tool); 21] = [
+const BUGS: [(&str, Tool); 26] = [
     ("no-conflict-check", LISTS),
     ("watermark-too-new", LISTS),
     ("commit-log-too-late", COUNTER),
@@ -76,6 +76,11 @@ const BUGS: [(&str, Tool); 21] = [
     ("settled-too-early", OLD),
     ("dropped-too-early", OLD),
     ("swept-too-early", STORE),
+    ("purged-too-early", STORE),
+    ("displaced-too-much", STORE),
+    ("shortcut-too-far", STORE),
+    ("adopted-for-good", MODEL),
+    ("ring-cut-short", POWER),
     ("index-entry-kept", INDEX),
     ("checksum-ignored", DAMAGE),
     ("nodes-unchecked", FORGERY),

@@ -113,6 +113,21 @@ fn number(key: u32) -> Key {
     Key(key.to_be_bytes().to_vec())
 }
 
+/// Transactions whose records are more than their slot buffers at first, over few rows, so that no page has to go to the disk before they end: the
+/// buffer grows while it goes around.
+pub fn long_transactions(length: u32) -> Vec<Step> {
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").commit();
+    for round in 0..4 {
+        script.begin(Begin::default());
+        for n in 0..60 + 30 * round {
+            script.put("a", n % 8, length);
+        }
+        script.commit();
+    }
+    script.finish()
+}
+
 /// Commits that wait and commits that do not, over two tables, with updates and deletes.
 pub fn commits() -> Vec<Step> {
     let mut script = Script::new();

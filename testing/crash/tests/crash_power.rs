@@ -48,6 +48,14 @@ fn crash_power_during_commits_keeps_what_was_acknowledged() {
 }
 
 #[test]
+fn crash_power_during_transactions_longer_than_their_buffer_keeps_what_was_acknowledged() {
+    cut(
+        "crash_power_during_transactions_longer",
+        &workload::long_transactions(engine::INLINE_VALUE),
+    );
+}
+
+#[test]
 fn crash_power_during_rollbacks_and_checkpoints_keeps_what_was_acknowledged() {
     cut("crash_power_during_rollbacks", &workload::rollbacks());
 }

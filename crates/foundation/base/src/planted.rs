@@ -44,6 +44,16 @@ pub enum Bug {
     DroppedTooEarly,
     /// Before-images that only snapshots of short transactions may need are swept whoever needs them.
     SweptTooEarly,
+    /// What a graveyard holds goes though an analytical snapshot sees it.
+    PurgedTooEarly,
+    /// The newest old version of a fat row gives its place to the next one whoever sees it.
+    DisplacedTooMuch,
+    /// An old snapshot goes past versions by a shortcut that is for older ones.
+    ShortcutTooFar,
+    /// A tree or chain that is adopted is not listed again by a rollback.
+    AdoptedForGood,
+    /// A ring that grows keeps what lies before its end only, and not what went around it.
+    RingCutShort,
     /// A row that changes its place in an index keeps the old entry.
     IndexEntryKept,
     /// A page is taken for what it should be, whatever its checksum is.
@@ -53,7 +63,7 @@ pub enum Bug {
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 21] = [
+pub const BUGS: [(&str, Bug); 26] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -72,6 +82,11 @@ pub const BUGS: [(&str, Bug); 21] = [
     ("settled-too-early", Bug::SettledTooEarly),
     ("dropped-too-early", Bug::DroppedTooEarly),
     ("swept-too-early", Bug::SweptTooEarly),
+    ("purged-too-early", Bug::PurgedTooEarly),
+    ("displaced-too-much", Bug::DisplacedTooMuch),
+    ("shortcut-too-far", Bug::ShortcutTooFar),
+    ("adopted-for-good", Bug::AdoptedForGood),
+    ("ring-cut-short", Bug::RingCutShort),
     ("index-entry-kept", Bug::IndexEntryKept),
     ("checksum-ignored", Bug::ChecksumIgnored),
     ("nodes-unchecked", Bug::NodesUnchecked),

@@ -9,6 +9,7 @@
 //! Concurrency: under the slot's latch.
 
 use vellum_base::Lsn;
+use vellum_base::planted::{self, Bug};
 
 /// Bytes of a slot's log that are in memory.
 #[derive(Debug, Default)]
@@ -60,7 +61,12 @@ impl Ring {
         let keep = self.flushed;
         let mut bytes = vec![0; capacity].into_boxed_slice();
         let mask = capacity as u64 - 1;
-        for (at, part) in self.parts(keep, self.end) {
+        let parts = if planted::has(Bug::RingCutShort) {
+            1
+        } else {
+            2
+        };
+        for (at, part) in self.parts(keep, self.end).take(parts) {
             // A part of the old ring may wrap in the new one.
             for (i, byte) in part.iter().enumerate() {
                 bytes[((at + i as u64) & mask) as usize] = *byte;

@@ -27,6 +27,7 @@ use crate::settle::{Grave, Tools};
 use crate::store::{Collecting, VersionStore, remove_temporary};
 use std::sync::Arc;
 use vellum_base::codec::Reader;
+use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{LeafCopy, Logging, Seek, Tree, TreeContext, TreeKind};
 use vellum_gc::Horizon;
@@ -254,6 +255,8 @@ impl VersionStore {
         let grave = Grave { tree, key, delete };
         let fate = if is_over {
             Fate::Over
+        } else if kind == Kind::Buried && self.has(Bug::PurgedTooEarly) {
+            Fate::Dead
         } else {
             self.fate_of(&grave, kind, tools, horizon)?
         };

@@ -15,6 +15,7 @@ use crate::store::VersionStore;
 use crate::undo_record::{self, Revert};
 use crate::work::Work;
 use vellum_base::PageId;
+use vellum_base::planted::{self, Bug};
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{
     Entry, Journal, LeafCopy, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
@@ -97,9 +98,10 @@ impl VersionStore {
         let prefix = undo_record::prefix(stamp, command, &Revert::Whole(Shape::INLINE, &payload));
         let flags = [Shape::INLINE.reduced_flags()];
         let undo: [&[u8]; 3] = [&prefix, &flags, &payload];
+        let undoable = !planted::has(Bug::AdoptedForGood);
         leaf.remove(Logging::Record {
             slot,
-            flags: FLAG_UNDOABLE,
+            flags: if undoable { FLAG_UNDOABLE } else { 0 },
             redo: RowRedo::Remove,
             undo: &undo,
         });

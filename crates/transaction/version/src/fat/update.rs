@@ -30,6 +30,7 @@ use crate::store::VersionStore;
 use crate::write::Change;
 use smallvec::SmallVec;
 use std::ops::Range;
+use vellum_base::planted::Bug;
 use vellum_btree::{LeafWrite, Tree, max_inline_payload};
 use vellum_gc::{Horizon, is_dead_between};
 use vellum_txn::{ActiveSnapshots, Domain, Transaction, VersionStamp};
@@ -242,7 +243,8 @@ impl VersionStore {
         leaf.payload_read(STAMPED_HEADER, &mut lengths);
         let (_, versions) = crate::fat::layout::lengths(lengths);
         let look = &mut scratch.row;
-        let versions = displace(place, leaf, old_body.len(), versions, before, look);
+        let spare = self.has(Bug::DisplacedTooMuch);
+        let versions = displace(place, leaf, old_body.len(), versions, before, look, spare);
         let plain = Header {
             fat: false,
             ..*before

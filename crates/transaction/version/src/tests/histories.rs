@@ -208,6 +208,8 @@ fn mistakes_on_purpose_are_noticed() {
         Bug::DeltasTooEarly,
         Bug::SweptTooEarly,
         Bug::PrunedTooMuch,
+        Bug::PurgedTooEarly,
+        Bug::DisplacedTooMuch,
     ] {
         let notices = |seed| {
             let history = AssertUnwindSafe(|| history(seed, Some(bug)));
