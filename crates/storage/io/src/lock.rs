@@ -1,5 +1,6 @@
 //! Who has the directory open.
 
+use rustix::fs::{FlockOperation, flock};
 use std::fmt;
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
@@ -17,8 +18,9 @@ pub struct LockGuard {
 }
 
 enum Held {
-    /// The lock belongs to the open file description and ends with it.
-    File { _file: std::fs::File },
+    /// The lock belongs to the open file description. It is given back, not left to the last descriptor: a process that another thread is
+    /// just starting has a copy of it until it runs its program.
+    File { file: std::fs::File },
     /// A count in memory, and what this guard added to it.
     Count { lock: Arc<MemoryLock>, share: u32 },
     /// There was nothing to lock.
@@ -27,17 +29,20 @@ enum Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Self::Count { lock, share } = self {
-            *lock.held.lock() -= *share;
+        match self {
+            // If it fails the lock ends with the last descriptor.
+            Self::File { file } => drop(flock(file, FlockOperation::Unlock)),
+            Self::Count { lock, share } => *lock.held.lock() -= *share,
+            Self::Nothing => {}
         }
     }
 }
 
 impl LockGuard {
-    /// A guard that closes the file when it is dropped.
+    /// A guard of a file that is locked; unlocks it when it is dropped.
     pub(crate) fn of_file(file: std::fs::File) -> Self {
         Self {
-            _held: Held::File { _file: file },
+            _held: Held::File { file },
             _below: None,
         }
     }
@@ -100,5 +105,29 @@ impl MemoryLock {
             },
             _below: None,
         })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Symptom: a database that had just been closed was "open in process …". Cause: another thread of the process started a child meanwhile, which
+    /// has a copy of every descriptor until it runs its program, and the lock was left to the last of them. Guard: it is given back.
+    #[test]
+    fn regress_copies_of_the_descriptor_do_not_hold_the_lock() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join(LOCK_NAME);
+        let locked = || {
+            let file = std::fs::File::create(&path).expect("a file");
+            flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| file)
+        };
+        let file = locked().expect("nobody has it");
+        let copy = file.try_clone().expect("a copy");
+        let guard = LockGuard::of_file(file);
+        assert!(locked().is_err(), "it is held");
+        drop(guard);
+        assert!(locked().is_ok(), "it is given back");
+        drop(copy);
     }
 }

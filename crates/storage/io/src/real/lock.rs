@@ -1,5 +1,6 @@
 //! The lock file: an advisory lock of the open file description, so it excludes a second opener
-//! in the same process too, and the kernel gives it back however the process ends. The file holds the holder's
+//! in the same process too, and the kernel gives it back however the process ends; whoever ends before gives it back himself
+//! (`LockGuard`). The file holds the holder's
 //! process id, for the message only.
 
 use crate::LockGuard;
