@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -154,6 +154,8 @@ pub struct Requests(Receiver<Request>);
 #[derive(Debug)]
 pub struct Engine {
     started: OnceLock<Started>,
+    /// Held by who starts it.
+    starting: Mutex<()>,
     memory_bytes: usize,
     /// Where operators write what does not fit into memory.
     spill: OnceLock<PathBuf>,
@@ -180,6 +182,7 @@ impl Engine {
     pub fn new(memory_bytes: usize) -> Self {
         Self {
             started: OnceLock::new(),
+            starting: Mutex::new(()),
             memory_bytes,
             spill: OnceLock::new(),
         }
@@ -192,6 +195,11 @@ impl Engine {
     }
 
     fn started(&self) -> Result<&Started> {
+        if let Some(started) = self.started.get() {
+            return Ok(started);
+        }
+        // One at a time: the directory is looked for and then made, which fails if another has made it between.
+        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(started) = self.started.get() {
             return Ok(started);
         }
@@ -215,7 +223,6 @@ impl Engine {
             environment,
             memory: Arc::new(GreedyMemoryPool::new(self.memory_bytes)),
         };
-        // Another may have been first; its threads are as good.
         Ok(self.started.get_or_init(|| started))
     }
 

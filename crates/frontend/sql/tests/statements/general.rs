@@ -1,8 +1,8 @@
 //! Queries that no program runs: the same answers, by other means.
 
 use super::client::{Client, Heard, database};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use vellum_sql::{Parameters, Progress};
 
 fn shop() -> Client {
@@ -230,5 +230,27 @@ fn what_does_not_fit_into_memory_is_spilled_where_that_may_be() {
             Ok(rows) => assert_eq!(client.ok(sql), rows),
             Err(state) => assert_eq!(client.state(sql), state),
         }
+    }
+}
+
+/// Symptom: `XX000: IO error: File exists` for one of several sessions whose queries were the first of a server. Cause: each made the directory for
+/// what is spilled, if it was not there when it looked. Guard: one starts the engine of queries, the others wait.
+#[test]
+fn regress_first_queries_at_the_same_time_make_one_directory() {
+    const SESSIONS: usize = 6;
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..30 {
+        let database = database();
+        database.set_spill_directory(directory.path().join(format!("spill {round}")));
+        let together = Barrier::new(SESSIONS);
+        std::thread::scope(|scope| {
+            for _ in 0..SESSIONS {
+                scope.spawn(|| {
+                    let mut client = Client::of(&database);
+                    together.wait();
+                    assert_eq!(client.ok("SELECT row_number() OVER ()"), "1");
+                });
+            }
+        });
     }
 }
