@@ -7,7 +7,8 @@
 //!
 //! Not covered: miri knows neither `mmap` with our flags nor io_uring, so the pool and real files are not run under it; the
 //! thread sanitizer does not understand fences, so a pair of fences that orders relaxed accesses (page versions, watermarks) may be reported
-//! though it is right (loom is for those: `cargo xtask test`). Neither is part of CI.
+//! though it is right (loom is for those: `cargo xtask test`). Server and SQL are not among what it runs: all of DataFusion would have to be built
+//! for it. Neither is part of CI.
 
 use crate::workspace::Workspace;
 use std::io;

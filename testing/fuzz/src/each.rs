@@ -3,15 +3,14 @@
 //! to).
 //!
 //! A kind of page is what its head says (kind, flags, tree): inner nodes and leaves of the catalog, of tables, of indexes and of the lists, chains,
-//! bitmaps; of an [`Aged`] database also deltas, graveyards and leaves with fat rows. A kind of chunk is a kind of record that it holds.
+//! bitmaps; of an [`Aged`](crate::aged::Aged) database also deltas, graveyards and leaves with fat rows. A kind of chunk is a kind of record that it holds.
 //!
 //! Not here: what comes of what was read.
 
 use crate::corpus::{self, DATA, PAGE};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use vellum::{Class, Config, Database, Durability, Transaction, TransactionOptions};
 use vellum_base::random::Random;
 use vellum_base::{Gsn, Lsn, PageId, Result, StorageError};
 use vellum_buffer::page::kind;
@@ -204,166 +203,6 @@ pub fn flip_log(
         }
         Ok(_) => Err(format!("{place}: rounds are read that nobody wrote")),
     }
-}
-
-/// A database that is open, with a snapshot that is older than most of what it holds: deltas, graveyards and fat rows are on its disk.
-#[derive(Debug)]
-pub struct Aged {
-    /// Its disk.
-    pub disk: SimulatedDirectory,
-    /// The database.
-    pub database: Database,
-    /// The snapshot.
-    old: Transaction,
-    /// What the snapshot shows.
-    then: Rows,
-    /// What is shown now.
-    now: Rows,
-}
-
-type Rows = Vec<(Vec<u8>, Vec<u8>)>;
-
-const ROWS: u32 = 400;
-const TABLE: &str = "aged";
-
-fn config() -> Config {
-    let mut config = corpus::config();
-    config.versions.fat_updates = Some(2);
-    config.promote_after_ticks = 5;
-    config.log_bytes_max *= 4;
-    config
-}
-
-fn key(row: u32) -> [u8; 4] {
-    row.to_be_bytes()
-}
-
-fn body(row: u32, version: u32) -> Vec<u8> {
-    format!("row {row} version {version} ")
-        .into_bytes()
-        .repeat(8)
-}
-
-impl Aged {
-    /// Makes it.
-    ///
-    /// # Errors
-    /// What it says.
-    pub fn make() -> vellum::Result<Self> {
-        let disk = SimulatedDirectory::new();
-        let database = Database::open_directory(Arc::new(disk.clone()), config())?;
-        database.retry(|transaction| {
-            let table = transaction.create_table(TABLE)?;
-            (0..ROWS).try_for_each(|row| transaction.insert(&table, &key(row), &body(row, 0)))
-        })?;
-        let analytical = TransactionOptions::default()
-            .read_only(true)
-            .class(Class::Olap);
-        let old = database.begin_with(analytical)?;
-        let then = rows(&old).map_err(|error| error.expect("nothing is damaged yet"))?;
-        for version in 1..=4 {
-            // A younger snapshot a pass: what it sees is kept, too, so rows turn fat.
-            let young = database.begin_with(TransactionOptions::default().read_only(true))?;
-            let table = young.table(TABLE)?;
-            young.get(&table, &key(0), <[u8]>::len)?;
-            for row in (0..ROWS).step_by(1 + version as usize) {
-                let transaction = database
-                    .begin_with(TransactionOptions::default().durability(Durability::Async))?;
-                let table = transaction.table(TABLE)?;
-                if row % 7 == 3 {
-                    transaction.delete(&table, &key(row))?;
-                } else {
-                    transaction.update(&table, &key(row), &[0..30], |bytes| {
-                        bytes.fill(b'0' + version as u8)
-                    })?;
-                }
-                transaction.commit()?;
-            }
-            drop(young);
-            while database.step()? {}
-        }
-        database.checkpoint()?;
-        let new = database.begin()?;
-        let now = rows(&new).map_err(|error| error.expect("nothing is damaged yet"))?;
-        drop(new);
-        let aged = Self {
-            disk,
-            database,
-            old,
-            then,
-            now,
-        };
-        aged.look()
-            .map_err(|what| vellum::Error::InvalidArgument { what })?;
-        Ok(aged)
-    }
-
-    /// Whether both snapshots show what they must, or an error that says that something is damaged. True for an error.
-    ///
-    /// # Errors
-    /// A wrong answer, an error of the wrong family.
-    pub fn look(&self) -> std::result::Result<bool, String> {
-        let new = self
-            .database
-            .begin_with(TransactionOptions::default().read_only(true));
-        let new = new.map_err(|error| error.to_string())?;
-        let mut told = false;
-        for (what, transaction, expected) in
-            [("then", &self.old, &self.then), ("now", &new, &self.now)]
-        {
-            match rows(transaction) {
-                Ok(found) if found == *expected => {}
-                Ok(_) => return Err(format!("a wrong answer about what was {what}")),
-                Err(Some(error)) if error.family() == vellum::Family::Corrupt => told = true,
-                Err(Some(error)) => return Err(format!("{what}: {error}")),
-                Err(None) => return Err(format!("{what}: two ways to look differ")),
-            }
-        }
-        Ok(told)
-    }
-
-    /// Flips a bit of a page of the disk, looks, and flips it back if the page was not written meanwhile. True if an error told of it.
-    ///
-    /// # Errors
-    /// As [`Aged::look`].
-    pub fn flip(&self, page: u64, at: usize, bit: u8) -> std::result::Result<bool, String> {
-        let read = || {
-            let data = corpus::bytes_of(&self.disk, DATA).map_err(|error| error.to_string())?;
-            Ok::<_, String>(data[page as usize * PAGE..][..PAGE].to_vec())
-        };
-        let flip = || {
-            let flipped = self
-                .disk
-                .flip_bit(DATA, page * PAGE as u64 + at as u64, bit);
-            flipped.map_err(|error| error.to_string())
-        };
-        flip()?;
-        let damaged = read()?;
-        let told = self.look()?;
-        if read()? == damaged {
-            flip()?;
-        }
-        Ok(told)
-    }
-}
-
-/// All rows, by a scan and by their keys; `Err(None)` if these differ.
-fn rows(transaction: &Transaction) -> std::result::Result<Rows, Option<vellum::Error>> {
-    let table = transaction.table(TABLE).map_err(Some)?;
-    let mut found = Vec::new();
-    let mut cursor = transaction.cursor(&table, ..).map_err(Some)?;
-    while let Some((key, value)) = cursor.next().map_err(Some)? {
-        found.push((key.to_vec(), value.to_vec()));
-    }
-    drop(cursor);
-    let known: BTreeSet<&[u8]> = found.iter().map(|(key, _)| &**key).collect();
-    for row in (0..ROWS).step_by(13) {
-        let there = transaction.get(&table, &key(row), |_| ()).map_err(Some)?;
-        if there.is_some() != known.contains(&key(row)[..]) {
-            return Err(None);
-        }
-    }
-    Ok(found)
 }
 
 /// A place in a page, and a bit.

@@ -9,11 +9,13 @@
 //! | [`sql`] | statements that nobody would write, at sessions of a database |
 //! | [`misplaced`] | writes that land elsewhere, or nowhere |
 //! | [`each`] | every byte of a page and of a chunk of each kind, before the pool and the log's reader |
+//! | [`aged`] | an open database with old snapshots, whose disk is changed under it |
 //! | [`damage`] | copies of the files with something changed, with and without the checksum that it then needs; opened and read |
 //!
 //! What is not checked: README.
 #![forbid(unsafe_code)]
 
+pub mod aged;
 pub mod corpus;
 pub mod damage;
 pub mod each;

@@ -2,8 +2,10 @@
 
 use vellum_base::random::Random;
 use vellum_buffer::page::{FLAG_FAT, FLAG_TEMPORARY, kind};
+use vellum_fuzz::aged::Aged;
 use vellum_fuzz::corpus;
-use vellum_fuzz::each::{Aged, chunks, flip_log, flip_page, pages, place, pool, rounds_from};
+use vellum_fuzz::damage::in_time;
+use vellum_fuzz::each::{chunks, flip_log, flip_page, pages, place, pool, rounds_from};
 use vellum_io::SimulatedDirectory;
 use vellum_model::run::{first_seed, rounds, thorough};
 
@@ -111,4 +113,27 @@ fn prop_damage_under_an_open_database_is_detected_or_harmless() {
     eprintln!("{told} were told");
     assert_eq!(aged.look(), Ok(false), "nothing is left of it");
     assert!(told > 0, "nothing was read from the disk");
+}
+
+#[test]
+fn prop_bytes_that_nobody_wrote_under_an_open_database_end_in_no_panic() {
+    let first = first_seed();
+    eprintln!("VELLUM_SEED={first}");
+    let mut told = 0;
+    for round in 0..rounds(40) {
+        let seed = first.wrapping_add(round);
+        let tried = in_time(move || {
+            let aged = Aged::make().map_err(|error| error.to_string())?;
+            aged.forge(&mut Random::new(seed))
+        });
+        let (_, errors) =
+            tried.unwrap_or_else(|what| panic!("VELLUM_SEED={seed} VELLUM_ROUNDS=1: {what}"));
+        told += errors;
+    }
+    eprintln!("{told} errors");
+    // One alone may be harmless.
+    assert!(
+        told > 0 || rounds(40) < 10,
+        "nothing was read from the disk"
+    );
 }
