@@ -86,9 +86,42 @@ pub(crate) struct Sample {
     /// Old versions, while snapshots are held: "table kind" (and "table kind bytes") to number.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) old_versions: BTreeMap<String, u64>,
+    /// Who holds them back, while snapshots are held, the oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) holders: Vec<HolderSample>,
     /// What else the engine counts.
     #[serde(flatten)]
     pub(crate) more: BTreeMap<&'static str, u64>,
+}
+
+/// Holders in a sample, at most: the oldest, and the transaction that happens to run.
+const HOLDERS_MAX: usize = 16;
+
+/// One who holds old versions back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct HolderSample {
+    transaction: String,
+    class: &'static str,
+    writer: bool,
+    age_ticks: u64,
+    age_s: f64,
+    versions: u64,
+    version_bytes: u64,
+}
+
+fn holders<E: Engine>(engine: &E) -> Vec<HolderSample> {
+    let holders = engine.holders().into_iter().take(HOLDERS_MAX);
+    holders
+        .map(|holder| HolderSample {
+            transaction: holder.transaction,
+            class: holder.class,
+            writer: holder.writer,
+            age_ticks: holder.age_ticks,
+            age_s: (holder.age_s * 10.0).round() / 10.0,
+            versions: holder.versions,
+            version_bytes: holder.version_bytes,
+        })
+        .collect()
 }
 
 /// Old versions by table and kind, as a sample has them.
@@ -424,6 +457,10 @@ fn watch<E: Engine>(
                     old_versions: match plan.hold {
                         Some(_) => old_versions(engine),
                         None => BTreeMap::new(),
+                    },
+                    holders: match plan.hold {
+                        Some(_) => holders(engine),
+                        None => Vec::new(),
                     },
                     more: statistics.more.iter().copied().collect(),
                 };

@@ -6,8 +6,8 @@ use crate::cli::{Durability, Settings, Variant};
 use std::ops::Range;
 use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions, VersionKind};
 use vellum_workload::engine::{
-    Description, Direction, Engine, EngineError, OldVersions, Result, Session, Statistics, Table,
-    TableSpec, TxOptions,
+    Description, Direction, Engine, EngineError, Holder, OldVersions, Result, Session, Statistics,
+    Table, TableSpec, TxOptions,
 };
 
 /// An open database and the handles of the workload's tables.
@@ -123,6 +123,22 @@ impl Engine for VellumEngine {
                 ("index_operations", statistics.tree_searches),
             ],
         }
+    }
+
+    fn holders(&self) -> Vec<Holder> {
+        let holders = self.database.holders();
+        holders
+            .into_iter()
+            .map(|holder| Holder {
+                transaction: holder.transaction.to_string(),
+                class: if holder.analytical { "olap" } else { "oltp" },
+                writer: holder.writer,
+                age_ticks: holder.age_ticks,
+                age_s: holder.age.as_secs_f64(),
+                versions: holder.versions,
+                version_bytes: holder.version_bytes,
+            })
+            .collect()
     }
 
     fn old_versions(&self) -> Vec<OldVersions> {

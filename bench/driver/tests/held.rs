@@ -87,6 +87,17 @@ fn queue_runs_beside_every_kind_of_holder() {
         }),
         "{last:?}"
     );
+    // Who holds them back: the session that idles, first of all.
+    let holder = &samples[1]["holders"][0];
+    assert!(holder["age_ticks"].as_u64() > Some(0), "{holder}");
+    assert_eq!(holder["writer"], false);
+    assert!(["oltp", "olap"].contains(&holder["class"].as_str().unwrap()));
+    assert!(holder["version_bytes"].is_u64() && holder["age_s"].is_f64());
+    assert!(
+        samples[0]
+            .get("holders")
+            .is_none_or(|holders| holders[0]["age_ticks"].as_u64() < holder["age_ticks"].as_u64())
+    );
 }
 
 #[test]

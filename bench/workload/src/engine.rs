@@ -153,6 +153,25 @@ pub struct OldVersions {
     pub bytes: u64,
 }
 
+/// An open transaction that keeps old versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Holder {
+    /// The engine's name for it.
+    pub transaction: String,
+    /// The engine's word for what it is taken for.
+    pub class: &'static str,
+    /// It has written.
+    pub writer: bool,
+    /// Ticks of the engine's clock since its snapshot.
+    pub age_ticks: u64,
+    /// Seconds that it has been open.
+    pub age_s: f64,
+    /// Old versions that would go if it and all older ones ended.
+    pub versions: u64,
+    /// Bytes of them.
+    pub version_bytes: u64,
+}
+
 /// Who is measured, for the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
@@ -195,6 +214,11 @@ pub trait Engine: Sync {
 
     /// Old versions by table and kind, where the engine can tell. May cost some milliseconds.
     fn old_versions(&self) -> Vec<OldVersions> {
+        Vec::new()
+    }
+
+    /// Who keeps old versions, the oldest snapshot first, where the engine can tell. Cheap.
+    fn holders(&self) -> Vec<Holder> {
         Vec::new()
     }
 
