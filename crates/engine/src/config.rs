@@ -33,7 +33,9 @@ pub struct Config {
     pub log_bytes_max: u64,
     /// Bytes of a log segment, a multiple of 4096 of at most 2 GiB.
     pub log_segment_bytes: u64,
-    /// Bytes of the log buffer of one worker slot.
+    /// Bytes of the log buffer of one worker slot, a power of two of at least 16 pages. A slot that writes faster than the log
+    /// is flushed gets up to four times that until it rests. All buffers together take at most 128 times that; further slots
+    /// that write at the same time get one of 16 KiB, or what one change needs, and wait for the log more often.
     pub slot_buffer_bytes: usize,
     /// How many transactions can be open at once, 4 to 65532.
     pub slots_max: u16,

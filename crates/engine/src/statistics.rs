@@ -16,6 +16,8 @@ pub struct Statistics {
     pub log_rounds: u64,
     /// Commits (and read-only ends) that waited for a round.
     pub commits_hardened: u64,
+    /// Memory of the worker slots' log buffers ([`Config::slot_buffer_bytes`](crate::Config::slot_buffer_bytes)): beside the pool.
+    pub log_buffer_bytes: u64,
     /// Bytes of the log that a recovery or a rollback may still need.
     pub log_bytes_in_use: u64,
     /// Pages read from the data file.
@@ -92,6 +94,7 @@ impl Database {
             log_record_bytes: log.bytes_records,
             log_rounds: log.rounds,
             commits_hardened: log.commits_hardened,
+            log_buffer_bytes: log.ring_bytes,
             log_bytes_in_use: engine.log.bytes_in_use(),
             pages_read: pool.faults,
             pages_written: pool.written,

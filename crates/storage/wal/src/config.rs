@@ -11,8 +11,8 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub struct LogConfig {
     /// Number of slots; slot ids are below it.
     pub slots_max: u16,
-    /// Bytes of one slot's ring buffer, a power of two; allocated at the slot's first use. Up to four times that
-    /// while the slot writes faster than rounds go to the disk.
+    /// Bytes of one slot's ring buffer, a power of two; allocated when the slot is first used. Up to four times that while
+    /// the slot writes faster than rounds go to the disk; less where all take 128 times that together.
     pub slot_buffer_bytes: usize,
     /// Bytes of one segment file, a multiple of [`BLOCK_BYTES`].
     pub segment_bytes: u64,
@@ -159,9 +159,11 @@ impl ChunkPosition {
     }
 }
 
-/// Counters since the log was opened.
+/// Counters since the log was opened, and what its buffers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LogStatistics {
+    /// Memory of the slots' buffers now.
+    pub ring_bytes: u64,
     /// Rounds that wrote and flushed.
     pub rounds: u64,
     /// Rounds that found nothing to write.

@@ -11,6 +11,7 @@ use vellum_sync::{CachePadded, Mutex, thread};
 use crate::active::ActiveSlots;
 use crate::config::{LogConfig, LogSpace, LogStatistics, Purpose};
 use crate::group::{Group, Target};
+use crate::ring_memory::RingMemory;
 use crate::round::RoundState;
 use crate::segment::Segments;
 use crate::slot::{Cell, SlotLog};
@@ -45,8 +46,9 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub fn snapshot(&self) -> LogStatistics {
+    pub fn snapshot(&self, rings: &RingMemory) -> LogStatistics {
         LogStatistics {
+            ring_bytes: rings.bytes(),
             rounds: self.rounds.get(),
             rounds_empty: self.rounds_empty.get(),
             bytes_written: self.bytes_written.get(),
@@ -69,6 +71,7 @@ pub(crate) struct Core {
     /// An M that somebody asked for: pages may carry a GSN above all slots'.
     pub requested_m: AtomicU64,
     pub segments: Segments,
+    pub rings: RingMemory,
     /// The round leader's; contended never, because there is one leader.
     pub round: Mutex<RoundState>,
     pub group: Group,
@@ -115,6 +118,7 @@ impl Core {
             published_m: CachePadded::new(AtomicU64::new(m)),
             requested_m: AtomicU64::new(m),
             segments,
+            rings: RingMemory::new(config.slot_buffer_bytes),
             round: Mutex::new(round),
             group,
             statistics: Counters::default(),

@@ -30,6 +30,7 @@ mod log;
 mod reader;
 mod record;
 mod ring;
+mod ring_memory;
 mod round;
 mod segment;
 mod segment_file;

@@ -243,9 +243,9 @@ impl Log {
         &self.core.segments.files
     }
 
-    /// Counters since the log was opened.
+    /// Counters since the log was opened, and what its buffers take.
     pub fn statistics(&self) -> LogStatistics {
-        self.core.statistics.snapshot()
+        self.core.statistics.snapshot(&self.core.rings)
     }
 }
 

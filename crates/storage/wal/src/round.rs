@@ -227,7 +227,7 @@ impl Core {
             }
             cell.taxed = false;
             cell.active = false;
-            cell.ring.rest(self.config.slot_buffer_bytes);
+            self.rings.rest(&mut cell.ring);
             self.bits.clear(slot);
         }
     }

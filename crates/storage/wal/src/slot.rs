@@ -31,9 +31,6 @@ use crate::record::{
 };
 use crate::ring::Ring;
 
-/// How many times as large as at its first use a ring gets before its writer waits.
-const RING_GROWTH: usize = 4;
-
 /// The part of a live transaction's records that lies in one segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
@@ -530,9 +527,8 @@ impl Core {
             let (missing, end) = {
                 let mut guard = slot.lock();
                 let state = &mut *guard.state;
-                let least = bytes.next_power_of_two().max(self.config.slot_buffer_bytes);
-                if state.ring.capacity() < least {
-                    state.ring.grow(least);
+                if state.ring.capacity() < bytes.next_power_of_two() {
+                    self.rings.provide(&mut state.ring, bytes);
                 }
                 if state.promise(bytes, purpose) {
                     return Ok(());
@@ -560,10 +556,7 @@ impl Core {
                     return Ok(());
                 }
                 let ring_full = state.ring.free() < bytes;
-                // Who writes faster than rounds go to the disk gets a larger ring before it has to wait for one.
-                let larger = state.ring.capacity() * 2;
-                if ring_full && larger <= self.config.slot_buffer_bytes * RING_GROWTH {
-                    state.ring.grow(larger);
+                if ring_full && self.rings.double(&mut state.ring) {
                     continue;
                 }
                 if granted.is_some() || missing == 0 {

@@ -266,3 +266,72 @@ fn incarnation_after_a_full_log_starts_and_keeps_what_recovery_needs() {
     engine.log.release_before(engine.log.position()).unwrap();
     assert!(dir.list("log").unwrap().len() <= 3, "{:?}", dir.list("log"));
 }
+
+#[test]
+fn buffers_of_many_writers_stay_within_their_memory_and_what_they_hold_is_kept() {
+    const FIRST: u64 = 64 << 10;
+    const SLOTS: u16 = 400;
+    let dir = SimulatedDirectory::new();
+    let config = LogConfig {
+        slots_max: SLOTS,
+        slot_buffer_bytes: FIRST as usize,
+        segment_bytes: 4 << 20,
+        log_bytes_max: 64 << 20,
+    };
+    let mut engine = open(Arc::new(dir.clone()), config, LogStart::first()).unwrap();
+    let rings = |engine: &Engine| engine.log.statistics().ring_bytes;
+    // One alone gets a larger one before it waits.
+    let stamp = engine.begin(A);
+    for _ in 0..(7 * FIRST / 2 / 2000) {
+        engine.change(A, stamp, 1900).unwrap();
+    }
+    assert_eq!(rings(&engine), 4 * FIRST);
+    assert_eq!(engine.log.statistics().ring_waits, 0);
+    engine.commit(A).unwrap();
+    engine.log.flush_round().unwrap();
+    engine.log.flush_round().unwrap();
+    assert_eq!(rings(&engine), FIRST, "at rest");
+    // All at once.
+    let stamps: Vec<_> = (0..SLOTS).map(|slot| engine.begin(SlotId(slot))).collect();
+    for round in 0..20 {
+        for (slot, stamp) in (0..SLOTS).zip(&stamps) {
+            engine.change(SlotId(slot), *stamp, 900).unwrap();
+            let most = 128 * FIRST + u64::from(SLOTS - 128) * (16 << 10);
+            let now = rings(&engine);
+            assert!(now <= most, "round {round}, slot {slot}: {now} of {most}");
+        }
+    }
+    // A small one waits for rounds, and gets no more.
+    let before = (rings(&engine), engine.log.statistics().ring_waits);
+    for _ in 0..40 {
+        engine
+            .change(SlotId(SLOTS - 1), stamps[usize::from(SLOTS - 1)], 900)
+            .unwrap();
+    }
+    let after = (rings(&engine), engine.log.statistics().ring_waits);
+    assert!(after.0 == before.0 && after.1 > before.1, "{after:?}");
+    for slot in 0..SLOTS {
+        engine.commit(SlotId(slot)).unwrap();
+    }
+    engine.log.flush_round().unwrap();
+    engine.log.flush_round().unwrap();
+    let resting = rings(&engine);
+    assert!(resting <= 64 * FIRST, "{resting}");
+    // Who comes back to a slot without a ring gets one.
+    for slot in 0..SLOTS {
+        let stamp = engine.begin(SlotId(slot));
+        engine.change(SlotId(slot), stamp, 900).unwrap();
+        engine.commit(SlotId(slot)).unwrap();
+    }
+    engine.log.flush_round().unwrap();
+    let start = LogPosition::default();
+    let (found, _) = recover(
+        &dir.power_cut(1, PowerCut::CLEAN),
+        start,
+        Verdict::default(),
+    )
+    .unwrap();
+    for (slot, records) in &engine.model.slots {
+        assert_eq!(&found[&1].slots[slot], records);
+    }
+}
