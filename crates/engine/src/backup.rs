@@ -36,7 +36,7 @@ pub(crate) use log_copy::{Backups, LogCopy};
 use crate::control::{CONTROL_FILE, Control};
 use crate::database::Database;
 use crate::engine::{DATA_FILE, Engine, LOG_FOLDER, LogOfPool};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::open;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,11 +62,18 @@ impl Database {
     /// data file and of the log written meanwhile.
     ///
     /// # Errors
-    /// `ForeignFormat` if the target is not empty, `Locked` if somebody has it open; `Corruption` if a page of this
+    /// `ForeignFormat` if the target is not empty, `InvalidArgument` if it is this database's directory or lies in it, under whatever
+    /// name; `Locked` if somebody has it open; `Corruption` if a page of this
     /// database is damaged; `OutOfSpace`, `Io` of either (files of the target are named so). The target
     /// then holds no database, and this database is as it was.
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
+        if self.engine().directory.holds(path) {
+            // Nobody looks for a copy there, and nothing but the database belongs there.
+            return Err(Error::InvalidArgument {
+                what: "the target of a backup must lie outside the database's directory".into(),
+            });
+        }
         let target = RealDirectory::create(path).map_err(of_target)?;
         self.backup_to(Arc::new(target))
             .map_err(|error| open::with_path(error, path))

@@ -41,6 +41,8 @@ pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<
                 what: "there is no database here, and none is to be made".into(),
             });
         }
+        // Recovery would write to the data file before it finds that it can make no segment.
+        directory.check_writable(LOG_FOLDER)?;
         Ok(control)
     };
     let (lock, control) = lock_if(&*directory, look)?;

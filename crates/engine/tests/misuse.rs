@@ -126,3 +126,35 @@ fn a_savepoint_of_an_ended_transaction_reverts_nothing() {
     assert!(second.get(&table, b"k", |_| ()).unwrap().is_some());
     second.commit().unwrap();
 }
+
+#[test]
+fn a_backup_into_the_database_s_own_directory_is_refused_under_every_name() {
+    let home = tempfile::tempdir().unwrap();
+    let own = home.path().join("db");
+    let database = Database::open(&own, small()).unwrap();
+    database.retry(|tx| tx.create_table("t").map(drop)).unwrap();
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    let below = own.join("copies");
+    std::fs::create_dir(&below).unwrap();
+    let beside = home.path().join("beside");
+    std::os::unix::fs::symlink(&below, &beside).unwrap();
+    for target in [
+        own.clone(),
+        own.join("new"),
+        own.join("../db/new"),
+        below.clone(),
+        below.join("new"),
+        link.clone(),
+        link.join("new"),
+        beside.clone(),
+        beside.join("new"),
+    ] {
+        let refused = database.backup(&target);
+        assert!(is_invalid(refused), "{}", target.display());
+    }
+    assert!(!own.join("new").exists() && !below.join("new").exists());
+    // A name that only begins like it is another.
+    database.backup(home.path().join("db2")).unwrap();
+    database.close().unwrap();
+}

@@ -170,46 +170,52 @@ fn give(folder: &Path, user: u32) {
 fn faults_read_only_directory_is_a_clear_error_and_nothing_is_touched() {
     const NOBODY: u32 = 65534;
     let directory = tempfile::tempdir().unwrap();
-    Database::open(directory.path(), real())
-        .unwrap()
-        .close()
-        .unwrap();
+    let (live, copy) = (directory.path().join("live"), directory.path().join("copy"));
+    // No thread writes while it is copied.
+    let database = Database::open(&live, config().background_threads(false)).unwrap();
+    let table = database.retry(|transaction| transaction.create_table("t"));
+    let table = table.unwrap();
+    for n in 0..200_u32 {
+        database
+            .retry(|transaction| transaction.insert(&table, &n.to_be_bytes(), &[1; 300]))
+            .unwrap();
+    }
+    // As a crash would leave it: recovery has pages to write.
+    std::fs::create_dir_all(copy.join("log")).unwrap();
+    for (path, (_, bytes)) in contents(&live) {
+        std::fs::write(copy.join(path.strip_prefix(&live).unwrap()), bytes).unwrap();
+    }
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
         give(directory.path(), NOBODY);
     }
-    let mode = |mode| {
-        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).unwrap();
-    };
-    // The files may be written, but none can be made.
-    mode(0o555);
-    let before = contents(directory.path());
-    // Whoever may do everything is not stopped by permissions: a thread becomes somebody else, for good.
-    let path = directory.path().to_owned();
-    let refused = std::thread::spawn(move || {
-        if is_root {
-            let nobody = rustix::process::Uid::from_raw(NOBODY);
-            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
-        }
-        Database::open(&path, real()).map(drop)
-    });
-    let error = refused.join().unwrap().unwrap_err();
-    assert_eq!(error.family(), Family::Io, "{error:?}");
-    assert!(
-        error
-            .to_string()
-            .contains(directory.path().to_str().unwrap()),
-        "{error}"
-    );
-    assert!(
-        contents(directory.path()) == before,
-        "something was touched"
-    );
-    mode(0o755);
-    Database::open(directory.path(), real())
-        .unwrap()
-        .close()
-        .unwrap();
+    let before = contents(&copy);
+    for folder in [copy.clone(), copy.join("log")] {
+        let mode = |mode| std::fs::set_permissions(&folder, PermissionsExt::from_mode(mode));
+        // The files may be written, but none can be made.
+        mode(0o555).unwrap();
+        // Whoever may do everything is not stopped by permissions: a thread becomes somebody else, for good.
+        let path = copy.clone();
+        let refused = std::thread::spawn(move || {
+            if is_root {
+                let nobody = rustix::process::Uid::from_raw(NOBODY);
+                rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            Database::open(&path, real()).map(drop)
+        });
+        let error = refused.join().unwrap().unwrap_err();
+        assert_eq!(error.family(), Family::Io, "{error:?}");
+        assert!(
+            error.to_string().contains(folder.to_str().unwrap()),
+            "{error}"
+        );
+        assert!(contents(&copy) == before, "something was touched");
+        mode(0o755).unwrap();
+    }
+    let database = Database::open(&copy, real()).unwrap();
+    let reader = database.begin().unwrap();
+    let table = reader.table("t").unwrap();
+    assert_eq!(reader.count(&table, ..).unwrap(), 200);
 }
 
 fn filled(disk: &SimulatedDirectory) {

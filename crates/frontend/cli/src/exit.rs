@@ -96,6 +96,7 @@ impl Failure {
                 code: LOCKED,
                 message: format!("{} is open in process {pid}", path.display()),
             },
+            Error::InvalidArgument { what } => Self::usage(what),
             error => Self::Told {
                 code: FAILED,
                 message: format!("backup: {error}"),

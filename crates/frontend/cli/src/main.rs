@@ -22,7 +22,7 @@ use args::{Arguments, Command, Memory, Open};
 use clap::Parser;
 use exit::Failure;
 use std::io::{self, BufWriter, Write};
-use std::path::{self, Path};
+use std::path::Path;
 use std::process::ExitCode;
 use vellum::{Config, Database, Inspection, Report, verify_path};
 
@@ -91,7 +91,6 @@ fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
             target,
             open,
         } => {
-            check_apart(directory, target)?;
             let database = open_database(directory, open)?;
             database.backup(target).map_err(Failure::backup)?;
             writeln!(
@@ -123,20 +122,6 @@ fn open_database(directory: &Path, open: &Open) -> Result<Database, Failure> {
         Database::open_detached(directory, config, open.memory.memory_bytes())
     };
     opened.map_err(|error| Failure::opening(directory, error, open.recover))
-}
-
-/// Refuses a target inside the database's directory, where nothing is written.
-fn check_apart(directory: &Path, target: &Path) -> Result<(), Failure> {
-    let inside = match (path::absolute(directory), path::absolute(target)) {
-        (Ok(directory), Ok(target)) => target.starts_with(directory),
-        // An empty path: opening it says so.
-        _ => false,
-    };
-    if inside {
-        let what = "the target of a backup must lie outside the database's directory";
-        return Err(Failure::usage(what.to_owned()));
-    }
-    Ok(())
 }
 
 /// Closes a database; an error of a last checkpoint is the command's.

@@ -3,6 +3,7 @@
 use crate::{LockGuard, exact};
 use std::fmt::Debug;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
 
@@ -105,6 +106,21 @@ pub trait Directory: Send + Sync + Debug {
 
     /// Makes the names in a subdirectory durable: creations, removals, renames.
     fn sync_dir(&self, subdir: &str) -> Result<()>;
+
+    /// Refuses a subdirectory in which this process may make no files, and writes nothing to find that out. One that does not
+    /// exist passes.
+    ///
+    /// # Errors
+    /// `Io` (kinds `PermissionDenied`, `ReadOnlyFilesystem`).
+    fn check_writable(&self, _subdir: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// True if `path`, which need not exist, is this directory or lies in it, under whatever name: links and other mounts of it
+    /// are found by what they lead to. Never of one that is not in the file system.
+    fn holds(&self, _path: &Path) -> bool {
+        false
+    }
 
     /// Takes the lock of the whole directory (file `LOCK`) until the guard is dropped or the
     /// process ends, however it ends.

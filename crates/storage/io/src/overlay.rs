@@ -21,6 +21,7 @@ use crate::memory::last_part;
 use crate::{Directory, File, LockGuard, OpenOptions, exact, is_aligned, parent_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -259,6 +260,10 @@ impl Directory for OverlayDirectory {
     fn try_lock(&self) -> Result<LockGuard> {
         let below = self.shared.below.try_lock_shared()?;
         Ok(self.shared.lock.try_lock()?.with(below))
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        self.shared.below.holds(path)
     }
 
     fn try_lock_shared(&self) -> Result<LockGuard> {

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
@@ -285,6 +285,25 @@ impl Directory for RealDirectory {
         let directory = fs::File::open(self.path_of(subdir))
             .map_err(|source| StorageError::io("open directory", &name, source))?;
         self.poison.after_sync(&name, directory.sync_all())
+    }
+
+    fn check_writable(&self, subdir: &str) -> Result<()> {
+        check_subdir(subdir)?;
+        lock::check_writable(&self.path_of(subdir))
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        // What cannot be looked up cannot be made there, either.
+        let Ok(own) = fs::metadata(&self.root) else {
+            return false;
+        };
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let parent = || fs::canonicalize(absolute.parent()?).ok();
+        let real = fs::canonicalize(&absolute).ok().or_else(parent);
+        let is_own = |directory: &Path| {
+            fs::metadata(directory).is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()))
+        };
+        real.is_some_and(|real| real.ancestors().any(is_own))
     }
 
     fn try_lock(&self) -> Result<LockGuard> {

@@ -16,17 +16,23 @@ use vellum_base::{Result, StorageError};
 /// Most bytes of a number and the end of its line.
 const PID_BYTES_MAX: u64 = 32;
 
+/// Refuses a directory in which this process may make no files.
+pub(super) fn check_writable(directory: &Path) -> Result<()> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    match accessat(CWD, directory, access, AtFlags::EACCESS) {
+        Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+            let name = Arc::from(directory.to_string_lossy());
+            Err(StorageError::io("make files in", &name, error.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     let name = Arc::from(LOCK_NAME);
     let locking = |source| StorageError::io("lock", &name, source);
     // Before anything is written: who may write the files there are, but make none, would leave a database half recovered.
-    let access = Access::WRITE_OK | Access::EXEC_OK;
-    if let Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) =
-        accessat(CWD, root, access, AtFlags::EACCESS)
-    {
-        let directory = Arc::from(root.to_string_lossy());
-        return Err(StorageError::io("make files in", &directory, error.into()));
-    }
+    check_writable(root)?;
     let mut file = fs::OpenOptions::new()
         .read(true)
         .write(true)
