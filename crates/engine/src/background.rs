@@ -19,7 +19,7 @@ use vellum_gc::{Budget, Horizon};
 use vellum_sync::atomic::{AtomicBool, Ordering};
 use vellum_sync::{Condvar, Mutex};
 use vellum_txn::{ActiveSnapshots, TransactionError};
-use vellum_version::{Purpose, Reverter, VersionError};
+use vellum_version::{Reverter, VersionError};
 
 /// How long an asynchronous commit can stay in memory while nothing else flushes.
 const MAINTENANCE_TICK: Duration = Duration::from_millis(50);
@@ -60,35 +60,36 @@ impl Engine {
     }
 
     /// Reverts writers that were dropped and could not be rolled back then. True if there were any.
+    ///
+    /// # Errors
+    /// The first error of a writer that stays parked; the others are rolled back.
     pub fn roll_back_parked(&self) -> Result<bool> {
-        let mut any = false;
+        let (mut any, mut first) = (false, None);
         for slot in self.manager.parked_slots() {
             let Some(parked) = self.manager.take_parked(slot) else {
                 continue;
             };
             let log = self.log.slot(slot);
             let mut reverter = Reverter::running(&self.store, log, &self.carried);
-            parked.rollback(&mut reverter)?;
-            // In the log of the engine's own slot: the writer's is somebody else's now.
-            let _one = self.maintenance.lock();
-            reverter.free_relisted(self.system_slot(SystemSlot::Maintenance))?;
-            any = true;
+            match parked.rollback(&mut reverter) {
+                Ok(()) => any = true,
+                Err(error) => first = first.or(Some(error)),
+            }
         }
-        Ok(any)
+        first.map_or(Ok(any), Err)
     }
 
-    /// Frees chains and trees that operations made and then failed, once their transactions have ended. For who holds
+    /// Frees chains and trees that transactions made and do not keep: those that could not be freed at once, and those of
+    /// writers that were parked. In the log of the engine's own slot: a writer's is somebody else's by now. For who holds
     /// `maintenance`.
-    fn free_given_up(&self) -> Result<bool> {
-        let is_live = |stamp| {
-            (0..self.manager.slots_in_use()).any(|id| {
-                let live = self.log.slot(SlotId(id as u16)).lock().live_transaction();
-                live.is_some_and(|live| live.0 == stamp)
-            })
+    pub fn free_given_up(&self) -> Result<bool> {
+        let live = || {
+            let slots = (0..self.manager.slots_in_use() as u16).map(SlotId);
+            let live = slots.filter_map(|id| self.log.slot(id).lock().live_transaction());
+            live.map(|live| live.0).collect()
         };
         let log = self.system_slot(SystemSlot::Maintenance);
-        let ended = |stamp| !is_live(stamp);
-        match self.store.free_given_up_by(ended, log, Purpose::Optional) {
+        match self.store.free_ownerless_and(live, log) {
             // When there is log again.
             Err(StorageError::OutOfSpace { .. }) => Ok(false),
             freed => freed,
@@ -137,7 +138,11 @@ impl Engine {
         self.store
             .forget_dropped(self.clock.now())
             .map_err(storage)?;
-        let mut any = self.free_given_up()?;
+        // A page that cannot be read keeps what hangs on it; the garbage of others goes all the same.
+        let (mut any, mut first) = match self.free_given_up() {
+            Ok(any) => (any, None),
+            Err(error) => (false, Some(error)),
+        };
         for slot in (0..self.manager.slots_in_use() as u16).map(SlotId) {
             // What ran in a slot before its long transaction left garbage, too; that is collected on our own account.
             let lease = self.manager.lease_idle(slot);
@@ -150,14 +155,14 @@ impl Engine {
                 .store
                 .collect(&horizon, slot, log, &mut budget)
                 .map_err(storage);
-            let collected = match collected {
+            match collected {
+                Ok(collected) => any |= collected.more || collected.work > 0,
                 // Garbage can wait until a checkpoint has made room.
-                Err(StorageError::OutOfSpace { .. }) => continue,
-                other => other?,
-            };
-            any |= collected.more || collected.work > 0;
+                Err(StorageError::OutOfSpace { .. }) => {}
+                Err(error) => first = first.or(Some(error)),
+            }
         }
-        Ok(any)
+        first.map_or(Ok(any), Err)
     }
 }
 

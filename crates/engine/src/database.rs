@@ -57,8 +57,9 @@ impl SlotToken {
     }
 
     pub fn give_buffers(&self, buffers: Option<Box<Buffers>>) {
-        if buffers.is_some() {
-            *self.state.buffers.lock() = buffers;
+        if let Some(mut buffers) = buffers {
+            buffers.trim();
+            *self.state.buffers.lock() = Some(buffers);
         }
     }
 
@@ -287,8 +288,13 @@ impl Shared {
         let background = self.background.lock().take();
         let mut failed = background.map(Background::stop).unwrap_or_default();
         let engine = &self.engine;
-        // Abandoned writers: nothing is to be undone after a clean end.
+        // Abandoned writers: nothing is to be undone after a clean end. What they and failed operations made goes with them.
         engine.roll_back_parked()?;
+        {
+            let _one = engine.maintenance.lock();
+            // What cannot be freed stays listed, and the next start frees it.
+            let _ = engine.free_given_up();
+        }
         engine.log.flush_round()?;
         let clean = engine.manager.slots_taken() == 0;
         if clean {
@@ -329,5 +335,39 @@ impl PendingBegin {
         self.inner
             .poll(waker)
             .map(|inner| Transaction::new(database.token(inner.slot()), inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use crate::{Config, Database};
+    use std::sync::Arc;
+    use vellum_io::MemoryDirectory;
+
+    #[test]
+    fn a_slot_does_not_keep_the_memory_of_large_values() {
+        let config = Config::default()
+            .pool_bytes(8 << 20)
+            .background_threads(false);
+        let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+        let table = database
+            .retry(|tx| {
+                let table = tx.create_table("t")?;
+                tx.insert(&table, b"large", &vec![1; 4 << 20])?;
+                tx.insert(&table, b"small", b"v")?;
+                Ok(table)
+            })
+            .unwrap();
+        let tx = database.begin().unwrap();
+        let token = tx.token.clone();
+        assert_eq!(
+            tx.get(&table, b"large", <[u8]>::len).unwrap(),
+            Some(4 << 20)
+        );
+        assert_eq!(tx.get(&table, b"small", <[u8]>::len).unwrap(), Some(1));
+        tx.commit().unwrap();
+        let kept = token.take_buffers().unwrap().value_bytes();
+        assert!(kept <= 16 << 10, "{kept} bytes");
     }
 }

@@ -29,7 +29,9 @@ pub enum Family {
 #[non_exhaustive]
 pub enum Error {
     /// A row was written by a transaction that this one does not see (first writer wins).
-    /// The transaction can only be rolled back; [`Database::retry`](crate::Database::retry) runs it again.
+    /// The operation is undone, and the transaction can only be rolled back; [`Database::retry`](crate::Database::retry) runs it
+    /// again. Under [`Isolation::Statement`](crate::Isolation) the transaction stays usable:
+    /// [`Transaction::restart_statement`](crate::Transaction::restart_statement) runs its statement again.
     #[error("conflict: the row was changed by a concurrent transaction")]
     Conflict,
     /// The transaction's snapshot was withdrawn, because old versions took more space than
@@ -49,7 +51,7 @@ pub enum Error {
         /// The table or index.
         table: Arc<str>,
     },
-    /// The key is longer than an eighth of a page.
+    /// The key is longer than an eighth of a page, or the entry of an index than [`KeyDescription`](crate::KeyDescription) says.
     #[error("key of {length} bytes is too long (at most {limit})")]
     KeyTooLong {
         /// Its length in bytes.

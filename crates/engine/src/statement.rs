@@ -4,6 +4,9 @@
 //! [`Isolation::ReadCommitted`](crate::Isolation) draws a snapshot a step and lets a write replace whatever is committed by then: right for who
 //! changes a row by its key, wrong for who has read it before and writes what follows from that, in another step. Here such a
 //! write conflicts, nothing is lost, and the statement starts over.
+//!
+//! The operation that conflicted is undone (A2), what the statement did before it is not: who commits instead of starting
+//! over commits a part of the statement, but never a part of an operation.
 
 use crate::error::Result;
 use crate::transaction::{Savepoint, Transaction};

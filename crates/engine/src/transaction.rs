@@ -3,8 +3,9 @@
 //! Invariants:
 //! - A1 User code runs with no latch held, with no buffer borrowed and outside any counted operation (R10): callbacks may
 //!   use the transaction again, and may take their time.
-//! - A2 After `Conflict` and `SnapshotTooOld` only rollback is possible, and after a storage error that kept a failed operation from being
-//!   undone, or a panic in the middle of one; every other error leaves the transaction usable, with the failed operation undone.
+//! - A2 An operation that fails is undone, whatever the error and the isolation. After `Conflict` (but not under
+//!   [`Isolation::Statement`]) and `SnapshotTooOld` only rollback is possible all the same, and after a storage error that kept a failed
+//!   operation from being undone, or a panic in the middle of one; every other error leaves the transaction usable.
 //! - A3 A transaction that is dropped unfinished is rolled back; if that fails for I/O, its slot stays parked and
 //!   maintenance tries again.
 //!
@@ -212,14 +213,14 @@ impl Transaction {
         result
     }
 
-    /// Reverts what `work` did if it fails. If it panics, the transaction can only be rolled back (A2).
+    /// Reverts what `work` did if it fails, whatever the error: under [`Isolation::Statement`] a transaction goes on after a
+    /// conflict. If it panics, the transaction can only be rolled back (A2).
     pub(crate) fn all_or_nothing<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let savepoint = self.inner().savepoint();
         let half = HalfDone(&self.conflicted);
         let result = work();
         std::mem::forget(half);
-        if matches!(&result, Err(error) if !matches!(error, Error::Conflict | Error::SnapshotTooOld))
-        {
+        if result.is_err() {
             self.revert_to(&savepoint)?;
         }
         result
@@ -293,9 +294,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Looks a key up and hands the value to `each`. The bytes are a private copy in a buffer that the
-    /// transaction reuses: a row that others may overwrite is never lent out, and `each` may do what it likes,
-    /// other operations of this transaction included.
+    /// Looks a key up and hands the value to `each`. The bytes are the private copy that every read makes of its row, in a buffer
+    /// that the transaction reuses: nothing is copied or allocated beyond that. A row that others may overwrite is never lent out,
+    /// and `each` may do what it likes, other operations of this transaction included. What the copy costs:
+    /// docs/design/0009-engine.md, "Reads by callback".
+    ///
+    /// A value outside its row (more than about a quarter of a page) is gathered in memory first.
     ///
     /// Blocks only for pages that must be read from disk.
     ///

@@ -55,6 +55,13 @@ fn change(tx: &Transaction, table: &Table, random: &mut Random) -> vellum::Resul
     }
 }
 
+/// Nothing is listed for freeing any more, and everything else is in order.
+fn assert_all_given_back(database: &Database, what: &str) {
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{what}: {:?}", report.findings);
+    assert_eq!(report.pages.pending, 0, "{what}");
+}
+
 #[test]
 fn an_operation_that_meets_a_failing_disk_is_undone_or_ends_its_transaction() {
     let seed = seed("an_operation_that_meets_a_failing_disk");
@@ -110,15 +117,7 @@ fn an_operation_that_meets_a_failing_disk_is_undone_or_ends_its_transaction() {
         "{undone} undone, {over} over, seed {seed}"
     );
     settle(&database);
-    let report = database.verify().unwrap();
-    assert!(
-        report
-            .findings
-            .iter()
-            .all(|f| format!("{f:?}").contains("pending")),
-        "seed {seed}: {:?}",
-        report.findings
-    );
+    assert_all_given_back(&database, &format!("seed {seed}"));
 }
 
 #[test]
@@ -143,6 +142,93 @@ fn a_writer_whose_rollback_fails_is_rolled_back_by_maintenance_and_seen_by_nobod
     database
         .retry(|tx| tx.upsert(&table, &key(0), &value(1, 5000, 0)))
         .unwrap();
+}
+
+/// Loads rows with chains into an empty table up to one that is refused, when the disk fails from its `nth` read on.
+fn load_until_it_fails(
+    directory: &SimulatedDirectory,
+    tx: &Transaction,
+    table: &Table,
+    nth: u64,
+) -> Error {
+    let mut row = 0u32;
+    let failed = tx.bulk_load(table, |bytes, value| {
+        if row == 300 {
+            directory.fail(Fault::nth(Call::Read, nth).on("data").forever());
+            return true;
+        }
+        bytes.extend_from_slice(&key(row));
+        value.resize(if row.is_multiple_of(5) { 9000 } else { 200 }, 1);
+        row += 1;
+        true
+    });
+    failed.unwrap_err()
+}
+
+#[test]
+fn what_a_failed_load_could_not_give_back_goes_later_and_with_the_close_at_the_latest() {
+    for nth in [0, 3, 10, 40] {
+        for end in ["rolled back", "parked", "close"] {
+            let what = format!("read {nth}, {end}");
+            let (directory, database, full) = filled();
+            let empty = database.retry(|tx| tx.create_table("empty")).unwrap();
+            settle(&database);
+            let used = database.statistics().pages_durable;
+            let tx = database.begin().unwrap();
+            tx.update(&full, &key(1), &[10..12], |value| value[10] = 6)
+                .unwrap();
+            let failed = load_until_it_fails(&directory, &tx, &empty, nth);
+            let known = matches!(failed, Error::Io { .. } | Error::InvalidArgument { .. });
+            assert!(known, "{what}: {failed}");
+            if end != "parked" {
+                directory.clear_faults();
+            }
+            drop(tx);
+            directory.clear_faults();
+            if end == "close" {
+                drop(full);
+                database.close().unwrap();
+                let report = vellum::verify_directory(directory.clone()).unwrap();
+                assert!(report.is_sound(), "{what}: {:?}", report.findings);
+                assert_eq!(report.pages.pending, 0, "{what}");
+                continue;
+            }
+            settle(&database);
+            assert_all_given_back(&database, &what);
+            let after = database.statistics().pages_durable;
+            assert!(after <= used + 2, "{what}: {used} pages, then {after}");
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_stays_parked_keeps_no_other_parked() {
+    let (directory, database, table) = filled();
+    let before = rows(&database.begin().unwrap(), &table);
+    let parked: Vec<_> = [0..200u32, 200..400]
+        .into_iter()
+        .map(|range| {
+            let tx = database.begin().unwrap();
+            for n in range {
+                tx.upsert(&table, &key(n), &value(n + 1, n + 1000, 5000))
+                    .unwrap();
+            }
+            tx
+        })
+        .collect();
+    directory.fail(Fault::nth(Call::Read, 0).on("data").forever());
+    drop(parked);
+    let open = database.statistics().transactions_open;
+    assert_eq!(open, 2, "both are parked");
+    directory.clear_faults();
+    // One of the two meets it.
+    directory.fail(Fault::nth(Call::Read, 5).on("data"));
+    assert!(database.step().is_err());
+    assert_eq!(database.statistics().transactions_open, 1);
+    directory.clear_faults();
+    settle(&database);
+    assert!(rows(&database.begin().unwrap(), &table) == before);
+    assert_all_given_back(&database, "both");
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! One snapshot a statement, and statements that are run again.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod support;
+
 use std::sync::Arc;
-use vellum::{Config, Database, Error, Isolation, Newest, TransactionOptions};
+use support::{by_value, fresh, rows, small};
+use vellum::{Config, Database, Error, Isolation, Newest, Table, Transaction, TransactionOptions};
 use vellum_io::MemoryDirectory;
 
 fn database() -> Database {
@@ -11,6 +14,8 @@ fn database() -> Database {
         .background_threads(false);
     Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap()
 }
+
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn options() -> TransactionOptions {
     TransactionOptions::default().isolation(Isolation::Statement)
@@ -147,4 +152,205 @@ fn what_stands_newest_is_told_whoever_wrote_it() {
     assert_eq!(newest(b"new"), Newest::Seen { live: true });
     tx.delete(&table, b"new").unwrap();
     assert_eq!(newest(b"new"), Newest::Seen { live: false });
+}
+
+/// A table of rows `k0` to `k9`, with a unique and another index where `indexed`; and two that are empty.
+fn tables(database: &Database, indexed: bool) -> [Table; 3] {
+    database
+        .retry(|tx| {
+            let table = tx.create_table("t")?;
+            if indexed {
+                tx.create_index(&table, "unique", by_value(0, Some(2), true))?;
+                tx.create_index(&table, "index", by_value(2, None, false))?;
+            }
+            for n in 0..10u8 {
+                tx.insert(&table, &[b'k', n], &[n, n, 1])?;
+            }
+            Ok([table, tx.create_table("other")?, tx.create_table("own")?])
+        })
+        .unwrap()
+}
+
+/// All that a transaction sees of the database.
+fn all(tx: &Transaction) -> Vec<(String, Rows, Vec<(String, usize)>)> {
+    let names = tx.tables().unwrap();
+    let described = names.into_iter().map(|name| {
+        let table = tx.table(&name).unwrap();
+        let indexes = tx.indexes(&table).unwrap().into_iter();
+        let entries = indexes.map(|name| {
+            let index = tx.index(&table, &name).unwrap();
+            let mut cursor = tx.index_cursor(&index, ..).unwrap();
+            let mut count = 0;
+            while cursor.next().unwrap().is_some() {
+                count += 1;
+            }
+            (name, count)
+        });
+        let entries = entries.collect();
+        (name, rows(tx, &table), entries)
+    });
+    described.collect()
+}
+
+/// One way to meet a conflict in the middle of an operation of many steps.
+struct Meeting {
+    what: &'static str,
+    indexed: bool,
+    /// What another transaction does first, and keeps open.
+    theirs: fn(&Transaction, &Table, &Table) -> vellum::Result<()>,
+    /// What then conflicts after its first step.
+    ours: fn(&Transaction, &Table, &Table) -> vellum::Result<()>,
+}
+
+const MEETINGS: &[Meeting] = &[
+    Meeting {
+        what: "the second entry of a row's two is taken",
+        indexed: true,
+        theirs: |tx, table, _| tx.insert(table, b"theirs", &[77, 77, 5]),
+        ours: |tx, table, _| tx.insert(table, b"ours", &[77, 77, 6]),
+    },
+    Meeting {
+        what: "a row changes its entry to one that is taken",
+        indexed: true,
+        theirs: |tx, table, _| tx.insert(table, b"theirs", &[77, 77, 5]),
+        ours: |tx, table, _| tx.upsert(table, &[b'k', 3], &[77, 77, 6, 7]).map(drop),
+    },
+    Meeting {
+        what: "the same in place",
+        indexed: true,
+        theirs: |tx, table, _| tx.insert(table, b"theirs", &[77, 77, 5]),
+        ours: |tx, table, _| {
+            tx.update(table, &[b'k', 3], &[0..2], |value| value[..2].fill(77))
+                .map(drop)
+        },
+    },
+    Meeting {
+        what: "a large value whose entry is taken",
+        indexed: true,
+        theirs: |tx, table, _| tx.insert(table, b"theirs", &[77, 77, 5]),
+        ours: |tx, table, _| {
+            let mut value = vec![1; 300];
+            value[..2].fill(77);
+            value.resize(300, 2);
+            tx.insert(table, b"ours", &value)
+        },
+    },
+    Meeting {
+        what: "a large value on a row that somebody holds",
+        indexed: false,
+        theirs: |tx, table, _| tx.replace(table, &[b'k', 3], b"theirs").map(drop),
+        ours: |tx, table, _| tx.upsert(table, &[b'k', 3], &[9; 50_000]).map(drop),
+    },
+    Meeting {
+        what: "rows are loaded, and one is somebody's",
+        indexed: false,
+        theirs: |tx, table, _| tx.insert(table, &[b'k', 50], b"theirs"),
+        ours: |tx, table, _| {
+            let mut next = 40u8;
+            tx.bulk_load(table, |key, value| {
+                key.extend_from_slice(&[b'k', next]);
+                value.extend_from_slice(b"ours");
+                next += 1;
+                next <= 60
+            })
+            .map(drop)
+        },
+    },
+    Meeting {
+        what: "a tree is loaded into a table that somebody has written to",
+        indexed: false,
+        theirs: |tx, _, other| tx.insert(other, &[b'k', 50], b"theirs"),
+        ours: |tx, _, other| {
+            let mut next = 40u8;
+            tx.bulk_load(other, |key, value| {
+                key.extend_from_slice(&[b'k', next]);
+                value.resize(if next.is_multiple_of(7) { 9000 } else { 5 }, next);
+                next += 1;
+                next <= 60
+            })
+            .map(drop)
+        },
+    },
+    Meeting {
+        what: "an index is made of rows of which one is somebody's",
+        indexed: false,
+        theirs: |tx, table, _| tx.replace(table, &[b'k', 7], b"theirs").map(drop),
+        ours: |tx, table, _| {
+            tx.create_index(table, "new", by_value(0, Some(2), false))
+                .map(drop)
+        },
+    },
+    Meeting {
+        what: "an index goes from a table that somebody changes",
+        indexed: true,
+        theirs: |tx, table, _| {
+            tx.create_index(table, "theirs", by_value(0, Some(1), false))
+                .map(drop)
+        },
+        ours: |tx, table, _| tx.drop_index(table, "index"),
+    },
+    Meeting {
+        what: "a table goes that somebody changes",
+        indexed: true,
+        theirs: |tx, table, _| tx.drop_index(table, "index"),
+        ours: |tx, _, _| tx.drop_table("t"),
+    },
+    Meeting {
+        what: "a table is made that somebody makes",
+        indexed: false,
+        theirs: |tx, _, _| tx.create_table("new").map(drop),
+        ours: |tx, _, _| tx.create_table("new").map(drop),
+    },
+];
+
+#[test]
+fn an_operation_that_meets_a_conflict_in_its_middle_leaves_nothing() {
+    for meeting in MEETINGS {
+        for isolation in [
+            Isolation::Statement,
+            Isolation::ReadCommitted,
+            Isolation::Snapshot,
+        ] {
+            for theirs_commits in [false, true] {
+                meet(meeting, isolation, theirs_commits);
+            }
+        }
+    }
+}
+
+fn meet(meeting: &Meeting, isolation: Isolation, theirs_commits: bool) {
+    let what = format!("{}, {isolation:?}, {theirs_commits}", meeting.what);
+    let (_directory, database) = fresh(&small());
+    let [table, other, own] = tables(&database, meeting.indexed);
+    let tx = database
+        .begin_with(TransactionOptions::default().isolation(isolation))
+        .unwrap();
+    tx.insert(&own, b"before", b"").unwrap();
+    let theirs = database.begin().unwrap();
+    (meeting.theirs)(&theirs, &table, &other).unwrap();
+    let before = all(&tx);
+    let theirs = if theirs_commits && isolation != Isolation::ReadCommitted {
+        theirs.commit().unwrap();
+        None
+    } else {
+        Some(theirs)
+    };
+    let conflict = (meeting.ours)(&tx, &table, &other).unwrap_err();
+    assert!(matches!(conflict, Error::Conflict), "{what}: {conflict}");
+    if isolation == Isolation::Statement {
+        assert_eq!(all(&tx), before, "{what}");
+        tx.insert(&own, b"after", b"").unwrap();
+        tx.commit().unwrap();
+    } else {
+        let over = tx.commit().unwrap_err();
+        assert!(
+            matches!(over, Error::TransactionOver { .. }),
+            "{what}: {over}"
+        );
+    }
+    drop(theirs);
+    while database.step().unwrap() {}
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{what}: {:#?}", report.findings);
+    assert_eq!(report.pages.pending, 0, "{what}");
 }

@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, TableError>;
 /// What can go wrong with one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TableError {
-    /// First writer wins. The transaction can only be rolled back.
+    /// First writer wins. Nothing is changed; whether the transaction can go on is its isolation's business.
     #[error("conflict in {table}")]
     Conflict {
         /// Table or index.
@@ -70,16 +70,6 @@ impl TableError {
             },
             other => Self::Version(other),
         }
-    }
-
-    /// True if the whole transaction is going to be rolled back anyway.
-    pub fn ends_transaction(&self) -> bool {
-        matches!(
-            self,
-            Self::Conflict { .. }
-                | Self::NotUndone(_)
-                | Self::Version(VersionError::Transaction(TransactionError::SnapshotTooOld))
-        )
     }
 }
 

@@ -29,6 +29,11 @@ pub struct KeyPart {
 /// What an index is keyed by. Parts are concatenated in order and compared as bytes.
 ///
 /// A row whose key or value is too short for a part has no entry in the index.
+///
+/// An entry is the parts and, unless the index is unique, the row's key: at most 896, 1,808 or 3,632 bytes with pages of 4, 8 or
+/// 16 KiB (seven eighths of a quarter page, so that it can be buried), less where the primary key, which shares its page row, is long.
+/// A write that would make a longer one is refused with `KeyTooLong`, which names the limit, and changes nothing; so is making an index
+/// of rows that have one. To index long values, declare a part of them: `end: Some(…)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyDescription {
     parts: Vec<KeyPart>,

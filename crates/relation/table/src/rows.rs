@@ -40,6 +40,25 @@ pub struct Buffers {
     new_columns: Vec<u8>,
 }
 
+/// What a buffer may keep from one transaction to the next: a page's worth. A slot that once read a value of a gigabyte would keep
+/// that much otherwise.
+const KEPT_BYTES: usize = 16 << 10;
+
+impl Buffers {
+    /// Gives back the memory of values that do not fit into a page.
+    #[inline]
+    pub fn trim(&mut self) {
+        if self.work.capacity() > KEPT_BYTES {
+            self.work = Vec::new();
+        }
+    }
+
+    /// Bytes of the buffer that holds whole values.
+    pub fn value_bytes(&self) -> usize {
+        self.work.capacity()
+    }
+}
+
 /// What a put does with a row that exists or does not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -469,9 +488,7 @@ impl Rows<'_> {
     fn atomically<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let savepoint = self.transaction.savepoint();
         let result = work(self);
-        if let Err(error) = &result
-            && !error.ends_transaction()
-        {
+        if result.is_err() {
             revert_to(self.store, self.carried, self.transaction, &savepoint)
                 .map_err(TableError::NotUndone)?;
         }
@@ -495,10 +512,8 @@ pub fn revert_to(
     let log = transaction.domain().log().slot(transaction.slot());
     let mut reverter = Reverter::running(store, log, carried);
     transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
-    // Everything is reverted. A tree that was given up goes before the chains of its rows. What cannot be freed now stays
-    // listed: maintenance frees what was given up, the next start the rest.
+    // Everything is reverted: no row refers to what that had made.
     store.free_given_up(transaction);
-    let _ = reverter.free_relisted(log);
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 use crate::error::{Result, damaged};
 use crate::pending::{FREE_STEP, PendingKind};
 use crate::store::VersionStore;
-use vellum_base::{PageId, Timestamp};
+use vellum_base::PageId;
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
 use vellum_txn::{Transaction, VersionStamp};
@@ -46,52 +46,6 @@ impl VersionStore {
             }
             error.into()
         })
-    }
-
-    /// Notes that `transaction` made this chain or tree, which is listed, and does not adopt it: it is to be freed once no
-    /// row of the transaction refers to it.
-    pub fn give_up(&self, transaction: &Transaction, root: PageId, kind: PendingKind) {
-        if let Ok(stamp) = transaction.stamp() {
-            self.given_up().lock().push((stamp, root, kind));
-        }
-    }
-
-    /// Frees what `transaction` has given up, no row of which refers to it. What cannot be freed now is left for
-    /// [`VersionStore::free_given_up_by`].
-    pub fn free_given_up(&self, transaction: &Transaction) {
-        let log = transaction.domain().log().slot(transaction.slot());
-        if let Ok(stamp) = transaction.stamp() {
-            let _ = self.free_given_up_by(|other| other == stamp, log, Purpose::Undo);
-        }
-    }
-
-    /// Frees what these transactions have given up. True if there was anything.
-    ///
-    /// # Errors
-    /// I/O, log space: what is left is listed; call again.
-    pub fn free_given_up_by(
-        &self,
-        of: impl Fn(Timestamp) -> bool,
-        log: &SlotLog,
-        purpose: Purpose,
-    ) -> vellum_base::Result<bool> {
-        let mut any = false;
-        loop {
-            // One at a time is out of the list while it is freed: nobody else frees it meanwhile.
-            let next = {
-                let mut all = self.given_up().lock();
-                let at = all.iter().position(|(stamp, ..)| of(*stamp));
-                at.map(|at| all.swap_remove(at))
-            };
-            let Some((stamp, root, kind)) = next else {
-                return Ok(any);
-            };
-            if let Err(error) = self.free_listed(root, kind, log, purpose) {
-                self.given_up().lock().push((stamp, root, kind));
-                return Err(error);
-            }
-            any = true;
-        }
     }
 
     /// Reads a chain, a chunk at a time. No latch is held during the calls.

@@ -26,6 +26,7 @@ mod early;
 mod error;
 pub mod fat;
 mod fate;
+mod given_up;
 mod graveyard;
 mod held;
 pub mod large;
@@ -61,5 +62,4 @@ pub use stamping::RowStamper;
 pub use store::VersionStore;
 pub use undo::Reverter;
 /// What log space is for: calls that give pages back are told.
-pub use vellum_wal::Purpose;
 pub use write::{Change, Current, Scratch, Written};

@@ -18,10 +18,10 @@ use crate::accounts::{Accounts, Tally, VersionSums};
 use crate::delta;
 use crate::dropped::Dropped;
 use crate::early::Early;
+use crate::given_up::GivenUp;
 use crate::graveyard::Graveyards;
 use crate::held::Held;
 use crate::options::VersionOptions;
-use crate::pending::PendingKind;
 use crate::settle::{Settling, Tools};
 use crate::sweep::{Sweep, Swept};
 use crate::work::Done;
@@ -46,8 +46,8 @@ pub struct VersionStore {
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
     ownerless: Mutex<Vec<PageId>>,
     graveyards: Graveyards,
-    /// Chains that transactions have made and not adopted, with the stamp.
-    given_up: Mutex<Vec<(Timestamp, PageId, PendingKind)>>,
+    /// Chains and trees that transactions have made and do not keep.
+    given_up: GivenUp,
     /// How often an insert over a tombstone was taken back.
     restored: AtomicU64,
     /// A mistake on purpose, for the tests that must notice it.
@@ -342,7 +342,7 @@ impl VersionStore {
             dropped: RwLock::new(Dropped::default()),
             ownerless: Mutex::new(Vec::new()),
             graveyards: Graveyards::new(),
-            given_up: Mutex::new(Vec::new()),
+            given_up: GivenUp::default(),
             restored: AtomicU64::new(0),
             #[cfg(test)]
             bug: None,
@@ -392,8 +392,8 @@ impl VersionStore {
         &self.dropped
     }
 
-    /// Chains that transactions have made and not adopted.
-    pub(crate) fn given_up(&self) -> &Mutex<Vec<(Timestamp, PageId, PendingKind)>> {
+    /// Chains and trees that transactions have made and do not keep.
+    pub(crate) fn given_up(&self) -> &GivenUp {
         &self.given_up
     }
 

@@ -47,8 +47,6 @@ pub struct Reverter<'s> {
     row: Vec<u8>,
     entry: Vec<u8>,
     copies: CarriedReader<'s>,
-    /// Chains and trees that came back on the list of `pending_free`.
-    relisted: Vec<(PageId, PendingKind)>,
 }
 
 impl<'s> Reverter<'s> {
@@ -63,7 +61,7 @@ impl<'s> Reverter<'s> {
     }
 
     fn new(store: &'s VersionStore, log: &'s SlotLog, carried: &'s Tree, has_deltas: bool) -> Self {
-        let (row, entry, relisted) = (Vec::new(), Vec::new(), Vec::new());
+        let (row, entry) = (Vec::new(), Vec::new());
         Self {
             store,
             log,
@@ -72,25 +70,7 @@ impl<'s> Reverter<'s> {
             row,
             entry,
             copies: CarriedReader::default(),
-            relisted,
         }
-    }
-
-    /// Frees what rollback left without an owner: chains and trees that the reverted part had made. Nobody
-    /// else ever saw them.
-    ///
-    /// `log`: of a slot that the caller has.
-    ///
-    /// A tree that was loaded goes before the chains of its rows, as it was listed: no row on the list refers to a page
-    /// that is free.
-    ///
-    /// # Errors
-    /// I/O, log space: they stay listed, and recovery frees them.
-    pub fn free_relisted(&mut self, log: &SlotLog) -> Result<()> {
-        for (root, kind) in std::mem::take(&mut self.relisted) {
-            self.store.free_listed(root, kind, log, Purpose::Undo)?;
-        }
-        Ok(())
     }
 
     /// Log space for the compensation of one record. What the record set aside covers it, also in a full log (R9), so
@@ -263,10 +243,13 @@ impl<'s> Reverter<'s> {
                     if leaf.fits(body.len()) {
                         let row: [&[u8]; 1] = [body];
                         leaf.insert(&row, self.logging(RowRedo::Row(&row), &[compensation]));
-                        if let (Ok(root), Some(kind)) =
-                            (<[u8; 8]>::try_from(key), PendingKind::decode(body))
+                        // After a restart recovery frees all that is listed.
+                        if self.has_deltas
+                            && let (Ok(root), Some(kind)) =
+                                (<[u8; 8]>::try_from(key), PendingKind::decode(body))
                         {
-                            self.relisted.push((PageId(u64::from_be_bytes(root)), kind));
+                            let root = PageId(u64::from_be_bytes(root));
+                            self.store.relisted(undo.stamp, root, kind);
                         }
                         return Ok(());
                     }

@@ -19,6 +19,8 @@ mod fat;
 #[cfg(not(shuttle))]
 mod fat_model;
 #[cfg(not(shuttle))]
+mod given_up;
+#[cfg(not(shuttle))]
 mod histories;
 mod moves;
 #[cfg(not(shuttle))]

@@ -374,14 +374,15 @@ impl World {
         let mut reverter = Reverter::running(&self.store, log, &self.carried);
         let slot = transaction.slot();
         transaction.rollback(&mut reverter).unwrap();
-        reverter.free_relisted(self.log.slot(slot)).unwrap();
+        let log = self.log.slot(slot);
+        self.store.free_ownerless_and(Vec::new, log).unwrap();
     }
 
     pub(crate) fn rollback_to(&self, transaction: &Transaction, savepoint: &Savepoint) {
         let log = self.log_of(transaction);
         let mut reverter = Reverter::running(&self.store, log, &self.carried);
         transaction.rollback_to(savepoint, &mut reverter).unwrap();
-        reverter.free_relisted(log).unwrap();
+        self.store.free_given_up(transaction);
     }
 
     /// One step of collection of a slot, by maintenance if a transaction runs in it.
