@@ -1,9 +1,13 @@
 //! Transfers, increments and a queue by SQL; judged as those of `vellum_clients`.
+//!
+//! Each is looked at, and changed, by statements that programs run and by others that go through the engine of general queries (windows, DISTINCT ON, changes
+//! by a join), side by side in one history: both must see one snapshot.
 
 use crate::Workload;
-use crate::client::{Client, Result, Statements};
+use crate::client::{Client, Gone, Result, Statements};
 use crate::lists::pause;
 use postgres::Client as Connection;
+use vellum_base::random::Random;
 use vellum_clients::Workload as _;
 use vellum_clients::bank::{self, Bank, transfer_of};
 use vellum_clients::client::Decision;
@@ -24,14 +28,22 @@ fn unsigned(number: i64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Transfers;
 
-fn look_at_total(open: &mut Statements<'_>, by_sum: bool, done: &mut Vec<Op>) -> Result<()> {
-    let total: u64 = if by_sum {
-        let rows = open.query("select sum(balance)::bigint from balances", &[])?;
-        unsigned(rows[0].get(0))
-    } else {
-        let rows = open.query("select balance from balances order by id desc", &[])?;
-        let balances = rows.iter().map(|row| unsigned(row.get(0)));
-        balances.fold(0, u64::wrapping_add)
+fn look_at_total(open: &mut Statements<'_>, random: &mut Random, done: &mut Vec<Op>) -> Result<()> {
+    let total: u64 = match random.below(3) {
+        0 => {
+            let rows = open.query("select sum(balance)::bigint from balances", &[])?;
+            unsigned(rows[0].get(0))
+        }
+        1 => {
+            let sql = "select (sum(balance) over ())::bigint from balances limit 1";
+            let rows = open.query(sql, &[])?;
+            unsigned(rows[0].get(0))
+        }
+        _ => {
+            let rows = open.query("select balance from balances order by id desc", &[])?;
+            let balances = rows.iter().map(|row| unsigned(row.get(0)));
+            balances.fold(0, u64::wrapping_add)
+        }
     };
     done.push(Op::Read(text(bank::TOTAL), Some(vec![total])));
     Ok(())
@@ -53,10 +65,10 @@ impl Workload for Transfers {
         if client.random.chance(1, if holds { 2 } else { 8 }) {
             let looked =
                 client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
-                    look_at_total(open, random.chance(1, 2), done)?;
+                    look_at_total(open, random, done)?;
                     if holds {
                         pause(random);
-                        look_at_total(open, random.chance(1, 2), done)?;
+                        look_at_total(open, random, done)?;
                     }
                     Ok(Decision::Commit)
                 });
@@ -69,14 +81,26 @@ impl Workload for Transfers {
             true => Level::ReadCommitted,
             false => Level::Snapshot,
         };
-        let moved = client.transact(level, false, vec![op.clone()], |open, _, done| {
+        let moved = client.transact(level, false, vec![op.clone()], |open, random, done| {
             let (from, to, amount) = transfer_of(number);
             // In one order, or two sessions under read committed would wait for each other.
             let mut changes = [(from as i64, -(amount as i64)), (to as i64, amount as i64)];
             changes.sort_unstable();
-            for (account, change) in changes {
-                let sql = "update balances set balance = balance + $2 where id = $1";
-                open.execute(sql, &[&account, &change])?;
+            // A join has an order of its own, and changes a row once.
+            if level == Level::Snapshot && random.chance(1, 2) {
+                let sql = "update balances b set balance = b.balance + c.change \
+                           from (values ($1::bigint, $2::bigint), ($3::bigint, $4::bigint)) c (id, change) \
+                           where b.id = c.id";
+                let [one, other] = &changes;
+                let found = open.execute(sql, &[&one.0, &one.1, &other.0, &other.1])?;
+                if found != 2 {
+                    return Err(Gone::Wrong(format!("{found} of two accounts are there")));
+                }
+            } else {
+                for (account, change) in changes {
+                    let sql = "update balances set balance = balance + $2 where id = $1";
+                    open.execute(sql, &[&account, &change])?;
+                }
             }
             open.execute("insert into transfers values ($1)", &[&(number as i64)])?;
             done.push(op);
@@ -112,8 +136,12 @@ impl Workload for Transfers {
 #[derive(Clone, Copy, Debug)]
 pub struct Increments;
 
-fn look_at_count(open: &mut Statements<'_>, done: &mut Vec<Op>) -> Result<()> {
-    let rows = open.query("select n from counter where id = 1", &[])?;
+fn look_at_count(open: &mut Statements<'_>, random: &mut Random, done: &mut Vec<Op>) -> Result<()> {
+    let sql = match random.chance(1, 2) {
+        true => "select n from counter where id = 1",
+        false => "select distinct on (id) n from counter order by id",
+    };
+    let rows = open.query(sql, &[])?;
     let count = unsigned(rows[0].get(0));
     done.push(Op::Read(text(counter::TABLE), Some(vec![count])));
     Ok(())
@@ -132,19 +160,19 @@ impl Workload for Increments {
         if client.random.chance(1, if holds { 2 } else { 6 }) {
             let looked =
                 client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
-                    look_at_count(open, done)?;
+                    look_at_count(open, random, done)?;
                     if holds {
                         pause(random);
-                        look_at_count(open, done)?;
+                        look_at_count(open, random, done)?;
                     }
                     Ok(Decision::Commit)
                 });
             return looked.map(drop);
         }
         let op = Op::Append(text(counter::TABLE), client.value());
-        let way = client.random.below(3);
+        let way = client.random.below(5);
         let level = match way {
-            0 => Level::ReadCommitted,
+            0 | 1 => Level::ReadCommitted,
             _ => Level::Snapshot,
         };
         let added = client.transact(level, false, vec![op.clone()], |open, _, done| {
@@ -153,7 +181,16 @@ impl Workload for Increments {
                 let next = rows[0].get::<_, i64>(0) + 1;
                 open.execute("update counter set n = $1 where id = 1", &[&next])?;
             } else {
-                open.execute("update counter set n = n + 1 where id = 1", &[])?;
+                let sql = match way {
+                    0 | 3 => "update counter set n = n + 1 where id = 1",
+                    _ => {
+                        "update counter c set n = c.n + d.more from (values (1, 1)) d (id, more) where c.id = d.id"
+                    }
+                };
+                let found = open.execute(sql, &[])?;
+                if found != 1 {
+                    return Err(Gone::Wrong(format!("{found} counters")));
+                }
             }
             done.push(op);
             Ok(Decision::Commit)
@@ -162,8 +199,8 @@ impl Workload for Increments {
     }
 
     fn read_all(&self, client: &mut Client<'_>, _: &[Event]) -> Result<()> {
-        let read = client.transact(Level::Snapshot, true, Vec::new(), |open, _, done| {
-            look_at_count(open, done)?;
+        let read = client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
+            look_at_count(open, random, done)?;
             Ok(Decision::Commit)
         });
         read.map(drop)
@@ -178,10 +215,14 @@ impl Workload for Increments {
 #[derive(Clone, Copy, Debug)]
 pub struct Elements;
 
-fn look_at_queue(open: &mut Statements<'_>, forward: bool, done: &mut Vec<Op>) -> Result<()> {
-    let sql = match forward {
-        true => "select id from queue order by id",
-        false => "select id from queue order by id desc",
+fn look_at_queue(open: &mut Statements<'_>, random: &mut Random, done: &mut Vec<Op>) -> Result<()> {
+    let (sql, forward) = match random.below(3) {
+        0 => ("select id from queue order by id", true),
+        1 => ("select id from queue order by id desc", false),
+        _ => (
+            "select id, row_number() over (order by id desc) from queue order by 2",
+            false,
+        ),
     };
     let rows = open.query(sql, &[])?;
     let mut elements: Vec<u64> = rows.iter().map(|row| unsigned(row.get(0))).collect();
@@ -204,10 +245,10 @@ impl Workload for Elements {
         if client.random.chance(1, if holds { 2 } else { 10 }) {
             let looked =
                 client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
-                    look_at_queue(open, random.chance(1, 2), done)?;
+                    look_at_queue(open, random, done)?;
                     if holds {
                         pause(random);
-                        look_at_queue(open, random.chance(1, 2), done)?;
+                        look_at_queue(open, random, done)?;
                     }
                     Ok(Decision::Commit)
                 });
@@ -230,7 +271,15 @@ impl Workload for Elements {
             return put.map(drop);
         }
         let announced = vec![Op::Read(text(queue::OUT), None)];
-        let took = client.transact(level, false, announced, |open, _, done| {
+        let took = client.transact(level, false, announced, |open, random, done| {
+            if random.chance(1, 3) {
+                let sql = "delete from queue q using (select id from queue order by id limit 1) f \
+                           where q.id = f.id returning q.id";
+                let rows = open.query(sql, &[])?;
+                let took = rows.iter().map(|row| unsigned(row.get(0)));
+                done.extend(took.map(|id| Op::Append(text(queue::OUT), id)));
+                return Ok(Decision::Commit);
+            }
             let rows = open.query("select id from queue order by id limit 1", &[])?;
             if let Some(row) = rows.first() {
                 let id: i64 = row.get(0);
@@ -244,8 +293,8 @@ impl Workload for Elements {
     }
 
     fn read_all(&self, client: &mut Client<'_>, _: &[Event]) -> Result<()> {
-        let read = client.transact(Level::Snapshot, true, Vec::new(), |open, _, done| {
-            look_at_queue(open, true, done)?;
+        let read = client.transact(Level::Snapshot, true, Vec::new(), |open, random, done| {
+            look_at_queue(open, random, done)?;
             Ok(Decision::Commit)
         });
         read.map(drop)

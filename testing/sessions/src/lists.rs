@@ -8,6 +8,8 @@
 //! | rows | a row an element | the last number is read, the next inserted |
 //! | indexed | a row a list, an index by a bucket and a unique one by the last value | as text; moves the row in both indexes |
 //!
+//! Some reads and appends go through the engine of general queries (right joins, windows, DISTINCT ON, changes by a join), beside those that programs run.
+//!
 //! Not checked: that a plan uses an index (`EXPLAIN`'s own tests).
 
 use crate::Workload;
@@ -68,13 +70,13 @@ impl Lists {
 impl Appends for Statements<'_> {
     type Error = Gone;
 
-    fn append(&mut self, _: &mut Random, key: u64, value: u64) -> Result<bool> {
-        append(self, key, value).map(|()| true)
+    fn append(&mut self, random: &mut Random, key: u64, value: u64) -> Result<bool> {
+        append(self, random, key, value).map(|()| true)
     }
 
-    fn append_and_revert(&mut self, _: &mut Random, key: u64, value: u64) -> Result<()> {
+    fn append_and_revert(&mut self, random: &mut Random, key: u64, value: u64) -> Result<()> {
         self.execute("savepoint s", &[])?;
-        append(self, key, value)?;
+        append(self, random, key, value)?;
         self.execute("rollback to savepoint s", &[])?;
         Ok(())
     }
@@ -113,12 +115,18 @@ impl Style {
     }
 }
 
-fn append(open: &mut Statements<'_>, key: u64, value: u64) -> Result<()> {
+fn append(open: &mut Statements<'_>, random: &mut Random, key: u64, value: u64) -> Result<()> {
     let (k, v, text) = (key as i64, value as i64, format!(",{value}"));
     let bucket = (value % BUCKETS) as i64;
     match Style::of(key) {
         Style::Text => {
-            let sql = "update lists_text set v = v || $2 where k = $1";
+            let sql = match random.chance(1, 2) {
+                true => "update lists_text set v = v || $2 where k = $1",
+                false => {
+                    "update lists_text t set v = t.v || w.more from (values ($1::bigint, $2::text)) w (k, more) \
+                     where t.k = w.k"
+                }
+            };
             if open.execute(sql, &[&k, &text])? == 0 {
                 open.execute("insert into lists_text values ($1, $2)", &[&k, &text])?;
             }
@@ -156,15 +164,27 @@ fn read(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<
     let k = key as i64;
     match Style::of(key) {
         Style::Text => {
-            let rows = open.query("select v from lists_text where k = $1", &[&k])?;
-            rows.first()
-                .map_or(Ok(Vec::new()), |row| values(row.get(0)))
+            let sql = match random.chance(1, 2) {
+                true => "select v from lists_text where k = $1",
+                false => {
+                    "select t.v from lists_text t right join (values ($1::bigint)) w (k) on t.k = w.k"
+                }
+            };
+            let rows = open.query(sql, &[&k])?;
+            let text: Option<&str> = rows.first().and_then(|row| row.get(0));
+            text.map_or(Ok(Vec::new()), values)
         }
         Style::Rows => {
-            let forward = random.chance(1, 2);
-            let sql = match forward {
-                true => "select n, v from lists_rows where k = $1 order by n",
-                false => "select n, v from lists_rows where k = $1 order by n desc",
+            let (sql, forward) = match random.below(3) {
+                0 => ("select n, v from lists_rows where k = $1 order by n", true),
+                1 => (
+                    "select n, v from lists_rows where k = $1 order by n desc",
+                    false,
+                ),
+                _ => (
+                    "select n, max(v) over (partition by n) from lists_rows where k = $1 order by n",
+                    true,
+                ),
             };
             let mut rows = open.query(sql, &[&k])?;
             if !forward {
@@ -185,7 +205,12 @@ fn read(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<
 }
 
 fn read_indexed(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<u64>> {
-    let sql = "select v, bucket, last from lists_indexed where k = $1";
+    let sql = match random.chance(1, 2) {
+        true => "select v, bucket, last from lists_indexed where k = $1",
+        false => {
+            "select distinct on (k) v, bucket, last from lists_indexed where k = $1 order by k"
+        }
+    };
     let rows = open.query(sql, &[&(key as i64)])?;
     let row = rows.first().map(|row| {
         let (v, bucket, last): (String, i64, i64) = (row.get(0), row.get(1), row.get(2));
