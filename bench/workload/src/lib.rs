@@ -1,4 +1,4 @@
-//! Workloads that measure a database and then prove that it did not cheat: TPC-C, key-value
+//! Workloads that measure a database and then prove that it did not cheat: TPC-C, TPC-H, key-value
 //! operations, a queue, bulk loads and scans.
 //!
 //! Everything here is generic over [`engine::Engine`] and monomorphised for each engine, allocates
@@ -8,6 +8,7 @@
 // Updates declare lists of ranges, often of one.
 #![allow(clippy::single_range_in_vec_init)]
 
+pub mod ch;
 pub mod digest;
 pub mod engine;
 pub mod field;
@@ -16,4 +17,5 @@ pub mod queue;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 pub mod tpcc;
+pub mod tpch;
 pub mod zipf;

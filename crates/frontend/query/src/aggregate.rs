@@ -6,12 +6,14 @@ use crate::error::{Error, Failure, Result as Own, carried};
 use crate::function::argument_readers;
 use crate::known::Known;
 use crate::relation::{SortKey, Symbols};
+use crate::sum::{Finish, sum_kind, sum_of};
 use crate::term::Term;
-use crate::types::data_type;
+use crate::types::{Extent, Kind, data_type};
 use arrow::array::{Array as _, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
@@ -56,21 +58,33 @@ pub trait Folding: Debug + Send + Sync {
 /// An aggregate of a group's rows.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
-    fold: Option<Arc<dyn Fold>>,
+    what: What,
     arguments: Vec<Term>,
-    result: Type,
+    result: Kind,
     distinct: bool,
     order: Vec<SortKey>,
     filter: Option<Term>,
+}
+
+/// What becomes of the rows.
+#[derive(Clone, Debug)]
+enum What {
+    Count,
+    /// The least or the greatest of plain values.
+    Minimum,
+    Maximum,
+    /// Of one argument, or of two that are multiplied.
+    Sum(Option<Arc<dyn Finish>>),
+    Fold(Arc<dyn Fold>),
 }
 
 impl Aggregate {
     /// The number of rows.
     pub fn count_rows() -> Self {
         Self {
-            fold: None,
+            what: What::Count,
             arguments: Vec::new(),
-            result: Type::Int8,
+            result: Type::Int8.into(),
             distinct: false,
             order: Vec::new(),
             filter: None,
@@ -88,11 +102,60 @@ impl Aggregate {
     /// What values are folded into.
     pub fn fold(fold: Arc<dyn Fold>, arguments: Vec<Term>, result: Type) -> Self {
         Self {
-            fold: Some(fold),
+            what: What::Fold(fold),
+            arguments,
+            result: result.into(),
+            ..Self::count_rows()
+        }
+    }
+
+    /// The least value, or the greatest; none if operators cannot tell it themselves.
+    pub fn extreme(greatest: bool, term: Term) -> Option<Self> {
+        let result = term.kind();
+        result.is_plain().then(|| Self {
+            what: if greatest {
+                What::Maximum
+            } else {
+                What::Minimum
+            },
+            arguments: vec![term],
+            result,
+            ..Self::count_rows()
+        })
+    }
+
+    /// The number of different values; none if operators cannot tell them apart themselves.
+    pub fn count_distinct(term: Term) -> Option<Self> {
+        let exact = term.kind().is_exact();
+        exact.then(|| Self::count(term).distinct())
+    }
+
+    /// What becomes of the sum of integers or decimals, or of products of two decimals; none if they are something else. Where `plain`, the
+    /// sum itself is wanted as a `numeric`.
+    pub fn sum(
+        arguments: Vec<Term>,
+        finish: Arc<dyn Finish>,
+        plain: bool,
+        result: Type,
+    ) -> Option<Self> {
+        let decimal = |term: &Term| matches!(term.extent, Extent::Decimal { .. });
+        let (what, result) = match &arguments[..] {
+            [term] if term.ty.is_integer() => (What::Sum(Some(finish)), result.into()),
+            [term] if decimal(term) => match sum_kind(term.extent).filter(|_| plain) {
+                Some(kind) => (What::Sum(None), kind),
+                None => (What::Sum(Some(finish)), result.into()),
+            },
+            [left, right] if decimal(left) && decimal(right) => {
+                (What::Sum(Some(finish)), result.into())
+            }
+            _ => return None,
+        };
+        Some(Self {
+            what,
             arguments,
             result,
             ..Self::count_rows()
-        }
+        })
     }
 
     /// Takes equal arguments once.
@@ -116,8 +179,8 @@ impl Aggregate {
         self
     }
 
-    /// The type of its value.
-    pub(crate) fn result(&self) -> Type {
+    /// The type of its value, and what else is known.
+    pub(crate) fn kind(&self) -> Kind {
         self.result
     }
 
@@ -127,16 +190,22 @@ impl Aggregate {
         symbols: &Symbols,
     ) -> Own<(Arc<AggregateUDF>, Vec<Expr>, Option<Expr>)> {
         let filter = self.filter.take().map(|filter| filter.expr);
-        let Some(fold) = self.fold.take() else {
-            let args = self.arguments.into_iter().map(|term| term.expr);
-            let mut args: Vec<Expr> = args.collect();
-            if self.distinct {
-                return Err(Error::internal("a distinct count is a fold"));
+        let exprs = |terms: Vec<Term>| terms.into_iter().map(|term| term.expr).collect();
+        let fold = match self.what {
+            What::Count => {
+                let mut args: Vec<Expr> = exprs(self.arguments);
+                if args.is_empty() {
+                    args.push(lit(1i64));
+                }
+                return Ok((count_udaf(), args, filter));
             }
-            if args.is_empty() {
-                args.push(lit(1i64));
+            What::Minimum => return Ok((min_udaf(), exprs(self.arguments), filter)),
+            What::Maximum => return Ok((max_udaf(), exprs(self.arguments), filter)),
+            What::Sum(finish) => {
+                let function = sum_of(symbols, &self.arguments, finish, self.result);
+                return Ok((function, exprs(self.arguments), filter));
             }
-            return Ok((count_udaf(), args, filter));
+            What::Fold(fold) => fold,
         };
         let own = self.arguments.len();
         let directions = self.order.iter();
@@ -144,11 +213,19 @@ impl Aggregate {
         let directions: Vec<(bool, bool)> = directions.collect();
         let mut terms = self.arguments;
         terms.extend(self.order.into_iter().map(|key| key.term));
-        let types: Vec<Type> = terms.iter().map(|term| term.ty).collect();
+        let terms: Vec<Term> = terms.into_iter().map(Term::readable).collect();
         let number = symbols.next();
+        let kinds: Vec<Kind> = terms.iter().map(Term::kind).collect();
         let collects = self.distinct || !directions.is_empty();
         let folded = Folded {
-            known: Known::new('a', number, fold, types, self.result, Volatility::Immutable),
+            known: Known::new(
+                'a',
+                number,
+                fold,
+                &kinds,
+                self.result.ty,
+                Volatility::Immutable,
+            ),
             own,
             collecting: collects.then(|| Arc::new((self.distinct, directions))),
         };
@@ -157,13 +234,14 @@ impl Aggregate {
     }
 
     pub(crate) fn expr(self, symbols: &Symbols) -> Own<Expr> {
+        // A fold sees to it itself, with SQL's equality.
+        let distinct = self.distinct && matches!(self.what, What::Count);
         let (func, args, filter) = self.function(symbols)?;
         Ok(Expr::AggregateFunction(AggregateFunction {
             func,
             params: AggregateFunctionParams {
                 args,
-                // The fold sees to it, with SQL's equality.
-                distinct: false,
+                distinct,
                 filter: filter.map(Box::new),
                 order_by: Vec::new(),
                 null_treatment: None,

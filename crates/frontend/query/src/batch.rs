@@ -1,12 +1,12 @@
 //! Rows as columns of Arrow, and back.
 
 use crate::error::{Error, Failure, Result};
-use crate::types::{Form, data_type};
+use crate::types::{Extent, Form, Kind, NOT_A_NUMBER, SMALL_DIGITS};
 use arrow::array::{
     Array as _, ArrayRef, BinaryViewArray, BinaryViewBuilder, BooleanArray, BooleanBuilder,
-    Float32Array, Float32Builder, Float64Array, Float64Builder, Int16Array, Int16Builder,
-    Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch, RecordBatchOptions,
-    StringViewArray, StringViewBuilder, UInt32Array, UInt32Builder,
+    Decimal128Array, Decimal128Builder, Float32Array, Float32Builder, Float64Array, Float64Builder,
+    Int16Array, Int16Builder, Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch,
+    RecordBatchOptions, StringViewArray, StringViewBuilder, UInt32Array, UInt32Builder,
 };
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::any::Any;
@@ -31,9 +31,9 @@ const BATCH_BYTES: usize = 256 << 10;
 
 impl Batch {
     /// Without rows, of columns of these types.
-    pub(crate) fn new(types: &[Type]) -> Self {
+    pub(crate) fn new(kinds: &[Kind]) -> Self {
         Self {
-            columns: types.iter().map(|ty| ColumnBuilder::new(*ty)).collect(),
+            columns: kinds.iter().map(|kind| ColumnBuilder::new(*kind)).collect(),
             rows: 0,
             bytes: 0,
         }
@@ -44,10 +44,22 @@ impl Batch {
     /// # Errors
     /// A value that is not of its column's type.
     pub fn push<'v>(&mut self, row: impl IntoIterator<Item = ValueRef<'v>>) -> Result<()> {
+        self.try_push(row.into_iter().map(Ok))
+    }
+
+    /// The same of values that may fail to be read.
+    ///
+    /// # Errors
+    /// The first of theirs; a value that is not of its column's type.
+    pub fn try_push<'v>(
+        &mut self,
+        row: impl IntoIterator<Item = std::result::Result<ValueRef<'v>, Failure>>,
+    ) -> Result<()> {
         let mut values = row.into_iter();
         for column in &mut self.columns {
             let value = values.next();
             let value = value.ok_or_else(|| Error::internal("a row is too short"))?;
+            let value = value.map_err(Error::Failed)?;
             self.bytes += match value {
                 ValueRef::Bytea(bytes) => bytes.len(),
                 value => value.as_str().map_or(0, str::len),
@@ -97,10 +109,21 @@ enum Made {
     Float8(Float64Builder),
     Text(StringViewBuilder),
     Bytes(BinaryViewBuilder),
+    Decimal(Decimal128Builder, u8),
 }
 
 impl ColumnBuilder {
-    pub fn new(ty: Type) -> Self {
+    pub fn new(kind: impl Into<Kind>) -> Self {
+        let kind = kind.into();
+        let ty = kind.ty;
+        if let Extent::Decimal { scale, .. } = kind.extent {
+            let builder = Decimal128Builder::new().with_data_type(kind.data_type());
+            return Self {
+                ty,
+                made: Made::Decimal(builder, scale),
+                scratch: Vec::new(),
+            };
+        }
         let made = match Form::of(ty) {
             Form::Bool => Made::Bool(BooleanBuilder::new()),
             Form::Int2 => Made::Int2(Int16Builder::new()),
@@ -131,6 +154,20 @@ impl ColumnBuilder {
             (Made::Float8(made), V::Null) => made.append_null(),
             (Made::Text(made), V::Null) => made.append_null(),
             (Made::Bytes(made), V::Null) => made.append_null(),
+            (Made::Decimal(made, _), V::Null) => made.append_null(),
+            (Made::Decimal(made, _), V::Numeric(NumericRef::NaN)) => {
+                made.append_value(NOT_A_NUMBER);
+            }
+            (
+                Made::Decimal(made, scale),
+                V::Numeric(NumericRef::Small {
+                    coefficient,
+                    scale: own,
+                }),
+            ) if own <= *scale => {
+                let unit = 10i128.pow(u32::from(*scale - own));
+                made.append_value(i128::from(coefficient) * unit);
+            }
             (Made::Bool(made), V::Bool(value)) => made.append_value(value),
             (Made::Int2(made), V::Int2(value)) => made.append_value(value),
             (Made::Int4(made), V::Int4(value) | V::Date(Date(value))) => made.append_value(value),
@@ -182,6 +219,7 @@ impl ColumnBuilder {
             Made::Float8(mut made) => Arc::new(made.finish()),
             Made::Text(mut made) => Arc::new(made.finish()),
             Made::Bytes(mut made) => Arc::new(made.finish()),
+            Made::Decimal(mut made, _) => Arc::new(made.finish()),
         }
     }
 }
@@ -206,6 +244,8 @@ enum Read<'a> {
     Float8(&'a Float64Array),
     Text(&'a StringViewArray),
     Bytes(&'a BinaryViewArray),
+    /// Of [`SMALL_DIGITS`] at most.
+    Decimal(&'a Decimal128Array),
 }
 
 impl<'a> ColumnReader<'a> {
@@ -217,6 +257,9 @@ impl<'a> ColumnReader<'a> {
             array.downcast_ref::<A>()
         }
         let read = match Form::of(ty) {
+            Form::Bytes if ty == Type::Numeric && own::<Decimal128Array>(array).is_some() => {
+                own(array).map(Read::Decimal)
+            }
             Form::Bool => own(array).map(Read::Bool),
             Form::Int2 => own(array).map(Read::Int2),
             Form::Int4 => own(array).map(Read::Int4),
@@ -265,9 +308,23 @@ impl<'a> ColumnReader<'a> {
                 let found = bytes_as(self.ty, array.value(row));
                 found.ok_or_else(|| Error::internal(format!("bytes that are no {:?}", self.ty)))?
             }
+            Read::Decimal(array) if array.is_valid(row) => {
+                let found = small(array.value(row), array.scale());
+                ValueRef::Numeric(found.ok_or_else(|| Error::internal("a decimal that is long"))?)
+            }
             _ => ValueRef::Null,
         })
     }
+}
+
+fn small(value: i128, scale: i8) -> Option<NumericRef<'static>> {
+    if value == NOT_A_NUMBER {
+        return Some(NumericRef::NaN);
+    }
+    let coefficient = i64::try_from(value).ok()?;
+    let fits = coefficient.unsigned_abs() < 10u64.pow(u32::from(SMALL_DIGITS));
+    let scale = u8::try_from(scale).ok()?;
+    fits.then_some(NumericRef::Small { coefficient, scale })
 }
 
 fn bytes_as(ty: Type, bytes: &[u8]) -> Option<ValueRef<'_>> {
@@ -299,15 +356,15 @@ pub(crate) fn readers<'a>(types: &[Type], arrays: &'a [ArrayRef]) -> Result<Vec<
 }
 
 /// The schema of columns with these names.
-pub(crate) fn schema(columns: impl IntoIterator<Item = (String, Type)>) -> SchemaRef {
+pub(crate) fn schema(columns: impl IntoIterator<Item = (String, Kind)>) -> SchemaRef {
     let fields = columns.into_iter();
-    let fields = fields.map(|(name, ty)| Field::new(name, data_type(ty), true));
+    let fields = fields.map(|(name, kind)| Field::new(name, kind.data_type(), true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// One value as an array.
-pub(crate) fn single(ty: Type, value: ValueRef<'_>) -> Result<ArrayRef> {
-    let mut column = ColumnBuilder::new(ty);
+pub(crate) fn single(kind: impl Into<Kind>, value: ValueRef<'_>) -> Result<ArrayRef> {
+    let mut column = ColumnBuilder::new(kind);
     column.push(value)?;
     Ok(column.finish())
 }

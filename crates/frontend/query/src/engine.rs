@@ -9,6 +9,7 @@ use crate::error::{Error, Failure, Result};
 use crate::memory::StatementMemory;
 use crate::relation::Relation;
 use crate::scan::{Answer, Reading};
+use crate::types::Kind;
 use crate::{Batch, Column};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -19,7 +20,10 @@ use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{displayable, execute_stream};
+use datafusion::optimizer::Optimizer;
+use datafusion::physical_plan::{
+    ExecutionPlan, StatisticsArgs, StatisticsContext, displayable, execute_stream,
+};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt as _;
 use std::any::Any;
@@ -96,7 +100,7 @@ pub(crate) enum Request {
         scan: u64,
         source: usize,
         columns: Vec<usize>,
-        types: Vec<Type>,
+        kinds: Vec<Kind>,
         schema: SchemaRef,
         limit: Option<usize>,
     },
@@ -109,7 +113,8 @@ pub(crate) enum Request {
     },
     Ask(Box<dyn Any + Send>),
     Output(RecordBatch, oneshot::Sender<()>),
-    Done(Planned<()>),
+    /// The steps with what they did, if that is asked for.
+    Done(Planned<Vec<String>>),
 }
 
 /// Leads to a statement's host. Cheap to clone.
@@ -245,7 +250,11 @@ impl Engine {
             .with_batch_size(batch_rows)
             .with_sort_spill_reservation_bytes(limits.memory_bytes / 8)
             .with_create_default_catalog_and_schema(false);
+        // Tables are joined in the order in which they were put.
+        let rules = Optimizer::new().rules.into_iter();
+        let rules = rules.filter(|rule| rule.name() != "eliminate_cross_join");
         let state = SessionStateBuilder::new()
+            .with_optimizer_rules(rules.collect())
             .with_config(config)
             .with_runtime_env(Arc::new(environment))
             .build();
@@ -268,10 +277,37 @@ impl Engine {
         limits: Limits,
         host: &mut dyn Host,
     ) -> Result<()> {
+        let served = self.serve(relation, (requests, line), limits, host, false);
+        served.map(drop)
+    }
+
+    /// The same; returns the steps, a line each, with the rows that were expected and those that came, and the time that was spent in each.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn analyze(
+        &self,
+        relation: &Relation,
+        requests: Requests,
+        line: Line,
+        limits: Limits,
+        host: &mut dyn Host,
+    ) -> Result<Vec<String>> {
+        self.serve(relation, (requests, line), limits, host, true)
+    }
+
+    fn serve(
+        &self,
+        relation: &Relation,
+        (requests, line): (Requests, Line),
+        limits: Limits,
+        host: &mut dyn Host,
+        tell: bool,
+    ) -> Result<Vec<String>> {
         let (runtime, state) = self.state(limits)?;
         let plan = relation.plan.clone();
         let task = runtime.spawn(async move {
-            let done = work(&state, plan, &line).await;
+            let done = work(&state, plan, &line, tell).await;
             line.send(Request::Done(done));
         });
         let mut serving = Serving {
@@ -295,8 +331,8 @@ impl Engine {
                 }
             };
             match request.map(|request| serving.serve(request)) {
-                None | Some(Ok(true)) => {}
-                Some(Ok(false)) => break Ok(()),
+                None | Some(Ok(None)) => {}
+                Some(Ok(Some(steps))) => break Ok(steps),
                 Some(Err(error)) => break Err(error),
             }
             if let Err(failure) = serving.host.look() {
@@ -320,15 +356,21 @@ impl Engine {
         });
         let planned = told.recv();
         let planned = planned.map_err(|_| Error::internal("the planner stopped"))??;
-        let shown = displayable(planned.as_ref()).indent(false).to_string();
-        Ok(shown.lines().map(str::to_owned).collect())
+        let mut lines = Vec::new();
+        steps(planned.as_ref(), 0, false, &mut lines);
+        Ok(lines)
     }
 }
 
 /// The operators' side.
-async fn work(state: &SessionState, plan: LogicalPlan, line: &Line) -> Planned<()> {
+async fn work(
+    state: &SessionState,
+    plan: LogicalPlan,
+    line: &Line,
+    tell: bool,
+) -> Planned<Vec<String>> {
     let physical = state.create_physical_plan(&plan).await?;
-    let mut stream = execute_stream(physical, state.task_ctx())?;
+    let mut stream = execute_stream(physical.clone(), state.task_ctx())?;
     let mut taken: Option<oneshot::Receiver<()>> = None;
     while let Some(batch) = stream.next().await {
         let batch = batch?;
@@ -336,13 +378,38 @@ async fn work(state: &SessionState, plan: LogicalPlan, line: &Line) -> Planned<(
         if let Some(taken) = taken.take()
             && taken.await.is_err()
         {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let (take, taking) = oneshot::channel();
         line.send(Request::Output(batch, take));
         taken = Some(taking);
     }
-    Ok(())
+    let mut lines = Vec::new();
+    if tell {
+        steps(physical.as_ref(), 0, true, &mut lines);
+    }
+    Ok(lines)
+}
+
+/// The steps of a plan, a line each: what is expected of them, and what they did.
+fn steps(plan: &dyn ExecutionPlan, depth: usize, done: bool, lines: &mut Vec<String>) {
+    let mut line = "  ".repeat(depth);
+    line.push_str(displayable(plan).one_line().to_string().trim_end());
+    let expected = StatisticsContext::new().compute(plan, &StatisticsArgs::new());
+    if let Ok(statistics) = expected
+        && let Some(rows) = statistics.num_rows.get_value()
+    {
+        line.push_str(&format!(" (rows={rows})"));
+    }
+    if done && let Some(metrics) = plan.metrics() {
+        let rows = metrics.output_rows().unwrap_or(0);
+        let spent = metrics.elapsed_compute().unwrap_or(0) as f64 / 1e6;
+        line.push_str(&format!(" (actual rows={rows} time={spent:.3} ms)"));
+    }
+    lines.push(line);
+    for child in plan.children() {
+        steps(child.as_ref(), depth + 1, done, lines);
+    }
 }
 
 /// The host's side.
@@ -353,18 +420,18 @@ struct Serving<'h> {
 }
 
 impl Serving<'_> {
-    /// Serves a request; false if it was the last.
-    fn serve(&mut self, request: Request) -> Result<bool> {
+    /// Serves a request; if it was the last, the steps are returned that are to be told.
+    fn serve(&mut self, request: Request) -> Result<Option<Vec<String>>> {
         match request {
             Request::Open {
                 scan,
                 source,
                 columns,
-                types,
+                kinds,
                 schema,
                 limit,
             } => {
-                self.open.insert(scan, Reading { types, schema });
+                self.open.insert(scan, Reading { kinds, schema });
                 let opened = self.host.open(scan, source, &columns, limit);
                 opened.map_err(Error::Failed)?;
             }
@@ -384,16 +451,15 @@ impl Serving<'_> {
             Request::Output(batch, take) => {
                 let flow = self.tell(&batch)?;
                 if flow == Flow::Enough {
-                    return Ok(false);
+                    return Ok(Some(Vec::new()));
                 }
                 let _ = take.send(());
             }
             Request::Done(done) => {
-                done?;
-                return Ok(false);
+                return Ok(Some(done?));
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
     fn tell(&mut self, batch: &RecordBatch) -> Result<Flow> {

@@ -3,7 +3,7 @@
 use crate::batch::{ColumnReader, computed, readers};
 use crate::error::{Error, Failure, carried};
 use crate::known::Known;
-use crate::types::data_type;
+use crate::types::{Kind, data_type};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
@@ -31,7 +31,7 @@ struct Called(Known<dyn RowFunction>);
 pub(crate) fn known(
     number: u32,
     function: Arc<dyn RowFunction>,
-    arguments: &[Type],
+    arguments: &[Kind],
     result: Type,
     volatile: bool,
 ) -> Arc<ScalarUDF> {
@@ -40,14 +40,7 @@ pub(crate) fn known(
     } else {
         Volatility::Immutable
     };
-    let known = Known::new(
-        'f',
-        number,
-        function,
-        arguments.to_vec(),
-        result,
-        volatility,
-    );
+    let known = Known::new('f', number, function, arguments, result, volatility);
     Arc::new(ScalarUDF::from(Called(known)))
 }
 

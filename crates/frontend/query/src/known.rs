@@ -1,6 +1,6 @@
 //! What DataFusion is told of a function of ours, whatever it computes.
 
-use crate::types::data_type;
+use crate::types::Kind;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::{Signature, TypeSignature, Volatility};
 use std::hash::{Hash, Hasher};
@@ -29,11 +29,11 @@ impl<F: ?Sized> Known<F> {
         kind: char,
         number: u32,
         function: Arc<F>,
-        arguments: Vec<Type>,
+        arguments: &[Kind],
         result: Type,
         volatility: Volatility,
     ) -> Self {
-        let types: Vec<DataType> = arguments.iter().map(|ty| data_type(*ty)).collect();
+        let types: Vec<DataType> = arguments.iter().map(|kind| kind.data_type()).collect();
         let signature = match types.is_empty() {
             true => TypeSignature::Nullary,
             false => TypeSignature::Exact(types),
@@ -42,7 +42,7 @@ impl<F: ?Sized> Known<F> {
             number,
             name: format!("{kind}{number}"),
             function,
-            arguments,
+            arguments: arguments.iter().map(|kind| kind.ty).collect(),
             result,
             signature: Signature::new(signature, volatility),
         }

@@ -5,7 +5,7 @@ use crate::batch::{Batch, schema};
 use crate::error::{Error, Result};
 use crate::scan::{Rows, Scanned};
 use crate::term::{Column, Term};
-use crate::types::is_plain;
+use crate::types::{Extent, Kind};
 use arrow::array::RecordBatch;
 use datafusion::catalog::MemTable;
 use datafusion::common::{Column as Name, NullEquality};
@@ -42,9 +42,10 @@ impl Symbols {
         number
     }
 
-    pub(crate) fn column(&self, ty: Type) -> Column {
+    pub(crate) fn column(&self, kind: impl Into<Kind>) -> Column {
         let number = self.next();
-        Column { number, ty }
+        let Kind { ty, extent } = kind.into();
+        Column { number, ty, extent }
     }
 }
 
@@ -103,7 +104,11 @@ impl Relation {
     /// # Errors
     /// None that is known.
     pub fn scan(symbols: &Symbols, scanned: Scanned) -> Result<Self> {
-        let columns: Vec<Column> = scanned.types.iter().map(|ty| symbols.column(*ty)).collect();
+        let columns: Vec<Column> = scanned
+            .kinds
+            .iter()
+            .map(|kind| symbols.column(*kind))
+            .collect();
         let name = format!("{} {}", scanned.name, symbols.next());
         let rows = Arc::new(Rows::new(scanned, &columns));
         Self::named(name, provider_as_source(rows), columns)
@@ -131,10 +136,11 @@ impl Relation {
     /// Values that are not of their column's type.
     pub fn values(symbols: &Symbols, types: &[Type], rows: &[Vec<Value>]) -> Result<Self> {
         let columns: Vec<Column> = types.iter().map(|ty| symbols.column(*ty)).collect();
-        let schema = schema(columns.iter().map(|column| (column.name(), column.ty)));
+        let schema = schema(columns.iter().map(|column| (column.name(), column.kind())));
+        let kinds: Vec<Kind> = types.iter().map(|ty| Kind::from(*ty)).collect();
         let mut batches: Vec<RecordBatch> = Vec::new();
         for rows in rows.chunks(crate::BATCH_ROWS) {
-            let mut batch = Batch::new(types);
+            let mut batch = Batch::new(&kinds);
             for row in rows {
                 batch.push(row.iter().map(Value::as_ref))?;
             }
@@ -167,7 +173,10 @@ impl Relation {
     /// # Errors
     /// A term of columns that are not there.
     pub fn project(self, symbols: &Symbols, terms: Vec<Term>) -> Result<Self> {
-        let columns: Vec<Column> = terms.iter().map(|term| symbols.column(term.ty)).collect();
+        let columns: Vec<Column> = terms
+            .iter()
+            .map(|term| symbols.column(term.kind()))
+            .collect();
         let named = terms.into_iter().zip(&columns);
         let named: Vec<Expr> = named
             .map(|(term, column)| term.expr.alias(column.name()))
@@ -187,7 +196,7 @@ impl Relation {
         let mut columns = self.columns.clone();
         let mut named: Vec<Expr> = columns.iter().map(|column| column.term().expr).collect();
         for term in terms {
-            let column = symbols.column(term.ty);
+            let column = symbols.column(term.kind());
             named.push(term.expr.alias(column.name()));
             columns.push(column);
         }
@@ -241,10 +250,9 @@ impl Relation {
         let mut folded = Vec::new();
         let mut columns = Vec::new();
         for term in keys {
-            let plain = is_plain(term.ty);
-            let column = symbols.column(term.ty);
+            let column = symbols.column(term.kind());
             columns.push(column);
-            if plain {
+            if term.kind().is_exact() {
                 exprs.push(term.expr.alias(column.name()));
                 continue;
             }
@@ -254,7 +262,7 @@ impl Relation {
             exprs.push(term.key(symbols).expr.alias(key.name()));
         }
         for aggregate in aggregates {
-            let column = symbols.column(aggregate.result());
+            let column = symbols.column(aggregate.kind());
             folded.push(aggregate.expr(symbols)?.alias(column.name()));
             columns.push(column);
         }
@@ -304,11 +312,21 @@ impl Relation {
         if !fits {
             return Err(Error::internal("a union of different widths"));
         }
-        let columns: Vec<Column> = self.columns.iter().map(|c| symbols.column(c.ty)).collect();
+        // What is known of one side only is not known of both.
+        let pairs = self.columns.iter().zip(&other.columns);
+        let columns: Vec<Column> = pairs
+            .map(|(own, other)| match own.extent == other.extent {
+                true => symbols.column(own.kind()),
+                false => symbols.column(own.ty),
+            })
+            .collect();
         let renamed = |side: Self| -> Result<LogicalPlan> {
             let pairs = side.columns.iter().zip(&columns);
             let named: Vec<Expr> = pairs
-                .map(|(own, column)| own.term().expr.alias(column.name()))
+                .map(|(own, column)| match column.extent {
+                    Extent::Any => own.term().stored().expr.alias(column.name()),
+                    _ => own.term().expr.alias(column.name()),
+                })
                 .collect();
             Ok(LogicalPlanBuilder::new(side.plan).project(named)?.build()?)
         };
@@ -325,7 +343,9 @@ impl Relation {
         let key = |side: Self| -> Result<(LogicalPlan, Vec<Name>)> {
             let width = side.columns.len();
             let keys = side.columns.iter();
-            let keys = keys.map(|column| column.term().key(symbols)).collect();
+            let keys = keys
+                .map(|column| column.term().stored().key(symbols))
+                .collect();
             let side = side.extend(symbols, keys)?;
             let keys = side.columns[width..].iter();
             let keys = keys.map(|column| Name::new_unqualified(column.name()));
@@ -341,6 +361,20 @@ impl Relation {
         let keys = (left_keys, right_keys);
         let joined = LogicalPlanBuilder::new(left).join_detailed(right, kind, keys, None, nulls)?;
         Self::with(joined, Vec::new())?.only(columns)
+    }
+
+    /// With all values as the host reads them: what is run at last.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn readable(self, symbols: &Symbols) -> Result<Self> {
+        let long = |column: &Column| column.term().readable().extent != column.extent;
+        if !self.columns.iter().any(long) {
+            return Ok(self);
+        }
+        let terms = self.columns.iter().map(|column| column.term().readable());
+        let terms = terms.collect();
+        self.project(symbols, terms)
     }
 
     /// The plan as DataFusion shows it, a line a step.

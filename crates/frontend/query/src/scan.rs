@@ -7,6 +7,7 @@ use crate::batch::{Batch, schema};
 use crate::engine::{Line, Request};
 use crate::error::{Failure, Result, carried};
 use crate::term::Column;
+use crate::types::Kind;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
@@ -17,6 +18,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
@@ -24,7 +26,6 @@ use datafusion::physical_plan::{
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use vellum_row::Type;
 
 /// A table that is to be scanned.
 #[derive(Clone, Debug)]
@@ -36,9 +37,18 @@ pub struct Scanned {
     /// What people know it by.
     pub name: String,
     /// The types of its columns.
-    pub types: Vec<Type>,
-    /// About how many rows it has.
-    pub rows: Option<usize>,
+    pub kinds: Vec<Kind>,
+    /// What it is expected to yield.
+    pub expected: Option<Expected>,
+}
+
+/// About how many rows a scan yields.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    /// Rows.
+    pub rows: usize,
+    /// Of each column how many different values, if that is known.
+    pub distinct: Vec<Option<usize>>,
 }
 
 /// A table as DataFusion knows it.
@@ -50,14 +60,19 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub fn new(scanned: Scanned, columns: &[Column]) -> Self {
-        let schema = schema(columns.iter().map(|column| (column.name(), column.ty)));
+        let schema = schema(columns.iter().map(|column| (column.name(), column.kind())));
         Self { scanned, schema }
     }
 
-    fn counted(&self, schema: &SchemaRef) -> Option<Statistics> {
-        let rows = self.scanned.rows?;
+    fn counted(&self, schema: &SchemaRef, columns: &[usize]) -> Option<Statistics> {
+        let expected = self.scanned.expected.as_ref()?;
         let mut statistics = Statistics::new_unknown(schema);
-        statistics.num_rows = Precision::Inexact(rows);
+        statistics.num_rows = Precision::Inexact(expected.rows);
+        for (known, column) in statistics.column_statistics.iter_mut().zip(columns) {
+            if let Some(Some(distinct)) = expected.distinct.get(*column) {
+                known.distinct_count = Precision::Inexact(*distinct);
+            }
+        }
         Some(statistics)
     }
 }
@@ -79,10 +94,10 @@ impl TableProvider for Rows {
         _: &[Expr],
         limit: Option<usize>,
     ) -> Planned<Arc<dyn ExecutionPlan>> {
-        let all = || (0..self.scanned.types.len()).collect();
+        let all = || (0..self.scanned.kinds.len()).collect();
         let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
         let schema = Arc::new(self.schema.project(&columns)?);
-        let statistics = self.counted(&schema);
+        let statistics = self.counted(&schema, &columns);
         let statistics = statistics.unwrap_or_else(|| Statistics::new_unknown(&schema));
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
@@ -97,11 +112,13 @@ impl TableProvider for Rows {
             schema,
             statistics: Arc::new(statistics),
             properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        self.counted(&self.schema)
+        let all: Vec<usize> = (0..self.scanned.kinds.len()).collect();
+        self.counted(&self.schema, &all)
     }
 }
 
@@ -114,6 +131,7 @@ struct ReadRows {
     schema: SchemaRef,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl DisplayAs for ReadRows {
@@ -157,29 +175,34 @@ impl ExecutionPlan for ReadRows {
         Ok(self.statistics.clone())
     }
 
-    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Planned<SendableRecordBatchStream> {
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Planned<SendableRecordBatchStream> {
         let line = self.scanned.line.clone();
         let scan = line.number();
-        let types = self
-            .columns
-            .iter()
-            .map(|column| self.scanned.types[*column]);
+        let kinds = self.columns.iter();
+        let kinds = kinds.map(|column| self.scanned.kinds[*column]);
         line.send(Request::Open {
             scan,
             source: self.scanned.source,
             columns: self.columns.clone(),
-            types: types.collect(),
+            kinds: kinds.collect(),
             schema: self.schema.clone(),
             limit: self.limit,
         });
         let scan = OpenScan { line, scan };
         let first = scan.ask();
-        let batches = futures::stream::unfold(Some((scan, first)), async |state| {
-            let (scan, answer) = state?;
+        let counted = BaselineMetrics::new(&self.metrics, partition);
+        let start = Some((scan, first, counted));
+        let batches = futures::stream::unfold(start, async |state| {
+            let (scan, answer, counted) = state?;
             match answer.await {
                 Ok(Ok(Some(batch))) => {
+                    counted.record_output(batch.num_rows());
                     let next = scan.ask();
-                    Some((Ok(batch), Some((scan, next))))
+                    Some((Ok(batch), Some((scan, next, counted))))
                 }
                 Ok(Ok(None)) => None,
                 Ok(Err(failure)) => Some((Err(carried(failure)), None)),
@@ -219,7 +242,7 @@ impl Drop for OpenScan {
 /// What the host knows of an open scan.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    pub types: Vec<Type>,
+    pub kinds: Vec<Kind>,
     pub schema: SchemaRef,
 }
 
@@ -229,7 +252,7 @@ impl Reading {
         &self,
         fill: impl FnOnce(&mut Batch) -> std::result::Result<(), Failure>,
     ) -> Answer {
-        let mut batch = Batch::new(&self.types);
+        let mut batch = Batch::new(&self.kinds);
         fill(&mut batch)?;
         if batch.rows() == 0 {
             return Ok(None);

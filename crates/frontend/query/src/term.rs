@@ -4,7 +4,7 @@ use crate::batch::single;
 use crate::error::{Error, Result};
 use crate::function::{KeyFunction, RowFunction, known};
 use crate::relation::{Relation, Symbols};
-use crate::types::{data_type, is_plain};
+use crate::types::{DIGITS_MAX, Extent, Kind, data_type, is_plain};
 use arrow::datatypes::Field;
 use datafusion::common::{Column as Name, ScalarValue, Spans};
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Case, Cast, Expr, LogicalPlan, Operator, Subquery, and, lit, not, or,
 };
 use std::sync::Arc;
-use vellum_row::{Type, ValueRef};
+use vellum_row::{NumericRef, Type, ValueRef};
 
 /// A column of a relation. No two columns of a query have one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -20,6 +20,8 @@ pub struct Column {
     pub(crate) number: u32,
     /// The type of its values.
     pub ty: Type,
+    /// What else is known of them.
+    pub extent: Extent,
 }
 
 /// What is computed of a row: a value of one type, or null.
@@ -27,6 +29,7 @@ pub struct Column {
 pub struct Term {
     pub(crate) expr: Expr,
     pub(crate) ty: Type,
+    pub(crate) extent: Extent,
 }
 
 /// How two values are compared.
@@ -64,16 +67,24 @@ impl Column {
         Term {
             expr: Expr::Column(Name::new_unqualified(self.name())),
             ty: self.ty,
+            extent: self.extent,
         }
+    }
+
+    /// Its type, and what else is known.
+    pub fn kind(self) -> Kind {
+        let Self { ty, extent, .. } = self;
+        Kind { ty, extent }
     }
 
     /// Its value in the row of a query around this one.
     pub fn outer(self) -> Term {
-        let field = Field::new(self.name(), data_type(self.ty), true);
+        let field = Field::new(self.name(), self.kind().data_type(), true);
         let name = Name::new_unqualified(self.name());
         Term {
             expr: Expr::OuterReferenceColumn(Arc::new(field), name),
             ty: self.ty,
+            extent: self.extent,
         }
     }
 }
@@ -84,15 +95,26 @@ impl Term {
         self.ty
     }
 
+    /// Its type, and what else is known.
+    pub fn kind(&self) -> Kind {
+        let Self { ty, extent, .. } = *self;
+        Kind { ty, extent }
+    }
+
+    pub(crate) fn new(expr: Expr, kind: impl Into<Kind>) -> Self {
+        let Kind { ty, extent } = kind.into();
+        Self { expr, ty, extent }
+    }
+
     /// A value.
     ///
     /// # Errors
     /// One of another type.
     pub fn literal(ty: Type, value: ValueRef<'_>) -> Result<Self> {
-        let array = single(ty, value)?;
+        let kind = kind_of(value).unwrap_or_else(|| ty.into());
+        let array = single(kind, value)?;
         let value = ScalarValue::try_from_array(&array, 0)?;
-        let expr = Expr::Literal(value, None);
-        Ok(Self { expr, ty })
+        Ok(Self::new(Expr::Literal(value, None), kind))
     }
 
     /// The value of a function. A volatile one is called once a row, wherever its arguments come from.
@@ -103,16 +125,16 @@ impl Term {
         ty: Type,
         volatile: bool,
     ) -> Self {
-        let types: Vec<Type> = arguments.iter().map(|term| term.ty).collect();
-        let func = known(symbols.next(), function, &types, ty, volatile);
+        let arguments: Vec<Self> = arguments.into_iter().map(Self::readable).collect();
+        let kinds: Vec<Kind> = arguments.iter().map(Self::kind).collect();
+        let func = known(symbols.next(), function, &kinds, ty, volatile);
         let args = arguments.into_iter().map(|term| term.expr).collect();
         let expr = Expr::ScalarFunction(ScalarFunction { func, args });
-        Self { expr, ty }
+        Self::new(expr, ty)
     }
 
     fn boolean(expr: Expr) -> Self {
-        let ty = Type::Bool;
-        Self { expr, ty }
+        Self::new(expr, Type::Bool)
     }
 
     /// Whether its operators may compare values of these types themselves.
@@ -123,9 +145,20 @@ impl Term {
             && (data_type(left) == data_type(right) || (whole(left) && whole(right)))
     }
 
+    /// Whether operators may compare these values for equality themselves.
+    pub fn is_equal_plainly(left: &Self, right: &Self) -> bool {
+        Self::is_ordered_plainly(left, right) || padded(left, right)
+    }
+
+    /// Whether operators may tell the order of these values themselves.
+    pub fn is_ordered_plainly(left: &Self, right: &Self) -> bool {
+        Self::compares(left.ty, right.ty) || same_scale(left.kind(), right.kind()).is_some()
+    }
+
     /// A comparison of values of one type, or of integers; null if one side is.
     pub fn compare(symbols: &Symbols, comparison: Comparison, left: Self, right: Self) -> Self {
-        let (left, right) = Self::alike(symbols, left, right);
+        let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let (left, right) = Self::alike(symbols, equality, left, right);
         let (left, right) = (Box::new(left), Box::new(right));
         Self::boolean(Expr::BinaryExpr(BinaryExpr::new(
             left,
@@ -136,7 +169,7 @@ impl Term {
 
     /// IS (NOT) DISTINCT FROM.
     pub fn distinct(symbols: &Symbols, left: Self, right: Self, negated: bool) -> Self {
-        let (left, right) = Self::alike(symbols, left, right);
+        let (left, right) = Self::alike(symbols, true, left, right);
         let operator = match negated {
             true => Operator::IsNotDistinctFrom,
             false => Operator::IsDistinctFrom,
@@ -145,8 +178,16 @@ impl Term {
         Self::boolean(Expr::BinaryExpr(BinaryExpr::new(left, operator, right)))
     }
 
-    /// Both as values that Arrow compares as SQL does.
-    fn alike(symbols: &Symbols, left: Self, right: Self) -> (Expr, Expr) {
+    /// Both as values that Arrow compares as SQL does; only their equality, if that is all that is asked for.
+    fn alike(symbols: &Symbols, equality: bool, left: Self, right: Self) -> (Expr, Expr) {
+        if let Some(scale) = same_scale(left.kind(), right.kind()) {
+            return (left.scaled(scale).expr, right.scaled(scale).expr);
+        }
+        if equality && padded(&left, &right) {
+            let (a, b) = (left.extent, right.extent);
+            return (left.padded(b).expr, right.padded(a).expr);
+        }
+        let (left, right) = (left.stored(), right.stored());
         if !Self::compares(left.ty, right.ty) {
             return (left.key(symbols).expr, right.key(symbols).expr);
         }
@@ -157,24 +198,37 @@ impl Term {
         (wide(left.expr), wide(right.expr))
     }
 
-    /// What it is sorted, grouped and joined by.
+    /// A constant of `char(n)` as long as the text that it is compared with.
+    fn padded(mut self, other: Extent) -> Self {
+        if let (Expr::Literal(ScalarValue::Utf8View(Some(text)), _), Extent::Padded(length)) =
+            (&mut self.expr, other)
+            && self.extent == Extent::Any
+        {
+            let own = text.trim_end_matches(' ');
+            *text = format!("{own:<length$}");
+        }
+        self
+    }
+
+    /// What it is sorted by.
     pub(crate) fn key(self, symbols: &Symbols) -> Self {
-        if is_plain(self.ty) {
+        if self.kind().is_plain() {
             return self;
         }
+        let kind = self.kind();
         let function = Arc::new(KeyFunction(self.ty));
         let func = known(
             symbols.key_of(self.ty),
             function,
-            &[self.ty],
+            &[kind],
             Type::Bytea,
             false,
         );
         let args = vec![self.expr];
-        Self {
-            expr: Expr::ScalarFunction(ScalarFunction { func, args }),
-            ty: Type::Bytea,
-        }
+        Self::new(
+            Expr::ScalarFunction(ScalarFunction { func, args }),
+            Type::Bytea,
+        )
     }
 
     /// AND; true for none.
@@ -214,8 +268,13 @@ impl Term {
 
     /// CASE: the result behind the first condition that is true.
     pub fn case(branches: Vec<(Self, Self)>, otherwise: Self) -> Self {
-        let ty = otherwise.ty;
+        let kind = otherwise.kind();
+        let same = branches.iter().all(|(_, result)| result.kind() == kind);
+        let kind = if same { kind } else { kind.ty.into() };
+        let result = |term: Self| if same { term } else { term.stored() };
         let branches = branches.into_iter();
+        let branches = branches.map(|(condition, value)| (condition, result(value)));
+        let otherwise = result(otherwise);
         let when_then_expr = branches
             .map(|(condition, result)| (Box::new(condition.expr), Box::new(result.expr)))
             .collect();
@@ -224,7 +283,7 @@ impl Term {
             when_then_expr,
             else_expr: Some(Box::new(otherwise.expr)),
         });
-        Self { expr, ty }
+        Self::new(expr, kind)
     }
 
     /// (NOT) EXISTS.
@@ -243,21 +302,18 @@ impl Term {
         let [column] = relation.columns[..] else {
             return Err(Error::internal("a list of several columns"));
         };
-        let (expr, relation) = if is_plain(operand.ty) && operand.ty == column.ty {
+        let (expr, relation) = if operand.kind().is_exact() && operand.kind() == column.kind() {
             (operand.expr, relation)
         } else if Self::compares(operand.ty, column.ty) {
             let wide = Expr::Cast(Cast::new(Box::new(operand.expr), data_type(Type::Int8)));
             let (own, item) = (Type::Int8, column.term());
             let cast = Expr::Cast(Cast::new(Box::new(item.expr), data_type(own)));
-            let term = Self {
-                expr: cast,
-                ty: own,
-            };
+            let term = Self::new(cast, own);
             (wide, relation.project(symbols, vec![term])?)
         } else {
-            let key = column.term().key(symbols);
+            let key = column.term().stored().key(symbols);
             (
-                operand.key(symbols).expr,
+                operand.stored().key(symbols).expr,
                 relation.project(symbols, vec![key])?,
             )
         };
@@ -275,11 +331,51 @@ impl Term {
             return Err(Error::internal("a value of several columns"));
         };
         let expr = Expr::ScalarSubquery(subquery(relation));
-        Ok(Self {
-            expr,
-            ty: column.ty,
-        })
+        Ok(Self::new(expr, column.kind()))
     }
+}
+
+/// The scale at which two decimals are compared, if they have room at it.
+fn same_scale(left: Kind, right: Kind) -> Option<u8> {
+    let (
+        Extent::Decimal {
+            digits: a,
+            scale: x,
+        },
+        Extent::Decimal {
+            digits: b,
+            scale: y,
+        },
+    ) = (left.extent, right.extent)
+    else {
+        return None;
+    };
+    let scale = x.max(y);
+    let room = |digits: u8, own: u8| digits + (scale - own) <= DIGITS_MAX;
+    (room(a, x) && room(b, y)).then_some(scale)
+}
+
+/// Whether both are of `char(n)` with one length, or a constant can be made as long as the other.
+fn padded(left: &Term, right: &Term) -> bool {
+    let constant = |term: &Term| matches!(term.expr, Expr::Literal(ScalarValue::Utf8View(_), _));
+    let known = |term: &Term| matches!(term.extent, Extent::Padded(_));
+    left.ty == Type::Char
+        && right.ty == Type::Char
+        && match (known(left), known(right)) {
+            (true, true) => left.extent == right.extent,
+            (true, false) => constant(right),
+            (false, true) => constant(left),
+            (false, false) => false,
+        }
+}
+
+/// What is known of a constant.
+fn kind_of(value: ValueRef<'_>) -> Option<Kind> {
+    let ValueRef::Numeric(NumericRef::Small { coefficient, scale }) = value else {
+        return None;
+    };
+    let digits = coefficient.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
+    Kind::decimal(digits.max(scale.into()), scale.into())
 }
 
 /// All of them joined, in their order, as a tree that is no higher than it must be: what walks it recurses.

@@ -178,7 +178,8 @@ impl Relation {
         let order: Vec<SortExpr> = order
             .map(|(column, (ascending, first))| column.term().expr.sort(ascending, first))
             .collect();
-        let arguments = window.arguments.into_iter().map(|term| term.expr);
+        let arguments = window.arguments.into_iter();
+        let arguments = arguments.map(|term| term.stored().expr);
         let mut args: Vec<Expr> = arguments.collect();
         let mut filter = None;
         let fun = match window.function {

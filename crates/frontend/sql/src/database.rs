@@ -89,8 +89,10 @@ impl SqlDatabase {
             Err(Error::NoSuchTable { .. }) => Store::create(transaction),
             Err(error) => Err(error),
         })?;
+        engine.retry(crate::statistics::create)?;
         let runtimes = Runtimes::default();
         let reader = engine.begin()?;
+        crate::statistics::load(&reader, &runtimes)?;
         let catalog = Store::load(&reader, &runtimes, 1)?;
         drop(reader);
         Ok(Self {

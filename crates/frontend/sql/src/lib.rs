@@ -23,6 +23,7 @@ mod roles;
 mod rows;
 mod session;
 pub mod sqlstate;
+mod statistics;
 mod system;
 mod wire;
 

@@ -210,6 +210,15 @@ impl Binder<'_> {
                 }
                 self.call("substring", arguments)
             }
+            E::Extract { field, expr, .. } => {
+                let field = match field {
+                    ast::DateTimeField::Custom(name) => folded(name),
+                    field => field.to_string().to_lowercase(),
+                };
+                let field = Bound::new(Expr::Const(Value::text(field)), Type::Text);
+                let operand = self.expr(expr)?;
+                self.call("extract", vec![field, operand])
+            }
             E::Trim {
                 expr,
                 trim_where,

@@ -17,6 +17,8 @@ pub(crate) struct Runtime {
     pub row_locks: AtomicU64,
     /// The next key of a table without primary key; 0: not known yet.
     next_row: AtomicU64,
+    /// What its rows are like.
+    pub statistics: crate::statistics::Known,
     /// Values of a sequence that were taken from the store.
     pub sequence: Mutex<Option<Taken>>,
 }

@@ -117,6 +117,7 @@ impl Store {
             Change::PutRole(role) => roles::put(transaction, role)?,
             Change::DropRole(role) => roles::remove(transaction, &role.name)?,
             Change::DropRelation(oid) => {
+                crate::statistics::remove(transaction, *oid)?;
                 if let Some(old) = before.relation(*oid) {
                     for (name, _) in names(old) {
                         transaction.delete(&table, &name)?;

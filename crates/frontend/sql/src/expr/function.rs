@@ -7,6 +7,7 @@ use super::catalog_function::{self, CatalogFunction};
 use super::{Expr, Frame, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
+use vellum_row::datetime::extract;
 use vellum_row::{Type, Value, ValueRef, compare, functions, output};
 
 /// A function.
@@ -22,6 +23,8 @@ pub(crate) enum Builtin {
     RightTrim,
     Replace,
     Position,
+    Ascii,
+    Character,
     Repeat,
     Reverse,
     Left,
@@ -36,6 +39,10 @@ pub(crate) enum Builtin {
     Ceiling,
     Floor,
     SquareRoot,
+    /// EXTRACT, with the field's name in front.
+    Extract,
+    /// The same as a float.
+    DatePart,
     NullIf,
     Greatest,
     Least,
@@ -89,6 +96,8 @@ impl Builtin {
             ("rtrim", 1 | 2) => (B::RightTrim, vec![text; count], text),
             ("replace", 3) => (B::Replace, vec![text; 3], text),
             ("strpos", 2) => (B::Position, vec![text; 2], T::Int4),
+            ("ascii", 1) => (B::Ascii, vec![text], T::Int4),
+            ("chr", 1) => (B::Character, vec![T::Int4], text),
             ("repeat", 2) => (B::Repeat, vec![text, T::Int4], text),
             ("reverse", 1) => (B::Reverse, vec![text], text),
             ("left", 2) => (B::Left, vec![text, T::Int4], text),
@@ -120,6 +129,18 @@ impl Builtin {
             }
             ("round", 2) => (B::Round, vec![T::Numeric, T::Int4], T::Numeric),
             ("trunc", 2) => (B::Truncate, vec![T::Numeric, T::Int4], T::Numeric),
+            ("extract" | "date_part", 2) => {
+                let ty = match arguments[1]? {
+                    // It has no fields but those of its midnight.
+                    T::Date if name == "date_part" => T::Timestamp,
+                    ty @ (T::Date | T::Time | T::Timestamp | T::Timestamptz | T::Interval) => ty,
+                    _ => return None,
+                };
+                match name {
+                    "extract" => (B::Extract, vec![text, ty], T::Numeric),
+                    _ => (B::DatePart, vec![text, ty], T::Float8),
+                }
+            }
             ("now" | "transaction_timestamp", 0) => (B::Now, vec![], T::Timestamptz),
             ("statement_timestamp", 0) => (B::StatementTimestamp, vec![], T::Timestamptz),
             ("clock_timestamp", 0) => (B::ClockTimestamp, vec![], T::Timestamptz),
@@ -163,6 +184,8 @@ impl Builtin {
             B::RightTrim => "rtrim",
             B::Replace => "replace",
             B::Position => "strpos",
+            B::Ascii => "ascii",
+            B::Character => "chr",
             B::Repeat => "repeat",
             B::Reverse => "reverse",
             B::Left => "\"left\"",
@@ -177,6 +200,8 @@ impl Builtin {
             B::Ceiling => "ceil",
             B::Floor => "floor",
             B::SquareRoot => "sqrt",
+            B::Extract => "EXTRACT",
+            B::DatePart => "date_part",
             B::NullIf => "NULLIF",
             B::Greatest => "GREATEST",
             B::Least => "LEAST",
@@ -315,6 +340,21 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
             Value::text(functions::replace(subject, from, to))
         }
         Builtin::Position => Value::Int4(functions::position(subject, text(1).unwrap_or(""))),
+        Builtin::Ascii => Value::Int4(subject.chars().next().map_or(0, |char| char as i32)),
+        Builtin::Character => {
+            let number = number(0).unwrap_or(0);
+            let told = |text: String| SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text);
+            if number == 0 {
+                return Err(told("null character not permitted".to_owned()));
+            }
+            let found = u32::try_from(number).ok().and_then(char::from_u32);
+            let found = found.ok_or_else(|| {
+                told(format!(
+                    "requested character too large for encoding: {number}"
+                ))
+            })?;
+            Value::text(found.to_string())
+        }
         Builtin::Repeat => {
             let times = usize::try_from(number(1).unwrap_or(0)).unwrap_or(0);
             check_length(subject.len().saturating_mul(times))?;
@@ -357,6 +397,14 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
         Builtin::Ceiling => functions::ceiling(first)?,
         Builtin::Floor => functions::floor(first)?,
         Builtin::SquareRoot => functions::square_root(first)?,
+        Builtin::Extract | Builtin::DatePart => {
+            let value = values.get(1).map_or(ValueRef::Null, Value::as_ref);
+            match extract(subject, value, frame.env.settings())? {
+                None => Value::Null,
+                Some(field) if function == Builtin::Extract => Value::Numeric(field),
+                Some(field) => Value::Float8(field.to_f64()),
+            }
+        }
         Builtin::TypeOf => Value::text(values[0].ty().map_or("unknown", |ty| ty.sql_name())),
         _ => frame.env.ask(function, values)?,
     })

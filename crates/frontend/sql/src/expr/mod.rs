@@ -19,6 +19,7 @@ pub(crate) use function::Builtin;
 use crate::error::{Result, SqlError};
 use crate::plan::Subquery;
 use crate::system::Definition;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{
@@ -210,8 +211,21 @@ pub(crate) enum Subresult<'p> {
     Correlated(&'p Subquery),
 }
 
+/// What is to be told of queries that no program runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Explain {
+    /// Their steps; they are not run.
+    Plan,
+    /// Their steps and what these did.
+    Analyze,
+}
+
 /// What expressions ask of their session.
 pub(crate) trait Environment {
+    /// Where the steps of queries are told, if they are to be.
+    fn explain(&self) -> Option<(&RefCell<Vec<String>>, Explain)> {
+        None
+    }
     /// What forms of values depend on.
     fn settings(&self) -> &Settings;
     /// `now()`, `current_user`, `nextval` and the like.
@@ -546,17 +560,6 @@ impl Expr {
     /// Calls `each` with the expressions directly in it.
     pub fn children_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
         children!(self, iter_mut, |child| each(child));
-    }
-
-    /// Whether it reads no table from number `from` on.
-    pub fn reads_only_before(&self, from: u16) -> bool {
-        let mut only = true;
-        self.walk(&mut |expr| {
-            if let Expr::Column { table, .. } = expr {
-                only &= *table < from;
-            }
-        });
-        only
     }
 
     /// Whether two evaluations in one statement may differ.

@@ -3,8 +3,8 @@
 use crate::bind::{Aggregate, AggregateKind};
 use crate::exec::Partial;
 use std::sync::Arc;
-use vellum_query::{Failure, Fold, Folding};
-use vellum_row::{Settings, Type, Value, ValueRef};
+use vellum_query::{Failure, Finish, Fold, Folding};
+use vellum_row::{Numeric, Settings, Type, Value, ValueRef};
 
 /// An aggregate.
 #[derive(Clone, Debug)]
@@ -41,6 +41,18 @@ impl Fold for AggregateFold {
 
     fn saved(&self) -> Vec<Type> {
         vec![Type::Int8, self.ty]
+    }
+}
+
+impl Finish for AggregateFold {
+    fn finish(&self, sum: Numeric, count: i64) -> Result<Value, Failure> {
+        let value = match self.ty {
+            Type::Int8 if self.kind == AggregateKind::Sum => Value::Int8(sum.to_i64()?),
+            _ => Value::Numeric(sum),
+        };
+        let value = Some(value);
+        let partial = Partial { count, value };
+        Ok(partial.result(self.kind, self.result, &self.settings)?)
     }
 }
 

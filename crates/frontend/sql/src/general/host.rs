@@ -112,15 +112,14 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                                 return Ok(());
                             }
                         }
-                        let mut values = Vec::with_capacity(open.columns.len());
-                        for column in &open.columns {
+                        let columns = open.columns.iter().map(|column| {
                             // Behind the last column stands the key.
-                            values.push(match *column < schema.len() {
-                                true => row.get(*column)?,
-                                false => ValueRef::Bytea(key),
-                            });
-                        }
-                        batch.push(values).map_err(super::told)
+                            match *column < schema.len() {
+                                true => row.get(*column).map_err(Into::into),
+                                false => Ok(ValueRef::Bytea(key)),
+                            }
+                        });
+                        batch.try_push(columns).map_err(super::told)
                     })?;
                     if !found {
                         open.left = 0;

@@ -11,6 +11,8 @@
 mod fold;
 mod function;
 mod host;
+mod joins;
+mod order;
 mod shape;
 mod term;
 mod translate;
@@ -19,6 +21,7 @@ pub(crate) use translate::STEPS_MAX;
 
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, Run};
+use crate::expr::Explain;
 use crate::plan::Select;
 use crate::sqlstate;
 use host::StatementHost;
@@ -49,11 +52,28 @@ impl Run<'_, '_> {
         let (line, requests) = Line::new();
         let mut translation = Translation::new(self, line.clone(), subqueries);
         let relation = translation.query(select).map_err(failed)?;
+        let relation = relation.readable(&translation.symbols)?;
         let sources = translation.into_sources();
-        let mut host = StatementHost::new(self, &sources, each);
         let limits = self.limits();
-        self.queries
-            .run(&relation, requests, line, limits, &mut host)?;
+        let explain = self.env.explain();
+        if let Some((lines, Explain::Plan)) = explain {
+            lines
+                .borrow_mut()
+                .extend(self.queries.explain(&relation, limits)?);
+            return Ok(Flow::More);
+        }
+        let mut host = StatementHost::new(self, &sources, each);
+        match explain {
+            None => self
+                .queries
+                .run(&relation, requests, line, limits, &mut host)?,
+            Some((lines, _)) => {
+                let told = self
+                    .queries
+                    .analyze(&relation, requests, line, limits, &mut host)?;
+                lines.borrow_mut().extend(told);
+            }
+        }
         Ok(host.flow())
     }
 

@@ -2,7 +2,9 @@
 
 use super::translate::Level;
 use crate::expr::Expr;
-use vellum_row::{Type, arithmetic};
+use vellum_query::{Arithmetic, Extent, Kind, Term};
+use vellum_row::arithmetic::{self, Operator};
+use vellum_row::{Column, Type, Typmod, ValueRef};
 
 /// The type of an expression's values, if it is known without asking the binder.
 pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
@@ -45,6 +47,93 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
         }
         Expr::Outer { .. } | Expr::Param(_) | Expr::Subquery(_) | Expr::Call { .. } => return None,
     })
+}
+
+/// Whether an expression's values are integers.
+pub(super) fn is_integer(expr: &Expr, level: &Level) -> bool {
+    type_of(expr, level).is_some_and(Type::is_integer)
+}
+
+/// What is known of the values of a table's column.
+pub(super) fn kind_of(column: &Column) -> Kind {
+    let Column { ty, typmod, .. } = column;
+    let known = match *ty {
+        Type::Numeric => typmod.precision_scale().and_then(|(precision, scale)| {
+            let small = precision <= 18 && scale <= precision;
+            let scale = u32::try_from(scale).ok()?;
+            small.then(|| Kind::decimal(precision as u32, scale))?
+        }),
+        Type::Char => typmod.length().map(|length| Kind {
+            ty: *ty,
+            extent: Extent::Padded(length),
+        }),
+        _ => None,
+    };
+    known.unwrap_or_else(|| (*ty).into())
+}
+
+/// What is known of an expression whose values are decimals; then it cannot fail.
+pub(super) fn decimal(expr: &Expr, level: &Level) -> Option<Kind> {
+    match expr {
+        Expr::Const(value) => match value.as_ref() {
+            ValueRef::Numeric(_) => {
+                let term = Term::literal(Type::Numeric, value.as_ref()).ok()?;
+                is_decimal(term.kind())
+            }
+            _ => None,
+        },
+        Expr::Column { table, position } => {
+            let table = level.tables.get(usize::from(*table))?;
+            is_decimal(table.get(usize::from(*position))?.kind())
+        }
+        Expr::Slot(number) => is_decimal(level.slot(*number)?.kind()),
+        Expr::Cast {
+            operand,
+            ty: Type::Numeric,
+            typmod: Typmod::NONE,
+            ..
+        } => match &**operand {
+            // A number stays what it is.
+            operand if decimal(operand, level).is_some() => decimal(operand, level),
+            Expr::Const(value) => Kind::decimal(digits_of(value.as_ref().as_i64()?), 0),
+            Expr::Column { .. } | Expr::Slot(_) if is_integer(operand, level) => {
+                let digits = match type_of(operand, level)? {
+                    Type::Int2 => 5,
+                    Type::Int4 => 10,
+                    _ => 19,
+                };
+                Kind::decimal(digits, 0)
+            }
+            _ => None,
+        },
+        Expr::Arithmetic {
+            operator,
+            left,
+            right,
+        } => {
+            let (left, right) = (decimal(left, level)?, decimal(right, level)?);
+            operation(*operator)?.result(left.extent, right.extent)
+        }
+        _ => None,
+    }
+}
+
+fn is_decimal(kind: Kind) -> Option<Kind> {
+    matches!(kind.extent, Extent::Decimal { .. }).then_some(kind)
+}
+
+fn digits_of(number: i64) -> u32 {
+    number.unsigned_abs().checked_ilog10().unwrap_or(0) + 1
+}
+
+/// What decimals have of their own.
+pub(super) fn operation(operator: Operator) -> Option<Arithmetic> {
+    match operator {
+        Operator::Add => Some(Arithmetic::Add),
+        Operator::Subtract => Some(Arithmetic::Subtract),
+        Operator::Multiply => Some(Arithmetic::Multiply),
+        Operator::Divide | Operator::Modulo => None,
+    }
 }
 
 /// Whether an expression has subqueries in it.

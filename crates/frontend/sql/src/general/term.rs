@@ -7,13 +7,14 @@
 //! - G1 What may fail is not taken apart: an AND that keeps a division from being by zero stays one function.
 
 use super::function::{Asked, AskedFor, Evaluated};
-use super::shape::{has_subquery, type_of};
+use super::shape::{decimal, has_subquery, operation, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Comparison, Expr, Subresult};
 use crate::plan::{Subquery, SubqueryKind};
 use std::sync::Arc;
 use vellum_query::{Comparison as Compared, Term};
+use vellum_row::arithmetic::Operator;
 use vellum_row::{Type, Value};
 
 /// An expression whose leaves were taken out: they are the columns of table 0.
@@ -81,6 +82,36 @@ impl<'t> Translation<'t, '_, '_> {
                     None => return Ok(None),
                 }
             }
+            Expr::Cast { .. } | Expr::Arithmetic { .. }
+                if decimal(expr, self.level()).is_some() =>
+            {
+                return self.decimal(expr, subs);
+            }
+            Expr::Case {
+                branches,
+                otherwise,
+            } if self.is_total(expr) => {
+                let mut made = Vec::with_capacity(branches.len());
+                for (condition, result) in branches {
+                    let condition = self.condition(condition, subs)?;
+                    made.push((condition, self.term(result, ty, subs)?));
+                }
+                Term::case(made, self.term(otherwise, ty, subs)?)
+            }
+            Expr::In {
+                operand,
+                list,
+                negated,
+            } if self.is_total(expr) => {
+                let equal = list.iter().map(|item| Expr::Compare {
+                    comparison: Comparison::Equal,
+                    left: operand.clone(),
+                    right: Box::new(item.clone()),
+                });
+                let equal: Vec<Expr> = equal.collect();
+                let any = Term::any(self.conditions(&equal, subs)?);
+                if *negated { any.negated() } else { any }
+            }
             Expr::Compare {
                 comparison,
                 left,
@@ -115,7 +146,9 @@ impl<'t> Translation<'t, '_, '_> {
     pub(super) fn is_total(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Compare { left, right, .. } | Expr::Distinct { left, right, .. } => {
-                self.is_leaf(left) && self.is_leaf(right)
+                let total =
+                    |side: &Expr| self.is_leaf(side) || decimal(side, self.level()).is_some();
+                total(left) && total(right)
             }
             Expr::And(list) | Expr::Or(list) => list.iter().all(|expr| {
                 // Not those in each other: their height is not ours.
@@ -123,7 +156,26 @@ impl<'t> Translation<'t, '_, '_> {
             }),
             Expr::Not(operand) => self.is_leaf(operand),
             Expr::IsNull { operand, .. } => self.is_leaf(operand),
-            leaf => self.is_leaf(leaf),
+            Expr::Case {
+                branches,
+                otherwise,
+            } => {
+                // One type for all: what looks the same is the same.
+                let ty = type_of(otherwise, self.level());
+                let total = |expr: &Expr| {
+                    self.is_leaf(expr) && type_of(expr, self.level()) == ty && ty.is_some()
+                };
+                let mut parts = branches.iter();
+                total(otherwise)
+                    && parts.all(|(condition, result)| self.is_total(condition) && total(result))
+            }
+            Expr::In { operand, list, .. } => {
+                // Many items are looked for by the expression itself.
+                list.len() <= 16
+                    && self.is_leaf(operand)
+                    && list.iter().all(|item| matches!(item, Expr::Const(_)))
+            }
+            leaf => self.is_leaf(leaf) || decimal(leaf, self.level()).is_some(),
         }
     }
 
@@ -205,15 +257,21 @@ impl<'t> Translation<'t, '_, '_> {
         subs: &'t [Subquery],
     ) -> Result<Option<Term>> {
         let (a, b) = (type_of(left, self.level()), type_of(right, self.level()));
-        let plain = a
-            .or(b)
-            .zip(b.or(a))
-            .is_some_and(|(a, b)| Term::compares(a, b));
+        let both = a.or(b).zip(b.or(a));
+        let (decimal, padded) = (
+            |side: &Expr| decimal(side, self.level()).is_some(),
+            both == Some((Type::Char, Type::Char)),
+        );
+        let decimals = decimal(left) && decimal(right);
+        let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let plain = decimals || both.is_some_and(|(a, b)| Term::compares(a, b));
+        let total = decimals || (self.is_leaf(left) && self.is_leaf(right));
         // Keys are worth it where they join; other comparisons are evaluated as they are.
-        if !plain && (comparison != Comparison::Equal || !self.joins(left, right)) {
+        let joins = comparison == Comparison::Equal && self.joins(left, right);
+        let own = plain || joins || (padded && total && equality);
+        if !own {
             return Ok(None);
         }
-        let total = self.is_leaf(left) && self.is_leaf(right);
         if !total && comparison != Comparison::Equal && !has_subquery(left) && !has_subquery(right)
         {
             return Ok(None);
@@ -221,6 +279,9 @@ impl<'t> Translation<'t, '_, '_> {
         let Some((left, right)) = self.sides(left, right, subs)? else {
             return Ok(None);
         };
+        if padded && !joins && !Term::is_equal_plainly(&left, &right) {
+            return Ok(None);
+        }
         let comparison = match comparison {
             Comparison::Equal => Compared::Equal,
             Comparison::NotEqual => Compared::NotEqual,
@@ -271,6 +332,60 @@ impl<'t> Translation<'t, '_, '_> {
             || Term::compares(left.ty(), right.ty())
             || (left.ty().is_plain_text() && right.ty().is_plain_text());
         Ok(fits.then_some((left, right)))
+    }
+
+    /// A decimal that is computed of decimals.
+    fn decimal(&mut self, expr: &Expr, subs: &'t [Subquery]) -> Result<Option<Term>> {
+        match expr {
+            Expr::Arithmetic {
+                operator,
+                left,
+                right,
+            } => {
+                let left = self.term(left, Type::Numeric, subs)?;
+                let right = self.term(right, Type::Numeric, subs)?;
+                let operation = operation(*operator);
+                Ok(operation.and_then(|operation| Term::arithmetic(operation, left, right)))
+            }
+            Expr::Cast { operand, .. } => match &**operand {
+                Expr::Const(_) => {
+                    let value = self.constant(expr)?;
+                    let term = Term::literal(Type::Numeric, value.as_ref());
+                    term.map(Some).map_err(super::told)
+                }
+                operand if decimal(operand, self.level()).is_some() => {
+                    self.term(operand, Type::Numeric, subs).map(Some)
+                }
+                operand => match type_of(operand, self.level()) {
+                    Some(ty) => Ok(self.term(operand, ty, subs)?.whole()),
+                    None => Ok(None),
+                },
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// The factors of a product of decimals that has too many digits to be one.
+    pub(super) fn long_product(
+        &mut self,
+        expr: &Expr,
+        subs: &'t [Subquery],
+    ) -> Result<Option<(Term, Term)>> {
+        let Expr::Arithmetic {
+            operator: Operator::Multiply,
+            left,
+            right,
+        } = expr
+        else {
+            return Ok(None);
+        };
+        let level = self.level();
+        let both = decimal(left, level).is_some() && decimal(right, level).is_some();
+        if !both || decimal(expr, level).is_some() {
+            return Ok(None);
+        }
+        let left = self.term(left, Type::Numeric, subs)?;
+        Ok(Some((left, self.term(right, Type::Numeric, subs)?)))
     }
 
     /// Takes columns and subqueries out of an expression.

@@ -1,17 +1,19 @@
 //! Bound queries as relations.
 
+use super::fold::AggregateFold;
 use super::function::Away;
 use super::host::{SourceRows, Sources};
-use super::shape::{alone, has_subquery, reads_only};
+use super::order::Estimate;
+use super::shape::{alone, has_subquery, is_integer, kind_of, type_of};
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
 use crate::expr::Expr;
-use crate::plan::{Body, Grouping, Join, Select, SortBy, Source, SourceKind, Subquery, choose};
+use crate::plan::{Body, Grouping, Select, SortBy, Source, SourceKind, Subquery, choose};
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
 use vellum_query::{
-    Aggregate as Folded, Column, Joined, Line, Relation, Scanned, SortKey, Symbols, Term,
+    Aggregate as Folded, Column, Kind, Line, Relation, Scanned, SortKey, Symbols, Term,
     Window as Windowing, WindowFunction, Windowed,
 };
 use vellum_row::{Settings, Type, ValueRef};
@@ -62,7 +64,7 @@ pub(super) struct Translation<'t, 'r, 'w> {
     settings: Arc<Settings>,
 }
 
-fn built<T>(made: vellum_query::Result<T>) -> Result<T> {
+pub(super) fn built<T>(made: vellum_query::Result<T>) -> Result<T> {
     made.map_err(super::told)
 }
 
@@ -105,7 +107,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         self.levels.last().unwrap_or(NONE)
     }
 
-    fn level_mut(&mut self) -> Result<&mut Level> {
+    pub(super) fn level_mut(&mut self) -> Result<&mut Level> {
         let level = self.levels.last_mut();
         level.ok_or_else(|| SqlError::internal("a query without level"))
     }
@@ -296,97 +298,24 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         })
     }
 
-    fn from(
-        &mut self,
-        sources: &'t [Source],
-        subs: &'t [Subquery],
-        keyed: bool,
-    ) -> Result<Relation> {
-        if sources.len() > STEPS_MAX {
-            return Err(crate::parse::too_deep());
-        }
-        let mut relation: Option<Relation> = None;
-        for (number, source) in (0u16..).zip(sources) {
-            let deciding = match source.join {
-                Join::Inner => &source.filter,
-                _ => &source.on,
-            };
-            let deciding: Vec<&Expr> = source.covered.iter().chain(deciding).collect();
-            let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding.into_iter().partition(|expr| {
-                // A row of the right side that fails alone is there all the same if its side is kept.
-                matches!(source.join, Join::Inner | Join::Left)
-                    && reads_only(expr, number)
-                    && !expr.is_volatile()
-            });
-            let right = self.source(source, &own, subs, keyed && number == 0)?;
-            self.level_mut()?.tables.push(right.columns().to_vec());
-            relation = Some(match relation {
-                None => {
-                    let mut right = right;
-                    if !matches!(source.kind, SourceKind::Table { .. }) {
-                        right = self.filter(right, own, subs)?;
-                    }
-                    self.filter(right, others, subs)?
-                }
-                Some(left) => {
-                    let right = match source.kind {
-                        SourceKind::Table { .. } => right,
-                        _ => self.filter(right, own, subs)?,
-                    };
-                    self.join(left, right, source, others, subs)?
-                }
-            });
-        }
-        match relation {
-            Some(relation) => Ok(relation),
-            None => built(Relation::one_row()),
-        }
-    }
-
-    fn join(
-        &mut self,
-        left: Relation,
-        right: Relation,
-        source: &'t Source,
-        conditions: Vec<&Expr>,
-        subs: &'t [Subquery],
-    ) -> Result<Relation> {
-        if source.join != Join::Inner {
-            let joined = match source.join {
-                Join::Right => Joined::Right,
-                Join::Full => Joined::Full,
-                _ => Joined::Left,
-            };
-            if conditions.iter().any(|expr| has_subquery(expr)) {
-                return Err(SqlError::unsupported("a subquery in ON of an outer join"));
-            }
-            let terms = self.all_of(&conditions, subs)?;
-            let joined = built(left.join(right, joined, terms))?;
-            return self.filter(joined, source.filter.iter().collect(), subs);
-        }
-        // What joins is told the join, the rest is looked at behind it.
-        let (joining, rest): (Vec<&Expr>, Vec<&Expr>) = conditions.into_iter().partition(|expr| {
-            matches!(expr, Expr::Compare { .. }) && !has_subquery(expr) && self.is_inside(expr)
-        });
-        let terms = self.all_of(&joining, subs)?;
-        let joined = built(left.join(right, Joined::Inner, terms))?;
-        self.filter(joined, rest, subs)
-    }
-
     /// Whether it reads nothing of what surrounds the query.
-    fn is_inside(&self, expr: &Expr) -> bool {
+    pub(super) fn is_inside(&self, expr: &Expr) -> bool {
         let mut inside = true;
         expr.walk(&mut |expr| inside &= !matches!(expr, Expr::Outer { .. }));
         inside
     }
 
-    fn all_of(&mut self, conditions: &[&Expr], subs: &'t [Subquery]) -> Result<Vec<Term>> {
+    pub(super) fn all_of(
+        &mut self,
+        conditions: &[&Expr],
+        subs: &'t [Subquery],
+    ) -> Result<Vec<Term>> {
         let terms = conditions.iter().map(|expr| self.condition(expr, subs));
         terms.collect()
     }
 
     /// Rows for which all are true. Those that may fail are looked at together, in their order, behind the others.
-    fn filter(
+    pub(super) fn filter(
         &mut self,
         relation: Relation,
         conditions: Vec<&Expr>,
@@ -409,23 +338,24 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
     }
 
     /// The rows of a source; of a table those for which `own` is true.
-    fn source(
+    pub(super) fn source(
         &mut self,
         source: &'t Source,
         own: &[&Expr],
         subs: &'t [Subquery],
         keyed: bool,
-    ) -> Result<Relation> {
-        let (rows, name, types) = match &source.kind {
-            SourceKind::Nothing => return built(Relation::one_row()),
-            SourceKind::Query(select) => return self.query(select),
+    ) -> Result<(Relation, Estimate)> {
+        let estimate = self.estimate(source, own)?;
+        let (rows, name, kinds) = match &source.kind {
+            SourceKind::Nothing => return Ok((built(Relation::one_row())?, estimate)),
+            SourceKind::Query(select) => return Ok((self.query(select)?, estimate)),
             SourceKind::Table { shape, .. } => {
                 let conditions: Vec<Expr> = own.iter().map(|expr| alone(expr)).collect();
-                let (access, ..) = choose(&shape.relation, 0, &conditions, None);
+                let (access, ..) = choose(&shape.relation, 0, &conditions, &[], None);
                 let columns = shape.table().schema.columns();
-                let mut types: Vec<Type> = columns.map(|column| column.ty).collect();
+                let mut kinds: Vec<Kind> = columns.map(kind_of).collect();
                 if keyed {
-                    types.push(Type::Bytea);
+                    kinds.push(Type::Bytea.into());
                 }
                 let name = shape.relation.name.to_string();
                 let rows = SourceRows::Table {
@@ -433,12 +363,12 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                     access,
                     conditions,
                 };
-                (rows, name, types)
+                (rows, name, kinds)
             }
             SourceKind::System(definition) => {
                 let rows = SourceRows::Kept(self.run.system_rows(definition)?);
-                let types = definition.columns.iter().map(|column| column.ty);
-                (rows, definition.name.to_owned(), types.collect())
+                let kinds = definition.columns.iter().map(|column| column.ty.into());
+                (rows, definition.name.to_owned(), kinds.collect())
             }
             SourceKind::Series { from, to, step, ty } => {
                 let mut bounds = [Some(0); 3];
@@ -455,7 +385,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                     },
                     _ => SourceRows::Kept(KeptRows::new(Vec::new())),
                 };
-                (rows, "generate_series".to_owned(), vec![*ty])
+                (rows, "generate_series".to_owned(), vec![(*ty).into()])
             }
             SourceKind::Function { .. } => {
                 return Err(SqlError::unsupported(
@@ -468,10 +398,10 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             line: self.line.clone(),
             source: self.sources.scans.len() - 1,
             name,
-            types,
-            rows: None,
+            expected: estimate.expected(source, kinds.len()),
+            kinds,
         };
-        built(Relation::scan(&self.symbols, scanned))
+        Ok((built(Relation::scan(&self.symbols, scanned))?, estimate))
     }
 
     fn group(
@@ -486,7 +416,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
         let mut folded = Vec::with_capacity(grouping.aggregates.len());
         for aggregate in &grouping.aggregates {
-            folded.push(self.aggregate(aggregate, subs)?);
+            folded.push(self.aggregate(aggregate, subs, false)?);
         }
         let grouped = built(relation.group(&self.symbols, keys, folded))?;
         let level = self.level_mut()?;
@@ -522,7 +452,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let function = match &window.function {
             WindowKind::Function(function) => Windowed::Function(*function),
             WindowKind::Aggregate(aggregate) => {
-                Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs)?))
+                Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs, true)?))
             }
         };
         let mut arguments = Vec::with_capacity(window.arguments.len());
@@ -554,7 +484,49 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         })
     }
 
-    fn aggregate(&mut self, aggregate: &'t Aggregate, subs: &'t [Subquery]) -> Result<Folded> {
+    /// What operators have of their own.
+    fn own_aggregate(
+        &mut self,
+        aggregate: &'t Aggregate,
+        argument: &'t Expr,
+        finish: Arc<AggregateFold>,
+        subs: &'t [Subquery],
+    ) -> Result<Option<Folded>> {
+        let kind = aggregate.kind;
+        match kind {
+            AggregateKind::Minimum | AggregateKind::Maximum => {
+                let term = self.term(argument, aggregate.ty, subs)?;
+                Ok(Folded::extreme(kind == AggregateKind::Maximum, term))
+            }
+            AggregateKind::Sum | AggregateKind::Average
+                if matches!(aggregate.ty, Type::Numeric | Type::Int8) =>
+            {
+                // An integer that is summed as a number is summed as what it is.
+                let (argument, ty) = match argument {
+                    Expr::Cast { operand, .. } if is_integer(operand, self.level()) => {
+                        let ty = type_of(operand, self.level()).unwrap_or(aggregate.ty);
+                        (&**operand, ty)
+                    }
+                    other => (other, aggregate.ty),
+                };
+                let terms = match self.long_product(argument, subs)? {
+                    Some((left, right)) => vec![left, right],
+                    None => vec![self.term(argument, ty, subs)?],
+                };
+                let plain = kind == AggregateKind::Sum && aggregate.result == Type::Numeric;
+                // The sum of integers has no digits behind the point, and they are not decimals.
+                Ok(Folded::sum(terms, finish, plain, aggregate.result))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn aggregate(
+        &mut self,
+        aggregate: &'t Aggregate,
+        subs: &'t [Subquery],
+        in_window: bool,
+    ) -> Result<Folded> {
         let filter = aggregate.filter.as_ref();
         let filter = filter
             .map(|filter| self.condition(filter, subs))
@@ -562,12 +534,27 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let Some(argument) = &aggregate.argument else {
             return Ok(Folded::count_rows().filtered(filter));
         };
-        let argument = self.term(argument, aggregate.ty, subs)?;
-        if aggregate.kind == AggregateKind::Count && !aggregate.distinct {
-            return Ok(Folded::count(argument).filtered(filter));
+        let fold = Arc::new(AggregateFold::new(aggregate, self.settings.clone()));
+        // Frames of windows lose rows at their beginning, which only folds know of.
+        let own = match aggregate.distinct || in_window {
+            true => None,
+            false => self.own_aggregate(aggregate, argument, fold.clone(), subs)?,
+        };
+        if let Some(own) = own {
+            return Ok(own.filtered(filter));
         }
-        let fold = super::fold::AggregateFold::new(aggregate, self.settings.clone());
-        let folded = Folded::fold(Arc::new(fold), vec![argument], aggregate.result);
+        let argument = self.term(argument, aggregate.ty, subs)?;
+        if aggregate.kind == AggregateKind::Count {
+            let own = match aggregate.distinct {
+                false => Some(Folded::count(argument.clone())),
+                true if in_window => None,
+                true => Folded::count_distinct(argument.clone()),
+            };
+            if let Some(own) = own {
+                return Ok(own.filtered(filter));
+            }
+        }
+        let folded = Folded::fold(fold, vec![argument], aggregate.result);
         let folded = match aggregate.distinct {
             true => folded.distinct(),
             false => folded,

@@ -637,7 +637,7 @@ impl Binder<'_> {
         if let Some(selection) = selection {
             conjuncts(self.condition(selection, "WHERE")?, &mut filter);
         }
-        let (access, mut covered, _) = path::choose(relation, 0, &filter, None);
+        let (access, mut covered, _) = path::choose(relation, 0, &filter, &self.subqueries, None);
         if access.any.is_none() {
             covered.sort_unstable();
             for at in covered.into_iter().rev() {

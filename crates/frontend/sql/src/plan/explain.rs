@@ -30,6 +30,13 @@ pub(crate) fn explain(program: &Program) -> Vec<String> {
     lines
 }
 
+impl Program {
+    /// Whether it is a query that no program runs.
+    pub fn is_general_query(&self) -> bool {
+        matches!(self.kind, ProgramKind::Select(_)) && path_of(self).is_some()
+    }
+}
+
 /// Why the rows of a statement are found by no program, if they are not.
 fn path_of(program: &Program) -> Option<General> {
     match &program.kind {

@@ -1,5 +1,6 @@
 //! Why a query goes through DataFusion.
 
+use super::select::{Source, SourceKind};
 use crate::bind::Binder;
 
 /// Why no program runs a query, or why none should.
@@ -13,6 +14,8 @@ pub(crate) enum General {
     FullJoin,
     WindowFunction,
     DistinctOn,
+    /// Many rows are read and few returned.
+    LargeScan,
     /// Rows of several tables decide how those of one are changed.
     ChangeByJoin,
 }
@@ -20,7 +23,10 @@ pub(crate) enum General {
 impl General {
     /// Whether there is a program all the same.
     pub fn has_program(self) -> bool {
-        matches!(self, Self::JoinWithoutIndex | Self::CorrelatedSubquery)
+        matches!(
+            self,
+            Self::JoinWithoutIndex | Self::CorrelatedSubquery | Self::LargeScan
+        )
     }
 
     /// In words.
@@ -32,6 +38,7 @@ impl General {
             Self::FullJoin => "a full join",
             Self::WindowFunction => "a window function",
             Self::DistinctOn => "DISTINCT ON",
+            Self::LargeScan => "a group of many rows",
             Self::ChangeByJoin => "a change by a join",
         }
     }
@@ -45,4 +52,21 @@ impl Binder<'_> {
             self.general = Some(reason);
         }
     }
+}
+
+/// Rows from which on a table is worth the other way.
+const MUCH_ROWS: u64 = 20_000;
+
+/// Whether the first of these tables is read whole and known to be large.
+pub(super) fn reads_much(sources: &[Source]) -> bool {
+    let Some(SourceKind::Table { shape, access }) = sources.first().map(|source| &source.kind)
+    else {
+        return false;
+    };
+    let known = &shape.relation.runtime.statistics;
+    let rows = known.get().map_or(0, |known| known.rows);
+    let tables = sources
+        .iter()
+        .all(|source| matches!(source.kind, SourceKind::Table { .. }));
+    tables && access.index.is_none() && rows.max(known.changed()) >= MUCH_ROWS
 }

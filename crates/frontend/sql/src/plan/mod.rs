@@ -4,12 +4,14 @@
 
 mod change;
 mod explain;
+mod factor;
 mod foreign;
 mod from;
 mod general;
 mod lock;
 mod output;
 mod path;
+mod reads;
 mod select;
 mod set_function;
 
@@ -17,11 +19,13 @@ pub(crate) use change::{
     ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
 pub(crate) use explain::explain;
+pub(crate) use factor::{factored, implied};
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds, choose};
+pub(crate) use reads::tables_read;
 pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
 pub(crate) use set_function::SetFunction;
 

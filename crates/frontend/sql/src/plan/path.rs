@@ -9,6 +9,9 @@
 //!   itself (`covered`).
 //! - A2 What it compares with reads only tables before this one.
 
+use super::Subquery;
+use super::reads::reads_before;
+use super::select::{SortBy, SortKey};
 use crate::catalog::{Relation, Table};
 use crate::expr::{Comparison, Expr};
 use vellum_row::Type;
@@ -69,6 +72,7 @@ pub(crate) fn choose(
     relation: &Relation,
     table: u16,
     conjuncts: &[Expr],
+    subqueries: &[Subquery],
     wanted: Option<&[Wanted]>,
 ) -> (Access, Vec<usize>, bool) {
     let Some(definition) = relation.table() else {
@@ -77,7 +81,7 @@ pub(crate) fn choose(
     let mut best = (Access::all(), Vec::new(), false);
     let mut best_score = 0;
     for number in 0..definition.indexes.len() {
-        let (mut access, covered) = with_index(definition, number, table, conjuncts);
+        let (mut access, covered) = with_index(definition, number, table, conjuncts, subqueries);
         let ordered = wanted.and_then(|wanted| order_of(definition, &access, wanted));
         let index = &definition.indexes[number];
         let point = access.is_point(definition);
@@ -110,7 +114,9 @@ fn with_index(
     number: usize,
     source: u16,
     conjuncts: &[Expr],
+    subqueries: &[Subquery],
 ) -> (Access, Vec<usize>) {
+    let compared = |conjunct, position| compared(conjunct, source, position, subqueries);
     let index = &table.indexes[number];
     let mut access = Access {
         index: Some(number),
@@ -123,7 +129,7 @@ fn with_index(
         let ty = found.ty;
         let mut pinned = None;
         for (at, conjunct) in conjuncts.iter().enumerate() {
-            if let Some((Comparison::Equal, value)) = compared(conjunct, source, position)
+            if let Some((Comparison::Equal, value)) = compared(conjunct, position)
                 && let Some(value) = as_column(value, ty)
             {
                 pinned = Some((at, value));
@@ -145,7 +151,9 @@ fn with_index(
                 negated: false,
             } = conjunct
                 && is_column(operand, source, position)
-                && list.iter().all(|item| item.reads_only_before(source))
+                && list
+                    .iter()
+                    .all(|item| reads_before(item, subqueries, source))
                 && let Some(list) = list
                     .iter()
                     .map(|item| as_column(item, ty))
@@ -157,7 +165,7 @@ fn with_index(
             }
         }
         for conjunct in conjuncts {
-            let Some((comparison, value)) = compared(conjunct, source, position) else {
+            let Some((comparison, value)) = compared(conjunct, position) else {
                 continue;
             };
             let Some(value) = as_column(value, ty) else {
@@ -181,14 +189,18 @@ fn with_index(
 }
 
 /// A column of rows in memory that has to equal something which is known before them, and that.
-pub(super) fn lookup(source: u16, conjuncts: &[Expr]) -> Option<(u16, Expr)> {
+pub(super) fn lookup(
+    source: u16,
+    conjuncts: &[Expr],
+    subqueries: &[Subquery],
+) -> Option<(u16, Expr)> {
     conjuncts.iter().find_map(|conjunct| {
         let Expr::Compare { left, right, .. } = conjunct else {
             return None;
         };
         [left, right].into_iter().find_map(|side| match &**side {
             Expr::Column { table, position } if *table == source => {
-                match compared(conjunct, source, usize::from(*position))? {
+                match compared(conjunct, source, usize::from(*position), subqueries)? {
                     (Comparison::Equal, value) => Some((*position, value.clone())),
                     _ => None,
                 }
@@ -199,7 +211,12 @@ pub(super) fn lookup(source: u16, conjuncts: &[Expr]) -> Option<(u16, Expr)> {
 }
 
 /// The comparison of a column with something that is known before its table is read (A2).
-fn compared(conjunct: &Expr, source: u16, position: usize) -> Option<(Comparison, &Expr)> {
+fn compared<'e>(
+    conjunct: &'e Expr,
+    source: u16,
+    position: usize,
+    subqueries: &[Subquery],
+) -> Option<(Comparison, &'e Expr)> {
     let Expr::Compare {
         comparison,
         left,
@@ -208,7 +225,7 @@ fn compared(conjunct: &Expr, source: u16, position: usize) -> Option<(Comparison
     else {
         return None;
     };
-    let usable = |expr: &Expr| expr.reads_only_before(source) && !expr.is_volatile();
+    let usable = |expr: &Expr| reads_before(expr, subqueries, source) && !expr.is_volatile();
     if is_column(left, source, position) && usable(right) {
         return Some((*comparison, right));
     }
@@ -261,4 +278,27 @@ fn order_of(table: &Table, access: &Access, wanted: &[Wanted]) -> Option<bool> {
         }
     }
     Some(reverse.unwrap_or(false))
+}
+
+/// The order that is asked for, if it is by columns of the first table.
+pub(super) fn wanted_order(sort: &[SortKey], output: &[Expr]) -> Option<Vec<Wanted>> {
+    if sort.is_empty() {
+        return None;
+    }
+    sort.iter()
+        .map(|key| {
+            let expr = match &key.expr {
+                SortBy::Output(at) => &output[*at],
+                SortBy::Expr(expr) => expr,
+            };
+            match expr {
+                Expr::Column { table: 0, position } => Some(Wanted {
+                    position: usize::from(*position),
+                    descending: key.descending,
+                    nulls_first: key.nulls_first,
+                }),
+                _ => None,
+            }
+        })
+        .collect()
 }

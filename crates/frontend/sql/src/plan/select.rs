@@ -1,8 +1,10 @@
 //! SELECT and VALUES.
 
+use super::general::reads_much;
 use super::output::{check_equality, check_targets};
-use super::path::{self, Access, Wanted};
-use super::{General, OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, conjuncts};
+use super::path::{self, Access, Wanted, wanted_order};
+use super::reads::reads_before;
+use super::{General, OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, factored};
 use crate::bind::{
     Aggregate, Binder, Bound, COMPARED_MAX, OuterScope, Scope, WINDOW_SLOTS, Window, With, folded,
 };
@@ -480,7 +482,7 @@ impl Binder<'_> {
         }
         let mut conditions = Vec::new();
         if let Some(selection) = &select.selection {
-            conjuncts(self.condition(selection, "WHERE")?, &mut conditions);
+            factored(self.condition(selection, "WHERE")?, &mut conditions);
         }
         let group_by: &[ast::Expr] = match &select.group_by {
             ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
@@ -546,6 +548,9 @@ impl Binder<'_> {
             .then(|| wanted_order(&sort, &output))
             .flatten();
         let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref());
+        if grouped && reads_much(&sources) {
+            self.needs(General::LargeScan);
+        }
         let grouping = grouped.then(|| {
             let (keys, types) = keys.into_iter().unzip();
             Grouping {
@@ -604,7 +609,7 @@ impl Binder<'_> {
         for condition in conditions {
             let home = (0..count)
                 .filter(|at| !late || at + 1 == count)
-                .find(|at| condition.reads_only_before(*at as u16 + 1))
+                .find(|at| reads_before(&condition, &self.subqueries, *at as u16 + 1))
                 .unwrap_or(count - 1);
             sources[home].filter.push(condition);
         }
@@ -616,7 +621,7 @@ impl Binder<'_> {
                 } else {
                     &source.filter
                 };
-                source.lookup = path::lookup(number as u16, deciding);
+                source.lookup = path::lookup(number as u16, deciding, &self.subqueries);
             }
             let SourceKind::Table { shape, access } = &mut source.kind else {
                 continue;
@@ -632,8 +637,13 @@ impl Binder<'_> {
             }
             // The first table's order is that of the result: every later one is read for each of its rows.
             let wanted = wanted.filter(|_| number == 0);
-            let (chosen, mut covered, gives) =
-                path::choose(&shape.relation, number as u16, deciding, wanted);
+            let (chosen, mut covered, gives) = path::choose(
+                &shape.relation,
+                number as u16,
+                deciding,
+                &self.subqueries,
+                wanted,
+            );
             covered.sort_unstable();
             if chosen.any.is_none() {
                 for at in covered.into_iter().rev() {
@@ -773,27 +783,4 @@ fn regroup(expr: &mut Expr, keys: &[Expr], scope: &Scope) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The order that is asked for, if it is by columns of the first table.
-fn wanted_order(sort: &[SortKey], output: &[Expr]) -> Option<Vec<Wanted>> {
-    if sort.is_empty() {
-        return None;
-    }
-    sort.iter()
-        .map(|key| {
-            let expr = match &key.expr {
-                SortBy::Output(at) => &output[*at],
-                SortBy::Expr(expr) => expr,
-            };
-            match expr {
-                Expr::Column { table: 0, position } => Some(Wanted {
-                    position: usize::from(*position),
-                    descending: key.descending,
-                    nulls_first: key.nulls_first,
-                }),
-                _ => None,
-            }
-        })
-        .collect()
 }

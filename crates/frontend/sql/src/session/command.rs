@@ -1,6 +1,7 @@
 //! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
 
 use super::cursor::is_move;
+use super::explain::is_analyze;
 use super::extended::ends_transaction;
 use super::run::{Prepared, encode, format_of};
 use super::transaction::{Characteristics, Open, no_serializable};
@@ -8,7 +9,6 @@ use super::{Progress, Session, TransactionStatus, Waiting, gone};
 use crate::bind::folded;
 use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
-use crate::plan::{compile, explain};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, Statement};
@@ -62,14 +62,16 @@ impl Session {
                 let fields = self.command_fields(statement)?;
                 self.tell_texts(fields, rows, formats, describe, "SHOW", sink)?
             }
-            Statement::Explain { statement, .. } => {
-                self.start_statement()?;
-                let search_path = self.search_path();
-                let surroundings = self.surroundings(&search_path, &prepared.text);
-                let program = compile(statement, &[], surroundings)?;
-                let rows = explain(&program).into_iter().map(|line| vec![line]);
+            Statement::Explain {
+                statement,
+                analyze,
+                options,
+                ..
+            } => {
+                let analyze = is_analyze(*analyze, options.as_deref());
+                let rows = self.explained(prepared, statement, analyze)?;
                 let fields = self.command_fields(&prepared.statement)?;
-                self.tell_texts(fields, rows.collect(), formats, describe, "EXPLAIN", sink)?
+                self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
             }
             Statement::Declare { stmts } => match stmts.as_slice() {
                 [declare] => self.declare(declare)?,
@@ -113,7 +115,7 @@ impl Session {
                 }
                 CommandTag::plain("VACUUM")
             }
-            Statement::Analyze(_) => CommandTag::plain("ANALYZE"),
+            Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
             Statement::Comment { .. } => CommandTag::plain("COMMENT"),
             Statement::Copy { .. } => return self.copy(statement, sink),
             other => self.ddl(other, &prepared.text, sink)?,

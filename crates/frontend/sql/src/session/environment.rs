@@ -6,7 +6,7 @@ use super::transaction::clock_time;
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Environment};
+use crate::expr::{Builtin, Environment, Explain};
 use crate::roles::Rights;
 use crate::sqlstate;
 use crate::system::{self, Definition, Scan};
@@ -34,11 +34,17 @@ pub(crate) struct Env<'s> {
     pub transaction: &'s Transaction,
     /// What `txid_current()` returns.
     pub transaction_number: i64,
+    /// Where the steps of queries are told.
+    pub explain: Option<(&'s RefCell<Vec<String>>, Explain)>,
 }
 
 impl Environment for Env<'_> {
     fn settings(&self) -> &Settings {
         self.forms
+    }
+
+    fn explain(&self) -> Option<(&RefCell<Vec<String>>, Explain)> {
+        self.explain
     }
 
     fn system_rows(&self, definition: &Definition) -> Result<Vec<Vec<Value>>> {

@@ -14,6 +14,7 @@
 //! pages, for the log (commit), for other transactions' ends and for the sink.
 
 mod activity;
+mod analyze;
 mod cancel;
 mod catalog_access;
 mod command;
@@ -22,6 +23,7 @@ mod copy_binary;
 mod copy_text;
 mod cursor;
 mod environment;
+mod explain;
 mod extended;
 mod options;
 mod run;
@@ -122,6 +124,8 @@ pub struct Session {
     /// Statements of a simple query that come after a COPY.
     rest: VecDeque<Arc<Prepared>>,
     copy: Option<copy::CopyIn>,
+    /// Where the steps of the queries of an EXPLAIN are told.
+    explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
     sequences: RefCell<HashMap<Oid, i64>>,
     random: RefCell<Random>,
     /// Set inside the block, to be forgotten with it.
@@ -171,6 +175,7 @@ impl Session {
             plans: HashMap::new(),
             rest: VecDeque::new(),
             copy: None,
+            explaining: None,
             sequences: RefCell::new(HashMap::new()),
             random: RefCell::new(Random::new(Random::fresh_seed())),
             local: Vec::new(),

@@ -48,6 +48,8 @@ pub(super) enum Output<'o> {
     Tell(&'o mut dyn Sink, bool),
     /// Kept, encoded.
     Keep(&'o mut Vec<Vec<u8>>),
+    /// Nowhere.
+    Drop,
     /// Kept as values, against the statement's memory.
     Values(&'o mut Vec<Vec<Value>>),
 }
@@ -348,6 +350,7 @@ impl Session {
             now: open.now,
             transaction: &open.transaction,
             transaction_number: i64::try_from(open.transaction.id().number()).unwrap_or(i64::MAX),
+            explain: self.explaining.as_ref().map(|(told, how)| (told, *how)),
         };
         self.activity.1.is_in(open.transaction.id(), open.now);
         let regs = if program.columns.iter().any(|column| column.ty.is_reg()) {
@@ -383,6 +386,9 @@ impl Session {
         let mut text = String::new();
         let mut told = 0u64;
         let done = run.program(program, &mut |row| {
+            if matches!(output, Output::Drop) {
+                return Ok(Flow::More);
+            }
             if let Output::Values(rows) = output {
                 let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
                 run.keep_row(&row)?;
@@ -407,7 +413,7 @@ impl Session {
                     sink.row(OutputRow::new(count, body)).map_err(gone)?;
                 }
                 Output::Keep(rows) => rows.push(body.clone()),
-                Output::Tell(..) | Output::Values(_) => kept.push(body.clone()),
+                Output::Tell(..) | Output::Values(_) | Output::Drop => kept.push(body.clone()),
             }
             Ok(Flow::More)
         });
@@ -417,7 +423,7 @@ impl Session {
                 match output {
                     Output::Keep(rows) => rows.clear(),
                     Output::Values(rows) => rows.clear(),
-                    Output::Tell(..) => {}
+                    Output::Tell(..) | Output::Drop => {}
                 }
                 return Err(error);
             }
@@ -429,6 +435,13 @@ impl Session {
             }
             for row in &kept {
                 sink.row(OutputRow::new(count, row)).map_err(gone)?;
+            }
+        }
+        if writes {
+            for oid in &program.targets {
+                if let Some(target) = open.catalog.1.relation(*oid) {
+                    target.runtime.statistics.note_changed(done.rows);
+                }
             }
         }
         Ok(CommandTag::counted(name(program), done.rows))

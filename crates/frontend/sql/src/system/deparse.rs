@@ -303,6 +303,10 @@ impl Writer<'_> {
             (Builtin::Catalog(CatalogFunction::MakeArray(_)), items) => {
                 format!("ARRAY[{}]", self.list(items))
             }
+            (Builtin::Extract, [Expr::Const(Value::Text(field)), operand]) => {
+                let operand = self.at(operand, Around::Nothing);
+                format!("EXTRACT({field} FROM {operand})")
+            }
             (Builtin::NextValue, [Expr::Const(value)]) => {
                 let mut name = String::new();
                 output(value.as_ref(), self.settings, &mut name);

@@ -20,6 +20,7 @@ mod listings;
 mod names;
 mod relations;
 mod roles;
+mod statistics;
 mod types;
 
 pub(crate) use deparse::Writer;
@@ -78,6 +79,7 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         roles::RELATIONS,
         listings::RELATIONS,
         activity::RELATIONS,
+        statistics::RELATIONS,
         empty::RELATIONS,
     ];
     let information = [information::RELATIONS, information::EMPTY];

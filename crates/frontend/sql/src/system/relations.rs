@@ -143,7 +143,11 @@ fn class_row(
         Value::Oid(storage),
         Value::Oid(0),
         Value::Int4(0),
-        Value::Float4(if kind == "S" { 1.0 } else { -1.0 }),
+        Value::Float4(match (kind, relation.runtime.statistics.get()) {
+            ("S", _) => 1.0,
+            ("r" | "i", Some(known)) => known.rows as f32,
+            _ => -1.0,
+        }),
         Value::Int4(0),
         Value::Oid(0),
         Value::Bool(own.is_some_and(|table| !table.indexes.is_empty())),

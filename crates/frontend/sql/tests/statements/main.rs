@@ -15,3 +15,4 @@ mod locks;
 mod protocol;
 mod queries;
 mod roles;
+mod statistics;

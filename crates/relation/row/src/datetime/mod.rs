@@ -7,6 +7,7 @@ mod abbreviations;
 mod arithmetic;
 pub mod calendar;
 mod clock;
+mod extract;
 mod input;
 mod moment;
 mod parse;
@@ -17,6 +18,7 @@ mod write_span;
 mod zone;
 
 pub use calendar::Day;
+pub use extract::extract;
 pub use zone::{Offset, TimeZone};
 
 /// Microseconds of a second.

@@ -1,0 +1,225 @@
+//! FROM: the tables of a query, joined as they stand, or, where any order gives the same rows, in the best one.
+
+use super::order::{Equality, Estimate, order};
+use super::shape::{has_subquery, reads_only};
+use super::translate::{STEPS_MAX, Translation, built};
+use crate::error::{Result, SqlError};
+use crate::exec::Run;
+use crate::expr::Expr;
+use crate::plan::{Join, Source, SourceKind, Subquery, implied, tables_read};
+use vellum_query::{Joined, Relation};
+
+impl<'t> Translation<'t, '_, '_> {
+    pub(super) fn from(
+        &mut self,
+        sources: &'t [Source],
+        subs: &'t [Subquery],
+        keyed: bool,
+    ) -> Result<Relation> {
+        if sources.len() > STEPS_MAX {
+            return Err(crate::parse::too_deep());
+        }
+        let inner = sources.iter().all(|source| {
+            let apart = matches!(
+                source.kind,
+                SourceKind::Function { .. } | SourceKind::Series { .. } | SourceKind::Nothing
+            );
+            source.join == Join::Inner && !apart
+        });
+        if inner && sources.len() > 1 {
+            return self.ordered(sources, subs, keyed);
+        }
+        let mut relation: Option<Relation> = None;
+        for (number, source) in (0u16..).zip(sources) {
+            let deciding = match source.join {
+                Join::Inner => &source.filter,
+                _ => &source.on,
+            };
+            let deciding: Vec<&Expr> = source.covered.iter().chain(deciding).collect();
+            let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding.into_iter().partition(|expr| {
+                // A row of the right side that fails alone is there all the same if its side is kept.
+                matches!(source.join, Join::Inner | Join::Left)
+                    && reads_only(expr, number)
+                    && !expr.is_volatile()
+            });
+            let (right, _) = self.source(source, &own, subs, keyed && number == 0)?;
+            self.level_mut()?.tables.push(right.columns().to_vec());
+            relation = Some(match relation {
+                None => {
+                    let mut right = right;
+                    if !matches!(source.kind, SourceKind::Table { .. }) {
+                        right = self.filter(right, own, subs)?;
+                    }
+                    self.filter(right, others, subs)?
+                }
+                Some(left) => {
+                    let right = match source.kind {
+                        SourceKind::Table { .. } => right,
+                        _ => self.filter(right, own, subs)?,
+                    };
+                    self.join(left, right, source, others, subs)?
+                }
+            });
+        }
+        match relation {
+            Some(relation) => Ok(relation),
+            None => built(Relation::one_row()),
+        }
+    }
+
+    /// Tables that may be joined in any order, in the one that promises to be the best.
+    fn ordered(
+        &mut self,
+        sources: &'t [Source],
+        subs: &'t [Subquery],
+        keyed: bool,
+    ) -> Result<Relation> {
+        let mut conditions: Vec<(Vec<u16>, &Expr)> = Vec::new();
+        let mut relations = Vec::with_capacity(sources.len());
+        let mut estimates = Vec::with_capacity(sources.len());
+        let every = sources
+            .iter()
+            .flat_map(|source| source.covered.iter().chain(&source.filter));
+        for condition in every {
+            let mut tables = Vec::new();
+            tables_read(condition, subs, &mut |table| {
+                if !tables.contains(&table) {
+                    tables.push(table);
+                }
+            });
+            conditions.push((tables, condition));
+        }
+        for (number, source) in (0u16..).zip(sources) {
+            let (own, others) = conditions.into_iter().partition(|(tables, expr)| {
+                let alone = tables.is_empty() && number == 0;
+                (*tables == [number] || alone) && reads_only(expr, number) && !expr.is_volatile()
+            });
+            conditions = others;
+            let own: Vec<(Vec<u16>, &Expr)> = own;
+            let mut own: Vec<&Expr> = own.into_iter().map(|(_, expr)| expr).collect();
+            let several = conditions.iter().filter(|(tables, _)| tables.len() > 1);
+            let early = several.filter_map(|(_, expr)| implied(expr, number));
+            let early: Vec<Expr> = early.collect();
+            own.extend(&early);
+            let (mut relation, estimate) = self.source(source, &own, subs, keyed && number == 0)?;
+            self.level_mut()?.tables.push(relation.columns().to_vec());
+            if !matches!(source.kind, SourceKind::Table { .. }) {
+                relation = self.filter(relation, own, subs)?;
+            }
+            relations.push(Some(relation));
+            estimates.push(estimate);
+        }
+        // Lists that are the same for all rows are looked into before anything is joined.
+        for number in 0..sources.len() {
+            let (early, others) = conditions.into_iter().partition(|(tables, expr)| {
+                let list = matches!(expr, Expr::InSubquery { subquery, .. }
+                    if !subs[usize::from(*subquery)].select.correlated);
+                list && tables[..] == [number as u16] && !expr.is_volatile()
+            });
+            conditions = others;
+            let early: Vec<(Vec<u16>, &Expr)> = early;
+            for (_, expr) in early {
+                if let Some(relation) = relations[number].take() {
+                    relations[number] = Some(self.filter(relation, vec![expr], subs)?);
+                    estimates[number].rows = (estimates[number].rows * 0.1).max(1.0);
+                }
+            }
+        }
+        let equalities = conditions.iter().filter_map(|(_, expr)| Equality::of(expr));
+        let equalities: Vec<Equality> = equalities.collect();
+        let steps = order(sources, &estimates, &equalities);
+        let mut joined: Option<Relation> = None;
+        let (mut known, mut rows) = (Vec::new(), 0.0);
+        for step in steps {
+            let next = relations[usize::from(step.source)].take();
+            let next = next.ok_or_else(|| SqlError::internal("a table that is joined twice"))?;
+            known.push(step.source);
+            let (ready, others) = conditions
+                .into_iter()
+                .partition(|(tables, _)| tables.iter().all(|table| known.contains(table)));
+            conditions = others;
+            let ready: Vec<(Vec<u16>, &Expr)> = ready;
+            let ready: Vec<&Expr> = ready.into_iter().map(|(_, expr)| expr).collect();
+            joined = Some(match joined {
+                None => self.filter(next, ready, subs)?,
+                // The smaller side is kept in memory: the left one.
+                Some(before) if rows > estimates[usize::from(step.source)].rows => {
+                    self.inner_join(next, before, ready, subs)?
+                }
+                Some(before) => self.inner_join(before, next, ready, subs)?,
+            });
+            rows = step.rows;
+        }
+        match joined {
+            Some(relation) => Ok(relation),
+            None => built(Relation::one_row()),
+        }
+    }
+
+    pub(super) fn estimate(&self, source: &Source, own: &[&Expr]) -> Result<Estimate> {
+        let SourceKind::Table { shape, .. } = &source.kind else {
+            return Ok(Estimate::unknown());
+        };
+        let Run {
+            engine,
+            transaction,
+            ..
+        } = self.run;
+        let statistics = crate::statistics::of(&shape.relation, engine, transaction)?;
+        let constant = |expr: &Expr| {
+            let mut reads = has_subquery(expr);
+            expr.walk(&mut |expr| {
+                reads |= matches!(
+                    expr,
+                    Expr::Column { .. } | Expr::Outer { .. } | Expr::Slot(_)
+                );
+            });
+            if reads {
+                None
+            } else {
+                self.constant(expr).ok()
+            }
+        };
+        Ok(Estimate::of_table(source, statistics, own, &constant))
+    }
+
+    fn inner_join(
+        &mut self,
+        left: Relation,
+        right: Relation,
+        conditions: Vec<&Expr>,
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        // What joins is told the join, the rest is looked at behind it.
+        let (joining, rest): (Vec<&Expr>, Vec<&Expr>) = conditions.into_iter().partition(|expr| {
+            matches!(expr, Expr::Compare { .. }) && !has_subquery(expr) && self.is_inside(expr)
+        });
+        let terms = self.all_of(&joining, subs)?;
+        let joined = built(left.join(right, Joined::Inner, terms))?;
+        self.filter(joined, rest, subs)
+    }
+
+    fn join(
+        &mut self,
+        left: Relation,
+        right: Relation,
+        source: &'t Source,
+        conditions: Vec<&Expr>,
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        if source.join != Join::Inner {
+            let joined = match source.join {
+                Join::Right => Joined::Right,
+                Join::Full => Joined::Full,
+                _ => Joined::Left,
+            };
+            if conditions.iter().any(|expr| has_subquery(expr)) {
+                return Err(SqlError::unsupported("a subquery in ON of an outer join"));
+            }
+            let terms = self.all_of(&conditions, subs)?;
+            let joined = built(left.join(right, joined, terms))?;
+            return self.filter(joined, source.filter.iter().collect(), subs);
+        }
+        self.inner_join(left, right, conditions, subs)
+    }
+}

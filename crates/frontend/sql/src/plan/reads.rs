@@ -1,0 +1,133 @@
+//! Which tables of a query an expression reads, what its subqueries read of it included.
+
+use super::{Body, Select, SortBy, Source, SourceKind, Subquery};
+use crate::bind::{Aggregate, WindowKind};
+use crate::expr::Expr;
+
+/// Calls `each` with the number of every table of the query that an expression stands in. `subqueries` are those of that query.
+pub(crate) fn tables_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16)) {
+    Reads { depth: 0, each }.expression(expr, subqueries);
+}
+
+/// Whether an expression reads no table from number `from` on.
+pub(crate) fn reads_before(expr: &Expr, subqueries: &[Subquery], from: u16) -> bool {
+    let mut before = true;
+    tables_read(expr, subqueries, &mut |table| before &= table < from);
+    before
+}
+
+/// A walk, so many queries inside of the one that is asked about.
+struct Reads<'e> {
+    depth: u16,
+    each: &'e mut dyn FnMut(u16),
+}
+
+impl Reads<'_> {
+    fn expression(&mut self, expr: &Expr, subqueries: &[Subquery]) {
+        expr.walk(&mut |expr| match expr {
+            Expr::Column { table, .. } if self.depth == 0 => (self.each)(*table),
+            Expr::Outer { level, table, .. } if *level == self.depth => (self.each)(*table),
+            Expr::Subquery(number)
+            | Expr::InSubquery {
+                subquery: number, ..
+            } => {
+                if let Some(inner) = subqueries.get(usize::from(*number))
+                    && inner.select.correlated
+                {
+                    self.depth += 1;
+                    self.select(&inner.select);
+                    self.depth -= 1;
+                }
+            }
+            _ => {}
+        });
+    }
+
+    fn aggregate(&mut self, aggregate: &Aggregate, subqueries: &[Subquery]) {
+        for expr in aggregate.argument.iter().chain(&aggregate.filter) {
+            self.expression(expr, subqueries);
+        }
+    }
+
+    fn select(&mut self, select: &Select) {
+        let subs = &select.subqueries;
+        for expr in select.limit.iter().chain(&select.offset) {
+            self.expression(expr, subs);
+        }
+        for key in &select.order {
+            if let SortBy::Expr(expr) = &key.expr {
+                self.expression(expr, subs);
+            }
+        }
+        for (expr, _) in &select.distinct_on {
+            self.expression(expr, subs);
+        }
+        match &select.body {
+            Body::Values(rows) => {
+                for expr in rows.iter().flatten() {
+                    self.expression(expr, subs);
+                }
+            }
+            Body::Set { left, right, .. } => {
+                self.select(left);
+                self.select(right);
+            }
+            Body::From {
+                sources,
+                grouping,
+                windows,
+                output,
+            } => {
+                for source in sources {
+                    self.source(source, subs);
+                }
+                for expr in output {
+                    self.expression(expr, subs);
+                }
+                if let Some(grouping) = grouping {
+                    for expr in grouping.keys.iter().chain(&grouping.having) {
+                        self.expression(expr, subs);
+                    }
+                    for aggregate in &grouping.aggregates {
+                        self.aggregate(aggregate, subs);
+                    }
+                }
+                for window in windows {
+                    for (expr, _) in window.arguments.iter().chain(&window.partition) {
+                        self.expression(expr, subs);
+                    }
+                    if let WindowKind::Aggregate(aggregate) = &window.function {
+                        self.aggregate(aggregate, subs);
+                    }
+                    for key in &window.order {
+                        if let SortBy::Expr(expr) = &key.expr {
+                            self.expression(expr, subs);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn source(&mut self, source: &Source, subs: &[Subquery]) {
+        let conditions = source.filter.iter().chain(&source.on);
+        for expr in conditions.chain(&source.covered) {
+            self.expression(expr, subs);
+        }
+        match &source.kind {
+            // What the path compares with stands in the conditions.
+            SourceKind::Table { .. } | SourceKind::System(_) | SourceKind::Nothing => {}
+            SourceKind::Query(select) => self.select(select),
+            SourceKind::Function { arguments, .. } => {
+                for expr in arguments {
+                    self.expression(expr, subs);
+                }
+            }
+            SourceKind::Series { from, to, step, .. } => {
+                for expr in [from, to, step] {
+                    self.expression(expr, subs);
+                }
+            }
+        }
+    }
+}
