@@ -25,6 +25,8 @@ pub(super) struct CopyIn {
     /// Inside a quoted field, as far as `pending` was looked at.
     scanned: usize,
     quoted: bool,
+    /// Behind an escape there.
+    escaped: bool,
     table: String,
     line: u64,
     rows: u64,
@@ -179,6 +181,7 @@ impl Session {
             pending: Vec::new(),
             scanned: 0,
             quoted: false,
+            escaped: false,
             table: relation.name.to_string(),
             line: 0,
             rows: 0,
@@ -359,8 +362,13 @@ impl CopyIn {
         let mut at = self.scanned.max(start);
         while at < bytes.len() {
             let byte = bytes[at];
-            if self.lines.csv && byte == self.lines.quote {
-                // An escaped quote turns twice.
+            let Lines { quote, escape, .. } = self.lines;
+            if std::mem::take(&mut self.escaped) {
+                // Stands for itself.
+            } else if self.lines.csv && self.quoted && byte == escape && escape != quote {
+                self.escaped = true;
+            } else if self.lines.csv && byte == quote {
+                // A quote that escapes another turns twice.
                 self.quoted = !self.quoted;
             }
             if byte == b'\n' && !self.quoted {

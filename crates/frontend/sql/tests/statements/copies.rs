@@ -1,4 +1,4 @@
-//! COPY in binary.
+//! COPY in binary; csv with an escape of its own.
 
 use super::client::{Client, Heard};
 use vellum_sql::Progress;
@@ -99,4 +99,31 @@ fn bytes_that_are_no_rows_are_refused() {
         client.state("copy u from stdin (format binary, delimiter ';')"),
         "42601"
     );
+}
+
+/// Symptom: rows that COPY had written were not read ("unterminated CSV quoted field"). Cause: who looked for the ends of lines took an escaped quote for
+/// the end of its field, where the escape is not the quote. Guard: `CopyIn::line_end` knows of escapes.
+#[test]
+fn regress_an_escaped_quote_ends_no_field_of_csv() {
+    const FORM: &str = r"(format csv, quote '''', escape '\')";
+    let mut client = Client::new();
+    client.ok(
+        "create table t (id int primary key, s text); create table u (id int primary key, s text)",
+    );
+    client.ok(r"insert into t values (1, 'it''s'), (2, e'a\nb''c\\'), (3, '\'), (4, e'''\n')");
+    let out = client.hear(&format!("copy t to stdout {FORM}"));
+    for piece in [1, 5, 1 << 20] {
+        let mut heard = Heard::default();
+        let sql = format!("copy u from stdin {FORM}");
+        client.session.simple_query(&sql, &mut heard).unwrap();
+        for piece in out.copied.chunks(piece) {
+            client.session.copy_data(piece).unwrap();
+        }
+        client.session.copy_done(&mut heard).unwrap();
+        let all = |client: &mut Client, name: &str| {
+            client.ok(&format!("select * from {name} order by id"))
+        };
+        assert_eq!(all(&mut client, "u"), all(&mut client, "t"));
+        client.ok("truncate u");
+    }
 }
