@@ -6,6 +6,7 @@
 //! | `style` | format, clippy, documentation, tidy |
 //! | `ci` | `style`, then `test` |
 //! | `tidy` | the rules of the house that no compiler checks |
+//! | `clients` | installs what the tests of other languages' clients need, where that is possible |
 //! | `planted` | whether the tools of `testing` catch the bugs that are planted for them |
 //! | `soak MINUTES` | the random suites with fresh seeds |
 //! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain; exit code 77 if there is none |
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod binaries;
+mod clients;
 mod count;
 mod planted;
 mod sanitize;
@@ -34,6 +36,7 @@ cargo xtask <chore>
   style         format, clippy, documentation, tidy
   ci            style, then test
   tidy          the rules of the house that no compiler checks
+  clients       installs what the tests of other languages' clients need
   planted       whether the tools of testing/ catch the bugs that are planted for them
   soak MINUTES  the random suites with fresh seeds
   miri, tsan    tests under miri and the thread sanitizer, if there is a nightly toolchain
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         ["style"] => chore(true, false),
         ["ci"] => chore(true, true),
         ["tidy"] => Workspace::load().and_then(|workspace| tidy::run(&workspace)),
+        ["clients"] => Workspace::load().and_then(|workspace| clients::install(&workspace)),
         ["planted"] => Workspace::load().and_then(|workspace| planted::run(&workspace, "")),
         ["planted", name] => Workspace::load().and_then(|workspace| planted::run(&workspace, name)),
         ["soak", minutes] if minutes.parse::<u64>().is_ok() => {

@@ -7,8 +7,9 @@ use crate::error::{Family, Result};
 use crate::open;
 use crate::options::TransactionOptions;
 use crate::transaction::Transaction;
+use std::any::Any;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use vellum_base::SlotId;
@@ -31,6 +32,8 @@ struct Shared {
     engine: Arc<Engine>,
     tokens: Box<[OnceLock<Arc<SlotToken>>]>,
     background: Mutex<Option<Background>>,
+    /// What a layer above keeps with it.
+    attached: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
 }
 
 /// What a transaction in a slot shares with the next one there. Each slot has one, so that begin and end touch
@@ -128,12 +131,36 @@ impl Database {
                 engine,
                 tokens,
                 background,
+                attached: Mutex::new(None),
             }),
         })
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.shared.engine
+    }
+
+    /// What a layer above keeps with the database (the SQL of `vellum_sql`): the value that is there, as long as somebody has it, or else one that
+    /// `make` makes. Whoever asks meanwhile waits. A value of another type is replaced for those who ask later.
+    ///
+    /// # Errors
+    /// What `make` reports.
+    pub fn attached<T, E>(
+        &self,
+        make: impl FnOnce() -> std::result::Result<Arc<T>, E>,
+    ) -> std::result::Result<Arc<T>, E>
+    where
+        T: Any + Send + Sync,
+    {
+        let mut attached = self.shared.attached.lock();
+        let known = attached.as_ref().and_then(Weak::upgrade);
+        if let Some(known) = known.and_then(|known| known.downcast().ok()) {
+            return Ok(known);
+        }
+        let made = make()?;
+        let shared: Arc<dyn Any + Send + Sync> = made.clone();
+        *attached = Some(Arc::downgrade(&shared));
+        Ok(made)
     }
 
     /// Begins a transaction under snapshot isolation, durable when its commit returns.

@@ -46,8 +46,12 @@ const HOMES: [Home; 11] = [
             "libc::fsync",
             "libc::fdatasync",
         ],
-        // Beside the database: configuration, host rules, certificates, the first password.
-        folders: &["crates/storage/io", "crates/frontend/server/src/files.rs"],
+        // Beside the database: configuration, host rules, certificates, the first password; what the shell reads and writes.
+        folders: &[
+            "crates/storage/io",
+            "crates/frontend/server/src/files.rs",
+            "crates/frontend/cli/src/shell",
+        ],
         free_in_tests: true,
     },
     Home {
@@ -125,9 +129,14 @@ const HOMES: [Home; 11] = [
         free_in_tests: false,
     },
     Home {
-        what: "DataFusion and Arrow types stay in query",
+        what: "DataFusion and Arrow types stay in query, but for the batches that programs are handed",
         paths: &["datafusion", "arrow"],
-        folders: &["crates/frontend/query"],
+        folders: &[
+            "crates/frontend/query",
+            "crates/frontend/sql/src/direct",
+            "crates/frontend/sql/src/lib.rs",
+            "crates/frontend/sql/tests/statements/direct.rs",
+        ],
         free_in_tests: false,
     },
     Home {

@@ -83,7 +83,7 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("rustls", &["crates/frontend/server"]),
     ("pgwire", &["crates/frontend/server"]),
     ("datafusion", &["crates/frontend/query"]),
-    ("arrow", &["crates/frontend/query"]),
+    ("arrow", &["crates/frontend/query", "crates/frontend/sql"]),
     // An allocator is the choice of a program, never of a library.
     (
         "mimalloc",

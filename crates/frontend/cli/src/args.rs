@@ -3,6 +3,7 @@
 use crate::escape;
 use crate::exit::Failure;
 use crate::serve;
+use crate::shell;
 use clap::{Args, Parser, Subcommand};
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -43,6 +44,19 @@ pub enum Command {
     Serve {
         #[command(flatten)]
         options: Box<serve::Options>,
+    },
+    /// Run statements on a database in this process: a shell, or -c and -f
+    #[command(
+        long_about = "Opens the database in a directory (and makes it if it is not there) in this process, and runs statements: \
+                      those of -c and -f, those of standard input, or those that are typed. Nobody else can open the database \
+                      meanwhile. \\? lists the commands of the shell.\n\n\
+                      The exit code is 1 if a statement has failed.",
+        after_help = "Examples:\n  vellum sql --data db\n  vellum sql --data db -c 'select count(*) from people'\n  \
+                      vellum sql --data db --format csv -f report.sql > report.csv"
+    )]
+    Sql {
+        #[command(flatten)]
+        options: Box<shell::Options>,
     },
     /// Check everything that can be checked; never writes
     #[command(

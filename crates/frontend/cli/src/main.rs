@@ -6,9 +6,10 @@
 //! | what `verify` and `stat` print | report.rs |
 //! | rows as text | dump.rs, escape.rs |
 //! | a server | serve.rs |
+//! | statements in this process | shell |
 //! | exit codes | exit.rs |
 //!
-//! Nothing here writes to the database that is looked at, but for `--recover`.
+//! What looks at closed databases writes nothing to them, but for `--recover`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -17,6 +18,7 @@ mod escape;
 mod exit;
 mod report;
 mod serve;
+mod shell;
 
 use args::{Arguments, Command, Memory, Open};
 use clap::Parser;
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
 fn run(command: &Command, out: &mut dyn Write) -> Result<bool, Failure> {
     match command {
         Command::Serve { options } => serve::run(options, out),
+        Command::Sql { options } => shell::run(options, out),
         Command::Verify {
             directory,
             json,

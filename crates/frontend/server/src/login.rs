@@ -25,6 +25,7 @@ use crate::wire::reader::{PROTOCOL_VIOLATION, Reader};
 use crate::wire::report::Report;
 use crate::wire::startup::{self, First, Startup};
 use std::io::{self, Write};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -148,7 +149,11 @@ impl Entrance<'_> {
                 .unwrap_or_default(),
         };
         let session = self.shared.database.session(options).map_err(refused)?;
-        seat.set_cancel(session.cancel_handle());
+        let cancel = session.cancel_handle();
+        let socket = self.stream.socket().clone();
+        // It reads no more: a thread that waits for its client, or the door, sees an end and asks why.
+        cancel.when_shut_down(Box::new(move || socket.shut_down(Shutdown::Read)));
+        seat.set_cancel(cancel);
         for (name, value) in session.parameter_statuses() {
             self.out.parameter_status(name, &value);
         }

@@ -52,23 +52,8 @@ pub(crate) struct Shared {
 pub type PasswordMaker = fn(&str) -> Option<String>;
 
 impl Shared {
-    /// The verifier of a password.
-    ///
-    /// # Errors
-    /// `0A000` where nobody said how to make one.
-    pub fn verifier_of(&self, password: &str) -> Result<String> {
-        let maker = self.password_maker.get();
-        let maker = maker.ok_or_else(|| SqlError::unsupported("a password in plain text here"))?;
-        maker(password).ok_or_else(|| SqlError::internal("no random bytes for a salt"))
-    }
-}
-
-impl SqlDatabase {
-    /// Opens the SQL catalog of an engine database; makes it if there is none. Blocks for I/O.
-    ///
-    /// # Errors
-    /// What the engine reports; `XX001` for a catalog that cannot be read.
-    pub fn open(engine: Database) -> Result<Self> {
+    /// Reads the catalog, or makes it.
+    fn open(engine: Database) -> Result<Arc<Self>> {
         engine.retry(|transaction| match transaction.table(roles::TABLE) {
             Ok(_) => Ok(()),
             Err(Error::NoSuchTable { .. }) => {
@@ -95,20 +80,40 @@ impl SqlDatabase {
         crate::statistics::load(&reader, &runtimes)?;
         let catalog = Store::load(&reader, &runtimes, 1)?;
         drop(reader);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                engine,
-                queries: vellum_query::Engine::new(QUERY_MEMORY_BYTES),
-                catalog: Published::new(catalog),
-                runtimes,
-                oids: Oids::default(),
-                waits: Waits::default(),
-                locks: Arc::default(),
-                activities: Activities::default(),
-                started: clock_time(),
-                password_maker: OnceLock::new(),
-            }),
-        })
+        Ok(Arc::new(Self {
+            engine,
+            queries: vellum_query::Engine::new(QUERY_MEMORY_BYTES),
+            catalog: Published::new(catalog),
+            runtimes,
+            oids: Oids::default(),
+            waits: Waits::default(),
+            locks: Arc::default(),
+            activities: Activities::default(),
+            started: clock_time(),
+            password_maker: OnceLock::new(),
+        }))
+    }
+
+    /// The verifier of a password.
+    ///
+    /// # Errors
+    /// `0A000` where nobody said how to make one.
+    pub fn verifier_of(&self, password: &str) -> Result<String> {
+        let maker = self.password_maker.get();
+        let maker = maker.ok_or_else(|| SqlError::unsupported("a password in plain text here"))?;
+        maker(password).ok_or_else(|| SqlError::internal("no random bytes for a salt"))
+    }
+}
+
+impl SqlDatabase {
+    /// Opens the SQL catalog of an engine database; makes it if there is none. Blocks for I/O. An engine database has one SQL database: as long as
+    /// there is a handle of it or a session, opening gives another handle.
+    ///
+    /// # Errors
+    /// What the engine reports; `XX001` for a catalog that cannot be read.
+    pub fn open(engine: Database) -> Result<Self> {
+        let shared = engine.attached(|| Shared::open(engine.clone()))?;
+        Ok(Self { shared })
     }
 
     /// The engine below.

@@ -1,6 +1,6 @@
 //! SQL over the engine: sessions that take statements' texts and answer with rows, as PostgreSQL would.
 //!
-//! [`SqlDatabase`] opens the catalog of an engine database; [`Session`] runs statements for one client. Whoever carries
+//! [`Sql`] runs statements of the program that has the database open. [`SqlDatabase`] opens the catalog of an engine database; [`Session`] runs statements for one client. Whoever carries
 //! bytes to the client implements [`Sink`]. The structure is told in `docs/design/0015-sql.md`.
 //!
 //! Not here: sockets, message framing, authentication (`server`); values and their codecs (`row`); pages and versions
@@ -11,6 +11,7 @@ mod bind;
 mod catalog;
 mod database;
 mod ddl;
+mod direct;
 mod error;
 mod exec;
 mod expr;
@@ -27,7 +28,9 @@ mod statistics;
 mod system;
 mod wire;
 
+pub use arrow;
 pub use database::{DATABASE, FIRST_ROLE, PasswordMaker, SqlDatabase};
+pub use direct::{Connection, Rows, RowsColumn, Sql};
 pub use error::{Fields, Result, Severity, SqlError};
 pub use parse::STACK_BYTES;
 pub use roles::{Membership, Role};
@@ -36,4 +39,5 @@ pub use session::{
     TransactionStatus,
 };
 pub use sqlstate::SqlState;
+pub use vellum_row::{Type, Typmod, Value};
 pub use wire::{CommandTag, CopyShape, Field, Format, Gone, OutputRow, Sink, Told};

@@ -34,6 +34,7 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         Type::Float8 => Value::Float8(float::parse(text)?),
         Type::Numeric => Value::Numeric(Numeric::parse(text)?.coerce(typmod)?),
         Type::Text | Type::NodeTree | Type::AclItem => Value::Text(text.into()),
+        Type::Record => return Err(no_records()),
         Type::SingleChar => Value::Text(strings::to_single_char(text).into()),
         Type::Int2Vector => Value::Array(array::parse_vector(Type::Int2, text, settings)?),
         Type::OidVector => Value::Array(array::parse_vector(Type::Oid, text, settings)?),
@@ -114,6 +115,13 @@ pub fn text_of_bytes(bytes: &[u8]) -> Result<&str> {
 }
 
 /// `true`, `yes`, `on`, `1`, and their beginnings, if these are of one of them only.
+/// What is in one of them is not said in it.
+#[cold]
+pub(crate) fn no_records() -> SqlError {
+    let text = "input of anonymous composite types is not implemented";
+    SqlError::new(SqlState::of("0A000"), text)
+}
+
 fn parse_bool(text: &str) -> Result<bool> {
     let body = crate::numeric::text::trim_blanks(text).to_ascii_lowercase();
     let begins = |word: &str, least: usize| body.len() >= least && word.starts_with(&*body);

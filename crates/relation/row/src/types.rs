@@ -75,6 +75,8 @@ pub enum Type {
     Int2Vector = 31,
     /// `oidvector`: an array of oids in the system catalogs, counted from 0
     OidVector = 32,
+    /// `record`: a row without a type of its own; its modifier tells what is in it. Text, in the form of a composite value
+    Record = 33,
     /// An array of one of the types above.
     Array(Element) = 128,
 }
@@ -119,7 +121,7 @@ pub const TYPES: [Type; 21] = [
 ];
 
 /// The types that the system catalogs have beside [`TYPES`], in the order of their numbers.
-pub const CATALOG_TYPES: [Type; 11] = [
+pub const CATALOG_TYPES: [Type; 12] = [
     Type::SingleChar,
     Type::Xid,
     Type::Regclass,
@@ -131,6 +133,7 @@ pub const CATALOG_TYPES: [Type; 11] = [
     Type::AclItem,
     Type::Int2Vector,
     Type::OidVector,
+    Type::Record,
 ];
 
 /// Both, in the order of their numbers.
@@ -227,6 +230,7 @@ static FACTS: [Facts; COUNT] = [
     facts!("aclitem", "aclitem", 1033, 1034, 12, 'U', false),
     facts!("int2vector", "int2vector", 22, 1006, -1, 'A', false),
     facts!("oidvector", "oidvector", 30, 1013, -1, 'A', false),
+    facts!("record", "record", 2249, 0, -1, 'P', false),
 ];
 
 impl Type {
@@ -281,6 +285,7 @@ impl Type {
             Self::AclItem => 30,
             Self::Int2Vector => 31,
             Self::OidVector => 32,
+            Self::Record => 33,
         }
     }
 
@@ -391,6 +396,7 @@ impl Type {
                 | Type::SingleChar
                 | Type::NodeTree
                 | Type::AclItem
+                | Type::Record
         )
     }
 
@@ -415,7 +421,7 @@ impl Type {
     /// Whether its values have an order, and thus can be compared, sorted, grouped and indexed.
     pub fn is_orderable(self) -> bool {
         match self {
-            Type::Json | Type::NodeTree => false,
+            Type::Json | Type::NodeTree | Type::Record => false,
             Type::Array(element) => element.ty().is_orderable(),
             _ => true,
         }

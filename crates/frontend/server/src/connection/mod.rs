@@ -192,13 +192,13 @@ impl Connection {
             if let Err(end) = self.handle_all() {
                 return self.end(end);
             }
-            if self.place.sessions().is_stopping() {
+            if self.is_stopping() {
                 return self.end(End::Told(stopping()));
             }
             match self.inbound.fill(&mut self.stream) {
                 Ok(0) => {
                     // A server that stops shuts the reading side down: that looks like a client that left.
-                    let end = if self.place.sessions().is_stopping() {
+                    let end = if self.is_stopping() {
                         End::Told(stopping())
                     } else {
                         End::Lost(io::ErrorKind::UnexpectedEof.into())
@@ -210,7 +210,7 @@ impl Connection {
                 }
                 Err(error) if is_pause(&error) => return self.park(),
                 Err(error) => {
-                    let end = if self.place.sessions().is_stopping() {
+                    let end = if self.is_stopping() {
                         End::Told(stopping())
                     } else {
                         End::Lost(error)
@@ -219,6 +219,11 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Whether the server stops, or somebody ended this session.
+    fn is_stopping(&self) -> bool {
+        self.place.sessions().is_stopping() || self.session.is_shut_down()
     }
 
     /// Handles every message that has arrived.

@@ -76,6 +76,33 @@ fn call(function: CatalogFunction, arguments: Vec<Expr>) -> Expr {
     }
 }
 
+/// `(record).column`.
+fn field(record: Bound, name: &str) -> Result<Bound> {
+    let ty = record.ty.unwrap_or(Type::Text);
+    let fields = crate::expr::fields(record.typmod).filter(|_| ty == Type::Record);
+    let Some(fields) = fields else {
+        let message = format!(
+            "column notation .{name} applied to type {}, which is not a composite type",
+            ty.sql_name()
+        );
+        return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+    };
+    let found = (0u16..).zip(fields).find(|(_, (own, _))| *own == name);
+    let Some((number, (_, ty))) = found else {
+        let message = format!("could not identify column \"{name}\" in record data type");
+        return Err(SqlError::new(sqlstate::UNDEFINED_COLUMN, message));
+    };
+    let expr = match record.expr {
+        // It need not be made to be taken apart.
+        Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments,
+        } => arguments[usize::from(number)].clone(),
+        other => call(CatalogFunction::Field(number, ty), vec![other]),
+    };
+    Ok(Bound::new(expr, ty))
+}
+
 impl Binder<'_> {
     /// `ARRAY(SELECT …)`.
     pub(super) fn array_of(&mut self, query: &ast::Query) -> Result<Bound> {
@@ -180,7 +207,29 @@ impl Binder<'_> {
         root: &ast::Expr,
         chain: &[ast::AccessExpr],
     ) -> Result<Bound> {
-        let root = self.expr(root)?;
+        let mut chain = chain;
+        let mut root = match root {
+            // `table.column[i]` comes as a field of `table`.
+            ast::Expr::Identifier(table) => {
+                let mut names = vec![table.clone()];
+                while let [ast::AccessExpr::Dot(ast::Expr::Identifier(name)), rest @ ..] = chain {
+                    names.push(name.clone());
+                    chain = rest;
+                }
+                self.expr(&match names.as_slice() {
+                    [name] => ast::Expr::Identifier(name.clone()),
+                    _ => ast::Expr::CompoundIdentifier(names),
+                })?
+            }
+            root => self.expr(root)?,
+        };
+        while let [ast::AccessExpr::Dot(ast::Expr::Identifier(name)), rest @ ..] = chain {
+            root = field(root, &folded(name))?;
+            chain = rest;
+        }
+        if chain.is_empty() {
+            return Ok(root);
+        }
         let element = root.ty.and_then(Type::element).ok_or_else(|| {
             let name = root.ty.map_or("unknown", Type::sql_name);
             let message =
@@ -199,6 +248,27 @@ impl Binder<'_> {
         Ok(Bound::new(
             call(CatalogFunction::Subscript, arguments),
             element,
+        ))
+    }
+
+    /// `json -> key`, or `->>`: a field by its name, an element by its number.
+    pub(super) fn json_get(&mut self, left: Bound, right: Bound, as_text: bool) -> Result<Bound> {
+        let sign = if as_text { "->>" } else { "->" };
+        let (json, key) = (left.ty, right.ty);
+        let Some(json) = json.filter(|ty| matches!(ty, Type::Json | Type::Jsonb)) else {
+            return Err(no_operator(sign, json, key));
+        };
+        let wanted = match key {
+            Some(ty) if ty.is_integer() => Type::Int4,
+            _ => Type::Text,
+        };
+        let bound = self.coerce(right, wanted, Typmod::NONE, CastContext::Implicit);
+        let bound = bound.map_err(|_| no_operator(sign, Some(json), key))?;
+        let ty = if as_text { Type::Text } else { json };
+        let arguments = vec![left.expr, bound];
+        Ok(Bound::new(
+            call(CatalogFunction::JsonGet { as_text }, arguments),
+            ty,
         ))
     }
 

@@ -56,6 +56,8 @@ impl Binder<'_> {
             B::PGRegexNotMatch => return self.matches(left, right, false, true),
             B::PGRegexNotIMatch => return self.matches(left, right, true, true),
             B::BitwiseAnd => return self.bit_and(left, right),
+            B::Arrow => return self.json_get(left, right, false),
+            B::LongArrow => return self.json_get(left, right, true),
             other => return Err(no_operator(&other.to_string(), left.ty, right.ty)),
         };
         // An unknown operand is taken to be of the other's type.

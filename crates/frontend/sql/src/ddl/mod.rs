@@ -10,6 +10,7 @@
 mod alter;
 mod foreign;
 mod index;
+mod retype;
 mod rewrite;
 mod role;
 mod sequence;

@@ -11,7 +11,7 @@ use vellum_row::Settings;
 use vellum_row::{Schema, Value, ValueRef};
 
 /// What constraints may ask: nothing of the session.
-struct Plain<'p>(&'p Settings);
+pub(super) struct Plain<'p>(pub &'p Settings);
 
 impl Environment for Plain<'_> {
     fn settings(&self) -> &Settings {
@@ -291,7 +291,12 @@ impl Ddl<'_> {
         Ok(ascends)
     }
 
-    fn not_unique(&self, duplicate: &rows::Duplicate, shape: &Shape, values: &[Value]) -> SqlError {
+    pub(super) fn not_unique(
+        &self,
+        duplicate: &rows::Duplicate,
+        shape: &Shape,
+        values: &[Value],
+    ) -> SqlError {
         let plain = Plain(self.forms);
         let shown = duplicate.error(shape, values, &plain);
         let name = &shape.table().indexes[duplicate.index].name;

@@ -115,6 +115,7 @@ impl Ddl<'_> {
             Some(ty) => (ty, Typmod::NONE),
             None => type_of(&definition.data_type)?,
         };
+        check_column_type(&name, ty)?;
         let mut nullable = true;
         let mut default = None;
         let owner = (table.0, id.0);
@@ -508,6 +509,9 @@ impl Ddl<'_> {
             ast::AlterColumnOperation::DropDefault => {
                 next.defaults.retain(|(id, _)| *id != column.id);
             }
+            ast::AlterColumnOperation::SetDataType {
+                data_type, using, ..
+            } => self.retype(relation, next, position, data_type, using.as_ref())?,
             other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
         }
         Ok(())
@@ -744,6 +748,16 @@ fn serial_type(data_type: &ast::DataType) -> Option<Type> {
         "bigserial" | "serial8" => Some(Type::Int8),
         _ => None,
     }
+}
+
+/// # Errors
+/// `42P16` for a type without values that a table could keep.
+pub(super) fn check_column_type(name: &str, ty: Type) -> Result<()> {
+    if ty != Type::Record {
+        return Ok(());
+    }
+    let message = format!("column \"{name}\" has pseudo-type {}", ty.sql_name());
+    Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message))
 }
 
 #[cold]

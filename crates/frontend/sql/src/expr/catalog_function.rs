@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
-use vellum_row::{Array, CastContext, Type, Value, ValueRef, array, cast_between};
+use vellum_row::{Array, CastContext, Type, Value, ValueRef, array, cast_between, json};
 
 /// A function of the table, or one that only the binder makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +18,7 @@ pub(crate) enum CatalogFunction {
     AlwaysFalse,
     AlwaysTrue,
     BlockingPids,
+    CancelBackend,
     ConstraintDefinition,
     CurrentSchemas,
     DatabaseEncoding,
@@ -47,9 +48,11 @@ pub(crate) enum CatalogFunction {
     RuleDefinition,
     SerialSequence,
     SizePretty,
+    Sleep,
     StartTime,
     TableIsVisible,
     TableSize,
+    TerminateBackend,
     TotalSize,
     TransactionNumber,
     TypeIsVisible,
@@ -71,6 +74,10 @@ pub(crate) enum CatalogFunction {
     ArrayToText,
     ArrayUpper,
     Cardinality,
+    /// A `record` of its arguments.
+    MakeRecord,
+    /// `(record).column`, by its number and type.
+    Field(u16, Type),
     /// `array[i]`.
     Subscript,
     /// `ARRAY[…]` of elements of this type.
@@ -80,6 +87,10 @@ pub(crate) enum CatalogFunction {
     /// `text ~ pattern`, or `~*`.
     Matches {
         fold: bool,
+    },
+    /// `json -> key`, or `->>`.
+    JsonGet {
+        as_text: bool,
     },
     /// `&`
     BitAnd,
@@ -130,7 +141,7 @@ const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 113] = [
+static FUNCTIONS: [CatalogEntry; 116] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
     entry(2509, "pg_get_expr", "pg_node_tree oid bool", "text", F::Expression),
@@ -241,6 +252,9 @@ static FUNCTIONS: [CatalogEntry; 113] = [
     entry(2199, "inet_server_port", "", "int4", F::NoNumber),
     entry(2197, "inet_client_port", "", "int4", F::NoNumber),
     entry(2561, "pg_blocking_pids", "int4", "_int4", F::BlockingPids),
+    entry(2171, "pg_cancel_backend", "int4", "bool", F::CancelBackend),
+    entry(2096, "pg_terminate_backend", "int4", "bool", F::TerminateBackend),
+    entry(2626, "pg_sleep", "float8", "void", F::Sleep),
     entry(1181, "age", "xid", "int4", F::NoNumber),
     entry(2560, "pg_postmaster_start_time", "", "timestamptz", F::StartTime),
     entry(2034, "pg_conf_load_time", "", "timestamptz", F::StartTime),
@@ -327,6 +341,14 @@ impl CatalogFunction {
         found.map_or("", |entry| entry.name)
     }
 
+    /// Whether two calls in one statement may differ, or have effects.
+    pub(super) fn is_volatile(self) -> bool {
+        matches!(
+            self,
+            Self::CancelBackend | Self::Sleep | Self::TerminateBackend
+        )
+    }
+
     /// Whether a null among the arguments makes the result null.
     pub(super) fn is_strict(self) -> bool {
         !matches!(
@@ -337,6 +359,7 @@ impl CatalogFunction {
                 | Self::ArrayPosition
                 | Self::ArrayToText
                 | Self::MakeArray(_)
+                | Self::MakeRecord
                 | Self::AnyOf(..)
         )
     }
@@ -412,6 +435,10 @@ pub(super) fn call<'a>(
             let found = found.and_then(|(array, subscripts)| array.get(&subscripts));
             found.unwrap_or(Value::Null)
         }
+        F::MakeRecord => super::record::make(values, env.settings()),
+        F::Field(number, ty) => {
+            super::record::field(value(0), usize::from(number), ty, env.settings())?
+        }
         F::MakeArray(element) => Value::Array(Array::of(element, values)),
         F::AnyOf(comparison, quantifier) => match of_array(1) {
             Some(array) => any_of(comparison, quantifier, value(0), array),
@@ -423,6 +450,7 @@ pub(super) fn call<'a>(
             (ValueRef::Int4(a), ValueRef::Int4(b)) => Value::Int4(a & b),
             (a, b) => Value::Int8(a.as_i64().unwrap_or(0) & b.as_i64().unwrap_or(0)),
         },
+        F::JsonGet { as_text } => json_get(value(0), value(1), as_text)?,
         F::QuoteIdent => Value::text(crate::names::quoted(text(0))),
         F::QuoteLiteral => Value::text(crate::names::literal(text(0))),
         F::DatabaseEncoding => Value::text("UTF8"),
@@ -439,6 +467,38 @@ pub(super) fn call<'a>(
         other => env.ask(Builtin::Catalog(other), values)?,
     };
     Ok(Out::Own(done))
+}
+
+/// A field of a JSON value by its name, or an element by its number; null if there is none.
+fn json_get(value: ValueRef<'_>, key: ValueRef<'_>, as_text: bool) -> Result<Value> {
+    let name = key.as_str().unwrap_or_default();
+    let number = key.as_i64().and_then(|number| i32::try_from(number).ok());
+    let shown = |text: Option<String>| text.map_or(Value::Null, Value::text);
+    Ok(match (value, number) {
+        (ValueRef::Jsonb(value), number) => {
+            let found = match number {
+                Some(number) => value.element(number),
+                None => value.field(name),
+            };
+            match found {
+                Some(found) if as_text => shown(found.as_text()),
+                Some(found) => ValueRef::Jsonb(found).to_value(),
+                None => Value::Null,
+            }
+        }
+        (ValueRef::Json(text), Some(number)) if as_text => {
+            shown(json::array_element_text(text, number)?)
+        }
+        (ValueRef::Json(text), None) if as_text => shown(json::field_text(text, name)?),
+        (ValueRef::Json(text), number) => {
+            let found = match number {
+                Some(number) => json::array_element(text, number)?,
+                None => json::field(text, name)?,
+            };
+            found.map_or(Value::Null, |found| Value::Json(found.into()))
+        }
+        _ => Value::Null,
+    })
 }
 
 fn any_of(

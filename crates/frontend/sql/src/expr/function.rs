@@ -62,10 +62,14 @@ pub(crate) enum Builtin {
     CurrentValue,
     SetValue,
     Random,
-    TypeOf,
+    /// The type that an expression was bound with: its oid.
+    TypeOf(u32),
     /// Of catalogs, arrays and patterns.
     Catalog(CatalogFunction),
 }
+
+/// Oid of the type `unknown`.
+const UNKNOWN: u32 = 705;
 
 /// A function that fits a call: its number, the types that its arguments are cast to, and that of its result.
 pub(crate) struct Signature {
@@ -160,7 +164,11 @@ impl Builtin {
             ("setval", 2) => (B::SetValue, vec![text, T::Int8], T::Int8),
             ("setval", 3) => (B::SetValue, vec![text, T::Int8, T::Bool], T::Int8),
             ("random", 0) => (B::Random, vec![], T::Float8),
-            ("pg_typeof", 1) => (B::TypeOf, vec![first.unwrap_or(text)], text),
+            ("pg_typeof", 1) => {
+                // What has no type yet is shown as PostgreSQL's pseudo-type.
+                let oid = first.map_or(UNKNOWN, Type::oid);
+                (B::TypeOf(oid), vec![first.unwrap_or(text)], T::Regtype)
+            }
             _ => return catalog_function::find(name, arguments),
         };
         Some(Signature {
@@ -220,7 +228,7 @@ impl Builtin {
             B::CurrentValue => "currval",
             B::SetValue => "setval",
             B::Random => "random",
-            B::TypeOf => "pg_typeof",
+            B::TypeOf(_) => "pg_typeof",
             B::Catalog(own) => own.name(),
         }
     }
@@ -236,6 +244,9 @@ impl Builtin {
 
     /// Whether two calls in one statement may differ, or have effects.
     pub fn is_volatile(self) -> bool {
+        if let Self::Catalog(own) = self {
+            return own.is_volatile();
+        }
         matches!(
             self,
             Self::ClockTimestamp
@@ -290,6 +301,7 @@ pub(super) fn call<'a>(
             }
             return Ok(Out::Own(Value::text(text)));
         }
+        Builtin::TypeOf(oid) => return Ok(Out::Own(Value::Oid(oid))),
         Builtin::Catalog(own) if !own.is_strict() => {
             let mut values = Vec::with_capacity(arguments.len());
             for argument in arguments {
@@ -405,7 +417,6 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
                 Some(field) => Value::Float8(field.to_f64()),
             }
         }
-        Builtin::TypeOf => Value::text(values[0].ty().map_or("unknown", |ty| ty.sql_name())),
         _ => frame.env.ask(function, values)?,
     })
 }

@@ -71,6 +71,15 @@ impl Waits {
         done
     }
 
+    /// For whom a transaction waits; nobody if it does not.
+    pub fn blockers_of(&self, own: TransactionId) -> Vec<TransactionId> {
+        let entered = self.entered.lock();
+        entered
+            .get(&own)
+            .filter(|wait| !wait.rung)
+            .map_or_else(Vec::new, |wait| wait.on.clone())
+    }
+
     fn wait_counted(
         &self,
         own: TransactionId,

@@ -86,7 +86,12 @@ impl OutputColumn {
             column_number: self.origin.1,
             type_oid: self.ty.oid(),
             type_length: self.ty.length(),
-            type_modifier: self.typmod.0,
+            // What is in a record is this program's to know.
+            type_modifier: if self.ty == Type::Record {
+                Typmod::NONE.0
+            } else {
+                self.typmod.0
+            },
         }
     }
 }

@@ -493,11 +493,12 @@ impl Binder<'_> {
         self.named_windows.clone_from(&select.named_window);
         let around = self.set_functions.replace(Vec::new());
         let projected = self.projection(&select.projection);
-        sources.extend(
-            std::mem::replace(&mut self.set_functions, around)
-                .into_iter()
-                .flatten(),
-        );
+        let found = std::mem::replace(&mut self.set_functions, around);
+        sources.extend(found.into_iter().flatten());
+        // Without FROM the first of those functions is the first table.
+        if sources.len() > 1 && matches!(sources[0].kind, SourceKind::Nothing) {
+            sources.remove(0);
+        }
         let (mut output, columns) = projected?;
         if distinct {
             columns

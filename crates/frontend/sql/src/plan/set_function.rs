@@ -1,11 +1,11 @@
 //! Functions that return a set of rows: read in FROM, or behind the tables where they stand in the list of a SELECT.
 //!
-//! Differences: several of them in one list are read one inside the other; PostgreSQL steps through them side by side.
+//! Differences: several of them in one list that are not equal are read one inside the other; PostgreSQL steps through them side by side.
 
 use super::select::{Source, SourceKind};
 use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Builtin, CatalogFunction, Expr, expanded};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod};
@@ -84,7 +84,7 @@ impl Binder<'_> {
         Ok((arguments, columns))
     }
 
-    /// A function in the list of a SELECT: a column of its rows, which are read behind the tables.
+    /// A function in the list of a SELECT: its rows are read behind the tables. Of several columns, a record.
     pub(crate) fn set_in_list(
         &mut self,
         function: SetFunction,
@@ -93,31 +93,58 @@ impl Binder<'_> {
         mut found: Vec<Source>,
     ) -> Result<Bound> {
         let (arguments, columns) = self.set_arguments(function, args)?;
-        let [(_, ty)] = columns.as_slice() else {
-            return Err(SqlError::unsupported(format!(
-                "the function {name} in a list"
-            )));
+        // Functions of a list are the last tables.
+        let first = self.scope.tables.len() - found.len();
+        let known = found.iter().position(|source| {
+            matches!(&source.kind, SourceKind::Function { function: other, arguments: given, .. }
+                if *other == function && *given == arguments)
+        });
+        let table = match known {
+            // Called twice, they step through the same rows side by side.
+            Some(at) => u16::try_from(first + at)
+                .map_err(|_| SqlError::internal("more tables than are counted"))?,
+            None => {
+                let name = format!("{name}()#{}", self.scope.tables.len());
+                let table = self.scope.add(ScopeTable {
+                    // No name that can be written.
+                    name,
+                    qualified_only: true,
+                    relation: None,
+                    columns: columns
+                        .iter()
+                        .map(|(name, ty)| ScopeColumn {
+                            name: (*name).to_owned(),
+                            ty: *ty,
+                            typmod: Typmod::NONE,
+                            number: 0,
+                            hidden: false,
+                        })
+                        .collect(),
+                })?;
+                found.push(Source::inner(SourceKind::Function {
+                    function,
+                    arguments,
+                    ordinality: false,
+                }));
+                table
+            }
         };
-        let ty = *ty;
-        let table = self.scope.add(ScopeTable {
-            // No name that can be written.
-            name: format!("{name}()#{}", self.scope.tables.len()),
-            qualified_only: true,
-            relation: None,
-            columns: vec![ScopeColumn {
-                name: name.to_owned(),
-                ty,
-                typmod: Typmod::NONE,
-                number: 0,
-                hidden: false,
-            }],
-        })?;
-        found.push(Source::inner(SourceKind::Function {
-            function,
-            arguments,
-            ordinality: false,
-        }));
         self.set_functions = Some(found);
-        Ok(Bound::new(Expr::Column { table, position: 0 }, ty))
+        let column = |position| Expr::Column { table, position };
+        Ok(match columns.as_slice() {
+            [(_, ty)] => Bound::new(column(0), *ty),
+            [(_, element), _] => Bound {
+                expr: Expr::Call {
+                    function: Builtin::Catalog(CatalogFunction::MakeRecord),
+                    arguments: Box::new([column(0), column(1)]),
+                },
+                ty: Some(Type::Record),
+                typmod: expanded(*element),
+            },
+            _ => {
+                let message = format!("the function {name} in a list");
+                return Err(SqlError::unsupported(message));
+            }
+        })
     }
 }

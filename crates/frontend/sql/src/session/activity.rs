@@ -2,6 +2,7 @@
 //!
 //! Concurrency: a session writes its own entry, twice a statement, under a latch that only those who look share.
 
+use super::CancelHandle;
 use super::transaction::clock_time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub(crate) struct Activity {
     pub user: String,
     pub address: String,
     pub started: Timestamp,
+    /// What ends its statement, or the session.
+    pub cancel: CancelHandle,
     now: Mutex<Now>,
 }
 
@@ -44,6 +47,11 @@ impl Activity {
         now.query = query.clone();
         now.state = "active";
         (now.query_start, now.state_change) = (Some(time), time);
+    }
+
+    /// The transaction that it is in.
+    pub fn transaction(&self) -> Option<TransactionId> {
+        self.now.lock().transaction
     }
 
     /// It belongs to this transaction.
@@ -77,7 +85,13 @@ pub(crate) struct Activities {
 
 impl Activities {
     /// A session starts; the number is for [`Activities::leave`].
-    pub fn enter(&self, user: &str, pid: i32, address: &str) -> (u64, Arc<Activity>) {
+    pub fn enter(
+        &self,
+        user: &str,
+        pid: i32,
+        address: &str,
+        cancel: CancelHandle,
+    ) -> (u64, Arc<Activity>) {
         let started = clock_time();
         let now = Now {
             query: "".into(),
@@ -93,6 +107,7 @@ impl Activities {
             user: user.to_owned(),
             address: address.to_owned(),
             started,
+            cancel,
             now: Mutex::new(now),
         });
         let mut all = self.all.lock();

@@ -2,7 +2,8 @@
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use vellum_sync::atomic::{AtomicU8, Ordering};
 
 const NONE: u8 = 0;
@@ -12,35 +13,68 @@ const SHUTDOWN: u8 = 2;
 /// Cancels what its session runs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct CancelHandle {
-    asked: Arc<AtomicU8>,
+    shared: Arc<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    what: AtomicU8,
+    /// Wakes whoever waits for the session's client.
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Asked").field(&self.what).finish()
+    }
 }
 
 impl CancelHandle {
     /// Asks the statement that runs now to end with `57014`. Does nothing if none runs: the next one forgets it.
     pub fn cancel(&self) {
         // A shutdown is not taken back. Relaxed: it carries nothing but itself.
-        let _ = self
-            .asked
-            .compare_exchange(NONE, CANCELLED, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.shared.what.compare_exchange(
+            NONE,
+            CANCELLED,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// Asks the session to end with `57P01`: the statement that runs now, and every later one.
     pub fn shut_down(&self) {
-        self.asked.store(SHUTDOWN, Ordering::Relaxed);
+        // Release: with the acquire in `is_shut_down`, by whoever is woken below.
+        self.shared.what.store(SHUTDOWN, Ordering::Release);
+        if let Some(wake) = self.shared.wake.get() {
+            wake();
+        }
+    }
+
+    /// Says how whoever waits for the session's client is woken when the session is to end; the first to say so is heard.
+    pub fn when_shut_down(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.shared.wake.set(wake);
+    }
+
+    /// Whether the session was asked to end.
+    pub fn is_shut_down(&self) -> bool {
+        self.shared.what.load(Ordering::Acquire) == SHUTDOWN
     }
 
     /// A statement starts: what was asked before it is not about it.
     pub(crate) fn start(&self) {
-        let _ = self
-            .asked
-            .compare_exchange(CANCELLED, NONE, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.shared.what.compare_exchange(
+            CANCELLED,
+            NONE,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// # Errors
     /// `57014` or `57P01` if somebody asked.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        match self.asked.load(Ordering::Relaxed) {
+        match self.shared.what.load(Ordering::Relaxed) {
             NONE => Ok(()),
             asked => Err(refused(asked)),
         }

@@ -193,17 +193,27 @@ impl Session {
             return Ok(CommandTag::plain("BEGIN"));
         }
         if self.open.is_none() {
-            self.open = Some(Open::begin(&self.shared, &mut self.known, characteristics)?);
+            self.open = Some(self.begun(characteristics)?);
         }
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("BEGIN"))
     }
 
+    /// A transaction whose first statement is still to come.
+    fn begun(&mut self, characteristics: Characteristics) -> Result<Open> {
+        let mut open = Open::begin(&self.shared, &mut self.known, characteristics)?;
+        open.begun_before = true;
+        Ok(open)
+    }
+
     fn end_block(&mut self, chain: bool, sink: &mut dyn Sink) -> Result<CommandTag> {
         match self.status {
             TransactionStatus::Failed => {
+                let failed_as = self.failed_as.take();
+                let characteristics = self.open.as_ref().map(|open| open.characteristics);
                 self.status = TransactionStatus::Idle;
                 self.roll_back();
+                self.chain(chain, characteristics.or(failed_as))?;
                 return Ok(CommandTag::plain("ROLLBACK"));
             }
             TransactionStatus::Idle => no_block(sink)?,
@@ -220,7 +230,9 @@ impl Session {
         if self.status == TransactionStatus::Idle {
             no_block(sink)?;
         }
+        let failed_as = self.failed_as.take();
         let characteristics = self.open.as_ref().map(|open| open.characteristics);
+        let characteristics = characteristics.or(failed_as);
         self.status = TransactionStatus::Idle;
         self.roll_back();
         self.chain(chain, characteristics)?;
@@ -229,7 +241,7 @@ impl Session {
 
     fn chain(&mut self, chain: bool, characteristics: Option<Characteristics>) -> Result<()> {
         if let Some(characteristics) = characteristics.filter(|_| chain) {
-            self.open = Some(Open::begin(&self.shared, &mut self.known, characteristics)?);
+            self.open = Some(self.begun(characteristics)?);
             self.status = TransactionStatus::InBlock;
         }
         Ok(())
@@ -239,10 +251,14 @@ impl Session {
         if self.status == TransactionStatus::Idle {
             return Err(needs_block("ROLLBACK TO SAVEPOINT"));
         }
-        if let Some(open) = &mut self.open {
-            let declared = open.roll_back_to(&self.shared, name)?;
-            self.cursors.forget_from(declared);
-        }
+        let Some(open) = &mut self.open else {
+            // It has failed without any, and is rolled back already.
+            let message = format!("savepoint \"{name}\" does not exist");
+            let state = sqlstate::INVALID_SAVEPOINT_SPECIFICATION;
+            return Err(SqlError::new(state, message));
+        };
+        let declared = open.roll_back_to(&self.shared, name)?;
+        self.cursors.forget_from(declared);
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("ROLLBACK"))
     }
@@ -323,7 +339,7 @@ impl Session {
         if let Some(open) = self.open.take() {
             open.roll_back(&self.shared);
         }
-        self.open = Some(Open::begin(&self.shared, &mut self.known, wanted)?);
+        self.open = Some(self.begun(wanted)?);
         Ok(())
     }
 
@@ -368,13 +384,6 @@ impl Session {
 
     fn shown(&self, variable: &[ast::Ident]) -> Result<Vec<Vec<String>>> {
         let name = joined(variable);
-        let level = |repeatable: bool| {
-            if repeatable {
-                "repeatable read"
-            } else {
-                "read committed"
-            }
-        };
         match name.as_str() {
             "all" => {
                 let all = self.settings.all().into_iter();
@@ -383,7 +392,7 @@ impl Session {
             "transaction_isolation" => {
                 let open = self.open.as_ref().map(|open| open.characteristics);
                 let own = open.unwrap_or_else(|| self.default_characteristics());
-                Ok(vec![vec![level(own.repeatable).to_owned()]])
+                Ok(vec![vec![own.level().to_owned()]])
             }
             _ => Ok(vec![vec![self.settings.get(&name)?]]),
         }
@@ -408,11 +417,12 @@ impl Session {
             .collect::<Result<Vec<u32>>>()?;
         let text = statement.to_string();
         let prepared = Session::prepare_one(&text, statement.clone(), &types);
+        let mut first = None;
         if super::simple::is_program(statement) {
             self.start_statement()?;
-            self.program(&prepared)?;
+            first = Some(self.program(&prepared)?);
         }
-        self.statements.insert(name.to_owned(), prepared);
+        self.name_statement(name, prepared, first, true);
         Ok(CommandTag::plain("PREPARE"))
     }
 
@@ -425,13 +435,13 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         let (_, name) = crate::bind::object_name(name)?;
-        let prepared = self.statements.get(&name).cloned();
-        let prepared = prepared.ok_or_else(|| super::no_statement(&name))?;
+        let named = self.named(&name)?;
+        let prepared = named.prepared.clone();
         if !super::simple::is_program(&prepared.statement) {
             return self.command(&prepared, &[], formats, describe, sink);
         }
         self.start_statement()?;
-        let program = self.program(&prepared)?;
+        let program = self.program_of(&named)?;
         if program.params.len() != arguments.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
             let detail = format!(

@@ -95,10 +95,10 @@ impl Session {
         let format = format_of_copy(lines);
         sink.copy_out(&CopyShape { format, columns })
             .map_err(gone)?;
+        let mut first = Vec::new();
         if lines.binary {
-            let mut header = Vec::new();
-            copy_binary::put_header(&mut header);
-            sink.copy_data(&header).map_err(gone)?;
+            // In one piece with what follows, as drivers expect it.
+            copy_binary::put_header(&mut first);
         } else if lines.header {
             let mut line = Vec::new();
             for (number, column) in program.columns.iter().enumerate() {
@@ -113,14 +113,15 @@ impl Session {
         let mut told = Copied {
             sink,
             lines,
-            line: Vec::new(),
+            line: first,
             rows: 0,
         };
         let output = Output::Tell(&mut told, false);
         self.run_program(&prepared, &[], &[format], output)?;
-        let rows = told.rows;
+        let (rows, mut last) = (told.rows, told.line);
         if lines.binary {
-            sink.copy_data(&copy_binary::TRAILER).map_err(gone)?;
+            last.extend_from_slice(&copy_binary::TRAILER);
+            sink.copy_data(&last).map_err(gone)?;
         }
         sink.copy_done().map_err(gone)?;
         Ok(CommandTag::counted("COPY", rows))
@@ -396,13 +397,14 @@ impl Sink for Copied<'_> {
     }
 
     fn row(&mut self, row: OutputRow<'_>) -> Told {
-        self.line.clear();
         self.rows += 1;
         if self.lines.binary {
             // A row comes as its columns stand there.
             self.line.extend_from_slice(&row.columns().to_be_bytes());
             self.line.extend_from_slice(row.body());
-            return self.sink.copy_data(&self.line);
+            let done = self.sink.copy_data(&self.line);
+            self.line.clear();
+            return done;
         }
         for (number, column) in row.iter().enumerate() {
             if number > 0 {
@@ -411,7 +413,9 @@ impl Sink for Copied<'_> {
             write_field(column, self.lines, &mut self.line);
         }
         self.line.push(b'\n');
-        self.sink.copy_data(&self.line)
+        let done = self.sink.copy_data(&self.line);
+        self.line.clear();
+        done
     }
 
     fn command_complete(&mut self, _: &CommandTag) -> Told {

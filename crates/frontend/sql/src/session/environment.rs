@@ -1,11 +1,11 @@
 //! What expressions ask of their session.
 
-use super::SessionOptions;
 use super::settings::SessionSettings;
-use super::transaction::clock_time;
+use super::transaction::{Characteristics, clock_time};
+use super::{NamedStatement, SessionOptions};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
-use crate::error::{Result, SqlError};
+use crate::error::{Fields, Result, SqlError};
 use crate::expr::{Builtin, Environment, Explain};
 use crate::roles::Rights;
 use crate::sqlstate;
@@ -36,6 +36,14 @@ pub(crate) struct Env<'s> {
     pub transaction_number: i64,
     /// Where the steps of queries are told.
     pub explain: Option<(&'s RefCell<Vec<String>>, Explain)>,
+    /// How the transaction was begun.
+    pub characteristics: Characteristics,
+    /// The session's prepared statements.
+    pub statements: &'s HashMap<String, NamedStatement>,
+    /// Fails if the statement is to end.
+    pub look: &'s dyn Fn() -> Result<()>,
+    /// What the client is told when the statement is done.
+    pub notices: &'s RefCell<Vec<Fields>>,
 }
 
 impl Environment for Env<'_> {
@@ -76,6 +84,17 @@ impl Environment for Env<'_> {
                 Some(name) => Value::text(name),
                 None => Value::Null,
             },
+            // These are the transaction's own.
+            Builtin::CurrentSetting if text(0).eq_ignore_ascii_case("transaction_isolation") => {
+                Value::text(self.characteristics.level())
+            }
+            Builtin::CurrentSetting if text(0).eq_ignore_ascii_case("transaction_read_only") => {
+                Value::text(if self.characteristics.read_only {
+                    "on"
+                } else {
+                    "off"
+                })
+            }
             Builtin::CurrentSetting => match self.settings.get(text(0)) {
                 Ok(value) => Value::text(value),
                 Err(_) if arguments.get(1) == Some(&Value::Bool(true)) => Value::Null,

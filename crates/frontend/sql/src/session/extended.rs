@@ -4,7 +4,6 @@ use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{
     Parameters, Progress, Session, StatementDescription, TransactionStatus, gone, no_portal,
-    no_statement,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::with_stack;
@@ -60,7 +59,7 @@ impl Session {
             let Some(statement) = statements.pop() else {
                 // The empty statement has no tree.
                 let empty = Session::prepare_one("", Statement::UnlockTables, &[]);
-                self.statements.insert(name.to_owned(), empty);
+                self.name_statement(name, empty, None, false);
                 return Ok(());
             };
             let prepared = Session::prepare_one(text, statement, parameter_types);
@@ -75,11 +74,12 @@ impl Session {
         if !ends_transaction(&prepared.statement) {
             self.refuse_in_failed_block()?;
         }
+        let mut first = None;
         if is_program(&prepared.statement) {
             self.start_statement()?;
-            self.program(&prepared)?;
+            first = Some(self.program(&prepared)?);
         }
-        self.statements.insert(name.to_owned(), prepared);
+        self.name_statement(name, prepared, first, false);
         Ok(())
     }
 
@@ -108,8 +108,8 @@ impl Session {
         parameters: Parameters<'_>,
         formats: &[Format],
     ) -> Result<()> {
-        let prepared = self.statements.get(statement).cloned();
-        let prepared = prepared.ok_or_else(|| no_statement(statement))?;
+        let named = self.named(statement)?;
+        let prepared = named.prepared.clone();
         if !portal.is_empty() && self.portals.contains_key(portal) {
             let message = format!("cursor \"{portal}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
@@ -130,7 +130,7 @@ impl Session {
         let mut params = Vec::new();
         if is_program(&prepared.statement) {
             self.start_statement()?;
-            let program = self.program(&prepared)?;
+            let program = self.program_of(&named)?;
             let given = parameters.values.len();
             if given != program.params.len() {
                 let message = format!(
@@ -192,8 +192,8 @@ impl Session {
     }
 
     fn describe_inner(&mut self, name: &str) -> Result<StatementDescription> {
-        let prepared = self.statements.get(name).cloned();
-        let prepared = prepared.ok_or_else(|| no_statement(name))?;
+        let named = self.named(name)?;
+        let prepared = named.prepared.clone();
         if !is_program(&prepared.statement) {
             let fields = self.command_fields(&prepared.statement)?;
             return Ok(StatementDescription {
@@ -203,7 +203,7 @@ impl Session {
         }
         self.refuse_in_failed_block()?;
         self.start_statement()?;
-        let program = self.program(&prepared)?;
+        let program = self.program_of(&named)?;
         Ok(StatementDescription {
             parameters: program.params.iter().map(|ty| ty.oid()).collect(),
             fields: program.returns.then(|| program.fields()),
@@ -223,7 +223,11 @@ impl Session {
         &mut self,
         name: &str,
     ) -> Result<Option<(Arc<[Field]>, Arc<[Format]>)>> {
-        let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+        let Some(portal) = self.portals.get(name) else {
+            // A cursor that DECLARE has made is a portal.
+            let fields = self.cursors.fields(name).map_err(|_| no_portal(name))?;
+            return Ok(Some((fields, Arc::new([]))));
+        };
         let formats = portal.formats.clone();
         let Some(prepared) = portal.prepared.clone() else {
             return Ok(None);

@@ -22,9 +22,11 @@ mod copy;
 mod copy_binary;
 mod copy_text;
 mod cursor;
+mod direct;
 mod environment;
 mod explain;
 mod extended;
+mod named;
 mod options;
 mod run;
 mod settings;
@@ -45,6 +47,7 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::Field;
 use extended::Portal;
+pub(crate) use named::NamedStatement;
 use run::Prepared;
 use settings::SessionSettings;
 use std::cell::RefCell;
@@ -116,7 +119,9 @@ pub struct Session {
     open: Option<Open>,
     /// BEGIN was given (or an error happened behind it).
     status: TransactionStatus,
-    statements: HashMap<String, Arc<Prepared>>,
+    /// How the block was begun that has failed and is rolled back already.
+    failed_as: Option<transaction::Characteristics>,
+    statements: HashMap<String, NamedStatement>,
     portals: HashMap<String, Portal>,
     cursors: cursor::Cursors,
     /// Statements by their text.
@@ -157,7 +162,10 @@ impl Session {
         let image = shared.catalog.now();
         settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
         let (pid, address) = (options.process_id, &options.client_address);
-        let activity = shared.activities.enter(&options.user, pid, address);
+        let cancel = CancelHandle::default();
+        let activity = shared
+            .activities
+            .enter(&options.user, pid, address, cancel.clone());
         activity
             .1
             .is_called(&settings.get("application_name").unwrap_or_default());
@@ -166,9 +174,10 @@ impl Session {
             known: (u64::MAX, image),
             shared,
             options,
-            cancel: CancelHandle::default(),
+            cancel,
             open: None,
             status: TransactionStatus::Idle,
+            failed_as: None,
             statements: HashMap::new(),
             portals: HashMap::new(),
             cursors: cursor::Cursors::default(),
@@ -187,6 +196,11 @@ impl Session {
     /// For another thread, to cancel the statement that runs.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
+    }
+
+    /// Whether somebody asked it to end (`57P01`).
+    pub fn is_shut_down(&self) -> bool {
+        self.cancel.is_shut_down()
     }
 
     /// What ReadyForQuery says.
@@ -216,9 +230,25 @@ impl Session {
         self.rest.clear();
         match self.status {
             TransactionStatus::Idle => self.roll_back(),
-            TransactionStatus::InBlock | TransactionStatus::Failed => {
+            TransactionStatus::InBlock => {
                 self.status = TransactionStatus::Failed;
+                self.give_back();
             }
+            TransactionStatus::Failed => {}
+        }
+    }
+
+    /// A block has failed, and its end may be long in coming: what it holds that it can never use again is given back, all of it, or all behind the last
+    /// savepoint.
+    fn give_back(&mut self) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        if !open.has_savepoints() {
+            self.failed_as = Some(open.characteristics);
+            self.roll_back();
+        } else if open.undo_to_last_savepoint(&self.shared).is_err() {
+            self.roll_back();
         }
     }
 

@@ -22,7 +22,7 @@ use vellum_sync::Mutex;
 
 /// A statement: its tree, and its program for the image that it was last compiled for.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     pub text: Arc<str>,
     pub statement: Statement,
     /// Types that the client gave for parameters.
@@ -338,6 +338,8 @@ impl Session {
         };
         let mut forms = self.settings.forms.clone();
         forms.now = open.now;
+        let look = || waiting.borrow_mut().look_cancelled();
+        let notices = RefCell::default();
         let env = Env {
             shared: &self.shared,
             settings: &self.settings,
@@ -351,6 +353,10 @@ impl Session {
             transaction: &open.transaction,
             transaction_number: i64::try_from(open.transaction.id().number()).unwrap_or(i64::MAX),
             explain: self.explaining.as_ref().map(|(told, how)| (told, *how)),
+            characteristics: open.characteristics,
+            statements: &self.statements,
+            look: &look,
+            notices: &notices,
         };
         self.activity.1.is_in(open.transaction.id(), open.now);
         let regs = if program.columns.iter().any(|column| column.ty.is_reg()) {
@@ -417,6 +423,11 @@ impl Session {
             }
             Ok(Flow::More)
         });
+        if let Output::Tell(sink, _) = output {
+            for notice in notices.take() {
+                sink.notice(&notice).map_err(gone)?;
+            }
+        }
         let done = match done {
             Ok(done) => done,
             Err(error) => {

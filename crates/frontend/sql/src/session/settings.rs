@@ -33,13 +33,15 @@ const fn known(name: &'static str, default: &'static str, kind: Kind) -> Known {
     }
 }
 
-const KNOWN: [Known; 36] = [
+const KNOWN: [Known; 38] = [
     known("application_name", "", Kind::Text),
     known("bytea_output", "hex", Kind::Text),
     known("check_function_bodies", "on", Kind::Bool),
     known("client_encoding", "UTF8", Kind::Text),
     known("client_min_messages", "notice", Kind::Text),
     known("datestyle", "ISO, MDY", Kind::Text),
+    // Circles of waits are found when they close, whatever this says.
+    known("deadlock_timeout", "1000", Kind::Milliseconds),
     known("default_table_access_method", "btree", Kind::Text),
     known("default_tablespace", "", Kind::Text),
     known(
@@ -63,6 +65,7 @@ const KNOWN: [Known; 36] = [
     known("lc_ctype", "C", Kind::Fixed),
     known("lock_timeout", "0", Kind::Milliseconds),
     known("max_identifier_length", "63", Kind::Fixed),
+    known("max_index_keys", "32", Kind::Fixed),
     known("row_security", "on", Kind::Bool),
     known("search_path", "\"$user\", public", Kind::Text),
     known("server_encoding", "UTF8", Kind::Fixed),

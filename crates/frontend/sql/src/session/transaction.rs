@@ -26,6 +26,17 @@ pub(crate) struct Characteristics {
     pub asynchronous: bool,
 }
 
+impl Characteristics {
+    /// The name of its level.
+    pub fn level(self) -> &'static str {
+        if self.repeatable {
+            "repeatable read"
+        } else {
+            "read committed"
+        }
+    }
+}
+
 /// An open transaction.
 #[derive(Debug)]
 pub(crate) struct Open {
@@ -43,6 +54,8 @@ pub(crate) struct Open {
     pub now: Timestamp,
     /// Whether a statement has run in it.
     pub used: bool,
+    /// Whether it was begun before its first statement, by BEGIN.
+    pub begun_before: bool,
 }
 
 /// A SAVEPOINT.
@@ -116,6 +129,7 @@ impl Open {
             characteristics,
             now: clock_time(),
             used: false,
+            begun_before: false,
         })
     }
 
@@ -124,7 +138,9 @@ impl Open {
     /// # Errors
     /// `72000` for a snapshot that was withdrawn.
     pub fn begin_statement(&mut self, shared: &Shared) -> Result<()> {
-        if std::mem::replace(&mut self.used, true) && !self.characteristics.repeatable {
+        let first = !std::mem::replace(&mut self.used, true);
+        // Whoever has said BEGIN may have waited since: the first statement sees what was committed by then.
+        if (first && self.begun_before) || (!first && !self.characteristics.repeatable) {
             let transaction = &self.transaction;
             if self.changes.is_empty() {
                 let draw = || transaction.begin_statement();
@@ -307,6 +323,22 @@ impl Open {
         self.catalog = mark.catalog.clone();
         self.changes.truncate(mark.changes);
         Ok(mark.cursors)
+    }
+
+    /// Whether there is a savepoint to go back to.
+    pub fn has_savepoints(&self) -> bool {
+        !self.savepoints.is_empty()
+    }
+
+    /// Undoes what was done behind the last savepoint, if there is one.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn undo_to_last_savepoint(&mut self, shared: &Shared) -> Result<()> {
+        match self.savepoints.last().map(|mark| mark.name.clone()) {
+            Some(name) => self.roll_back_to(shared, &name).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     fn mark(&self, name: &str) -> Result<usize> {

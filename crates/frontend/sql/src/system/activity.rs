@@ -8,7 +8,7 @@ use crate::catalog::Kind;
 use crate::database::DATABASE;
 use crate::error::Result;
 use vellum::VersionKind;
-use vellum_row::Value;
+use vellum_row::{Array, Type, Value};
 
 /// Columns of `pg_stat_all_tables` and `pg_stat_user_tables`.
 const TABLES: &str = "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
@@ -30,6 +30,14 @@ pub(super) const RELATIONS: &[Spec] = &[
          vartype text, source text, min_val text, max_val text, enumvals _text, boot_val text, reset_val text, \
          sourcefile text, sourceline int4, pending_restart bool",
         fill: pg_settings,
+    },
+    Spec {
+        name: "pg_prepared_statements",
+        oid: 12095,
+        view: true,
+        columns: "name text, statement text, prepare_time timestamptz, parameter_types _regtype, from_sql bool, \
+         generic_plans int8, custom_plans int8",
+        fill: pg_prepared_statements,
     },
     Spec {
         name: "pg_stat_database",
@@ -121,6 +129,27 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: vellum_locks,
     },
 ];
+
+/// The session's own. A program runs whatever the parameters: plans are generic.
+fn pg_prepared_statements(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (name, named) in scan.env.statements {
+        if name.is_empty() {
+            continue;
+        }
+        let (statement, types) = named.shown();
+        let types: Vec<Value> = types.into_iter().map(Value::Oid).collect();
+        rows.push(vec![
+            text(name.as_str()),
+            text(&*statement),
+            Value::Timestamptz(named.since),
+            Value::Array(Array::of(Type::Regtype, &types)),
+            Value::Bool(named.by_statement),
+            Value::Int8(0),
+            Value::Int8(0),
+        ]);
+    }
+    Ok(())
+}
 
 fn pg_settings(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for setting in scan.env.settings.described() {

@@ -181,14 +181,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "pg_prepared_statements",
-        oid: 12095,
-        view: true,
-        columns: "name text, statement text, prepare_time timestamptz, parameter_types _regtype, from_sql bool, \
-         generic_plans int8, custom_plans int8",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_prepared_xacts",
         oid: 12090,
         view: true,

@@ -3,6 +3,7 @@
 use super::describe;
 use super::names::{is_visible, no_such, parse_reg, reg_text};
 use super::roles::DATABASE_OID;
+use super::signals::{self, Signal};
 use super::types;
 use crate::catalog::{Kind, Oid};
 use crate::database::DATABASE;
@@ -162,7 +163,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         },
         F::MyTempSchema => Value::Oid(0),
         F::TransactionNumber => Value::Int8(env.transaction_number),
-        F::BlockingPids => Value::Array(Array::of(Type::Int4, &[])),
+        F::CancelBackend => signals::signal(env, value(0), Signal::Cancel)?,
+        F::TerminateBackend => signals::signal(env, value(0), Signal::Terminate)?,
+        F::Sleep => signals::sleep(env, value(0))?,
+        F::BlockingPids => signals::blocking_pids(env, value(0)),
         F::StartTime => Value::Timestamptz(env.shared.started),
         other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
     })

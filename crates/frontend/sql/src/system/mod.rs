@@ -20,6 +20,7 @@ mod listings;
 mod names;
 mod relations;
 mod roles;
+mod signals;
 mod statistics;
 mod types;
 

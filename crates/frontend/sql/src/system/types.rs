@@ -78,7 +78,7 @@ pub(super) const OWNER: u32 = 10;
 const INTERNAL: u32 = 12;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 32] = [
+const FORMS: [(Type, &str, [u32; 4]); 33] = [
     (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
     (Type::Int2, "int2", [38, 39, 2404, 2405]),
     (Type::Int4, "int4", [42, 43, 2406, 2407]),
@@ -111,6 +111,7 @@ const FORMS: [(Type, &str, [u32; 4]); 32] = [
     (Type::AclItem, "aclitem", [1031, 1032, 0, 0]),
     (Type::Int2Vector, "int2vector", [40, 41, 2410, 2411]),
     (Type::OidVector, "oidvector", [54, 55, 2420, 2421]),
+    (Type::Record, "record_", [2290, 2291, 2402, 2403]),
 ];
 /// The same of all arrays.
 const ARRAY_FORMS: [u32; 4] = [750, 751, 2400, 2401];
@@ -186,8 +187,7 @@ pub(super) fn all() -> impl Iterator<Item = Type> {
 }
 
 /// Types of which there are no values in columns: oid, name, category.
-const PSEUDO_TYPES: [(u32, &str); 8] = [
-    (2249, "record"),
+const PSEUDO_TYPES: [(u32, &str); 7] = [
     (2276, "any"),
     (2277, "anyarray"),
     (2278, "void"),
@@ -217,7 +217,7 @@ fn type_row(ty: Type) -> Vec<Value> {
         Value::Oid(OWNER),
         Value::Int2(ty.length()),
         Value::Bool(by_value(ty)),
-        text("b"),
+        text(if ty == Type::Record { "p" } else { "b" }),
         text(ty.category().to_string()),
         Value::Bool(ty.is_preferred()),
         Value::Bool(true),

@@ -283,3 +283,41 @@ fn activity_shows_the_sessions_and_what_they_run() {
     );
     assert_eq!(other.ok("select count(*) > 0 from vellum_snapshots"), "t");
 }
+
+#[test]
+fn records_are_taken_apart_as_jdbc_takes_them_apart() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b int, c int, primary key (c, a))");
+    let keys = "select a.attname, (information_schema._pg_expandarray(i.indkey)).n as seq,
+         information_schema._pg_expandarray(i.indkey) as keys, a.attnum as num
+         from pg_index i join pg_attribute a on a.attrelid = i.indrelid where i.indrelid = 't'::regclass and i.indisprimary";
+    let query =
+        format!("select attname, seq from ({keys}) r where r.num = (r.keys).x order by seq");
+    assert_eq!(client.ok(&query), "c|1\na|2");
+    assert_eq!(
+        client
+            .ok("select information_schema._pg_expandarray(array['x,', null]), pg_typeof(1::int2)"),
+        "(\"x,\",1)|smallint\n(,2)|smallint"
+    );
+    assert_eq!(
+        client.state("select (information_schema._pg_expandarray(array[1])).nope"),
+        "42703"
+    );
+    assert_eq!(client.state("select (1).x"), "42809");
+    assert_eq!(client.ok("select unnest(array[3, 4])"), "3\n4");
+    assert_eq!(client.ok("select unnest(array[3, 4]) where false"), "");
+    assert_eq!(
+        client.ok("select i.indkey[0] from pg_index i where i.indrelid = 't'::regclass"),
+        "3"
+    );
+    assert_eq!(
+        client.ok("select pg_typeof(null), pg_typeof(null::int), pg_typeof(array[1])"),
+        "unknown|integer|integer[]"
+    );
+    assert_eq!(client.ok("select j -> 'a' ->> 1, j -> 'a' -> -1, j ->> 'b', j -> 'nope' from (select '{\"a\": [1, \"x\"], \"b\": null}'::jsonb as j) s"), "x|\"x\"|~|~");
+    assert_eq!(
+        client.ok("select '{\"a\": [1,  2]}'::json -> 'a', '[1, null]'::json ->> 0"),
+        "[1,  2]|1"
+    );
+    assert_eq!(client.state("select 1 -> 'a'"), "42883");
+}

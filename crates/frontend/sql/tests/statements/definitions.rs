@@ -213,3 +213,53 @@ fn names_of_columns_and_constraints_change_everywhere() {
         "42710"
     );
 }
+
+#[test]
+fn a_column_gets_another_type_with_its_rows_keys_and_checks() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n text default '7', v varchar(3), check (length(v) < 3))");
+    client.ok("create unique index on t (n); create index on t (v desc)");
+    client.ok("insert into t values (1, '10', 'a'), (2, '9', 'b'), (3, null, null)");
+    assert_eq!(
+        client.fails("alter table t alter column n type int"),
+        (
+            "42804".to_owned(),
+            "column \"n\" cannot be cast automatically to type integer".to_owned()
+        )
+    );
+    client.ok("alter table t alter n type bigint using n::bigint");
+    assert_eq!(
+        client.ok("select id from t order by n nulls first"),
+        "3\n2\n1"
+    );
+    assert_eq!(client.ok("select id from t where n = 9"), "2");
+    client.ok("insert into t (id) values (4)");
+    assert_eq!(client.ok("select n + 1 from t where id = 4"), "8");
+    assert_eq!(client.state("insert into t values (5, 9)"), "23505");
+    // A conversion that makes two of one.
+    assert_eq!(
+        client.state("alter table t alter n type int using 1"),
+        "23505"
+    );
+    assert_eq!(client.ok("select count(*) from t where n = 9"), "1");
+    client.ok("alter table t alter v type text using v || v");
+    assert_eq!(client.ok("select v from t where v = 'aa'"), "aa");
+    assert_eq!(
+        client.state("alter table t alter v type text using v || v"),
+        "23514"
+    );
+    client.ok("alter table t alter id type smallint, alter v set data type varchar(2)");
+    assert_eq!(
+        client.state("alter table t alter v type varchar(1) using v"),
+        "22001"
+    );
+    assert_eq!(
+        client.ok("select id, n, v from t order by id"),
+        "1|10|aa\n2|9|bb\n3|~|~\n4|7|~"
+    );
+    client.ok("create table u (t smallint references t)");
+    assert_eq!(client.state("alter table t alter id type int"), "0A000");
+    assert_eq!(client.state("create table w (r record)"), "42P16");
+    client.ok("begin; alter table t alter n type text; rollback");
+    assert_eq!(client.ok("select sum(n) from t"), "26");
+}

@@ -130,3 +130,22 @@ fn a_read_only_transaction_writes_nothing() {
     assert_eq!(client.state("drop table t"), "25006");
     client.ok("rollback");
 }
+
+#[test]
+fn regress_the_first_statement_of_a_block_sees_what_was_committed_before_it() {
+    let database = database();
+    let (mut a, mut b, mut c) = (
+        Client::of(&database),
+        Client::of(&database),
+        Client::of(&database),
+    );
+    a.ok("create table t (id int primary key, n int); insert into t values (1, 1)");
+    b.ok("begin");
+    c.ok("begin isolation level repeatable read");
+    a.ok("update t set n = 2");
+    assert_eq!(b.ok("select n from t"), "2");
+    assert_eq!(c.ok("select n from t"), "2");
+    a.ok("update t set n = 3");
+    assert_eq!(b.ok("select n from t"), "3");
+    assert_eq!(c.ok("select n from t"), "2");
+}

@@ -253,6 +253,20 @@ impl Schema {
         next
     }
 
+    /// The schema where the column at `position` has another type, for rows that are all written anew. No new version.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[must_use]
+    pub fn with_type(&self, position: usize, ty: Type, typmod: Typmod) -> Self {
+        let mut all = self.all.clone();
+        let column = &mut all[self.live[position]];
+        (column.ty, column.typmod) = (ty, typmod);
+        // No row is older than the column any more.
+        column.missing = Value::Null;
+        Self::build(self.version, all)
+    }
+
     fn next_version(&self) -> Result<u16> {
         if self.version >= VERSION_MAX {
             let error = SqlError::new(

@@ -1,0 +1,367 @@
+//! `vellum sql`: statements to a database in this process, from a terminal, a file, or the command line.
+//!
+//! | question | where |
+//! | --- | --- |
+//! | where a statement ends | split.rs |
+//! | results as text | print.rs |
+//! | backslash commands | meta.rs |
+//! | what a session says | listen.rs |
+//!
+//! Not here: editing of lines and a history, which the terminal's own means (`rlwrap`) add.
+
+mod listen;
+mod meta;
+mod print;
+mod split;
+
+use crate::exit::Failure;
+use clap::Args;
+use listen::Listener;
+use print::Form;
+use split::Splitter;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use vellum::{Config, Database};
+use vellum_base::clock::monotonic_nanos;
+use vellum_sql::{
+    DATABASE, FIRST_ROLE, Progress, Session, SessionOptions, SqlDatabase, SqlError,
+    TransactionStatus,
+};
+
+/// Options of `sql`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Directory of the database; made if it is not there
+    #[arg(long, value_name = "DIR", env = "VELLUM_DATA")]
+    data: PathBuf,
+    /// Run this, then end; several are run in order, with files
+    #[arg(short = 'c', long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+    /// Run the statements of a file (`-`: standard input), then end
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Form,
+    /// Print results only: no tags of commands, no notices
+    #[arg(short, long)]
+    quiet: bool,
+    /// End at the first error (the default for -c and -f is to go on behind it)
+    #[arg(long)]
+    stop: bool,
+    /// Role whose rights the statements have
+    #[arg(long, value_name = "ROLE", default_value = FIRST_ROLE)]
+    user: String,
+    /// Memory for pages, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    pool_mib: u64,
+}
+
+/// A shell at work.
+struct Shell<'o> {
+    session: Session,
+    form: Form,
+    /// What stands for NULL in tables.
+    null: String,
+    quiet: bool,
+    timing: bool,
+    stop: bool,
+    /// Whether a statement or a command has failed.
+    failed: bool,
+    /// Files that are read inside each other.
+    depth: usize,
+    out: &'o mut dyn Write,
+}
+
+/// Whether there is more to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Go {
+    On,
+    Quit,
+}
+
+/// Files inside each other, at most.
+const DEPTH_MAX: usize = 20;
+
+/// Opens the database and runs what it is told; false if something failed.
+pub fn run(options: &Options, out: &mut dyn Write) -> Result<bool, Failure> {
+    let config = Config::default().pool_bytes(options.pool_mib << 20);
+    let engine = Database::open(&options.data, config)
+        .map_err(|error| Failure::database(&options.data, error))?;
+    let failed = |error: SqlError| Failure::failed(error.to_string());
+    let database = SqlDatabase::open(engine).map_err(failed)?;
+    let spill = options.data.join("spill");
+    // What a process left behind that was killed.
+    let _ = std::fs::remove_dir_all(&spill);
+    database.set_spill_directory(spill);
+    let session = database
+        .session(SessionOptions {
+            user: options.user.clone(),
+            database: DATABASE.to_owned(),
+            ..SessionOptions::default()
+        })
+        .map_err(failed)?;
+    let mut shell = Shell {
+        session,
+        form: options.format,
+        null: String::new(),
+        quiet: options.quiet,
+        timing: false,
+        stop: options.stop,
+        failed: false,
+        depth: 0,
+        out,
+    };
+    shell.all(options)?;
+    let well = !shell.failed;
+    drop(shell);
+    let engine = database.engine().clone();
+    drop(database);
+    engine.close()?;
+    Ok(well)
+}
+
+impl Shell<'_> {
+    fn all(&mut self, options: &Options) -> Result<(), Failure> {
+        if options.commands.is_empty() && options.files.is_empty() {
+            if io::stdin().is_terminal() {
+                self.stop = false;
+                return self.terminal(&options.data);
+            }
+            self.input(&mut io::stdin().lock())?;
+            return Ok(());
+        }
+        for command in &options.commands {
+            if self.text(command)? == Go::Quit {
+                return Ok(());
+            }
+        }
+        for file in &options.files {
+            if self.file(file)? == Go::Quit {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lines that somebody types.
+    fn terminal(&mut self, data: &Path) -> Result<(), Failure> {
+        writeln!(
+            self.out,
+            "vellum {} at {}; \\? shows the commands, \\q ends",
+            env!("CARGO_PKG_VERSION"),
+            data.display()
+        )?;
+        let mut splitter = Splitter::default();
+        let mut input = io::stdin().lock();
+        let mut line = String::new();
+        loop {
+            let status = match self.session.status() {
+                TransactionStatus::Idle => "",
+                TransactionStatus::InBlock => "*",
+                TransactionStatus::Failed => "!",
+            };
+            write!(self.out, "{DATABASE}{}{status}# ", splitter.mark())?;
+            self.out.flush()?;
+            line.clear();
+            let ended = input.read_line(&mut line)? == 0;
+            let text = line.trim_end_matches(['\n', '\r']);
+            if ended || self.line(text, &mut splitter, Some(&mut input))? == Go::Quit {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The lines of a file; `-` is standard input.
+    fn file(&mut self, path: &Path) -> Result<Go, Failure> {
+        if self.depth >= DEPTH_MAX {
+            self.complain("files are read inside each other too deeply");
+            return Ok(Go::On);
+        }
+        if path == Path::new("-") {
+            return self.input(&mut io::stdin().lock());
+        }
+        match std::fs::File::open(path) {
+            Ok(file) => {
+                self.depth += 1;
+                let done = self.input(&mut io::BufReader::new(file));
+                self.depth -= 1;
+                done
+            }
+            Err(error) => {
+                self.complain(&format!("{}: {error}", path.display()));
+                Ok(if self.stop { Go::Quit } else { Go::On })
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<Go, Failure> {
+        self.input(&mut text.as_bytes())
+    }
+
+    /// Lines that nobody types.
+    fn input(&mut self, input: &mut dyn BufRead) -> Result<Go, Failure> {
+        let mut splitter = Splitter::default();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match input.read_line(&mut line) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    self.complain(&format!("the input cannot be read: {error}"));
+                    return Ok(Go::Quit);
+                }
+            }
+            // Data of COPY … FROM STDIN stand behind it.
+            if self.line(
+                line.trim_end_matches(['\n', '\r']),
+                &mut splitter,
+                Some(input),
+            )? == Go::Quit
+            {
+                return Ok(Go::Quit);
+            }
+        }
+        match splitter.rest() {
+            Some(statement) => self.statement(&statement, None),
+            None => Ok(Go::On),
+        }
+    }
+
+    fn line(
+        &mut self,
+        line: &str,
+        splitter: &mut Splitter,
+        mut data: Option<&mut dyn BufRead>,
+    ) -> Result<Go, Failure> {
+        // Between statements, so that a backslash in a text is one.
+        if splitter.is_empty() && line.trim_start().starts_with('\\') {
+            return self.backslash(line.trim());
+        }
+        splitter.push(line);
+        splitter.push("\n");
+        while let Some(statement) = splitter.next_statement() {
+            let data = data.as_mut().map(|data| &mut **data as &mut dyn BufRead);
+            if self.statement(&statement, data)? == Go::Quit {
+                return Ok(Go::Quit);
+            }
+        }
+        Ok(Go::On)
+    }
+
+    /// Runs a statement and prints what it says. `data`: where COPY … FROM STDIN finds its lines.
+    fn statement(&mut self, text: &str, data: Option<&mut dyn BufRead>) -> Result<Go, Failure> {
+        let since = monotonic_nanos();
+        let mut data = data;
+        let done = self.run(text, &mut |session, listener| {
+            let mut piece = Vec::new();
+            match &mut data {
+                Some(data) => loop {
+                    piece.clear();
+                    let read = data.read_until(b'\n', &mut piece);
+                    let ends = piece.trim_ascii_end() == b"\\.";
+                    match read {
+                        Ok(0) => break,
+                        Ok(_) if ends => break,
+                        Ok(_) => session.copy_data(&piece)?,
+                        Err(error) => return Err(session.copy_fail(&error.to_string())),
+                    }
+                },
+                None => {
+                    let text = "no data: use \\copy, or give the statement in a file";
+                    return Err(session.copy_fail(text));
+                }
+            }
+            session.copy_done(listener)
+        })?;
+        if self.timing {
+            writeln!(
+                self.out,
+                "Time: {:.3} ms",
+                (monotonic_nanos() - since) as f64 / 1e6
+            )?;
+        }
+        Ok(if done || !self.stop { Go::On } else { Go::Quit })
+    }
+
+    /// Runs statements; `feed` gives the data that a COPY asks for. False if something failed, which was told then.
+    fn run(
+        &mut self,
+        text: &str,
+        feed: &mut dyn FnMut(&mut Session, &mut Listener<'_>) -> vellum_sql::Result<Progress>,
+    ) -> Result<bool, Failure> {
+        let mut listener = Listener::new(self.form, &self.null, self.quiet, self.out);
+        let mut done = self.session.simple_query(text, &mut listener);
+        while matches!(done, Ok(Progress::CopyIn)) {
+            done = feed(&mut self.session, &mut listener);
+        }
+        listener.end()?;
+        if let Err(error) = done {
+            self.tell(&error, text);
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Prints an error as psql does, with the place in the statement.
+    fn tell(&mut self, error: &SqlError, text: &str) {
+        self.failed = true;
+        let _ = self.out.flush();
+        let fields = error.fields();
+        eprintln!(
+            "{}:  {}: {}",
+            fields.severity.as_str(),
+            fields.sqlstate,
+            fields.message
+        );
+        if let Some(position) = fields.position {
+            let (number, line, column) = place(text, position);
+            let head = format!("LINE {number}: ");
+            eprintln!("{head}{line}\n{:1$}^", "", head.len() + column);
+        }
+        for (name, value) in [
+            ("DETAIL", &fields.detail),
+            ("HINT", &fields.hint),
+            ("CONTEXT", &fields.context),
+        ] {
+            if let Some(value) = value {
+                eprintln!("{name}:  {value}");
+            }
+        }
+    }
+
+    /// Tells that a command has failed.
+    fn complain(&mut self, message: &str) {
+        self.failed = true;
+        let _ = self.out.flush();
+        eprintln!("vellum: {message}");
+    }
+}
+
+/// The line (from 1) that a place in a text, in characters from 1, is in; that line; the column in it, from 0.
+fn place(text: &str, position: u32) -> (usize, &str, usize) {
+    let mut left = usize::try_from(position)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
+    for (number, line) in (1..).zip(text.lines()) {
+        let length = line.chars().count();
+        if left <= length {
+            return (number, line, left);
+        }
+        left -= length + 1;
+    }
+    (1, text.lines().next().unwrap_or_default(), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_error_is_found_in_its_line() {
+        assert_eq!(place("select nope", 8), (1, "select nope", 7));
+        assert_eq!(place("select\n  é, nope\nfrom t", 13), (2, "  é, nope", 5));
+        assert_eq!(place("", 9), (1, "", 0));
+    }
+}

@@ -1,0 +1,157 @@
+//! ALTER COLUMN … TYPE: all rows are written anew, into new tables of the engine.
+//!
+//! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again). Views that read the
+//! column are not asked.
+
+use super::Ddl;
+use super::rewrite::Plain;
+use crate::bind::{ScopeTable, type_of};
+use crate::catalog::{Default, Kind, Relation, Table};
+use crate::error::{Result, SqlError};
+use crate::expr::{Expr, Frame, RowRef};
+use crate::rows::{self, Shape};
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{CastContext, Column, Type, Typmod, Value};
+
+impl Ddl<'_> {
+    /// Gives a column another type. Values are converted by `using`, or by the cast of an assignment.
+    ///
+    /// # Errors
+    /// `42804` where there is no such cast, what the conversion of a value reports, `23505`, `23514`.
+    pub(super) fn retype(
+        &mut self,
+        relation: &Relation,
+        next: &mut Table,
+        position: usize,
+        data_type: &ast::DataType,
+        using: Option<&ast::Expr>,
+    ) -> Result<()> {
+        let column = next.schema.column(position).clone();
+        let (ty, typmod) = type_of(data_type)?;
+        super::table::check_column_type(&column.name, ty)?;
+        let what = format!("column {} of table {}", column.name, relation.name);
+        let own = next.foreign_keys.iter();
+        let mut own = own.filter(|key| key.columns.contains(&column.id));
+        if own.next().is_some()
+            || self
+                .check_unreferred(relation, &what, &[column.id])
+                .is_err()
+        {
+            return Err(SqlError::unsupported(
+                "another type for a column of a foreign key",
+            ));
+        }
+        let convert = self.conversion(relation, &column, (ty, typmod), using)?;
+        self.retype_default(next, &column, ty, typmod)?;
+        next.schema = Arc::new(next.schema.with_type(position, ty, typmod));
+        let old = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        *next = self.with_new_storage(relation, next)?;
+        let target = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..relation.clone()
+        });
+        let shape = Shape::of(&target)?;
+        let mut converted: Vec<Vec<Value>> = Vec::new();
+        let plain = Plain(self.forms);
+        // In pieces: the cursor reads while nothing writes.
+        self.each_row(relation, |_, values| {
+            let rows = [RowRef::Values(values)];
+            let frame = Frame {
+                params: &[],
+                slots: &[],
+                subqueries: &[],
+                rows: &rows,
+                env: &plain,
+                outer: None,
+                queries: None,
+            };
+            let value = convert.eval(&frame)?.into_value();
+            let mut row = values.to_vec();
+            row[position] = value;
+            converted.push(row);
+            Ok(())
+        })?;
+        let mut key = Vec::new();
+        for row in converted {
+            let transaction = &self.open.transaction;
+            if let Err(duplicate) = rows::insert(transaction, &shape, &row, &mut key)? {
+                return Err(self.not_unique(&duplicate, &shape, &row));
+            }
+        }
+        self.drop_storage(old)?;
+        self.check_rows(&target)
+    }
+
+    /// What makes a value of the new type of a row.
+    fn conversion(
+        &self,
+        relation: &Relation,
+        column: &Column,
+        (ty, typmod): (Type, Typmod),
+        using: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let mut binder = self.binder();
+        let table = ScopeTable::of(&Arc::new(relation.clone()), None)?;
+        binder.scope.add(table)?;
+        let name = ast::Expr::Identifier(ast::Ident::with_quote('"', &*column.name));
+        let bound = binder.expr(using.unwrap_or(&name))?;
+        let done = binder.coerce(bound, ty, typmod, CastContext::Assignment);
+        done.map_err(|error| {
+            if !matches!(error.sqlstate(), sqlstate::DATATYPE_MISMATCH | sqlstate::CANNOT_COERCE) {
+                return error;
+            }
+            let shown = ty.format(typmod);
+            if using.is_some() {
+                let message = format!(
+                    "result of USING clause for column \"{}\" cannot be cast automatically to type {shown}",
+                    column.name
+                );
+                return SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
+                    .with_hint("You might need to add an explicit cast.");
+            }
+            let message = format!(
+                "column \"{}\" cannot be cast automatically to type {shown}",
+                column.name
+            );
+            let hint = format!(
+                "You might need to specify \"USING {}::{shown}\".",
+                crate::names::quoted(&column.name)
+            );
+            SqlError::new(sqlstate::DATATYPE_MISMATCH, message).with_hint(hint)
+        })
+    }
+
+    /// The default has to be one of the new type, too.
+    fn retype_default(
+        &self,
+        next: &Table,
+        column: &Column,
+        ty: Type,
+        typmod: Typmod,
+    ) -> Result<()> {
+        match next.default_of(column.id) {
+            Some(Default::Expression(sql)) => {
+                let mut binder = self.binder();
+                let bound = binder.expr(&crate::parse::expression(sql)?)?;
+                let done = binder.coerce(bound, ty, typmod, CastContext::Assignment);
+                done.map(|_| ()).map_err(|_| {
+                    let message = format!(
+                        "default for column \"{}\" cannot be cast automatically to type {}",
+                        column.name,
+                        ty.format(typmod)
+                    );
+                    SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
+                })
+            }
+            Some(Default::Identity { .. }) if !ty.is_integer() => {
+                let text = "identity column type must be smallint, integer, or bigint";
+                Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}

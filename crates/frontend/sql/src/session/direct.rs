@@ -1,0 +1,101 @@
+//! Statements of the program that has the database open, with values for parameters and values for rows.
+
+use super::run::Output;
+use super::simple::is_program;
+use super::{Session, TransactionStatus};
+use crate::direct::{Rows, RowsColumn, check_complete, no_copy};
+use crate::error::{Result, SqlError};
+use crate::parse::with_stack;
+use crate::sqlstate;
+use crate::wire::Sink;
+use sqlparser::ast::Statement;
+use vellum_row::{Typmod, Value, cast, is_ready};
+
+impl Session {
+    /// Runs one statement. Its rows are returned if it reads or changes rows; what a command has to say is told to the sink.
+    ///
+    /// # Errors
+    /// The statement's. The session goes on.
+    pub(crate) fn direct(
+        &mut self,
+        text: &str,
+        parameters: &[Value],
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Rows>> {
+        self.cancel.start();
+        let done = with_stack(|| self.direct_inner(text, parameters, sink));
+        if done.is_err() {
+            self.failed();
+        }
+        self.rests();
+        done
+    }
+
+    fn direct_inner(
+        &mut self,
+        text: &str,
+        parameters: &[Value],
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Rows>> {
+        let statements = self.prepare_text(text)?;
+        let prepared = match statements.as_slice() {
+            [] => return Ok(None),
+            [one] => one.clone(),
+            _ => return Err(SqlError::syntax("one statement at a time")),
+        };
+        self.activity.1.runs(&prepared.text);
+        if !is_program(&prepared.statement) {
+            if matches!(prepared.statement, Statement::Copy { .. }) {
+                return Err(no_copy());
+            }
+            check_complete(self.command(&prepared, &[], &[], true, sink)?)?;
+            if self.status == TransactionStatus::Idle {
+                self.end_implicit()?;
+            }
+            return Ok(None);
+        }
+        self.refuse_in_failed_block()?;
+        // Types that the values have are those of the parameters.
+        let types: Vec<u32> = parameters
+            .iter()
+            .map(|value| value.ty().map_or(0, |ty| ty.oid()))
+            .collect();
+        let prepared = if types.is_empty() {
+            prepared
+        } else {
+            Session::prepare_one(text, prepared.statement.clone(), &types)
+        };
+        self.start_statement()?;
+        let program = self.program(&prepared)?;
+        if program.params.len() != parameters.len() {
+            let message = format!(
+                "the statement has {} parameters, {} were given",
+                program.params.len(),
+                parameters.len()
+            );
+            return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
+        }
+        let mut params = Vec::with_capacity(parameters.len());
+        for (value, ty) in parameters.iter().zip(&program.params) {
+            let lent = value.as_ref();
+            params.push(if lent.is_null() || is_ready(lent, *ty, Typmod::NONE) {
+                value.clone()
+            } else {
+                cast(lent, *ty, Typmod::NONE, false, &self.settings.forms)?
+            });
+        }
+        let mut rows = Vec::new();
+        let tag = self.run_program(&prepared, &params, &[], Output::Values(&mut rows))?;
+        self.end_implicit()?;
+        let columns = program.columns.iter().map(|column| RowsColumn {
+            name: column.name.clone(),
+            ty: column.ty,
+            typmod: column.typmod,
+        });
+        Ok(Some(Rows {
+            columns: columns.collect(),
+            rows,
+            affected: tag.rows.unwrap_or(0),
+        }))
+    }
+}

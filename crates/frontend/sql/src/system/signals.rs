@@ -1,0 +1,102 @@
+//! Functions that act on sessions: `pg_cancel_backend`, `pg_terminate_backend`, `pg_sleep`.
+
+use crate::error::{Fields, Result, SqlError};
+use crate::session::{CancelHandle, Env};
+use crate::sqlstate;
+use std::time::Duration;
+use vellum_base::clock::monotonic_nanos;
+use vellum_row::{Array, Type, Value, ValueRef};
+use vellum_sync::thread;
+
+/// How long a session sleeps before it looks whether it was cancelled.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What is asked of another session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Signal {
+    /// That its statement ends.
+    Cancel,
+    /// That it ends.
+    Terminate,
+}
+
+impl Signal {
+    fn give(self, cancel: &CancelHandle) {
+        match self {
+            Self::Cancel => cancel.cancel(),
+            Self::Terminate => cancel.shut_down(),
+        }
+    }
+}
+
+/// Asks it of the session with a number; false, with a warning, if there is none.
+///
+/// # Errors
+/// `42501` for a session of a role that the session's own role is no member of.
+pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result<Value> {
+    let pid = pid.as_i64().and_then(|pid| i32::try_from(pid).ok());
+    let mut sessions = env.shared.activities.all().into_iter();
+    let Some(other) = sessions.find(|session| Some(session.pid) == pid) else {
+        let message = format!(
+            "PID {} is not a PostgreSQL server process",
+            pid.unwrap_or(0)
+        );
+        let notice = Fields::warning(sqlstate::WARNING, message);
+        env.notices.borrow_mut().push(notice);
+        return Ok(Value::Bool(false));
+    };
+    let own = env.catalog.role(&env.options.user);
+    let target = env.catalog.role(&other.user);
+    let target_oid = env.catalog.role_oid(&other.user);
+    let (verb, what, whose) = match signal {
+        Signal::Cancel => ("cancel", "query", "query is being canceled"),
+        Signal::Terminate => ("terminate", "process", "process is being terminated"),
+    };
+    let refused = |message: String| {
+        let state = sqlstate::INSUFFICIENT_PRIVILEGE;
+        Err(SqlError::new(state, message))
+    };
+    if target.is_some_and(|role| role.superuser) && !own.is_some_and(|role| role.superuser) {
+        return refused(format!("must be a superuser to {verb} superuser {what}"));
+    }
+    if !env.catalog.is_member(&env.options.user, target_oid) {
+        return refused(format!(
+            "must be a member of the role whose {whose} or member of pg_signal_backend"
+        ));
+    }
+    signal.give(&other.cancel);
+    Ok(Value::Bool(true))
+}
+
+/// `pg_blocking_pids`: the sessions that one waits for.
+pub(super) fn blocking_pids(env: &Env<'_>, pid: ValueRef<'_>) -> Value {
+    let activities = &env.shared.activities;
+    let all = activities.all();
+    let mut sessions = all.iter();
+    let waiting = sessions.find(|session| Some(i64::from(session.pid)) == pid.as_i64());
+    let own = waiting.and_then(|session| session.transaction());
+    let blockers = own.map_or_else(Vec::new, |own| env.shared.waits.blockers_of(own));
+    let pids = blockers
+        .into_iter()
+        .filter_map(|blocker| activities.of(blocker))
+        .map(|session| Value::Int4(session.pid));
+    Value::Array(Array::of(Type::Int4, &pids.collect::<Vec<_>>()))
+}
+
+/// `pg_sleep`: blocks for some seconds, or until the statement is cancelled.
+pub(super) fn sleep(env: &Env<'_>, seconds: ValueRef<'_>) -> Result<Value> {
+    let seconds = match seconds {
+        ValueRef::Float8(seconds) if seconds > 0.0 => seconds,
+        _ => 0.0,
+    };
+    let nanos = (seconds * 1e9) as u64;
+    let end = monotonic_nanos().saturating_add(nanos);
+    loop {
+        (env.look)()?;
+        let left = end.saturating_sub(monotonic_nanos());
+        if left == 0 {
+            return Ok(Value::text(""));
+        }
+        thread::sleep(LOOK.min(Duration::from_nanos(left)));
+    }
+}
