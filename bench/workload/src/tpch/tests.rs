@@ -1,3 +1,5 @@
+//! Sizes, seeds, and how rows refer to each other; the queries.
+
 use super::{Field, Population, Table, queries};
 
 fn count(population: &Population, table: Table) -> u64 {

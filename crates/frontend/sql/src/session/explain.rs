@@ -7,7 +7,7 @@ use crate::expr::Explain;
 use crate::plan::{compile, explain};
 use sqlparser::ast::{Expr, Ident, Statement, UtilityOption, Value};
 use std::cell::RefCell;
-use std::time::Instant;
+use vellum_base::clock::monotonic_nanos;
 
 /// Whether the statement is to be run: `EXPLAIN ANALYZE`, `EXPLAIN (ANALYZE)`, `EXPLAIN (ANALYZE on)`.
 pub(super) fn is_analyze(analyze: bool, options: Option<&[UtilityOption]>) -> bool {
@@ -50,11 +50,11 @@ impl Session {
             };
             let inner = Self::prepare_one(&outer.text, statement.clone(), &[]);
             let before = self.shared.engine.statistics();
-            let started = Instant::now();
+            let started = monotonic_nanos();
             self.explaining = Some((RefCell::default(), how));
             let done = self.run_program(&inner, &[], &[], Output::Drop);
             let told = self.explaining.take();
-            let (tag, spent) = (done?, started.elapsed());
+            let (tag, spent) = (done?, monotonic_nanos() - started);
             let told = told.map_or_else(Vec::new, |(told, _)| told.into_inner());
             lines.extend(told.into_iter().map(|line| format!("  {line}")));
             if analyze {
@@ -68,7 +68,7 @@ impl Session {
                     before.version_deltas + before.version_copies,
                     after.version_deltas + after.version_copies,
                 ));
-                let spent = spent.as_secs_f64() * 1000.0;
+                let spent = spent as f64 / 1e6;
                 lines.push(format!("Execution Time: {spent:.3} ms"));
             }
         }
