@@ -685,7 +685,7 @@ mod tests {
                 assert_eq!(Type::from_oid(ty.oid()), Some(ty));
             }
         }
-        for code in [0, 33, 128, 128 + 33] {
+        for code in [0, 34, 128, 128 + 34] {
             assert_eq!(Type::from_code(code), None);
         }
         assert_eq!(Type::from_oid(0), None);
