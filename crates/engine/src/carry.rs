@@ -6,6 +6,9 @@
 //! [`Engine::drop_copies`] after it; [`Engine::free_copies`] at its end.
 //!
 //! Invariants:
+//! - K9 Copies go when the end of their transaction is hardened, not when it is in a buffer. Interleaving otherwise: a round reads its clock;
+//!   a transaction commits above it; a checkpoint drops its copies, and that is in the round, behind the slots it has visited. Power is
+//!   cut: the commit is lost, and so is the undo of what the segments no longer have.
 //! - K5 Carrying asks nobody for more than it finds: where there are no pages for copies, or no log for a link, the
 //!   checkpoint goes on without, and releases what it can.
 //! - K6 Copies count for nobody before they are linked, their link is durable, and `SlotGuard::set_carried` says so, in
@@ -158,15 +161,7 @@ impl Engine {
         if carried::rows(&self.carried, None)?.is_empty() {
             return Ok(());
         }
-        let mut unowned = self.checkpointer.unowned();
-        let mut any = false;
         let losers = self.checkpointer.losers().unwrap_or_default();
-        for (stamp, undone) in &losers {
-            if !undone.is_zero() {
-                let void = (*stamp, *undone);
-                any |= carried::void(&self.carried, void, self.carry_journal(), &mut unowned)?;
-            }
-        }
         let mut live: HashSet<Timestamp> = (0..self.manager.slots_in_use())
             .filter_map(|id| self.log.slot(SlotId(id as u16)).lock().live_transaction())
             .map(|(stamp, _)| stamp)
@@ -177,6 +172,16 @@ impl Engine {
                 .filter(|loser| !loser.1.is_zero())
                 .map(|loser| *loser.0),
         );
+        // K9: who is not live now has its end in a log buffer, perhaps; so may what a recovery has undone.
+        self.log.flush_round()?;
+        let mut unowned = self.checkpointer.unowned();
+        let mut any = false;
+        for (stamp, undone) in &losers {
+            if !undone.is_zero() {
+                let void = (*stamp, *undone);
+                any |= carried::void(&self.carried, void, self.carry_journal(), &mut unowned)?;
+            }
+        }
         let is_live = |stamp| live.contains(&stamp);
         any |= carried::drop_ended(&self.carried, is_live, self.carry_journal(), &mut unowned)?;
         if any {

@@ -9,6 +9,7 @@ use support::{key, rows, seed, settle, small};
 use vellum::{Database, Durability, Table, Transaction, TransactionOptions};
 use vellum_base::random::Random;
 use vellum_io::{Directory, PowerCut, SimulatedDirectory};
+use vellum_sync::test_point::TestPoints;
 
 /// Rows of a table of these tests: several times the log.
 const ROWS: u32 = 6_000;
@@ -274,4 +275,63 @@ fn crash_undo_that_was_carried_is_durable_before_its_segments_go() {
     );
     tx.rollback().unwrap();
     assert_untouched(&database, &tables);
+}
+
+/// Symptom: half of a transaction that had not committed was there after a power cut. Cause: a checkpoint dropped the carried undo of a transaction whose
+/// commit was above the clock of the round that made the drop durable. Guard: K9, the end is hardened first.
+#[test]
+fn crash_carried_undo_stays_until_the_commit_is_hardened() {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let (disk, database, tables) = filled(1);
+    let database = Arc::new(database);
+    let tx = database.begin_with(asynchronous()).unwrap();
+    for fill in [0xee, 0xdd] {
+        for n in 0..ROWS {
+            let update = tx.update(&tables[0], &key(n), &[8..190], |bytes| bytes.fill(fill));
+            assert!(update.unwrap());
+        }
+    }
+    database.checkpoint().unwrap();
+    let pending = database.verify().unwrap().pages.pending;
+    assert!(pending > 0, "undo is carried");
+    // No page is ahead of the log now: the checkpoint below waits for no round before it drops copies.
+    database.sync().unwrap();
+    let points = TestPoints::new();
+    let (tx, calls) = (Mutex::new(Some(tx)), AtomicU32::new(0));
+    let (image, checkpoint) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+    let (theirs, hooks, taken, started) = (
+        database.clone(),
+        points.clone(),
+        image.clone(),
+        checkpoint.clone(),
+    );
+    points.on("round: clock read", move || {
+        match calls.fetch_add(1, Ordering::SeqCst) {
+            // A round has read its clock.
+            0 => {
+                let tx = tx.lock().unwrap().take().unwrap();
+                std::thread::spawn(move || tx.commit().unwrap())
+                    .join()
+                    .unwrap();
+                let (database, hooks) = (theirs.clone(), hooks.clone());
+                *started.lock().unwrap() = Some(std::thread::spawn(move || {
+                    let _inside = hooks.enter();
+                    database.checkpoint().unwrap();
+                }));
+                // Long enough for it to come to where it waits for this round. If it is not, nothing is seen, and nothing fails.
+                std::thread::sleep(std::time::Duration::from_millis(500));
+            }
+            // The next round, which the checkpoint leads: the one before is all there is.
+            1 => *taken.lock().unwrap() = Some(disk.power_cut(1, PowerCut::CLEAN)),
+            _ => {}
+        }
+    });
+    let inside = points.enter();
+    database.sync().unwrap();
+    drop(inside);
+    let started = checkpoint.lock().unwrap().take().unwrap();
+    started.join().unwrap();
+    let image = image.lock().unwrap().take().unwrap();
+    assert_untouched(&open(&image), &tables);
 }
