@@ -59,6 +59,8 @@ impl Transaction {
     /// Looks several keys up, best in ascending order; calls `each` with the position of each key and its value. Goes ahead
     /// of the lookups, as [`Transaction::prefetch`].
     ///
+    /// One statement: all values are of one snapshot, also under read committed, and of before whatever `each` writes.
+    ///
     /// # Errors
     /// As [`Transaction::get`]; `each` may have been called for some keys.
     pub fn multi_get(
@@ -67,13 +69,35 @@ impl Transaction {
         keys: &[&[u8]],
         mut each: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        let inner = self.inner();
+        let (snapshot, command) = self.read_operation(|| {
+            let _operation = self.operation()?;
+            inner.statement();
+            Ok((inner.open_snapshot(), inner.commands_drawn()))
+        })?;
+        let mut missing: SmallVec<[PageId; PREFETCH_MAX]> = SmallVec::new();
         for (number, batch) in keys.chunks(AHEAD_MAX).enumerate() {
-            self.prefetch(batch.iter().map(|key| (table, *key)))?;
+            missing.clear();
+            self.read_operation(|| {
+                self.with_rows_as_of(table, &snapshot, command, |rows| {
+                    rows.expect_nothing();
+                    rows.look_ahead(batch, |leaf| {
+                        if !missing.contains(&leaf) {
+                            missing.push(leaf);
+                        }
+                    })
+                })
+            })?;
+            self.engine().pool.prefetch(&missing);
             for (position, key) in (number * AHEAD_MAX..).zip(batch) {
-                if self
-                    .get(table, key, |value| each(position, Some(value)))?
-                    .is_none()
-                {
+                let found = self.read_operation(|| {
+                    self.with_rows_as_of(table, &snapshot, command, |rows| {
+                        rows.get_as_of(snapshot.snapshot(), command, key, |value| {
+                            each(position, Some(value));
+                        })
+                    })
+                })?;
+                if found.is_none() {
                     each(position, None);
                 }
             }

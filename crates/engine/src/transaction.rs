@@ -19,12 +19,13 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use vellum_base::Timestamp;
 use vellum_btree::max_key;
 use vellum_gc::{Budget, Horizon};
 use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to};
 use vellum_txn::{
-    CommitError, Durability, Isolation, Lease, Operation, Savepoint as InnerSavepoint, Ticket,
-    VersionStamp,
+    CommitError, Durability, Isolation, Lease, Operation, Savepoint as InnerSavepoint,
+    SnapshotHandle, Ticket, VersionStamp,
 };
 
 /// Writers of a slot between two of its collections.
@@ -129,13 +130,23 @@ impl Transaction {
         operation: &Operation<'_>,
         table: &'s Table,
     ) -> Result<&'s Shape> {
+        let inner = operation.transaction();
+        self.shape_as_of(table, inner.snapshot(), inner.commands_drawn())
+    }
+
+    /// The table's shape as of an open snapshot of this transaction and of what it had written before `command`.
+    #[inline]
+    fn shape_as_of<'s>(
+        &self,
+        table: &'s Table,
+        snapshot: Timestamp,
+        command: u32,
+    ) -> Result<&'s Shape> {
         // Its versions and pages are named by that database's slots, clock and log.
         if !Arc::ptr_eq(table.base.tree.context(), &self.engine().context) {
             return Err(foreign_table(table));
         }
-        let inner = operation.transaction();
-        let snapshot = inner.snapshot();
-        let command = inner.commands_drawn();
+        let inner = self.inner();
         let sees = |version: &VersionStamp| inner.visible(version, snapshot, command);
         match table.base.resolve(sees) {
             Some(shape) if !shape.dropped => Ok(shape),
@@ -261,6 +272,31 @@ impl Transaction {
             inner.open_snapshot()
         });
         let shape = self.shape_in(&operation, table)?;
+        self.on_rows(operation, shape, work)
+    }
+
+    /// [`Transaction::with_rows`] for who reads by a snapshot that it holds open, and by what the transaction had written before
+    /// `command`: the table as it was then, and its rows.
+    pub(crate) fn with_rows_as_of<R>(
+        &self,
+        table: &Table,
+        snapshot: &SnapshotHandle<'_>,
+        command: u32,
+        work: impl FnOnce(&mut Rows<'_>) -> vellum_table::Result<R>,
+    ) -> Result<R> {
+        let operation = self.operation()?;
+        let shape = self.shape_as_of(table, snapshot.snapshot(), command)?;
+        self.on_rows(operation, shape, work)
+    }
+
+    #[inline]
+    fn on_rows<R>(
+        &self,
+        operation: Operation<'_>,
+        shape: &Shape,
+        work: impl FnOnce(&mut Rows<'_>) -> vellum_table::Result<R>,
+    ) -> Result<R> {
+        let inner = self.inner();
         let engine = self.engine();
         let mut buffers = self.buffers.take().unwrap_or_default();
         let mut rows = Rows {

@@ -4,7 +4,7 @@
 mod support;
 
 use std::sync::Arc;
-use support::{by_value, fresh, rows, small};
+use support::{by_value, fresh, key, rows, small};
 use vellum::{Config, Database, Error, Isolation, Newest, Table, Transaction, TransactionOptions};
 use vellum_io::MemoryDirectory;
 
@@ -353,4 +353,99 @@ fn meet(meeting: &Meeting, isolation: Isolation, theirs_commits: bool) {
     let report = database.verify().unwrap();
     assert!(report.is_sound(), "{what}: {:#?}", report.findings);
     assert_eq!(report.pages.pending, 0, "{what}");
+}
+
+#[test]
+fn looking_several_keys_up_is_one_statement_at_every_level() {
+    // More than are gone ahead for together.
+    const KEYS: u32 = 100;
+    let levels = [
+        Isolation::Snapshot,
+        Isolation::ReadCommitted,
+        Isolation::Statement,
+    ];
+    for level in levels {
+        let (_directory, database) = fresh(&small());
+        let table = database
+            .retry(|tx| {
+                let table = tx.create_table("t")?;
+                for number in 0..KEYS {
+                    tx.insert(&table, &key(number), b"old")?;
+                }
+                Ok(table)
+            })
+            .unwrap();
+        let options = TransactionOptions::default().isolation(level);
+        let tx = database.begin_with(options).unwrap();
+        tx.replace(&table, &key(KEYS - 1), b"own").unwrap();
+        let keys: Vec<[u8; 4]> = (0..KEYS).map(key).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let mut found = Vec::new();
+        tx.multi_get(&table, &keys, |at, value| {
+            if at == 0 {
+                // Others commit, the transaction itself writes, the table goes: all of it after the statement began.
+                database
+                    .retry(|other| {
+                        for number in 1..KEYS / 2 {
+                            other.replace(&table, &key(number), b"new")?;
+                        }
+                        other.delete(&table, &key(KEYS / 2)).map(drop)
+                    })
+                    .unwrap();
+                tx.replace(&table, &key(KEYS - 2), b"later").unwrap();
+                // Reading anew is seeing anew, under read committed; the statement goes on with what it saw.
+                let seen = tx.get(&table, &key(1), <[u8]>::to_vec).unwrap().unwrap();
+                let newest = level == Isolation::ReadCommitted;
+                assert_eq!(seen, if newest { b"new" } else { b"old" });
+            }
+            found.push((at, value.map(<[u8]>::to_vec)));
+        })
+        .unwrap();
+        let expected: Vec<_> = (0..KEYS as usize)
+            .map(|at| {
+                let own = at == KEYS as usize - 1;
+                (
+                    at,
+                    Some(if own {
+                        b"own".to_vec()
+                    } else {
+                        b"old".to_vec()
+                    }),
+                )
+            })
+            .collect();
+        assert_eq!(found, expected, "{level:?}");
+    }
+}
+
+#[test]
+fn looking_several_keys_up_goes_on_in_a_table_that_is_dropped_meanwhile() {
+    let (_directory, database) = fresh(&small());
+    let table = database
+        .retry(|tx| {
+            let table = tx.create_table("t")?;
+            for number in 0..50 {
+                tx.insert(&table, &key(number), b"v")?;
+            }
+            Ok(table)
+        })
+        .unwrap();
+    let options = TransactionOptions::default().isolation(Isolation::ReadCommitted);
+    let tx = database.begin_with(options).unwrap();
+    let keys: Vec<[u8; 4]> = (0..50).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let mut found = 0;
+    tx.multi_get(&table, &keys, |at, value| {
+        if at == 0 {
+            database.retry(|other| other.drop_table("t")).unwrap();
+            while database.step().unwrap() {}
+        }
+        found += u32::from(value == Some(b"v"));
+    })
+    .unwrap();
+    assert_eq!(found, 50);
+    assert!(matches!(
+        tx.multi_get(&table, &keys, |_, _| ()),
+        Err(Error::NoSuchTable { .. })
+    ));
 }

@@ -13,8 +13,8 @@ use crate::key_description::KeyDescription;
 use crate::shape::{Index, Shape};
 use std::borrow::Cow;
 use std::ops::Range;
-use vellum_base::StorageError;
 use vellum_base::planted::{self, Bug};
+use vellum_base::{StorageError, Timestamp};
 use vellum_btree::Tree;
 use vellum_txn::{Isolation, Operation, Savepoint, Transaction, Undo};
 use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
@@ -107,12 +107,24 @@ impl Rows<'_> {
     /// Storage errors.
     #[inline]
     pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.look_up(key, each)
+        let transaction = self.transaction;
+        let snapshot = transaction.statement();
+        self.get_as_of(snapshot, transaction.commands_drawn(), key, each)
     }
 
+    /// The same as of `snapshot`, an open one of the transaction, and of what it had written itself before `command`.
+    ///
+    /// # Errors
+    /// Storage errors.
     #[inline]
-    fn look_up<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        let view = View::of_statement(&self.operation);
+    pub fn get_as_of<R>(
+        &mut self,
+        snapshot: Timestamp,
+        command: u32,
+        key: &[u8],
+        each: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let view = View::new(&self.operation, snapshot, command);
         let Buffers {
             row,
             delta,
