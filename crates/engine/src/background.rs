@@ -3,7 +3,7 @@
 //! | thread | waits for | does |
 //! | --- | --- | --- |
 //! | log | a wanted flush round | flush rounds for polled waits and half-full rings |
-//! | evict | the pool's low-water mark | eviction |
+//! | evict | the pool's low-water mark, or pages being made | eviction, memory for pages that are made next |
 //! | checkpoint | a tick, log pressure | checkpoints |
 //! | maintain | a tick | passes, collection of idle slots, fat rows of cold pages, rollback of abandoned writers, growth of the file, huge pages under what stays in memory, hardening of asynchronous commits |
 //!
@@ -56,6 +56,7 @@ impl Engine {
         }
         busy |= self.free_copies_now()?;
         busy |= self.pool.join_step();
+        busy |= self.pool.get_memory_ahead();
         Ok(busy)
     }
 
@@ -371,6 +372,7 @@ fn evict(engine: &Engine, control: &Control) {
                 }
             }
         }
+        while !control.stopped() && engine.pool.get_memory_ahead() {}
         if control.stopped() {
             return;
         }

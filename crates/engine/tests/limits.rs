@@ -6,8 +6,10 @@ mod support;
 
 use std::ops::Range;
 use support::{by_value, key, open, rows, small, tiny, value_of, with_table};
-use vellum::{Error, Transaction};
+use vellum::{Config, Database, Error, Transaction};
 
+/// The longest value.
+const GIBIBYTE: usize = 1 << 30;
 const PAGE_SIZES: [usize; 3] = [4096, 8192, 16384];
 
 /// The lengths around each limit of a value beside a key of that length.
@@ -291,4 +293,103 @@ fn prefetched_keys_are_read_without_another_page_and_nothing_else_changes() {
         found,
         [(0, Some(value(1100))), (1, Some(value(900))), (2, None)]
     );
+}
+
+#[test]
+fn a_value_longer_than_a_gibibyte_is_refused_on_every_path_and_nothing_happens() {
+    let (_directory, database, table) = with_table(&small());
+    database
+        .retry(|tx| tx.insert(&table, &key(1), b"here"))
+        .unwrap();
+    // Never touched: the operating system lends one page of zeros.
+    let long = vec![0; GIBIBYTE + 1];
+    let refused = |result: vellum::Result<()>| match result {
+        Err(Error::ValueTooLong { length, limit }) => {
+            assert_eq!((length, limit), (GIBIBYTE + 1, GIBIBYTE));
+        }
+        other => panic!("{other:?}"),
+    };
+    let pages = database.statistics().pages_durable;
+    let tx = database.begin().unwrap();
+    refused(tx.insert(&table, &key(2), &long));
+    refused(tx.upsert(&table, &key(1), &long).map(drop));
+    refused(tx.replace(&table, &key(1), &long).map(drop));
+    let mut given = false;
+    refused(
+        tx.bulk_load(&table, |row_key, value| {
+            row_key.extend_from_slice(&key(3));
+            // Swapped, not copied.
+            *value = vec![0; GIBIBYTE + 1];
+            !std::mem::replace(&mut given, true)
+        })
+        .map(drop),
+    );
+    // The transaction stays usable, and has changed nothing.
+    assert_eq!(tx.count(&table, ..).unwrap(), 1);
+    tx.insert(&table, &key(2), b"short").unwrap();
+    tx.commit().unwrap();
+    let tx = database.begin().unwrap();
+    assert_eq!(value_of(&tx, &table, &key(1)), Some(b"here".to_vec()));
+    assert_eq!(value_of(&tx, &table, &key(2)), Some(b"short".to_vec()));
+    assert!(database.statistics().pages_durable <= pages + 16);
+}
+
+/// The longest value itself: on a real disk, with a pool of a 64th of it; read, changed in place, rolled back, deleted, recovered. A
+/// sixteenth of it, unless everything is to be tried (`VELLUM_THOROUGH`): a minute, not seconds.
+#[test]
+fn the_longest_value_is_written_read_changed_and_given_back_in_a_small_pool() {
+    let thorough = std::env::var_os("VELLUM_THOROUGH").is_some();
+    let length = if thorough { GIBIBYTE } else { GIBIBYTE / 16 };
+    let place = tempfile::tempdir().unwrap();
+    let config = Config::default().pool_bytes((length / 64).max(4 << 20) as u64);
+    let database = Database::open(place.path(), config.clone()).unwrap();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    let mut value: Vec<u8> = (0..length).map(|at| (at / 4096 + at) as u8).collect();
+    database
+        .retry(|tx| tx.insert(&table, b"k", &value))
+        .unwrap();
+    let pages = database.statistics().pages_durable;
+    let same = |tx: &Transaction, table: &vellum::Table, value: &[u8]| {
+        let same = tx.get(table, b"k", |found| found == value).unwrap();
+        assert_eq!(same, Some(true));
+    };
+    // Rolled back: the old one stays.
+    let tx = database.begin().unwrap();
+    assert!(tx.delete(&table, b"k").unwrap());
+    tx.rollback().unwrap();
+    // In its middle, and at both ends.
+    let old = database.begin().unwrap();
+    let ranges = [0..1, length / 2..length / 2 + 3, length - 1..length];
+    let tx = database.begin().unwrap();
+    assert!(
+        tx.update(&table, b"k", &ranges, |bytes| {
+            for range in &ranges {
+                bytes[range.clone()].fill(7);
+            }
+        })
+        .unwrap()
+    );
+    tx.commit().unwrap();
+    same(&old, &table, &value);
+    drop(old);
+    for range in &ranges {
+        value[range.clone()].fill(7);
+    }
+    same(&database.begin().unwrap(), &table, &value);
+    database.close().unwrap();
+    let database = Database::open(place.path(), config).unwrap();
+    let tx = database.begin().unwrap();
+    let table = tx.table("t").unwrap();
+    same(&tx, &table, &value);
+    assert!(tx.delete(&table, b"k").unwrap());
+    tx.commit().unwrap();
+    database.checkpoint().unwrap();
+    assert!(database.verify().unwrap().is_sound());
+    // The next one takes the same pages.
+    database
+        .retry(|tx| tx.insert(&table, b"k", &value))
+        .unwrap();
+    let now = database.statistics().pages_durable;
+    assert!(now <= 2 * pages + 64, "{pages} pages before, {now} now");
+    database.close().unwrap();
 }

@@ -115,6 +115,8 @@ statistics! {
     evicted,
     /// Regions of 2 MiB that were put on huge pages of the system.
     joined,
+    /// Pages whose memory was got before they were made.
+    got_ahead,
     /// Dirty pages that had to be written before they could be dropped, and checkpoint writes.
     written,
     /// Those of them that were version data, written without double write.

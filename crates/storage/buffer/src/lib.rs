@@ -28,6 +28,7 @@ mod geometry;
 mod guard;
 mod header;
 mod huge;
+mod memory_ahead;
 pub mod page;
 mod pool;
 mod prefetch;

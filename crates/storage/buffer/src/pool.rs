@@ -17,6 +17,7 @@ use crate::frames::Frames;
 use crate::geometry::Geometry;
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::header;
+use crate::memory_ahead::MemoryAhead;
 use crate::page::{FLAG_TEMPORARY, PageCheck, PageHeader, PageHeaderMut};
 use crate::racy::{PageRange, PageWords, StateTable};
 use crate::state::{PageState, Word};
@@ -39,6 +40,7 @@ pub struct Pool {
     pub(crate) evictor: Evictor,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) counters: Counters,
+    pub(crate) ahead: MemoryAhead,
     pub(crate) wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     pub(crate) check: OnceLock<PageCheck>,
     pages_max: u64,
@@ -125,6 +127,7 @@ impl Pool {
             evictor: Evictor::new(frames, shape.batch_pages),
             writer: Mutex::new(writer),
             counters: Counters::default(),
+            ahead: MemoryAhead::default(),
             wake: OnceLock::new(),
             check: OnceLock::new(),
             pages_max: config.pages_max,
@@ -164,8 +167,8 @@ impl Pool {
         self.counters.snapshot()
     }
 
-    /// Registers what is called when free frames fall below [`Pool::low_water`], on the thread
-    /// that took the frame, possibly under page latches: it may only signal. The first one stays.
+    /// Registers what is called when free frames fall below [`Pool::low_water`], or when memory should be got ahead
+    /// ([`Pool::get_memory_ahead`]), on the thread that took the frame, possibly under page latches: it may only signal. The first one stays.
     pub fn set_wake(&self, wake: Box<dyn Fn() + Send + Sync>) {
         let _ = self.wake.set(wake);
     }
@@ -365,7 +368,9 @@ impl Pool {
                 backoff.wait();
             }
         };
-        if !fresh {
+        if fresh {
+            self.note_made(page);
+        } else {
             guard.clear();
         }
         guard.set_header(kind, if temporary { FLAG_TEMPORARY } else { 0 }, tree);

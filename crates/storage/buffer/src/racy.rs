@@ -128,8 +128,8 @@ impl Mapping {
         assert!(offset <= self.bytes && bytes <= self.bytes - offset);
         // SAFETY: the offset lies inside the mapping (asserted).
         let start = unsafe { self.start.as_ptr().byte_add(offset) };
-        // SAFETY: the range is inside our own mapping. The advices used change page sizes and dumps, or
-        // replace the content by zeroes, which readers of atomic words survive (module header).
+        // SAFETY: the range is inside our own mapping. The advices used change page sizes and dumps, get
+        // memory under what is there, or replace the content by zeroes, which readers of atomic words survive (module header).
         unsafe { madvise(start, bytes, advice) }
     }
 
@@ -159,6 +159,11 @@ impl Mapping {
             )
         };
         usize::try_from(done).ok()
+    }
+
+    /// Gets memory for a range, as if somebody wrote to it; what it holds stays.
+    fn populate(&self, offset: usize, bytes: usize) -> rustix::io::Result<()> {
+        self.advise(offset, bytes, Advice::LinuxPopulateWrite)
     }
 
     /// Puts a range, which lies inside a region, on huge pages; what it holds stays.
@@ -241,6 +246,18 @@ impl PageRange {
                 .advise(offset, REGION_BYTES, Advice::LinuxNoHugepage);
         }
         joined
+    }
+
+    /// Gets memory for `count` pages from `first` on. False where the system does not do that, or has none.
+    pub(crate) fn populate(&self, first: PageId, count: u64) -> bool {
+        let offset = self.offset(first);
+        let Some(bytes) = usize::try_from(count)
+            .ok()
+            .and_then(|count| count.checked_mul(self.page_size))
+        else {
+            return false;
+        };
+        bytes <= self.mapping.bytes - offset && self.mapping.populate(offset, bytes).is_ok()
     }
 
     /// Divides the huge page under the region of a page.

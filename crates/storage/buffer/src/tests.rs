@@ -11,6 +11,8 @@ mod crash;
 #[cfg(not(any(loom, shuttle)))]
 mod eviction;
 #[cfg(not(any(loom, shuttle)))]
+mod memory_ahead;
+#[cfg(not(any(loom, shuttle)))]
 mod prefetch;
 #[cfg(not(any(loom, shuttle)))]
 mod space;

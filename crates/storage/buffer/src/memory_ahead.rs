@@ -1,0 +1,92 @@
+//! Memory for pages that are about to be made, got from the system before their maker needs it.
+//!
+//! The first touch of a page's memory is a trap into the system, which finds and clears what it lends: a microsecond for a page of
+//! 8 KiB, and in a virtual machine whose host has to find that memory first, ten or twenty. Where data grows, new pages are mostly the next
+//! ones of the file. So as they are made, another thread touches the memory behind them: it asks the system to do as if it
+//! wrote there, which changes nothing that anybody reads.
+//!
+//! Invariants:
+//! - M1 What is got ahead is at most [`AHEAD_BYTES`], and at most a 64th of the pool: memory beyond frames that the limit of resident
+//!   bytes leaves room for. The same memory is not got twice.
+//! - M2 Nothing is got while frames run short: what it would be for goes where something else left.
+//!
+//! Concurrency: positions are hints, each moves forward only. That a page is read in, evicted or discarded while its memory is
+//! got is harmless: content is never touched, and zeroes under an evicted page are written over by who reads it in.
+//!
+//! Crash: memory only.
+
+use crate::config::count;
+use crate::pool::Pool;
+use vellum_base::PageId;
+use vellum_sync::atomic::{AtomicU64, Ordering};
+
+/// Most bytes that are got ahead.
+const AHEAD_BYTES: usize = 8 << 20;
+/// The part of the pool that is got ahead at most.
+const POOL_FRACTION: usize = 64;
+
+/// So few pages are not worth a signal.
+const AHEAD_PAGES_MIN: u64 = 16;
+
+/// How far pages were made, and memory was got.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryAhead {
+    /// Behind the last page that was made.
+    made: AtomicU64,
+    /// Behind the last page whose memory was got; the end of all pages once the system has refused.
+    got: AtomicU64,
+}
+
+impl Pool {
+    /// Notes that a page was made which had no memory; signals when half of what was got ahead is used up.
+    pub(crate) fn note_made(&self, page: PageId) {
+        let ahead = &self.ahead;
+        // Relaxed throughout: hints.
+        if page.get() < ahead.made.load(Ordering::Relaxed) {
+            return;
+        }
+        let before = ahead.made.fetch_max(page.get() + 1, Ordering::Relaxed);
+        let half = self.ahead_pages() / 2;
+        if half == 0 {
+            return;
+        }
+        if before / half < (page.get() + 1) / half && self.has_room_ahead() {
+            self.wake();
+        }
+    }
+
+    /// Gets memory for pages that will probably be made next; returns whether it got any. Does nothing where frames run short, or on
+    /// systems that do not offer it.
+    ///
+    /// Who touches that memory meanwhile waits for the page that is being got.
+    pub fn get_memory_ahead(&self) -> bool {
+        let ahead = &self.ahead;
+        let made = ahead.made.load(Ordering::Relaxed);
+        if made == 0 || !self.has_room_ahead() {
+            return false;
+        }
+        let from = ahead.got.load(Ordering::Relaxed).max(made);
+        let end = (made + self.ahead_pages()).min(self.file_pages());
+        if from >= end || ahead.got.swap(end, Ordering::Relaxed) >= end {
+            return false;
+        }
+        let got = self.range.populate(PageId(from), end - from);
+        if got {
+            count(&self.counters.got_ahead, end - from);
+        } else {
+            ahead.got.store(u64::MAX, Ordering::Relaxed);
+        }
+        got
+    }
+
+    fn ahead_pages(&self) -> u64 {
+        let most = AHEAD_BYTES / self.page_size();
+        let pages = most.min(self.frames() / POOL_FRACTION) as u64;
+        if pages < AHEAD_PAGES_MIN { 0 } else { pages }
+    }
+
+    /// M2.
+    fn has_room_ahead(&self) -> bool {
+        self.free_frames() > 2 * self.high_water() + self.ahead_pages() as usize
+    }
+}

@@ -1,0 +1,69 @@
+//! Memory got ahead of need: as much as is said, only where there is room, and nobody's content changes.
+
+use super::{make, memory_pool, nth, read};
+
+/// Pages of 4 KiB that are got ahead in a pool of so many frames.
+fn bound(frames: u64) -> u64 {
+    (frames / 64).min(2048)
+}
+
+#[test]
+fn memory_is_got_for_the_next_pages_and_no_further_than_a_64th_of_the_pool() {
+    let frames = 64 * 100;
+    let (pool, _) = memory_pool(4096, frames, 2000);
+    assert!(!pool.get_memory_ahead(), "no page was made");
+    make(&pool, nth(&pool, 0), 0, 1);
+    let first = pool.get_memory_ahead();
+    println!("the system does this: {first}");
+    let got = || pool.statistics().got_ahead;
+    assert_eq!(got(), if first { bound(frames) } else { 0 });
+    assert!(!pool.get_memory_ahead(), "that is all");
+    // As pages are made it goes on, and gets nothing twice.
+    for index in 1..1500 {
+        make(&pool, nth(&pool, index), index, 1);
+        pool.get_memory_ahead();
+        assert!(got() <= index + 1 + bound(frames) + 1);
+    }
+    if first {
+        assert!(got() >= 1500);
+    }
+    for index in 0..1500 {
+        assert_eq!(read(&pool, nth(&pool, index)), Some(index));
+    }
+}
+
+#[test]
+fn memory_is_got_neither_beyond_the_file_nor_where_frames_run_short() {
+    let (pool, _) = memory_pool(4096, 64 * 100, 50);
+    for index in 0..50 {
+        make(&pool, nth(&pool, index), index, 1);
+        while pool.get_memory_ahead() {}
+    }
+    assert!(pool.statistics().got_ahead <= pool.file_pages());
+    let (pool, _) = memory_pool(4096, 640, 2000);
+    for index in 0..600 {
+        make(&pool, nth(&pool, index), index, 1);
+    }
+    assert!(pool.free_frames() <= 2 * pool.high_water());
+    assert!(!pool.get_memory_ahead());
+    assert_eq!(pool.statistics().got_ahead, 0);
+}
+
+#[test]
+fn pages_that_are_written_while_memory_is_got_keep_what_was_written() {
+    let pages = 8000;
+    let (pool, _) = memory_pool(4096, 64 * 2048, pages);
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| {
+            for index in 0..pages {
+                make(&pool, nth(&pool, index), index, 1);
+            }
+        });
+        while !maker.is_finished() {
+            pool.get_memory_ahead();
+        }
+    });
+    for index in 0..pages {
+        assert_eq!(read(&pool, nth(&pool, index)), Some(index));
+    }
+}
