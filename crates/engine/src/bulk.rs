@@ -9,6 +9,9 @@
 //! - B1 The table's shape is locked (D1) and closed before its tree is looked at: a concurrent writer either is seen
 //!   there, or conflicts (T2).
 //! - B2 Between its rows a load's transaction only reads.
+//! - B3 A tree is replaced only if every row that ever was in it is gone for the load's own snapshot, too. Interleaving otherwise: T sees
+//!   rows; all are deleted, and leave the index for its graveyard; T is promoted and loads: the rows that it sees are not in the new tree, and
+//!   a key of theirs is no conflict.
 
 use crate::error::{Error, Result};
 use crate::schema::Table;
@@ -90,7 +93,7 @@ impl Transaction {
         self.is_empty(shape)
     }
 
-    /// Whether a table's tree has no row, live or deleted, of whatever transaction.
+    /// Whether a table's tree has no row, live or deleted, of whatever transaction, nor had one that this one may still see.
     fn is_empty(&self, shape: &Shape) -> Result<bool> {
         let mut leaf = LeafCopy::new(self.engine().context.page_size());
         let mut from = Vec::new();
@@ -106,7 +109,9 @@ impl Transaction {
                 }
             }
             let Some(fence) = leaf.upper_fence() else {
-                return Ok(true);
+                // B3. Asked after the last leaf was read: what left it before has left a note.
+                let (store, snapshot) = (&self.engine().store, self.inner().statement());
+                return Ok(!store.may_miss_gone(snapshot, &shape.tree));
             };
             from.clear();
             from.extend_from_slice(fence);

@@ -146,6 +146,61 @@ fn old_analytical_writers_conflict_with_what_left_the_index() {
         .unwrap();
 }
 
+/// A table of whose rows nothing is left in the index is not empty for who sees them in the graveyard, nor for who may not see that
+/// some came and went: such a load goes row by row.
+#[test]
+fn regress_load_by_an_old_writer_meets_the_rows_that_left_the_index() {
+    let (_, database, table) = with_table(&small());
+    let load = |tx: &Transaction, from: u32| {
+        let mut numbers = from..from + 3;
+        tx.bulk_load(&table, |row, value| {
+            let Some(number) = numbers.next() else {
+                return false;
+            };
+            row.extend_from_slice(&key(number));
+            value.push(9);
+            true
+        })
+    };
+    let begin = || begin(&database, Class::Olap);
+    let before = begin();
+    let insert = |tx: &Transaction| (0..20).try_for_each(|n| tx.insert(&table, &key(n), b"v"));
+    database.retry(insert).unwrap();
+    let [same, other] = [begin(), begin()];
+    let seen = rows(&other, &table);
+    assert_eq!(seen.len(), 20);
+    let delete = |tx: &Transaction| (0..20).try_for_each(|n| tx.delete(&table, &key(n)).map(drop));
+    database.retry(delete).unwrap();
+    // Of the time of no snapshot.
+    database
+        .retry(|tx| tx.insert(&table, &key(50), b"v"))
+        .unwrap();
+    database
+        .retry(|tx| tx.delete(&table, &key(50)).map(drop))
+        .unwrap();
+    settle(&database);
+    assert_eq!(tombstones(&database), 0);
+    assert_eq!(database.statistics().rows_buried, 20);
+    let error = load(&same, 10).unwrap_err();
+    assert!(
+        matches!(error, Error::Conflict),
+        "its row was deleted: {error}"
+    );
+    same.rollback().unwrap();
+    let error = load(&before, 49).unwrap_err();
+    assert!(
+        matches!(error, Error::Conflict),
+        "a row came and went: {error}"
+    );
+    before.rollback().unwrap();
+    // Other keys may come, and what it saw stays.
+    assert_eq!(load(&other, 100).unwrap(), 3);
+    assert_eq!(rows(&other, &table).len(), 20 + 3);
+    assert_eq!(rows(&other, &table)[..20], seen);
+    other.commit().unwrap();
+    assert_eq!(rows(&begin(), &table).len(), 3);
+}
+
 #[test]
 fn tables_take_their_graveyards_along() {
     let (database, table, index) = indexed();

@@ -282,7 +282,9 @@ fn is_careful(
         {
             true
         }
-        Operation::CreateTable { .. } | Operation::Insert { .. } => *expected == Answer::Done,
+        Operation::CreateTable { .. } | Operation::Insert { .. } | Operation::BulkLoad { .. } => {
+            *expected == Answer::Done
+        }
         Operation::Upsert { .. } => *expected == Answer::Found(false),
         _ => false,
     };

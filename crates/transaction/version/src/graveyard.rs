@@ -16,11 +16,13 @@
 //! - V26 A graveyard goes with its tree, before the tree's first page does.
 //!
 //! Concurrency: a reader copies the main leaf first and looks here second; what it needs and is not in its copy was put
-//! here before the copy was made, so it finds the graveyard and a count above zero by the order of the leaf's latch. Notes are
-//! relaxed for that reason; where a pair goes no main leaf is latched, and the order is that of the graveyard's leaf, or of the count.
+//! here before the copy was made, so it finds the graveyard and a count above zero by the order of the leaf's latch. The note of
+//! burials is relaxed for that reason, that of drops behind a short mutex (nothing is taken under it); where a pair goes no main leaf is
+//! latched, and the order is that of the graveyard's leaf, or of the count.
 //!
 //! Crash: temporary trees; after a crash their pages are given back, and nobody is left who would look.
 
+use crate::drops::Drops;
 use crate::error::{Result, damaged};
 use crate::pair;
 use crate::read::{Resolved, View};
@@ -28,7 +30,6 @@ use crate::row::Header;
 use crate::store::{VersionStore, remove_temporary};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use vellum_base::checksum::checksum;
 use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
@@ -36,6 +37,7 @@ use vellum_btree::{
 };
 use vellum_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vellum_sync::{Mutex, RwLock};
+use vellum_txn::Watermarks;
 
 /// The graveyards of all indexes, by the root pages of these.
 #[derive(Debug)]
@@ -54,8 +56,8 @@ pub(crate) struct Graveyard {
     making: Mutex<()>,
     /// Entries; at no time less than there are.
     buried: AtomicU64,
-    /// Rows whose keys fall to a note were dropped whose delete a snapshot below it may not see. Made with the first drop.
-    dropped_below: OnceLock<Box<[AtomicU64; NOTES]>>,
+    /// Rows that were dropped whose delete some snapshot may not see. Made with the first drop.
+    drops: Mutex<Option<Box<Drops>>>,
     /// Tombstones were buried whose delete a snapshot below this may not see.
     buried_below: AtomicU64,
 }
@@ -89,7 +91,7 @@ impl Graveyards {
                 tree: OnceLock::new(),
                 making: Mutex::new(()),
                 buried: AtomicU64::new(0),
-                dropped_below: OnceLock::new(),
+                drops: Mutex::new(None),
                 buried_below: AtomicU64::new(0),
             })
         });
@@ -157,20 +159,11 @@ impl Graveyard {
         Ok(self.tree.get_or_init(|| tree))
     }
 
-    /// Raises the note about dropped rows with keys like this to `oldest_oltp` (V25).
-    pub fn note_drop(&self, key: &[u8], oldest_oltp: Timestamp) {
-        let notes = self
-            .dropped_below
-            .get_or_init(|| Box::new([const { AtomicU64::new(0) }; NOTES]));
-        notes[note_of(key)].fetch_max(oldest_oltp.get(), Ordering::Relaxed);
-    }
-
-    /// The note about dropped rows with keys like this.
-    fn dropped_below(&self, key: &[u8]) -> Timestamp {
-        let notes = self.dropped_below.get();
-        notes.map_or(Timestamp::ZERO, |notes| {
-            Timestamp(notes[note_of(key)].load(Ordering::Relaxed))
-        })
+    /// Notes that the row of `key` is dropped (V25), by these watermarks.
+    pub fn note_drop(&self, key: &[u8], marks: &Watermarks) {
+        let mut drops = self.drops.lock();
+        let drops = drops.get_or_insert_with(|| Box::new(Drops::new()));
+        drops.note(key, marks.oldest_oltp, marks.oldest_tx);
     }
 
     /// Raises the note about buried tombstones to `oldest_oltp` (V25).
@@ -227,14 +220,6 @@ impl Graveyard {
         }
         Ok(removed)
     }
-}
-
-/// Notes about dropped rows that an index has: an old analytical inserter is refused for a drop of another key in one of so
-/// many cases, and once as many rows were dropped as there are notes in most.
-const NOTES: usize = 1024;
-
-fn note_of(key: &[u8]) -> usize {
-    checksum(0, key) as usize % NOTES
 }
 
 /// Longest key of a row that can be buried: what an index takes, so that none of its entries is in everybody's way.
@@ -300,7 +285,12 @@ impl VersionStore {
     /// come too late.
     pub(crate) fn may_miss_dropped(&self, view: &View<'_>, tree: &Tree, key: &[u8]) -> bool {
         let graveyard = self.graveyards().find(tree.root());
-        graveyard.is_some_and(|graveyard| view.snapshot < graveyard.dropped_below(key))
+        graveyard.is_some_and(|graveyard| {
+            let drops = graveyard.drops.lock();
+            drops
+                .as_ref()
+                .is_some_and(|drops| drops.may_concern(key, view.snapshot))
+        })
     }
 
     /// True if the main index of `tree` may lack a row that `snapshot` sees: who builds on the newest rows alone (an
@@ -310,6 +300,18 @@ impl VersionStore {
         graveyard.is_some_and(|graveyard| {
             snapshot.get() < graveyard.buried_below.load(Ordering::Relaxed)
         })
+    }
+
+    /// True if rows may have left the main index of `tree`, buried or dropped, whose delete `snapshot` does not see: its leaves do not
+    /// tell whether there ever was anything. Ask after they were read.
+    pub fn may_miss_gone(&self, snapshot: Timestamp, tree: &Tree) -> bool {
+        let graveyard = self.graveyards().find(tree.root());
+        graveyard.is_some_and(|graveyard| {
+            let drops = graveyard.drops.lock();
+            drops
+                .as_ref()
+                .is_some_and(|drops| drops.may_concern_any(snapshot))
+        }) || self.may_miss_buried(snapshot, tree)
     }
 
     /// Calls `each` with the generations of `key` in the graveyard of `tree`, while it says true.

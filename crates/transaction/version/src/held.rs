@@ -269,7 +269,7 @@ impl VersionStore {
                 if let Some(graveyard) = graveyard {
                     if fate == Fate::Dead {
                         // V25: an older writer may not see the delete, and finds nothing from now on.
-                        graveyard.note_drop(key, horizon.watermarks().oldest_oltp);
+                        graveyard.note_drop(key, horizon.watermarks());
                     }
                     pair::encode(key, stamp, &mut tools.pair);
                     let Tools { pair, hints, .. } = &mut *tools;

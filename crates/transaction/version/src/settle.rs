@@ -35,6 +35,7 @@ use vellum_btree::{
     Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
 use vellum_gc::{Horizon, OpenSnapshots};
+use vellum_metrics::Counter;
 use vellum_sync::atomic::Ordering;
 use vellum_txn::{Domain, VersionStamp};
 use vellum_wal::{Purpose, SlotLog};
@@ -58,6 +59,11 @@ pub(crate) struct Settling {
 }
 
 impl Settling {
+    /// The key of the last entry that was settled.
+    pub fn through(&self) -> &[u8] {
+        &self.through
+    }
+
     pub fn new(page_size: usize) -> Self {
         Self {
             through: Vec::new(),
@@ -304,7 +310,7 @@ impl VersionStore {
             return held.add(Kind::Main, grave).map(|()| false);
         }
         match (fate, &graveyard) {
-            (Fate::Dead, Some(graveyard)) => graveyard.note_drop(key, oldest_oltp),
+            (Fate::Dead, Some(graveyard)) => graveyard.note_drop(key, horizon.watermarks()),
             (Fate::Needed, Some(graveyard)) => {
                 leaf.copy_payload(&mut tools.row);
                 if !has_room(tree.context().page_size(), key.len(), tools.row.len()) {
@@ -324,6 +330,9 @@ impl VersionStore {
             _ => {}
         }
         take_out(leaf, tree, key, log)?;
+        if fate == Fate::Needed {
+            self.context().metrics().increment(Counter::TombstonesMoved);
+        }
         if fate == Fate::Dead {
             vellum_sync::test_point!("settle: between leaf and deltas");
             self.forget_versions(tree.root(), tools)?;

@@ -13,6 +13,8 @@ mod buried;
 #[cfg(not(shuttle))]
 mod chains;
 #[cfg(not(shuttle))]
+mod drops;
+#[cfg(not(shuttle))]
 mod early;
 #[cfg(not(shuttle))]
 mod fat;
