@@ -51,6 +51,12 @@ pub struct Statistics {
     pub rows_buried: u64,
     /// Searches of trees, of tables, indexes and old versions alike.
     pub tree_searches: u64,
+    /// Transactions that declared no class, and became analytical ones because they fell behind.
+    pub promotions: u64,
+    /// Deleted rows that were moved to graveyards since the database was opened, entries of indexes included.
+    pub rows_moved: u64,
+    /// How often a row began to hold its own old versions.
+    pub fat_rows_made: u64,
     /// Snapshots that were withdrawn.
     pub snapshots_withdrawn: u64,
     /// Old versions that are byte ranges of rows that were updated.
@@ -110,6 +116,9 @@ impl Database {
             tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
             tree_searches: engine.context.metrics().get(Counter::TreeSearches),
+            promotions: engine.manager.domain().promotions(),
+            rows_moved: engine.context.metrics().get(Counter::TombstonesMoved),
+            fat_rows_made: engine.context.metrics().get(Counter::FatTuplesMade),
             snapshots_withdrawn: engine.version_budget.withdrawn(),
             version_deltas: deltas.count,
             version_delta_bytes: deltas.bytes,

@@ -76,8 +76,8 @@ table! {
         Checkpoints, "checkpoints", Count, "Checkpoint positions made durable.";
 
         TreeSearches, "tree_searches", Count, "Searches of trees, for a key or for a leaf; those that a remembered leaf answers included.";
-        LeafSplits, "leaf_splits", Count, "Leaves split.";
-        LeafMerges, "leaf_merges", Count, "Leaves merged away.";
+        LeafSplits, "leaf_splits", Count, "Leaves of tables and indexes split.";
+        LeafMerges, "leaf_merges", Count, "Leaves of tables and indexes merged away.";
         TreeRestarts, "tree_restarts", Count, "Descents begun again after a failed validation.";
 
         VersionsMade, "versions_made", Count, "Before-images written.";

@@ -13,6 +13,7 @@ use crate::node::layout::{CHILD_BYTES, NodeRead, record_bytes};
 use crate::tree::Tree;
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
+use vellum_metrics::Counter;
 use vellum_sync::Backoff;
 
 /// Attempts before a merge is left to somebody else.
@@ -166,6 +167,7 @@ impl Tree {
             change.remove_separator(&mut parent, separator_index, kept, &redo);
             change.free(right);
             change.commit()?;
+            self.count_leaves(level, Counter::LeafMerges);
             return Ok(Outcome::Joined);
         }
         let one_child = if with_right {

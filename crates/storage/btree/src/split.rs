@@ -27,6 +27,7 @@ use crate::write::LeafWrite;
 use std::ops::ControlFlow::{Break, Continue};
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
+use vellum_metrics::Counter;
 use vellum_sync::Backoff;
 use vellum_wal::{FLAG_FIRST, Purpose, RecordHeader};
 
@@ -244,6 +245,7 @@ impl Tree {
         change.add_rebuilt(&mut page, &left, KEEP_BELOW, &[&separator]);
         change.add_separator(&mut parent, index, suffix, children, &redo);
         change.commit()?;
+        self.count_leaves(level, Counter::LeafSplits);
         Ok(Break(()))
     }
 
@@ -293,6 +295,7 @@ impl Tree {
         change.add_fresh(second, &right);
         change.add_image(&mut root, &content);
         change.commit()?;
+        self.count_leaves(level, Counter::LeafSplits);
         Ok(Break(()))
     }
 }

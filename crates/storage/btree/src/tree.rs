@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, Result};
 use vellum_buffer::PageBuf;
+use vellum_metrics::Counter;
 
 /// What a tree holds and whether it outlives the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +162,13 @@ impl Tree {
             "a durable tree's structure changes are logged"
         );
         journal
+    }
+
+    /// Counts a structure change of a table's or an index's leaves; others are not looked at.
+    pub(crate) fn count_leaves(&self, level: u8, counter: Counter) {
+        if level == 0 && self.kind == TreeKind::Rows {
+            self.context.metrics().increment(counter);
+        }
     }
 
     /// Reserves the log space of one structure change.

@@ -275,6 +275,11 @@ impl Domain {
         }
     }
 
+    /// How many transactions that declared no class have become analytical ones.
+    pub fn promotions(&self) -> u64 {
+        self.slots.promotions()
+    }
+
     /// Changes whenever analytical snapshots have ended: versions that were kept for one of them alone may go. Read it
     /// before the list of snapshots by which that is decided.
     pub fn olap_ended(&self) -> u64 {

@@ -52,6 +52,8 @@ pub(crate) struct Slots {
     high: CachePadded<AtomicUsize>,
     /// Analytical snapshots that ended. Seldom written, and after they are gone from the words.
     olap_ended: CachePadded<AtomicU64>,
+    /// Transactions that were promoted.
+    promotions: AtomicU64,
     /// Writers that go on without their snapshots. Counted before these go.
     withdrawn_writers: AtomicUsize,
     pub(crate) waiters: Waiters,
@@ -69,6 +71,7 @@ impl Slots {
             slots: (0..slots_max).map(|_| slot()).collect(),
             high: CachePadded::new(AtomicUsize::new(0)),
             olap_ended: CachePadded::new(AtomicU64::new(0)),
+            promotions: AtomicU64::new(0),
             withdrawn_writers: AtomicUsize::new(0),
             waiters: Waiters::new(),
         }
@@ -199,6 +202,11 @@ impl Slots {
         self.olap_ended.fetch_add(1, Ordering::Release);
     }
 
+    /// How many transactions were promoted.
+    pub(crate) fn promotions(&self) -> u64 {
+        self.promotions.load(Ordering::Relaxed)
+    }
+
     /// How many analytical snapshots (or transactions with several) have ended.
     pub(crate) fn olap_ended(&self) -> u64 {
         self.olap_ended.load(Ordering::Acquire)
@@ -260,7 +268,10 @@ impl Slots {
             if olap == Some(false) && now.get() - oldest.get() > promote_after {
                 // Where the slot holds another transaction by now, that one began at or above C: it is
                 // analytical without need, which costs it a few looks into graveyards.
-                olap = Some(slot.words.promote());
+                let promoted = slot.words.promote();
+                self.promotions
+                    .fetch_add(u64::from(promoted), Ordering::Relaxed);
+                olap = Some(promoted);
             }
             match olap {
                 None => continue,

@@ -29,6 +29,7 @@ use std::ops::Range;
 use vellum_base::Timestamp;
 use vellum_base::planted::{self, Bug};
 use vellum_btree::{Journal, LeafHints, LeafWrite, Logging, RowRedo, Tree};
+use vellum_metrics::Counter;
 use vellum_txn::{Isolation, Transaction, VersionStamp};
 use vellum_wal::FLAG_UNDOABLE;
 
@@ -353,6 +354,10 @@ impl<'w> Writer<'w> {
         row.keep_before_image(self.versions, tree, key, change, scratch)?;
         vellum_sync::test_point!("write: between delta and row");
         row.apply(&mut leaf, change, scratch);
+        if !form.is_plain() && before.is_some_and(|before| !before.fat) {
+            let metrics = self.store.context().metrics();
+            metrics.increment(Counter::FatTuplesMade);
+        }
         if !scratch.fat.gone.is_empty() {
             self.store.remove_deltas(tree.root(), &scratch.fat.gone);
             scratch.fat.gone.clear();

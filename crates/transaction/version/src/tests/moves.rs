@@ -4,9 +4,12 @@
 use super::world::{SLOTS, World};
 use crate::VersionError;
 use std::sync::Arc;
+// The standard ones: they outlive a schedule.
+use std::sync::atomic::{AtomicU64, Ordering};
 use vellum_base::SlotId;
 use vellum_btree::Tree;
 use vellum_gc::Budget;
+use vellum_metrics::Counter;
 use vellum_sync::thread;
 use vellum_txn::Transaction;
 
@@ -22,17 +25,57 @@ pub(super) fn collect_some(world: &World) {
     }
 }
 
+/// The rows as old snapshots see them. Where a schedule has few of them, they fill their leaf all the same.
+fn first() -> Vec<u8> {
+    vec![7; if cfg!(shuttle) { 700 } else { 100 }]
+}
+
+/// What replaces them: longer, so that leaves are split.
+fn second() -> Vec<u8> {
+    vec![9; if cfg!(shuttle) { 950 } else { 300 }]
+}
+
+/// What happened in all schedules together.
+#[derive(Default)]
+struct Events([AtomicU64; EVENTS.len()]);
+
+const EVENTS: [&str; 4] = ["splits", "merges", "moves", "promotions"];
+
+impl Events {
+    fn add(&self, world: &World) {
+        let metrics = world.store.context().metrics();
+        let seen = [
+            metrics.get(Counter::LeafSplits),
+            metrics.get(Counter::LeafMerges),
+            metrics.get(Counter::TombstonesMoved),
+            world.manager.domain().promotions(),
+        ];
+        for (sum, count) in self.0.iter().zip(seen) {
+            sum.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// A test in which what it is about never happens shows nothing.
+    fn all_happened(&self) {
+        for (name, sum) in EVENTS.iter().zip(&self.0) {
+            let count = sum.load(Ordering::Relaxed);
+            println!("{name}: {count}");
+            assert!(count > 0, "no {name} in any schedule");
+        }
+    }
+}
+
 /// Whatever the others do: these rows, on every path.
 fn check(world: &World, tree: &Tree, tx: &Transaction, rows: u32) {
     let found = world.rows(tx, tree);
     assert!(
-        found.iter().all(|(_, value)| value[..] == [7; 100]),
+        found.iter().all(|(_, value)| *value == first()),
         "versions of its time"
     );
     let numbers = found.iter().map(|(key, _)| key.clone());
     assert!(numbers.eq((0..rows).map(|number| key(number).to_vec())));
     for number in [0, rows / 2, rows - 1] {
-        assert_eq!(world.get(tx, tree, &key(number)), Some(vec![7; 100]));
+        assert_eq!(world.get(tx, tree, &key(number)), Some(first()));
     }
 }
 
@@ -55,12 +98,12 @@ pub(super) fn retry<R>(world: &World, mut work: impl FnMut(&Transaction) -> crat
     }
 }
 
-fn run(rows: u32, rounds: u32) {
+fn run(rows: u32, rounds: u32, events: &Events) {
     let world = Arc::new(World::new(4096, 48));
     let tree = world.table();
     let tx = world.begin();
     for number in 0..rows {
-        world.put(&tx, &tree, &key(number), &[7; 100]).unwrap();
+        world.put(&tx, &tree, &key(number), &first()).unwrap();
     }
     world.commit(tx);
     let (declared, idle) = (world.begin_olap(), world.begin());
@@ -81,6 +124,14 @@ fn run(rows: u32, rounds: u32) {
                 world.manager.request_promotion();
                 collect_some(&world);
             }
+            // Whole leaves run empty, and are merged under the scans.
+            retry(&world, |tx| {
+                (0..rows).try_for_each(|number| world.delete(tx, &tree, &key(number)).map(drop))
+            });
+            for _ in 0..rows / 2 {
+                world.manager.request_promotion();
+                collect_some(&world);
+            }
         })
     };
     let inserter = {
@@ -91,7 +142,7 @@ fn run(rows: u32, rounds: u32) {
                 retry(&world, |tx| world.put(tx, &tree, &key(rows + 9), &[1; 50]));
                 let tx = world.begin();
                 let reborn = (0..rows).filter(|number| number % rounds == round);
-                let puts = reborn.map(|number| world.put(&tx, &tree, &key(number), &[9; 300]));
+                let puts = reborn.map(|number| world.put(&tx, &tree, &key(number), &second()));
                 let wrote = puts.collect::<crate::Result<Vec<_>>>();
                 if wrote.is_ok() && round % 2 == 0 {
                     world.commit(tx);
@@ -115,18 +166,24 @@ fn run(rows: u32, rounds: u32) {
     drop((declared, idle));
     world.collect();
     assert_eq!((world.store.buried(), world.deltas()), (0, 0));
+    events.add(&world);
 }
 
 #[cfg(shuttle)]
 #[test]
 fn shuttle_moves_meet_scans_inserts_splits_and_promotion() {
-    vellum_sync::model(200, || run(4, 2));
+    let events = Arc::new(Events::default());
+    let counted = events.clone();
+    vellum_sync::model(400, move || run(5, 2, &counted));
+    events.all_happened();
 }
 
 #[cfg(not(shuttle))]
 #[test]
 fn moves_meet_scans_inserts_splits_and_promotion() {
+    let events = Events::default();
     for _ in 0..10 {
-        run(200, 5);
+        run(200, 5, &events);
     }
+    events.all_happened();
 }
