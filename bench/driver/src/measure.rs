@@ -86,6 +86,9 @@ pub(crate) struct Sample {
     /// Old versions, while snapshots are held: "table kind" (and "table kind bytes") to number.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) old_versions: BTreeMap<String, u64>,
+    /// There were more than the engine looks at for a sample: some are missing here, or in what holders pin.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) old_versions_incomplete: bool,
     /// Who holds them back, while snapshots are held, the oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) holders: Vec<HolderSample>,
@@ -109,9 +112,12 @@ pub(crate) struct HolderSample {
     version_bytes: u64,
 }
 
-fn holders<E: Engine>(engine: &E) -> Vec<HolderSample> {
-    let holders = engine.holders().into_iter().take(HOLDERS_MAX);
-    holders
+/// The oldest holders, and whether all that they pin was counted.
+fn holders<E: Engine>(engine: &E) -> (Vec<HolderSample>, bool) {
+    let holders = engine.holders();
+    let complete = holders.iter().all(|holder| holder.complete);
+    let holders = holders.into_iter().take(HOLDERS_MAX);
+    let samples = holders
         .map(|holder| HolderSample {
             transaction: holder.transaction,
             class: holder.class,
@@ -121,18 +127,24 @@ fn holders<E: Engine>(engine: &E) -> Vec<HolderSample> {
             versions: holder.versions,
             version_bytes: holder.version_bytes,
         })
-        .collect()
+        .collect();
+    (samples, complete)
 }
 
-/// Old versions by table and kind, as a sample has them.
-fn old_versions<E: Engine>(engine: &E) -> BTreeMap<String, u64> {
+/// Old versions by table and kind, as a sample has them, and whether these are all.
+fn old_versions<E: Engine>(engine: &E) -> (BTreeMap<String, u64>, bool) {
     let mut sums = BTreeMap::new();
-    for line in engine.old_versions() {
+    let (lines, complete) = engine.old_versions();
+    for line in lines {
         let table = line.table.as_deref().unwrap_or("(none)");
         sums.insert(format!("{table} {}", line.kind), line.count);
         sums.insert(format!("{table} {} bytes", line.kind), line.bytes);
     }
-    sums
+    (sums, complete)
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -437,6 +449,10 @@ fn watch<E: Engine>(
             Err(RecvTimeoutError::Timeout) if Instant::now() < tick => {}
             Err(RecvTimeoutError::Timeout) => {
                 let (totals, statistics) = (control.totals(), engine.statistics());
+                let ((old_versions, all), (holders, all_pinned)) = match plan.hold {
+                    Some(_) => (old_versions(engine), holders(engine)),
+                    None => ((BTreeMap::new(), true), (Vec::new(), true)),
+                };
                 let sample = Sample {
                     s: second,
                     tx: totals.transactions - last.transactions,
@@ -454,14 +470,9 @@ fn watch<E: Engine>(
                     resident_mib: machine::resident_mib(),
                     disk_bytes: disk::bytes(plan.directory),
                     leaf_pages: plan.counted.and_then(|table| engine.leaf_pages(table)),
-                    old_versions: match plan.hold {
-                        Some(_) => old_versions(engine),
-                        None => BTreeMap::new(),
-                    },
-                    holders: match plan.hold {
-                        Some(_) => holders(engine),
-                        None => Vec::new(),
-                    },
+                    old_versions,
+                    old_versions_incomplete: !(all && all_pinned),
+                    holders,
                     more: statistics.more.iter().copied().collect(),
                 };
                 (last, last_statistics) = (totals, statistics);

@@ -126,7 +126,8 @@ impl Engine for VellumEngine {
     }
 
     fn holders(&self) -> Vec<Holder> {
-        let holders = self.database.holders();
+        // A sample without them is better than none.
+        let holders = self.database.holders().unwrap_or_default();
         holders
             .into_iter()
             .map(|holder| Holder {
@@ -137,14 +138,18 @@ impl Engine for VellumEngine {
                 age_s: holder.age.as_secs_f64(),
                 versions: holder.versions,
                 version_bytes: holder.version_bytes,
+                complete: holder.complete,
             })
             .collect()
     }
 
-    fn old_versions(&self) -> Vec<OldVersions> {
+    fn old_versions(&self) -> (Vec<OldVersions>, bool) {
         let mut lines = Vec::new();
         // A sample without them is better than none.
-        for table in self.database.versions().unwrap_or_default() {
+        let Ok(found) = self.database.versions() else {
+            return (lines, false);
+        };
+        for table in found.tables {
             for kind in VersionKind::ALL {
                 let tally = table.sums.of(kind);
                 if tally.count > 0 {
@@ -157,7 +162,7 @@ impl Engine for VellumEngine {
                 }
             }
         }
-        lines
+        (lines, found.complete)
     }
 
     fn leaf_pages(&self, table: Table) -> Option<u64> {

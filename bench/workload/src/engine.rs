@@ -170,6 +170,8 @@ pub struct Holder {
     pub versions: u64,
     /// Bytes of them.
     pub version_bytes: u64,
+    /// These are all.
+    pub complete: bool,
 }
 
 /// Who is measured, for the report.
@@ -212,12 +214,12 @@ pub trait Engine: Sync {
     /// Totals so far. Cheap enough to be asked once a second beside a running workload.
     fn statistics(&self) -> Statistics;
 
-    /// Old versions by table and kind, where the engine can tell. May cost some milliseconds.
-    fn old_versions(&self) -> Vec<OldVersions> {
-        Vec::new()
+    /// Old versions by table and kind, where the engine can tell, and whether these are all. May cost some milliseconds.
+    fn old_versions(&self) -> (Vec<OldVersions>, bool) {
+        (Vec::new(), true)
     }
 
-    /// Who keeps old versions, the oldest snapshot first, where the engine can tell. Cheap.
+    /// Who keeps old versions, the oldest snapshot first, where the engine can tell. May cost some milliseconds.
     fn holders(&self) -> Vec<Holder> {
         Vec::new()
     }

@@ -72,7 +72,7 @@ pub use verify::{
     TreeReport, inspect_directory, verify_directory, verify_path,
 };
 pub use version_budget::{VersionPolicy, Withdrawn};
-pub use versions::{TableVersions, Tally, VersionKind, VersionSums};
+pub use versions::{OldVersions, TableVersions, Tally, VersionKind, VersionSums};
 
 /// The example of the README is compiled with the documentation tests.
 #[cfg(doctest)]

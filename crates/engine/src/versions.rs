@@ -18,21 +18,31 @@ pub struct TableVersions {
     pub sums: VersionSums,
 }
 
+/// The old versions of all tables.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct OldVersions {
+    /// Those of each table that has any, tables with the most bytes first.
+    pub tables: Vec<TableVersions>,
+    /// All were counted. `false`: there are more deleted rows, or more pages with versions in rows, than one look goes through, and
+    /// what is beyond is missing.
+    pub complete: bool,
+}
+
 /// Pages that a census looks at, at most.
-const PAGES_MAX: usize = 4096;
+pub(crate) const PAGES_MAX: usize = 4096;
 
 impl Database {
-    /// Old versions by table and kind, tables with the most bytes first. Before-images are counted when they are made and
-    /// collected; for tombstones and for versions in rows this looks at up to 4,096 pages (milliseconds), and what is
-    /// beyond them is not counted.
+    /// Old versions by table and kind. Before-images are counted when they are made and collected; for tombstones and for
+    /// versions in rows this looks at up to 4,096 pages (milliseconds), and says so if there are more.
     ///
     /// # Errors
     /// Storage errors.
-    pub fn versions(&self) -> Result<Vec<TableVersions>> {
+    pub fn versions(&self) -> Result<OldVersions> {
         let engine = self.engine();
         let names = engine.tables.names_by_tree();
         let mut tables: BTreeMap<Option<String>, VersionSums> = BTreeMap::new();
-        let (census, _complete) = engine.store.census(PAGES_MAX)?;
+        let (census, complete) = engine.store.census(PAGES_MAX)?;
         for (tree, sums) in census {
             let name = names.get(&tree).cloned();
             tables.entry(name).or_default().add_all(&sums);
@@ -43,7 +53,7 @@ impl Database {
             .collect();
         tables.retain(|table| table.sums.total().count > 0);
         tables.sort_by_key(|table| std::cmp::Reverse(table.sums.total().bytes));
-        Ok(tables)
+        Ok(OldVersions { tables, complete })
     }
 }
 

@@ -79,7 +79,7 @@ fn refused_writer_is_told_why_stays_usable_and_goes_on_when_the_snapshot_has_end
         panic!("{error}")
     };
     assert!(bytes > limit && limit == BUDGET && over_budget(&database));
-    let holder = database.holders()[0];
+    let holder = database.holders().unwrap()[0];
     assert_eq!(holder.transaction, old.id());
     let tx = begin(&database);
     let refused = |result: Result<bool, Error>| {
@@ -265,7 +265,7 @@ fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
     }
     let keys = u64::from(KEYS);
     let of = |table: &str| {
-        let versions = database.versions().unwrap();
+        let versions = database.versions().unwrap().tables;
         let found = versions.iter().find(|v| v.table.as_deref() == Some(table));
         found.unwrap().sums
     };
@@ -276,7 +276,7 @@ fn old_versions_are_told_by_table_and_kind_and_by_who_keeps_them() {
     let now = database.statistics();
     assert_eq!(now.version_deltas, deltas.count);
     assert!(now.version_copies >= copies.count && now.version_copy_bytes >= copies.bytes);
-    let holders = database.holders();
+    let holders = database.holders().unwrap();
     let pinned = |holder: usize| (holders[holder].versions, holders[holder].version_bytes);
     // The ends of epochs are not told exactly.
     assert!(pinned(0).0 + pinned(1).0 >= keys + 10);
@@ -306,7 +306,7 @@ fn tombstones_buried_rows_and_versions_in_rows_are_told_by_table() {
     tx.insert(&hot, b"h", &[0; 100]).unwrap();
     tx.commit().unwrap();
     let of = |table: &str, kind| {
-        let versions = database.versions().unwrap();
+        let versions = database.versions().unwrap().tables;
         let found = versions.iter().find(|v| v.table.as_deref() == Some(table));
         found.map_or(0, |found| found.sums.of(kind).count)
     };
@@ -341,6 +341,18 @@ fn tombstones_buried_rows_and_versions_in_rows_are_told_by_table() {
     }
     assert!(of("hot", VersionKind::Fat) > 0);
     assert_eq!(of("t", VersionKind::Fat), 0);
+    // The analyst keeps all of that, and what it keeps is all there is.
+    let (holders, all) = (database.holders().unwrap(), database.versions().unwrap());
+    assert!(all.complete && holders[0].complete && holders[0].analytical);
+    let kept = |kind| {
+        all.tables
+            .iter()
+            .map(|table| table.sums.of(kind).count)
+            .sum::<u64>()
+    };
+    assert!(holders[0].versions >= kept(VersionKind::Buried) + kept(VersionKind::Fat));
+    let every = all.tables.iter().map(|table| table.sums.total().count);
+    assert!(holders[0].versions <= every.sum::<u64>());
     drop(analyst);
     settle(&database);
     assert_eq!(of("t", VersionKind::Buried), 0);
@@ -374,7 +386,7 @@ fn holders_are_named_oldest_first_with_class_and_age() {
     overwrite(&database, &table, 1).unwrap();
     let third = begin(&database);
     let ids = [first.id(), second.id(), third.id()];
-    let holders = database.holders();
+    let holders = database.holders().unwrap();
     assert_eq!(
         ids[..],
         holders.iter().map(|h| h.transaction).collect::<Vec<_>>()
@@ -392,5 +404,5 @@ fn holders_are_named_oldest_first_with_class_and_age() {
     assert!(ids[0] != ids[1] && !ids[0].to_string().is_empty());
     drop((second, third));
     first.rollback().unwrap();
-    assert!(database.holders().is_empty());
+    assert!(database.holders().unwrap().is_empty());
 }

@@ -103,14 +103,14 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 12900,
         view: true,
         columns: "transaction text, pid int4, analytical bool, writer bool, snapshot int8, age_ticks int8, \
-         age_seconds float8, versions int8, version_bytes int8",
+         age_seconds float8, versions int8, version_bytes int8, complete bool",
         fill: vellum_snapshots,
     },
     Spec {
         name: "vellum_versions",
         oid: 12901,
         view: true,
-        columns: "relation regclass, storage text, kind text, versions int8, bytes int8",
+        columns: "relation regclass, storage text, kind text, versions int8, bytes int8, complete bool",
         fill: vellum_versions,
     },
     Spec {
@@ -319,7 +319,7 @@ fn count(number: u64) -> Value {
 
 fn vellum_snapshots(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let shared = scan.env.shared;
-    for holder in shared.engine.holders() {
+    for holder in shared.engine.holders()? {
         let activity = shared.activities.of(holder.transaction);
         rows.push(vec![
             text(holder.transaction.to_string()),
@@ -331,13 +331,15 @@ fn vellum_snapshots(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Value::Float8(holder.age.as_secs_f64()),
             count(holder.versions),
             count(holder.version_bytes),
+            Value::Bool(holder.complete),
         ]);
     }
     Ok(())
 }
 
 fn vellum_versions(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for table in scan.env.shared.engine.versions()? {
+    let found = scan.env.shared.engine.versions()?;
+    for table in found.tables {
         let storage = table.table.unwrap_or_default();
         let relation = scan.catalog.relations().into_iter().find(|relation| {
             relation.table().is_some_and(|table| {
@@ -356,6 +358,7 @@ fn vellum_versions(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                     text(format!("{kind:?}").to_lowercase()),
                     count(tally.count),
                     count(tally.bytes),
+                    Value::Bool(found.complete),
                 ]);
             }
         }

@@ -98,3 +98,68 @@ fn prop_accounts_of_a_store_under_an_old_snapshot_are_exactly_what_is_there() {
         assert!(left <= EPOCH_MIN * u64::from(SLOTS));
     }
 }
+
+/// What a snapshot keeps in graveyards and in rows is its own, and what a younger one keeps is that one's.
+#[test]
+fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps_them() {
+    let options = VersionOptions {
+        fat_updates: Some(0),
+        shortcuts: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(4096, 64, options);
+    let tree = world.table();
+    let key = |number: u32| number.to_be_bytes();
+    let tx = world.begin();
+    for number in 0..30 {
+        world.put(&tx, &tree, &key(number), &[1; 40]).unwrap();
+    }
+    world.commit(tx);
+    let change = |numbers: std::ops::Range<u32>, hot: u8| {
+        let tx = world.begin();
+        for number in numbers {
+            assert!(world.delete(&tx, &tree, &key(number)).unwrap().existed);
+        }
+        world.commit(tx);
+        for byte in hot..hot + 4 {
+            let tx = world.begin();
+            world.patch(&tx, &tree, &key(29), 3..9, byte).unwrap();
+            world.commit(tx);
+        }
+        world.collect();
+    };
+    let nobody = world.store.pinned_by(&[], 4096).unwrap();
+    assert_eq!(nobody, (Vec::new(), true));
+    let older = world.begin_olap();
+    change(0..10, 2);
+    let younger = world.begin_olap();
+    change(10..25, 6);
+    assert_eq!(world.store.buried(), 25);
+    let snapshots = [older.statement(), younger.statement()];
+    let images = [
+        world.store.versions_between(snapshots[0], snapshots[1]),
+        world.store.versions_between(snapshots[1], Timestamp::MAX),
+    ];
+    let (pinned, complete) = world.store.pinned_by(&snapshots, 4096).unwrap();
+    assert!(complete);
+    let (census, _) = world.store.census(4096).unwrap();
+    let in_rows = census[&tree.root()].of(VersionKind::Fat).count;
+    let beside: Vec<u64> = (0..2)
+        .map(|at| pinned[at].count - images[at].count)
+        .collect();
+    // Each sees a version of the hot row that is not the newest.
+    assert!(beside[0] > 10 && beside[1] > 15, "{beside:?}");
+    assert_eq!(beside.iter().sum::<u64>(), 25 + in_rows);
+    assert!((0..2).all(|at| pinned[at].bytes > images[at].bytes));
+    // Who looks at too few pages says so.
+    assert!(!world.store.pinned_by(&snapshots, 1).unwrap().1);
+    assert!(!world.store.census(1).unwrap().1);
+    drop(younger);
+    world.collect();
+    let (pinned, _) = world.store.pinned_by(&snapshots[..1], 4096).unwrap();
+    let one_image = world.store.versions_between(snapshots[0], Timestamp::MAX);
+    assert!(
+        pinned[0].count >= one_image.count + 25,
+        "all for the older one"
+    );
+}
