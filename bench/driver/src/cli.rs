@@ -95,13 +95,22 @@ impl Figure {
 
     /// The second in which a snapshot is taken.
     pub fn hold_at(&self) -> u64 {
-        (self.seconds() / 6).max(1)
+        match self.tiny {
+            // Such a run is over at once.
+            true => 0,
+            false => (self.seconds() / 6).max(1),
+        }
     }
 
     /// How many warehouses are loaded.
     pub fn warehouses(&self) -> u32 {
         let default = if self.which == FigureName::Oom { 10 } else { 4 };
         self.warehouses.unwrap_or(default)
+    }
+
+    /// Threads of each run, or of the last.
+    pub fn threads(&self) -> u32 {
+        self.threads.unwrap_or(2)
     }
 
     /// Size of the pool.
@@ -209,7 +218,7 @@ pub enum Variant {
     Osic,
     /// The product's commit protocol and graveyards
     Graveyard,
-    /// The product's commit protocol and fat rows
+    /// The product's commit protocol and fat rows, without shortcuts for rows that are not hot
     Fat,
     /// The product
     #[default]
@@ -240,18 +249,21 @@ impl Variant {
     }
 }
 
+/// How long a run takes that is not told.
+const SECONDS: u64 = 10;
+
 /// Flags that all workloads have.
 #[derive(Args, Debug)]
 pub struct Common {
     /// Threads that run transactions
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, default_value_t = 1, conflicts_with = "check", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// How long to run
-    #[arg(long, default_value_t = 10, value_name = "S")]
+    /// How long to run [default: 10]
+    #[arg(long, value_name = "S", conflicts_with_all = ["operations", "check"])]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub seconds: u64,
+    pub seconds: Option<u64>,
     /// Stop after this many transactions of all threads together instead
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "check", value_parser = clap::value_parser!(u64).range(1..))]
     pub operations: Option<u64>,
     /// Everything random follows from it
     #[arg(long, default_value_t = 42, value_name = "N")]
@@ -280,10 +292,10 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Draw the run there, as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
     pub plot: Option<PathBuf>,
     /// Keep one more transaction open, idle after its first write, all the while
-    #[arg(long)]
+    #[arg(long, conflicts_with = "check")]
     pub idle_writer: bool,
     /// Only check the data of an earlier run
     #[arg(long)]
@@ -322,6 +334,11 @@ pub struct Settings {
 }
 
 impl Common {
+    /// How long to run, where no number of transactions ends it.
+    pub fn seconds(&self) -> u64 {
+        self.seconds.unwrap_or(SECONDS)
+    }
+
     /// What the engine is to be opened with, for the workload `name`.
     fn settings(&self, name: &str) -> Settings {
         Settings {
@@ -370,7 +387,7 @@ impl Holder {
 /// Old snapshots beside a run.
 #[derive(Args, Debug)]
 pub struct Hold {
-    /// A snapshot is taken after so many seconds, and held
+    /// A snapshot is taken after so many seconds of the run, and held
     #[arg(long, value_name = "S", conflicts_with = "check")]
     pub hold_snapshot_at: Option<u64>,
     /// Who holds it
@@ -386,38 +403,6 @@ pub struct Hold {
     /// Scan the hot tables in the first of them at these ages in seconds, and in a fresh snapshot beside
     #[arg(long, value_name = "S,S,...", value_delimiter = ',')]
     pub scan_at: Vec<u64>,
-}
-
-impl Hold {
-    /// What is wrong with flags that do not fit together.
-    ///
-    /// # Errors
-    /// A text for the user.
-    pub fn check(&self) -> Result<(), String> {
-        let Some(at) = self.hold_snapshot_at else {
-            let others = self.holder != Holder::Idle
-                || self.holders > 1
-                || self.release_snapshot_at.is_some()
-                || !self.scan_at.is_empty();
-            return match others {
-                true => Err("--holder, --holders, --release-snapshot-at and --scan-at need --hold-snapshot-at".into()),
-                false => Ok(()),
-            };
-        };
-        if self
-            .release_snapshot_at
-            .is_some_and(|release| release <= at)
-        {
-            return Err("--release-snapshot-at must be after --hold-snapshot-at".into());
-        }
-        if !self.scan_at.is_sorted_by(|a, b| a < b) {
-            return Err("--scan-at wants ages that ascend".into());
-        }
-        if !self.scan_at.is_empty() && self.holder == Holder::Scan {
-            return Err("--scan-at and --holder scan are two scans by one transaction".into());
-        }
-        Ok(())
-    }
 }
 
 /// Flags of the queue.

@@ -38,18 +38,18 @@ struct Run {
 
 impl Run {
     fn new(figure: &Figure, label: &str, group: &str, variant: Variant, more: &str) -> Self {
-        let seconds = figure.seconds();
-        let mut arguments = format!(
-            "tpcc --variant {} --seconds {seconds} --warehouses {} --pool-mib {} --seed {} {more}",
+        let length = match figure.tiny {
+            // To try the program, not the engine.
+            true => "--tiny --operations 60".to_owned(),
+            false => format!("--seconds {}", figure.seconds()),
+        };
+        let arguments = format!(
+            "tpcc --variant {} {length} --warehouses {} --pool-mib {} --seed {} {more}",
             variant.name(),
             figure.warehouses(),
             figure.pool_mib(),
             figure.seed
         );
-        if figure.tiny {
-            // To try the program, not the engine.
-            arguments.push_str(" --tiny --operations 60");
-        }
         Self {
             label: label.to_owned(),
             group: group.to_owned(),
@@ -83,12 +83,13 @@ fn runs(figure: &Figure) -> Vec<Run> {
             let last = figure.seconds() - figure.hold_at();
             let ages: Vec<String> = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600]
                 .into_iter()
-                .filter(|age| *age < last)
+                .filter(|age| *age < last && !figure.tiny)
                 .map(|age: u64| age.to_string())
                 .collect();
-            let threads = figure.threads.unwrap_or(2);
+            let threads = figure.threads();
             let scan = match ages.is_empty() {
-                true => String::new(),
+                // At its begin only.
+                true => "--scan-at 0".to_owned(),
                 false => format!("--scan-at {}", ages.join(",")),
             };
             let flags = format!("{hold} {scan} --threads {threads}");
@@ -99,7 +100,7 @@ fn runs(figure: &Figure) -> Vec<Run> {
         FigureName::Eleven => {
             let mut runs = Vec::new();
             for home in ["--affinity", ""] {
-                for threads in 1..=figure.threads.unwrap_or(2) {
+                for threads in 1..=figure.threads() {
                     let flags = format!("--threads {threads} {home}");
                     let group = match home {
                         "" => format!("{threads} threads, any warehouse"),
@@ -119,6 +120,7 @@ fn runs(figure: &Figure) -> Vec<Run> {
             let age = (figure.seconds() - figure.hold_at())
                 .saturating_sub(2)
                 .max(1);
+            let age = if figure.tiny { 0 } else { age };
             let flags = format!("{hold} --scan-at {age}");
             [Osic, Fat, Graveyard, Full]
                 .map(|variant| Run::new(figure, variant.name(), variant.name(), variant, &flags))
@@ -168,7 +170,12 @@ pub(crate) fn run<E: Engine>(
             source,
         }
     };
+    let runs = runs(figure);
     let data = figure.out.join("data");
+    // All of them, before the first takes its time.
+    for run in &runs {
+        run.parse(&data)?.check().map_err(Failure::Usage)?;
+    }
     if crate::directory_has_entries(&data) {
         return Err(Failure::Usage(format!(
             "{} is not empty, and each run wants to begin there",
@@ -176,7 +183,6 @@ pub(crate) fn run<E: Engine>(
         )));
     }
     std::fs::create_dir_all(&figure.out).map_err(failed("create", &figure.out))?;
-    let runs = runs(figure);
     let mut done: Vec<(String, Summary)> = Vec::new();
     for round in 0..figure.rounds {
         for run in &runs {

@@ -19,7 +19,7 @@ use vellum_workload::engine::{
 };
 
 /// Seconds between the begins of two holders.
-const APART_S: u64 = 1;
+pub(crate) const APART_S: u64 = 1;
 /// Scans at one age, at most: the median counts.
 const SCANS: usize = 5;
 /// No more of them once they took this long.
@@ -51,7 +51,7 @@ pub(crate) struct HoldPlan<'p> {
 }
 
 impl<'p> HoldPlan<'p> {
-    /// From flags that were checked by [`cli::Hold::check`]; none without an old snapshot.
+    /// From flags that were checked by [`cli::Workload::check`]; none without an old snapshot.
     pub(crate) fn new(
         flags: &'p cli::Hold,
         seconds: u64,

@@ -40,7 +40,7 @@ pub(crate) fn run<E: Engine>(
             idle_row: context.common.idle_writer.then_some((IDLE, IDLE_KEY)),
             hold: HoldPlan::new(
                 &arguments.hold,
-                context.common.seconds,
+                context.common.seconds(),
                 &[ROWS],
                 IDLE,
                 (ROWS, rows.rows),

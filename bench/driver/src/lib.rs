@@ -15,6 +15,7 @@ pub mod device;
 mod disk;
 mod failure;
 mod figure;
+mod flags;
 mod hold;
 mod hot;
 pub mod interrupt;
@@ -66,10 +67,11 @@ pub fn run<E: Engine>(
         }
     };
     let Output { lines, table } = output;
-    let result = match &cli.command {
+    let fits = cli.command.check().map_err(Failure::Usage);
+    let result = fits.and_then(|()| match &cli.command {
         Command::Run(workload) => execute(workload, open, lines, table),
         Command::Figure(figure) => figure::run(figure, open, lines, table),
-    };
+    });
     match result {
         Ok(true) if interrupt::requested() => interrupt::EXIT_CODE,
         Ok(true) => 0,
@@ -114,9 +116,6 @@ fn measure_workload<E: Engine>(
 ) -> Result<Summary, Failure> {
     let common = workload.common();
     let settings = workload.settings();
-    if let Some(hold) = workload.hold() {
-        hold.check().map_err(Failure::Usage)?;
-    }
     if common.check && !directory_has_entries(&settings.data) {
         return Err(Failure::Usage(format!(
             "--check needs a database, {} holds none",
@@ -177,7 +176,7 @@ impl Context<'_> {
     fn limit(&self) -> Limit {
         match self.common.operations {
             Some(operations) => Limit::Operations(operations),
-            None => Limit::Seconds(self.common.seconds),
+            None => Limit::Seconds(self.common.seconds()),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::hold::HoldPlan;
 use crate::measure::{Client, Plan, epoch_micros, measure};
 use crate::report::{Summary, rounded};
-use crate::{Context, Failure, progress};
+use crate::{Context, Failure, flags, progress};
 use std::io::Write;
 use std::time::Instant;
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
@@ -49,7 +49,7 @@ pub(crate) fn run<E: Engine>(
             idle_row: context.common.idle_writer.then_some((META, IDLE_KEY)),
             hold: HoldPlan::new(
                 &arguments.hold,
-                context.common.seconds,
+                context.common.seconds(),
                 // The two that everybody updates.
                 &[WAREHOUSE, DISTRICT],
                 META,
@@ -125,10 +125,8 @@ fn populate<E: Engine>(
     let there = found.map(|found| found.scale.warehouses);
     let warehouses = arguments.warehouses.or(there).unwrap_or(WAREHOUSES);
     let threads = context.common.threads;
-    if arguments.affinity && threads > warehouses {
-        return Err(Failure::Usage(format!(
-            "--affinity gives each thread warehouses of its own: {threads} threads need as many, and there are {warehouses}"
-        )));
+    if arguments.affinity {
+        flags::check_affinity(threads, warehouses).map_err(Failure::Usage)?;
     }
     let scale = if arguments.tiny {
         Scale::tiny(warehouses)

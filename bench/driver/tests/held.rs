@@ -148,8 +148,12 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
     for (figure, labels, groups) in [("9", 5, 1), ("10", 5, 1), ("11", 5, 2), ("oom", 4, 4)] {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("out");
+        let threads = match figure {
+            "10" | "11" => "--threads 1",
+            _ => "",
+        };
         let flags = format!(
-            "figure {figure} --tiny --warehouses 1 --threads 1 --seconds 2 --pool-mib 16 --out {}",
+            "figure {figure} --tiny --warehouses 1 {threads} --seconds 3 --pool-mib 16 --out {}",
             out.display()
         );
         let ended = program(&flags, VellumEngine::open);
@@ -185,8 +189,8 @@ fn slow_scan_reads_every_row_and_the_release_is_measured() {
     check_figures(&summary, 4);
     assert_eq!(summary["hold"]["release_s"], 3);
     assert!(summary["release_min_ratio"].as_f64().unwrap() > 0.0);
-    let idle = self::summary("tpcc --tiny --warehouses 1 --operations 50 --hold-snapshot-at 100");
-    assert!(idle["held_ratio"].is_null(), "nothing was ever held");
+    let idle = self::summary("tpcc --tiny --warehouses 1 --operations 50 --hold-snapshot-at 0");
+    assert!(idle["held_ratio"].is_null(), "nothing was ever before it");
 }
 
 #[test]
@@ -221,22 +225,112 @@ fn queue_of_another_run_is_continued_and_checked() {
     );
 }
 
+/// Each is refused before a database is opened or a file written, and says why.
 #[test]
-fn flags_of_old_snapshots_that_do_not_fit_are_refused() {
-    let directory = tempfile::tempdir().unwrap();
+fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
     let never = |_: &Settings| -> Result<Reference> { panic!("opened") };
+    for (flags, reason) in [
+        ("queue --scan-at 1", "need --hold-snapshot-at"),
+        ("queue --holder olap", "need --hold-snapshot-at"),
+        ("hot --holders 2", "need --hold-snapshot-at"),
+        ("hot --release-snapshot-at 3", "need --hold-snapshot-at"),
+        (
+            "tpcc --hold-snapshot-at 3 --release-snapshot-at 3",
+            "must be after --hold-snapshot-at",
+        ),
+        ("tpcc --hold-snapshot-at 3 --scan-at 5,4", "ascend"),
+        ("tpcc --hold-snapshot-at 3 --scan-at 4,4", "ascend"),
+        (
+            "tpcc --hold-snapshot-at 3 --scan-at 5 --holder scan",
+            "two scans by one transaction",
+        ),
+        // What the run is too short for.
+        ("queue --hold-snapshot-at 10", "--seconds 10"),
+        ("hot --seconds 3 --hold-snapshot-at 4", "--seconds 3"),
+        (
+            "queue --seconds 9 --hold-snapshot-at 1 --release-snapshot-at 9",
+            "--release-snapshot-at 9 is not before the end",
+        ),
+        (
+            "hot --seconds 3 --hold-snapshot-at 1 --holders 5",
+            "taken in second 5, and the end of the run is second 3",
+        ),
+        (
+            "hot --seconds 30 --hold-snapshot-at 1 --holders 5 --release-snapshot-at 4",
+            "taken in second 5, and the release is second 4",
+        ),
+        (
+            "tpcc --seconds 20 --hold-snapshot-at 10 --scan-at 1,10",
+            "not that old before the end",
+        ),
+        (
+            "tpcc --seconds 20 --hold-snapshot-at 1 --scan-at 5 --release-snapshot-at 6",
+            "not that old before the release",
+        ),
+        // What a number of transactions says nothing about.
+        (
+            "queue --operations 100 --hold-snapshot-at 1",
+            "may be over before any second",
+        ),
+        (
+            "queue --operations 100 --hold-snapshot-at 0 --holders 2",
+            "may be over before any second",
+        ),
+        (
+            "tpcc --operations 100 --hold-snapshot-at 0 --scan-at 1",
+            "may be over before any second",
+        ),
+        (
+            "hot --operations 9 --hold-snapshot-at 0 --release-snapshot-at 1",
+            "may be over before any second",
+        ),
+        // What no run would look at.
+        (
+            "tpcc --affinity --threads 3 --warehouses 2",
+            "3 threads need as many, and there are 2",
+        ),
+        ("load --threads 2", "one transaction of one thread"),
+        ("load --seconds 5", "one transaction of one thread"),
+        ("kv --json same --plot same", "name one file"),
+        ("figure 9 --threads 2 --out DIR", "one thread"),
+        ("figure oom --threads 2 --out DIR", "one thread"),
+        // What would find no figure in the end.
+        ("figure 10 --seconds 2 --out DIR", "at least 3"),
+        ("figure oom --seconds 2 --out DIR", "at least 3"),
+        (
+            "figure 11 --warehouses 1 --out DIR",
+            "2 threads need as many, and there are 1",
+        ),
+        (
+            "figure 11 --threads 5 --out DIR",
+            "5 threads need as many, and there are 4",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("out");
+        let flags = flags.replace("DIR", &out.display().to_string());
+        let ended = match flags.starts_with("figure") {
+            true => program(&flags, never),
+            false => bench(&flags, directory.path(), never),
+        };
+        assert_eq!(ended.code, 2, "{flags}: {}", ended.table);
+        assert!(ended.table.contains(reason), "{flags}: {}", ended.table);
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 0, "{flags}: nothing is made");
+    }
+    // These the parser of the command line refuses, and tells on standard error.
     for flags in [
-        "queue --scan-at 1",
-        "queue --holder olap",
-        "hot --holders 2",
-        "hot --release-snapshot-at 3",
-        "tpcc --hold-snapshot-at 3 --release-snapshot-at 3",
-        "tpcc --hold-snapshot-at 3 --scan-at 5,4",
-        "tpcc --hold-snapshot-at 3 --scan-at 5 --holder scan",
         "queue --hold-snapshot-at 3 --holder nobody",
         "queue --hold-snapshot-at 3 --check",
         "kv --hold-snapshot-at 3",
+        "queue --seconds 3 --operations 100",
+        "tpcc --check --operations 3",
+        "tpcc --check --seconds 3",
+        "tpcc --check --threads 2",
+        "hot --check --idle-writer",
+        "hot --check --plot run.svg",
     ] {
+        let directory = tempfile::tempdir().unwrap();
         let ended = bench(flags, directory.path(), never);
         assert_eq!(ended.code, 2, "{flags}: {}", ended.table);
     }

@@ -16,6 +16,8 @@ pub struct Experiment {
     pub graveyard: bool,
     /// Rows with many versions keep them in their leaf.
     pub fat: bool,
+    /// Rows that are not hot have shortcuts past the versions that old snapshots do not see, and these are swept. Not the paper's.
+    pub shortcuts: bool,
 }
 
 impl Experiment {
@@ -30,7 +32,7 @@ impl Experiment {
         graveyard: true,
         ..Self::OSIC
     };
-    /// The product's protocol and fat rows.
+    /// The product's protocol and fat rows (the paper's OSIC+FatTuple): chains of rows that are not hot grow.
     pub const FAT: Self = Self {
         fat: true,
         ..Self::OSIC
@@ -38,6 +40,7 @@ impl Experiment {
     /// The product.
     pub const FULL: Self = Self {
         graveyard: true,
+        shortcuts: true,
         ..Self::FAT
     };
 
@@ -46,6 +49,7 @@ impl Experiment {
             protocol,
             graveyard: false,
             fat: false,
+            shortcuts: false,
         }
     }
 }
@@ -58,10 +62,11 @@ impl Config {
             protocol,
             graveyard,
             fat,
+            shortcuts,
         } = experiment;
         self.protocol = protocol;
         (self.versions.graveyard, self.versions.fat) = (graveyard, fat);
-        self.versions.shortcuts = fat;
+        self.versions.shortcuts = shortcuts;
         self
     }
 }

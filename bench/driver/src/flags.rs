@@ -1,0 +1,167 @@
+//! Flags that do not fit together: refused before anything is opened, loaded or written, with what is wrong.
+//!
+//! What one flag alone may be, and which two exclude each other whatever they say, is told in [`crate::cli`].
+//!
+//! Not here: what depends on the data that is there (rows, warehouses); the workloads look at that before they load.
+
+use crate::cli::{Command, Figure, FigureName, Hold, Holder, Workload};
+use crate::hold::APART_S;
+
+impl Command {
+    /// What is wrong with flags that do not fit together.
+    ///
+    /// # Errors
+    /// A text for the user.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Run(workload) => workload.check(),
+            Self::Figure(figure) => figure.check(),
+        }
+    }
+}
+
+impl Workload {
+    /// As [`Command::check`].
+    ///
+    /// # Errors
+    /// A text for the user.
+    pub fn check(&self) -> Result<(), String> {
+        let common = self.common();
+        if common.json.is_some() && common.json == common.plot {
+            return Err("--json and --plot name one file".into());
+        }
+        match self {
+            Self::Load(_) => {
+                if common.threads > 1 || common.seconds.is_some() || common.operations.is_some() {
+                    return Err("a load is one transaction of one thread: --threads, --seconds and --operations say nothing about it".into());
+                }
+            }
+            Self::Tpcc(tpcc) => {
+                if let Some(warehouses) = tpcc.warehouses.filter(|_| tpcc.affinity) {
+                    check_affinity(common.threads, warehouses)?;
+                }
+            }
+            Self::Kv(_) | Self::Queue(_) | Self::Hot(_) | Self::Scan(_) => {}
+        }
+        let end = match common.operations {
+            Some(_) => End::Operations,
+            None => End::Second(common.seconds()),
+        };
+        self.hold().map_or(Ok(()), |hold| hold.check(end))
+    }
+}
+
+/// Whether threads that want warehouses of their own get them.
+///
+/// # Errors
+/// A text for the user.
+pub(crate) fn check_affinity(threads: u32, warehouses: u32) -> Result<(), String> {
+    if threads <= warehouses {
+        return Ok(());
+    }
+    Err(format!(
+        "--affinity gives each thread warehouses of its own: {threads} threads need as many, and there are {warehouses}"
+    ))
+}
+
+/// When a run ends.
+#[derive(Clone, Copy)]
+enum End {
+    Second(u64),
+    /// After some transactions: nobody knows when.
+    Operations,
+}
+
+impl Hold {
+    fn check(&self, end: End) -> Result<(), String> {
+        let Some(at) = self.hold_snapshot_at else {
+            let others = self.holder != Holder::Idle
+                || self.holders > 1
+                || self.release_snapshot_at.is_some()
+                || !self.scan_at.is_empty();
+            return match others {
+                true => Err("--holder, --holders, --release-snapshot-at and --scan-at need --hold-snapshot-at".into()),
+                false => Ok(()),
+            };
+        };
+        if !self.scan_at.is_sorted_by(|a, b| a < b) {
+            return Err("--scan-at wants ages that ascend".into());
+        }
+        if !self.scan_at.is_empty() && self.holder == Holder::Scan {
+            return Err("--scan-at and --holder scan are two scans by one transaction".into());
+        }
+        let last = at.saturating_add(u64::from(self.holders - 1) * APART_S);
+        let oldest = self.scan_at.last().copied().unwrap_or(0);
+        match end {
+            End::Operations if last > 0 || oldest > 0 || self.release_snapshot_at.is_some() => {
+                Err("a run of --operations may be over before any second of it: with it goes one snapshot that is held from second 0 to the end, and a scan at age 0".into())
+            }
+            End::Operations => Ok(()),
+            End::Second(seconds) => self.check_times(at, last, oldest, seconds),
+        }
+    }
+
+    /// The first and the last snapshot are taken in seconds `at` and `last`, the first is scanned up to an age, the run ends in `seconds`.
+    fn check_times(&self, at: u64, last: u64, oldest: u64, seconds: u64) -> Result<(), String> {
+        if at >= seconds {
+            return Err(format!(
+                "--hold-snapshot-at {at} is not before the end of the run: --seconds {seconds}"
+            ));
+        }
+        let release = self.release_snapshot_at;
+        if let Some(release) = release {
+            if release <= at {
+                return Err("--release-snapshot-at must be after --hold-snapshot-at".into());
+            }
+            if release >= seconds {
+                return Err(format!(
+                    "--release-snapshot-at {release} is not before the end of the run: --seconds {seconds}"
+                ));
+            }
+        }
+        let (held_until, what) = match release {
+            Some(release) => (release, "the release"),
+            None => (seconds, "the end of the run"),
+        };
+        if last >= held_until {
+            return Err(format!(
+                "--holders {}: the last snapshot would be taken in second {last}, and {what} is second {held_until}",
+                self.holders
+            ));
+        }
+        if at.saturating_add(oldest) >= held_until && oldest > 0 {
+            return Err(format!(
+                "--scan-at {oldest}: the snapshot of second {at} is not that old before {what} in second {held_until}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Figure {
+    /// As [`Command::check`].
+    ///
+    /// # Errors
+    /// A text for the user.
+    pub fn check(&self) -> Result<(), String> {
+        let (name, seconds) = (self.which.name(), self.seconds());
+        // The snapshot is taken in the first of them at the soonest, and scanned when it is a second old.
+        let least = match self.which {
+            FigureName::Nine | FigureName::Eleven => 2,
+            FigureName::Ten | FigureName::Oom => 3,
+        };
+        if seconds < least {
+            return Err(format!(
+                "figure {name} scans a snapshot that is a second old: it needs --seconds of at least {least}"
+            ));
+        }
+        match self.which {
+            FigureName::Nine | FigureName::Oom if self.threads.is_some() => Err(format!(
+                "figure {name} has one thread: --threads is of figures 10 and 11"
+            )),
+            FigureName::Eleven => check_affinity(self.threads(), self.warehouses())
+                .map_err(|what| format!("figure 11 runs with --affinity, too. {what}")),
+            FigureName::Nine | FigureName::Ten | FigureName::Oom => Ok(()),
+        }
+    }
+}
