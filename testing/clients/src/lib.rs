@@ -25,7 +25,7 @@ pub mod queue;
 pub mod run;
 pub mod store;
 
-pub use run::{Plan, Workload};
+pub use run::{Plan, Versions, Workload};
 
 /// The workloads by their names.
 pub fn workload(name: &str) -> Option<Box<dyn Workload>> {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use vellum::{Config, Database, Error};
+use vellum::{Config, Database, Error, Experiment};
 use vellum_base::random::Random;
 use vellum_crash::kill::run_command_and_kill;
 use vellum_history::{Event, Recorder};
@@ -55,17 +55,41 @@ pub struct Plan {
     pub lives: u64,
     /// Where everything random comes from.
     pub seed: u64,
+    /// How the version store is to be set; by the seed if it does not matter. Over power cuts only.
+    pub versions: Option<Versions>,
 }
 
-/// Settings in which everything happens often: few frames, small segments, frequent checkpoints. How few, how early transactions are promoted, and
-/// whether and when rows turn fat follows from a number.
+/// Settings of the version store.
+#[derive(Clone, Copy, Debug)]
+pub struct Versions {
+    /// Which parts are on.
+    pub experiment: Experiment,
+    /// When transactions are promoted.
+    pub promote_after_ticks: u64,
+}
+
+impl Plan {
+    fn config(&self) -> Config {
+        let mut config = config(self.seed);
+        if let Some(versions) = self.versions {
+            config = config.experiment(versions.experiment);
+            config.promote_after_ticks = versions.promote_after_ticks;
+        }
+        config
+    }
+}
+
+/// Settings in which everything happens often: few frames, small segments, frequent checkpoints. How few, whether and how early transactions are
+/// promoted, which parts of the version store are on, and when rows turn fat follows from a number.
 pub fn config(seed: u64) -> Config {
     let mut random = Random::new(seed ^ 0x5e77_1465);
     let frames = [40, 80, 80, 600][random.below(4) as usize];
     let mut config = Config::default().page_size(4096).pool_bytes(frames * 4096);
     config.versions.fat = random.chance(3, 4);
     config.versions.fat_updates = [None, Some(0), Some(2), Some(16)][random.below(4) as usize];
-    config.promote_after_ticks = [20, 200, 200, 100_000][random.below(4) as usize];
+    config.versions.graveyard = random.chance(7, 8);
+    config.versions.shortcuts = random.chance(3, 4);
+    config.promote_after_ticks = [20, 20, 200, 200, 100_000, u64::MAX][random.below(6) as usize];
     config.slots_max = 16;
     config.slot_buffer_bytes = 64 << 10;
     config.log_segment_bytes = 256 << 10;
@@ -187,7 +211,7 @@ pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, St
     let result = (|| {
         for life in 1..=plan.lives {
             let last = life == plan.lives;
-            let database = Database::open_directory(Arc::new(disk.clone()), config(plan.seed))
+            let database = Database::open_directory(Arc::new(disk.clone()), plan.config())
                 .map_err(|error| format!("life {life} does not begin: {error}"))?;
             workload
                 .prepare(&database)

@@ -60,6 +60,7 @@ fn an_acknowledged_append_that_is_taken_away_is_missed() {
         steps: 40,
         lives: 1,
         seed: 5,
+        versions: None,
     };
     // The same lists without the power to read one element of them.
     struct Blind(Lists);

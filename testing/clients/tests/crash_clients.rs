@@ -1,9 +1,13 @@
 //! Every workload, over power cuts of a simulated disk and over kills of a real process.
 
 use std::path::Path;
+use std::sync::Mutex;
+use vellum::{Database, Experiment, Statistics};
 use vellum_base::random::Random;
+use vellum_clients::client::{Client, Gone};
 use vellum_clients::run::{over_kills, over_power_cuts};
-use vellum_clients::{NAMES, Plan, workload};
+use vellum_clients::{NAMES, Plan, Versions, Workload, workload};
+use vellum_history::Event;
 use vellum_model::run::{first_seed, rounds};
 
 const CHILD: &str = env!("CARGO_BIN_EXE_vellum-clients-child");
@@ -18,6 +22,7 @@ fn cut(name: &str) {
             steps: 1500,
             lives: random.between(3, 5),
             seed,
+            versions: None,
         };
         let workload = workload(name).expect("a workload");
         match over_power_cuts(&*workload, plan) {
@@ -79,6 +84,7 @@ fn crash_every_workload_keeps_its_promise_over_kills() {
                 steps: u64::MAX,
                 lives: 4,
                 seed: seed.wrapping_add(round),
+                versions: None,
             };
             let workload = workload(name).expect("a workload");
             let path = directory.path().join("database");
@@ -86,6 +92,105 @@ fn crash_every_workload_keeps_its_promise_over_kills() {
                 Ok(what) => eprintln!("{name}: {what}"),
                 Err(what) => panic!("{name}: VELLUM_SEED={}: {what}", plan.seed),
             }
+        }
+    }
+}
+
+/// A workload, and what the version store did meanwhile.
+struct Watched {
+    workload: Box<dyn Workload>,
+    /// The most that one life came to.
+    seen: Mutex<Statistics>,
+}
+
+impl Workload for Watched {
+    fn prepare(&self, database: &Database) -> vellum::Result<()> {
+        self.workload.prepare(database)
+    }
+
+    fn step(&self, client: &mut Client<'_>) -> Result<(), Gone> {
+        let ended = self.workload.step(client);
+        let now = client.database.statistics();
+        let mut seen = self.seen.lock().expect("nobody panics with it");
+        seen.promotions = seen.promotions.max(now.promotions);
+        seen.rows_moved = seen.rows_moved.max(now.rows_moved);
+        seen.fat_rows_made = seen.fat_rows_made.max(now.fat_rows_made);
+        ended
+    }
+
+    fn read_all(&self, client: &mut Client<'_>, events: &[Event]) -> Result<(), Gone> {
+        self.workload.read_all(client, events)
+    }
+
+    fn judge(&self, events: Vec<Event>) -> Result<String, String> {
+        self.workload.judge(events)
+    }
+}
+
+/// What clients see is what snapshots allow whichever parts of the version store are on, with and without promotion; and a part does something
+/// where it is on, and nothing where it is off.
+#[test]
+fn crash_variants_of_the_version_store_keep_the_promises() {
+    let seed = first_seed();
+    let with_shortcuts = Experiment {
+        shortcuts: true,
+        ..Experiment::FAT
+    };
+    for (number, (experiment, promotes)) in [
+        (Experiment::OSIC, true),
+        (Experiment::OSIC, false),
+        (Experiment::GRAVEYARD, true),
+        (Experiment::GRAVEYARD, false),
+        (Experiment::FAT, true),
+        (Experiment::FAT, false),
+        (with_shortcuts, true),
+        (with_shortcuts, false),
+        (Experiment::FULL, true),
+        (Experiment::FULL, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut all = Statistics::default();
+        for name in ["list-few", "list-indexed", "queue"] {
+            let seed = seed.wrapping_add(number as u64);
+            let plan = Plan {
+                sessions: 4,
+                steps: 500,
+                lives: 2,
+                seed,
+                versions: Some(Versions {
+                    experiment,
+                    promote_after_ticks: if promotes { 3 } else { u64::MAX },
+                }),
+            };
+            let watched = Watched {
+                workload: workload(name).expect("a workload"),
+                seen: Mutex::default(),
+            };
+            if let Err(what) = over_power_cuts(&watched, plan) {
+                panic!(
+                    "{name} in {experiment:?}, promotion {promotes}, VELLUM_SEED={seed}: {what}"
+                );
+            }
+            let seen = watched.seen.into_inner().expect("nobody panics with it");
+            all.promotions += seen.promotions;
+            all.rows_moved += seen.rows_moved;
+            all.fat_rows_made += seen.fat_rows_made;
+        }
+        let what = format!(
+            "{experiment:?}, promotion {promotes}: {} promotions, {} rows moved, {} fat",
+            all.promotions, all.rows_moved, all.fat_rows_made
+        );
+        eprintln!("{what}");
+        assert_eq!(all.promotions > 0, promotes, "{what}");
+        if !experiment.graveyard {
+            assert_eq!(all.rows_moved, 0, "{what}");
+        } else if promotes {
+            assert!(all.rows_moved > 0, "{what}");
+        }
+        if !experiment.fat {
+            assert_eq!(all.fat_rows_made, 0, "{what}");
         }
     }
 }

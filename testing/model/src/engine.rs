@@ -35,6 +35,37 @@ pub struct EngineSubject {
     handles: Handles,
     /// Every table has an index, which is compared with it wherever all of it is read.
     indexed: bool,
+    happened: Happened,
+}
+
+/// What a version store did in all lives of the databases that share this.
+#[derive(Clone, Default)]
+pub struct Happened(Arc<Mutex<Counts>>);
+
+/// Counts of what a version store did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Transactions that were promoted.
+    pub promotions: u64,
+    /// Deleted rows that went to a graveyard.
+    pub moved: u64,
+    /// Rows that turned fat.
+    pub fat: u64,
+}
+
+impl Happened {
+    /// The sums so far.
+    pub fn counts(&self) -> Counts {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, database: &Database) {
+        let statistics = database.statistics();
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.promotions += statistics.promotions;
+        counts.moved += statistics.rows_moved;
+        counts.fat += statistics.fat_rows_made;
+    }
 }
 
 /// Handles of tables that some transaction has found, by name: any other may use them that sees the table. So a table is worked on through
@@ -94,6 +125,7 @@ impl EngineSubject {
             open: BTreeMap::new(),
             handles: Handles::default(),
             indexed: false,
+            happened: Happened::default(),
         };
         subject.start()?;
         Ok(subject)
@@ -104,6 +136,19 @@ impl EngineSubject {
     pub fn with_indexes(mut self) -> Self {
         self.indexed = true;
         self
+    }
+
+    /// The same; what its version store did is added to `happened` when a life of the database ends.
+    #[must_use]
+    pub fn counting(mut self, happened: &Happened) -> Self {
+        self.happened = happened.clone();
+        self
+    }
+
+    fn count(&self) {
+        if let Some(database) = &self.database {
+            self.happened.add(database);
+        }
     }
 
     fn start(&mut self) -> Result<(), Error> {
@@ -167,6 +212,7 @@ impl EngineSubject {
             }
             Step::Reopen => {
                 self.open.clear();
+                self.count();
                 if let Some(database) = self.database.take() {
                     database.close()?;
                 }
@@ -177,6 +223,7 @@ impl EngineSubject {
                 let kind = kinds[Random::new(*seed).below(kinds.len() as u64) as usize];
                 // What the old process does from here on is not on the new disk.
                 self.disk = self.disk.power_cut(*seed, kind);
+                self.count();
                 self.open.clear();
                 self.database = None;
                 self.start()?;
@@ -225,6 +272,12 @@ impl EngineSubject {
         }
         transaction.commit()?;
         Ok(Answer::Contents(contents))
+    }
+}
+
+impl Drop for EngineSubject {
+    fn drop(&mut self) {
+        self.count();
     }
 }
 
