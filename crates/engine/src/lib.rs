@@ -44,6 +44,7 @@ mod error;
 mod experiment;
 mod holders;
 mod known_tables;
+mod newer;
 mod open;
 mod options;
 mod recovery;

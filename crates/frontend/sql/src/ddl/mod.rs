@@ -5,7 +5,7 @@
 //!
 //! Interleaving: a writer holds the gate of a table until it commits, so CREATE INDEX waits for it; but its own snapshot
 //! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken; under
-//! repeatable read the engine finds a row that it does not see, which is a conflict.
+//! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
 mod alter;
 mod foreign;

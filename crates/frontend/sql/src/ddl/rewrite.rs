@@ -49,13 +49,27 @@ impl Ddl<'_> {
         Ok(next)
     }
 
+    /// The engine's table with the rows of a table that is being changed. Under repeatable read the snapshot may be older than what others
+    /// committed before the gate was taken: to write its rows anew would undo that.
+    ///
+    /// # Errors
+    /// A conflict, if a row was changed since.
+    fn newest_rows<'t>(&self, table: &'t Table) -> Result<&'t vellum::Table> {
+        let transaction = &self.open.transaction;
+        let storage = table.storage.table(transaction)?;
+        if self.open.characteristics.repeatable {
+            transaction.check_newest(storage)?;
+        }
+        Ok(storage)
+    }
+
     /// Whether a table has a row.
     pub(super) fn has_rows(&self, relation: &Relation) -> Result<bool> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let transaction = &self.open.transaction;
-        let mut cursor = transaction.cursor(table.storage.table(transaction)?, ..)?;
+        let mut cursor = transaction.cursor(self.newest_rows(table)?, ..)?;
         Ok(cursor.next()?.is_some())
     }
 
@@ -69,7 +83,7 @@ impl Ddl<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let transaction = &self.open.transaction;
-        let mut cursor = transaction.cursor(table.storage.table(transaction)?, ..)?;
+        let mut cursor = transaction.cursor(self.newest_rows(table)?, ..)?;
         let mut values = Vec::with_capacity(table.schema.len());
         while let Some((key, bytes)) = cursor.next()? {
             self.waiting.look_cancelled()?;
