@@ -159,7 +159,7 @@ impl Ddl<'_> {
             Ok(())
         })?;
         let transaction = &self.open.transaction;
-        let storage = foreign.target_storage().table(transaction)?;
+        let storage = self.newest_rows(foreign.target_storage())?;
         let mut bytes = Vec::new();
         for values in &rows {
             let found = match foreign.target_key(values, &forms, &mut bytes)? {

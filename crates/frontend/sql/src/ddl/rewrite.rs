@@ -54,9 +54,9 @@ impl Ddl<'_> {
     ///
     /// # Errors
     /// A conflict, if a row was changed since.
-    fn newest_rows<'t>(&self, table: &'t Table) -> Result<&'t vellum::Table> {
+    pub(super) fn newest_rows<'t>(&self, storage: &'t Storage) -> Result<&'t vellum::Table> {
         let transaction = &self.open.transaction;
-        let storage = table.storage.table(transaction)?;
+        let storage = storage.table(transaction)?;
         if self.open.characteristics.repeatable {
             transaction.check_newest(storage)?;
         }
@@ -69,7 +69,7 @@ impl Ddl<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let transaction = &self.open.transaction;
-        let mut cursor = transaction.cursor(self.newest_rows(table)?, ..)?;
+        let mut cursor = transaction.cursor(self.newest_rows(&table.storage)?, ..)?;
         Ok(cursor.next()?.is_some())
     }
 
@@ -83,7 +83,7 @@ impl Ddl<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let transaction = &self.open.transaction;
-        let mut cursor = transaction.cursor(self.newest_rows(table)?, ..)?;
+        let mut cursor = transaction.cursor(self.newest_rows(&table.storage)?, ..)?;
         let mut values = Vec::with_capacity(table.schema.len());
         while let Some((key, bytes)) = cursor.next()? {
             self.waiting.look_cancelled()?;

@@ -92,6 +92,24 @@ fn regress_definitions_changed_in_an_old_snapshot_undo_nothing_that_others_commi
     }
 }
 
+/// The target of a row may be gone for all but the old snapshot.
+#[test]
+fn regress_foreign_key_added_in_an_old_snapshot_finds_the_targets_that_are_there() {
+    for parent in ["delete from p where id = 1", "delete from p"] {
+        let database = database();
+        let (mut a, mut b) = (Client::of(&database), Client::of(&database));
+        a.ok("create table p (id int primary key); insert into p values (1), (2)");
+        a.ok("create table c (id int primary key, p int); insert into c values (1, 1)");
+        b.ok("begin isolation level repeatable read");
+        assert_eq!(b.ok("select count(*) from p"), "2");
+        a.ok(parent);
+        let add = "alter table c add foreign key (p) references p";
+        assert_eq!(b.state(add), "40001");
+        b.ok("rollback");
+        assert_eq!(a.state(add), "23503");
+    }
+}
+
 #[test]
 fn read_committed_waits_and_loses_no_update() {
     let database = database();
