@@ -192,7 +192,8 @@ impl Model {
     }
 
     /// True if the answer depends on what was collected: a bulk load into a table with nothing but deleted
-    /// rows. It closes the table to concurrent writers if their remains are gone, and does not if they are not.
+    /// rows. It closes the table to concurrent writers if their remains are gone, and does not if they are not. (Who does not see
+    /// one of the deletes loads row by row, whether or not that row's remains are gone.)
     pub fn is_uncertain(&self, tx: TxNumber, operation: &Operation) -> bool {
         let (Operation::BulkLoad { table, .. }, Some(open)) = (operation, self.open.get(&tx))
         else {
@@ -209,7 +210,9 @@ impl Model {
             command: open.command + 1,
         };
         let rows = self.rows(table, view);
-        rows.is_ok_and(|rows| !rows.is_untouched() && !rows.holds_something())
+        rows.is_ok_and(|rows| {
+            !rows.is_untouched() && !rows.holds_something() && rows.are_seen(view)
+        })
     }
 
     /// True for a write that finds no row, of an analytical transaction, where the newest version is a committed delete that it

@@ -137,6 +137,12 @@ impl Rows {
         newest.is_some_and(|newest| newest.commit.is_some() && newest.value.is_none())
     }
 
+    /// True if a view sees the newest version of every row, deletes included.
+    pub fn are_seen(&self, view: View) -> bool {
+        let mut newest = self.chains.values().filter_map(|chain| chain.last());
+        newest.all(|version| view.sees(version, None))
+    }
+
     /// True if nobody ever wrote here, or everything was rolled back.
     pub fn is_untouched(&self) -> bool {
         self.chains.is_empty()
