@@ -9,11 +9,11 @@ use crate::bind::{ScopeTable, type_of};
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, RowRef};
-use crate::rows::{self, Shape};
+use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Column, Type, Typmod, Value};
+use vellum_row::{CastContext, Column, Type, Typmod};
 
 impl Ddl<'_> {
     /// Gives a column another type. Values are converted by `using`, or by the cast of an assignment.
@@ -55,10 +55,8 @@ impl Ddl<'_> {
             ..relation.clone()
         });
         let shape = Shape::of(&target)?;
-        let mut converted: Vec<Vec<Value>> = Vec::new();
         let plain = Plain(self.forms);
-        // In pieces: the cursor reads while nothing writes.
-        self.each_row(relation, |_, values| {
+        self.move_rows(relation, &shape, |values| {
             let rows = [RowRef::Values(values)];
             let frame = Frame {
                 params: &[],
@@ -69,19 +67,10 @@ impl Ddl<'_> {
                 outer: None,
                 queries: None,
             };
-            let value = convert.eval(&frame)?.into_value();
             let mut row = values.to_vec();
-            row[position] = value;
-            converted.push(row);
-            Ok(())
+            row[position] = convert.eval(&frame)?.into_value();
+            Ok(row)
         })?;
-        let mut key = Vec::new();
-        for row in converted {
-            let transaction = &self.open.transaction;
-            if let Err(duplicate) = rows::insert(transaction, &shape, &row, &mut key)? {
-                return Err(self.not_unique(&duplicate, &shape, &row));
-            }
-        }
         self.drop_storage(old)?;
         self.check_rows(&target)
     }

@@ -6,9 +6,13 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Environment, Frame, RowRef};
 use crate::rows::{self, Shape};
 use crate::sqlstate;
+use std::ops::Bound;
 use std::sync::Arc;
 use vellum_row::Settings;
 use vellum_row::{Schema, Value, ValueRef};
+
+/// Bytes of rows that are read before what they become is written.
+pub(super) const PIECE_BYTES: usize = 4 << 20;
 
 /// What constraints may ask: nothing of the session.
 pub(super) struct Plain<'p>(pub &'p Settings);
@@ -77,14 +81,36 @@ impl Ddl<'_> {
     pub(super) fn each_row(
         &mut self,
         relation: &Relation,
-        mut each: impl FnMut(&[u8], &[Value]) -> Result<()>,
+        each: impl FnMut(&[u8], &[Value]) -> Result<()>,
     ) -> Result<()> {
+        self.rows_behind(relation, None, usize::MAX, each).map(drop)
+    }
+
+    /// Calls `each` with key and values of the rows behind the one of key `after`, until those take `most` bytes. Returns the key of the
+    /// last one if there may be more.
+    pub(super) fn rows_behind(
+        &mut self,
+        relation: &Relation,
+        after: Option<&[u8]>,
+        most: usize,
+        mut each: impl FnMut(&[u8], &[Value]) -> Result<()>,
+    ) -> Result<Option<Vec<u8>>> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let transaction = &self.open.transaction;
-        let mut cursor = transaction.cursor(self.newest_rows(&table.storage)?, ..)?;
+        // The rest was looked at with the first piece: who has the gate alone is the only one to commit changes of the table.
+        let storage = match after {
+            None => self.newest_rows(&table.storage)?,
+            Some(_) => table.storage.table(transaction)?,
+        };
+        let range = (
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Unbounded,
+        );
+        let mut cursor = transaction.cursor(storage, range)?;
         let mut values = Vec::with_capacity(table.schema.len());
+        let mut bytes_seen = 0;
         while let Some((key, bytes)) = cursor.next()? {
             self.waiting.look_cancelled()?;
             values.clear();
@@ -93,8 +119,42 @@ impl Ddl<'_> {
                 values.push(view.get(position)?.to_value());
             }
             each(key, &values)?;
+            bytes_seen += key.len() + bytes.len();
+            if bytes_seen >= most {
+                return Ok(Some(key.to_vec()));
+            }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Inserts what `convert` makes of each row of a relation into the empty tables of another shape of it. Some megabytes of rows are read,
+    /// then written: what is held in memory does not grow with the table.
+    ///
+    /// # Errors
+    /// `23505`, and what `convert` reports.
+    pub(super) fn move_rows(
+        &mut self,
+        from: &Relation,
+        to: &Shape,
+        mut convert: impl FnMut(&[Value]) -> Result<Vec<Value>>,
+    ) -> Result<()> {
+        let (mut key, mut after) = (Vec::new(), None::<Vec<u8>>);
+        loop {
+            let mut converted: Vec<Vec<Value>> = Vec::new();
+            after = self.rows_behind(from, after.as_deref(), PIECE_BYTES, |_, values| {
+                converted.push(convert(values)?);
+                Ok(())
+            })?;
+            for row in &converted {
+                let transaction = &self.open.transaction;
+                if let Err(duplicate) = rows::insert(transaction, to, row, &mut key)? {
+                    return Err(self.not_unique(&duplicate, to, row));
+                }
+            }
+            if after.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// The rows that are there fulfil NOT NULL and CHECK.
@@ -260,19 +320,7 @@ impl Ddl<'_> {
             loaded?;
             return Ok(());
         }
-        let mut key = Vec::new();
-        let mut rows: Vec<Vec<Value>> = Vec::new();
-        self.each_row(from, |_, values| {
-            rows.push(values.to_vec());
-            Ok(())
-        })?;
-        for values in rows {
-            let transaction = &self.open.transaction;
-            if let Err(duplicate) = rows::insert(transaction, to, &values, &mut key)? {
-                return Err(self.not_unique(&duplicate, to, &values));
-            }
-        }
-        Ok(())
+        self.move_rows(from, to, |values| Ok(values.to_vec()))
     }
 
     /// Whether the rows' new keys ascend, none of them twice and none with a null.

@@ -263,3 +263,33 @@ fn a_column_gets_another_type_with_its_rows_keys_and_checks() {
     client.ok("begin; alter table t alter n type text; rollback");
     assert_eq!(client.ok("select sum(n) from t"), "26");
 }
+
+#[test]
+fn regress_a_table_of_many_pieces_is_written_anew_row_by_row() {
+    let mut client = Client::new();
+    // Twelve megabytes: a table is moved in pieces of four.
+    client.ok("create table t (id int, n int, pad text)");
+    client.ok(
+        "insert into t select g, g, repeat(chr(65 + g % 26), 40000) from generate_series(1, 300) g",
+    );
+    let whole = "select count(*), count(distinct id), sum(n), sum(length(pad)) from t";
+    client.ok("alter table t alter n type bigint using n * 2");
+    assert_eq!(client.ok(whole), "300|300|90300|12000000");
+    client.ok("create table d (id int, pad text)");
+    // Descending, so that the new order is another one.
+    client.ok("insert into d select id, pad from t order by id desc");
+    client.ok("alter table d add primary key (id)");
+    assert_eq!(
+        client.ok("select count(*), min(id), max(id), sum(length(pad)) from d"),
+        "300|1|300|12000000"
+    );
+    assert_eq!(
+        client.ok("select count(*) from d where pad <> repeat(chr(65 + id % 26), 40000)"),
+        "0"
+    );
+    client.ok("alter table d drop constraint d_pkey");
+    assert_eq!(client.ok("select count(distinct id) from d"), "300");
+    assert_eq!(client.state("insert into d values (null, '')"), "23502");
+    client.ok("insert into d values (1, 'twice')");
+    assert_eq!(client.state("alter table d add primary key (id)"), "23505");
+}
