@@ -1,15 +1,16 @@
 //! What all sessions of a database share.
 
-use crate::catalog::{Change, Oids, Published, Runtimes, Store};
+use crate::catalog::{Change, Oid, Oids, Published, Runtimes, Store};
 use crate::error::{Result, SqlError};
 use crate::lock::{RowLocks, Waits};
 use crate::roles::{self, Role};
-use crate::session::{Activities, Session, SessionOptions, clock_time};
+use crate::session::{Activities, Session, SessionOptions, clock_time, drop_left_behind};
 use crate::sqlstate;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use vellum::{Database, Error, Transaction};
 use vellum_row::datetime::Timestamp;
+use vellum_sync::Mutex;
 
 /// Name of the role that a new database has; its password is set by [`SqlDatabase::set_verifier`].
 pub const FIRST_ROLE: &str = "vellum";
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub locks: Arc<RowLocks>,
     /// What sessions are doing.
     pub activities: Activities,
+    /// Schemas of temporary relations whose sessions have ended.
+    pub left_behind: Mutex<Vec<Oid>>,
     /// When the database was opened.
     pub started: Timestamp,
     /// What makes a verifier of a password; see [`SqlDatabase::set_password_maker`].
@@ -80,7 +83,11 @@ impl Shared {
         crate::statistics::load(&reader, &runtimes)?;
         let catalog = Store::load(&reader, &runtimes, 1)?;
         drop(reader);
-        Ok(Arc::new(Self {
+        let namespaces = catalog.namespaces().into_iter();
+        let left_behind = namespaces.map(|namespace| namespace.oid);
+        let left_behind = left_behind.filter(|oid| catalog.is_temporary(*oid));
+        let left_behind = Mutex::new(left_behind.collect());
+        let shared = Arc::new(Self {
             engine,
             queries: vellum_query::Engine::new(QUERY_MEMORY_BYTES),
             catalog: Published::new(catalog),
@@ -89,9 +96,12 @@ impl Shared {
             waits: Waits::default(),
             locks: Arc::default(),
             activities: Activities::default(),
+            left_behind,
             started: clock_time(),
             password_maker: OnceLock::new(),
-        }))
+        });
+        drop_left_behind(&shared);
+        Ok(shared)
     }
 
     /// The verifier of a password.

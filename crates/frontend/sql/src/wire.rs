@@ -119,6 +119,11 @@ impl CommandTag {
             rows: Some(rows),
         }
     }
+
+    /// The count; 0 for a tag without one.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.unwrap_or(0)
+    }
 }
 
 impl std::fmt::Display for CommandTag {

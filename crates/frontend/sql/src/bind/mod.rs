@@ -73,6 +73,8 @@ pub(crate) struct Binder<'c> {
     pub general: Option<General>,
     /// Views that are being read inside each other.
     pub view_depth: usize,
+    /// Names stand for no temporary relation: those of a view that lasts.
+    pub lasting_only: bool,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
     /// Relations that it reads or changes, with the rights that it needs for that. What a view reads, its owner has to have.
@@ -120,6 +122,7 @@ impl<'c> Binder<'c> {
             subqueries: Vec::new(),
             general: None,
             view_depth: 0,
+            lasting_only: false,
             targets: Vec::new(),
             accesses: Vec::new(),
             aggregates: None,
@@ -141,7 +144,13 @@ impl<'c> Binder<'c> {
         match self.named(name)? {
             Some(Named::Relation(oid)) => {
                 let found = self.catalog.relation(oid).cloned();
-                found.ok_or_else(|| SqlError::internal("a name without relation"))
+                let found = found.ok_or_else(|| SqlError::internal("a name without relation"))?;
+                let namespace = found.namespace;
+                if self.catalog.is_temporary(namespace) && !self.search_path.contains(&namespace) {
+                    let text = "cannot access temporary tables of other sessions";
+                    return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+                }
+                Ok(found)
             }
             Some(Named::Index { .. }) => {
                 let message = format!("\"{}\" is an index", object_name(name)?.1);
@@ -166,12 +175,11 @@ impl<'c> Binder<'c> {
     pub fn named(&self, name: &ast::ObjectName) -> Result<Option<Named>> {
         let (schema, name) = object_name(name)?;
         if let Some(schema) = schema {
-            let Some(namespace) = self.catalog.namespace(&schema) else {
-                return Ok(None);
-            };
-            return Ok(self.catalog.named(namespace.oid, &name));
+            let namespace = self.catalog.schema_named(&schema, self.search_path);
+            return Ok(namespace.and_then(|schema| self.catalog.named(schema, &name)));
         }
-        let mut found = self.search_path.iter();
+        let lasting = |oid: &&Oid| !(self.lasting_only && self.catalog.is_temporary(**oid));
+        let mut found = self.search_path.iter().filter(lasting);
         Ok(found.find_map(|namespace| self.catalog.named(*namespace, &name)))
     }
 

@@ -90,6 +90,11 @@ pub(crate) enum Change {
 }
 
 impl Catalog {
+    /// What a session's schema of temporary relations is called by itself.
+    pub const TEMPORARY: &str = "pg_temp";
+    /// What the names of these schemas begin with.
+    pub const TEMPORARY_PREFIX: &str = "pg_temp_";
+
     /// An image that has the system relations and nothing else.
     pub fn of_system(version: u64, runtimes: &Runtimes) -> Self {
         let mut catalog = Self {
@@ -196,6 +201,21 @@ impl Catalog {
         self.namespaces
             .get(&oid)
             .map_or("", |namespace| &namespace.name)
+    }
+
+    /// Whether a schema is some session's for its temporary relations.
+    pub fn is_temporary(&self, namespace: Oid) -> bool {
+        let name = self.namespace_name(namespace);
+        name.starts_with(Self::TEMPORARY_PREFIX)
+    }
+
+    /// The schema of a name in a statement, whose session's own one for temporary relations is in its search path.
+    pub fn schema_named(&self, name: &str, search_path: &[Oid]) -> Option<Oid> {
+        if name == Self::TEMPORARY {
+            let mut path = search_path.iter().copied();
+            return path.find(|oid| self.is_temporary(*oid));
+        }
+        self.namespace(name).map(|namespace| namespace.oid)
     }
 
     /// What a name stands for in a schema.
@@ -319,6 +339,9 @@ impl Catalog {
         } else {
             Rights::USAGE
         };
+        if self.is_temporary(namespace.oid) && !create {
+            return true;
+        }
         let common = [PG_CATALOG, PUBLIC, INFORMATION_SCHEMA].contains(&namespace.oid);
         if self.owns(name, &namespace.owner) || (common && !create && namespace.acl.is_none()) {
             return true;

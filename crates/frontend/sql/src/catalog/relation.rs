@@ -209,6 +209,13 @@ impl Table {
         self.indexes.iter().filter(|index| index.storage.is_some())
     }
 
+    /// Tables of the engine that its rows and its indexes are in.
+    pub fn storages(&self) -> impl Iterator<Item = &Storage> {
+        let indexes = self.indexes.iter();
+        let indexes = indexes.filter_map(|index| index.storage.as_ref());
+        indexes.chain(std::iter::once(&self.storage))
+    }
+
     /// Where the value of a column comes from.
     pub fn default_of(&self, column: ColumnId) -> Option<&Default> {
         let found = self.defaults.iter().find(|(id, _)| *id == column);

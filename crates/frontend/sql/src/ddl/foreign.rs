@@ -33,6 +33,13 @@ impl Ddl<'_> {
             self.check_right(&target, crate::roles::Rights::REFERENCES)?;
             target
         };
+        let catalog = &self.open.catalog.1;
+        let temporary = catalog.is_temporary(relation.namespace);
+        if temporary != catalog.is_temporary(target.namespace) {
+            let word = if temporary { "temporary" } else { "permanent" };
+            let message = format!("constraints on {word} tables may reference only {word} tables");
+            return Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message));
+        }
         let target_table = target.table().ok_or_else(|| {
             let message = format!("referenced relation \"{}\" is not a table", target.name);
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
@@ -126,12 +133,10 @@ impl Ddl<'_> {
     fn is_own_name(&self, relation: &Relation, name: &ast::ObjectName) -> Result<bool> {
         let (schema, base) = crate::bind::object_name(name)?;
         let namespace = match schema {
-            Some(schema) => self
-                .open
-                .catalog
-                .1
-                .namespace(&schema)
-                .map(|found| found.oid),
+            Some(schema) => {
+                let catalog = &self.open.catalog.1;
+                catalog.schema_named(&schema, &self.search_path)
+            }
             None if self.search_path.contains(&relation.namespace) => Some(relation.namespace),
             None => None,
         };

@@ -15,6 +15,7 @@ mod rewrite;
 mod role;
 mod sequence;
 mod table;
+mod temporary;
 
 pub(crate) use foreign::unique_index;
 
@@ -22,7 +23,7 @@ use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
-use crate::session::{Open, Waiting};
+use crate::session::{Open, Temporary, Waiting};
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, ObjectType, Statement};
@@ -51,12 +52,13 @@ fn check_index_columns(count: usize) -> Result<()> {
 pub(crate) struct Ddl<'d> {
     pub shared: &'d Shared,
     pub open: &'d mut Open,
-    pub search_path: &'d [Oid],
+    pub search_path: Vec<Oid>,
     pub forms: &'d Settings,
     pub text: &'d str,
     pub owner: &'d str,
     pub waiting: Waiting<'d>,
     pub notices: Vec<Fields>,
+    pub temporary: &'d mut Temporary,
 }
 
 impl Ddl<'_> {
@@ -74,8 +76,12 @@ impl Ddl<'_> {
                 name,
                 data_type,
                 sequence_options,
+                temporary,
                 ..
-            } => self.create_sequence(*if_not_exists, name, data_type.as_ref(), sequence_options),
+            } => {
+                let name = (name, *temporary);
+                self.create_sequence(*if_not_exists, name, data_type.as_ref(), sequence_options)
+            }
             Statement::CreateSchema {
                 schema_name,
                 if_not_exists,
@@ -106,7 +112,7 @@ impl Ddl<'_> {
     fn binder(&self) -> Binder<'_> {
         Binder::new(
             &self.open.catalog.1,
-            self.search_path,
+            &self.search_path,
             self.forms,
             self.text,
         )
@@ -117,8 +123,11 @@ impl Ddl<'_> {
     }
 
     /// Schema and name of what is made.
-    fn new_name(&self, name: &ast::ObjectName) -> Result<(Oid, String)> {
+    fn new_name(&mut self, name: &ast::ObjectName, temporary: bool) -> Result<(Oid, String)> {
         let (schema, name) = crate::bind::object_name(name)?;
+        if let Some(own) = self.temporary_for(schema.as_deref(), temporary)? {
+            return Ok((own, name));
+        }
         let catalog = &self.open.catalog.1;
         let namespace = match schema {
             Some(schema) => match catalog.namespace(&schema) {
@@ -128,7 +137,7 @@ impl Ddl<'_> {
             None => *self
                 .search_path
                 .iter()
-                .find(|oid| **oid != PG_CATALOG)
+                .find(|oid| **oid != PG_CATALOG && !catalog.is_temporary(**oid))
                 .ok_or_else(|| {
                     let text = "no schema has been selected to create in";
                     SqlError::new(sqlstate::INVALID_SCHEMA_NAME, text)
@@ -262,7 +271,22 @@ impl Ddl<'_> {
         if create.materialized {
             return Err(SqlError::unsupported("a materialized view"));
         }
-        let (namespace, name) = self.new_name(&create.name)?;
+        let (_, columns, temporary) = {
+            let mut binder = self.binder();
+            let (select, columns) = binder.query(&create.query)?;
+            let catalog = &self.open.catalog.1;
+            let mut reads = binder.accesses.iter();
+            let temporary = reads.any(|(oid, _)| {
+                let read = catalog.relation(*oid);
+                read.is_some_and(|read| catalog.is_temporary(read.namespace))
+            });
+            (select, columns, temporary)
+        };
+        let (namespace, name) = self.new_name(&create.name, create.temporary || temporary)?;
+        if temporary && !create.temporary {
+            let message = format!("view \"{name}\" will be a temporary view");
+            self.notices.push(Fields::notice(message));
+        }
         let old = self.open.catalog.1.named(namespace, &name);
         let mut oid = None;
         if let (Some(Named::Relation(known)), true) = (old, create.or_replace) {
@@ -274,7 +298,6 @@ impl Ddl<'_> {
         if oid.is_none() && self.is_taken(namespace, &name, create.if_not_exists)? {
             return Ok(CommandTag::plain("CREATE VIEW"));
         }
-        let (_, columns) = self.binder().query(&create.query)?;
         let mut names: Vec<Box<str>> = columns
             .into_iter()
             .map(|column| column.name.into())
@@ -398,12 +421,10 @@ impl Ddl<'_> {
     /// Drops the engine's tables of a table.
     fn drop_storage(&mut self, table: &Table) -> Result<()> {
         let transaction = &self.open.transaction;
-        for index in table.secondary() {
-            if let Some(storage) = &index.storage {
-                transaction.drop_table(&storage.name)?;
-            }
+        for storage in table.storages() {
+            transaction.drop_table(&storage.name)?;
         }
-        Ok(transaction.drop_table(&table.storage.name)?)
+        Ok(())
     }
 
     fn owned_sequences(&self, table: Oid) -> Vec<Oid> {
@@ -433,32 +454,15 @@ impl Ddl<'_> {
             let message = format!("must be owner of schema {name}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
-        let inside: Vec<Arc<Relation>> = self
-            .open
-            .catalog
-            .1
-            .relations()
-            .into_iter()
-            .filter(|relation| relation.namespace == namespace.oid)
-            .cloned()
-            .collect();
-        if !inside.is_empty() && !cascade {
+        let relations = self.open.catalog.1.relations();
+        let mut inside = relations.iter();
+        if inside.any(|relation| relation.namespace == namespace.oid) && !cascade {
             let message = format!("cannot drop schema {name} because other objects depend on it");
             let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
             return Err(SqlError::new(state, message)
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
-        for relation in inside {
-            let (object, word) = match relation.kind {
-                Kind::Table(_) => (ObjectType::Table, "table"),
-                Kind::View(_) => (ObjectType::View, "view"),
-                Kind::Sequence(_) => (ObjectType::Sequence, "sequence"),
-                Kind::System(_) => continue,
-            };
-            if self.open.catalog.1.relation(relation.oid).is_some() {
-                self.drop_relation(relation.oid, object, word, &[], true)?;
-            }
-        }
+        self.drop_all_in(namespace.oid)?;
         self.open
             .change(self.shared, Change::DropNamespace(namespace.oid))
     }

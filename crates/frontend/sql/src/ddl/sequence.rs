@@ -13,12 +13,12 @@ impl Ddl<'_> {
     pub(super) fn create_sequence(
         &mut self,
         if_not_exists: bool,
-        name: &ast::ObjectName,
+        (name, temporary): (&ast::ObjectName, bool),
         data_type: Option<&ast::DataType>,
         options: &[SequenceOptions],
     ) -> Result<CommandTag> {
         let tag = CommandTag::plain("CREATE SEQUENCE");
-        let (namespace, name) = self.new_name(name)?;
+        let (namespace, name) = self.new_name(name, temporary)?;
         if self.is_taken(namespace, &name, if_not_exists)? {
             return Ok(tag);
         }

@@ -43,15 +43,13 @@ impl Ddl<'_> {
         if create.partition_by.is_some() || create.partition_of.is_some() {
             return Err(SqlError::unsupported("partitioning"));
         }
-        if create.temporary {
-            return Err(SqlError::unsupported("a temporary table"));
-        }
-        let (namespace, name) = self.new_name(&create.name)?;
+        let (namespace, name) = self.new_name(&create.name, create.temporary)?;
         if self.is_taken(namespace, &name, create.if_not_exists)? {
             return Ok(tag);
         }
         super::check_table_columns(create.columns.len())?;
         let oid = self.draw_oid()?;
+        self.note_at_commit(oid, namespace, create.on_commit.as_ref())?;
         let mut columns = Vec::with_capacity(create.columns.len());
         let mut defaults = Vec::new();
         let mut later = Vec::new();
@@ -62,23 +60,10 @@ impl Ddl<'_> {
             columns.push(column);
             defaults.extend(default.map(|default| (id, default)));
         }
-        let schema = Arc::new(Schema::new(columns)?);
         for constraint in &create.constraints {
             later.push(constraint_of(constraint)?);
         }
-        let storage = self
-            .open
-            .transaction
-            .create_table(&format!("sql.table.{oid}"))?;
-        let table = Table {
-            schema,
-            storage: Storage::of(storage),
-            defaults,
-            indexes: Vec::new(),
-            checks: Vec::new(),
-            foreign_keys: Vec::new(),
-        };
-        let mut relation = self.new_relation(oid, namespace, &name, Kind::Table(Box::new(table)));
+        let mut relation = self.bare_table((oid, &name, namespace), columns, defaults)?;
         // The primary key first: it orders the table. Foreign keys last: they may refer to a key of the table itself.
         later.sort_by_key(|later| match later {
             Later::Key { primary: true, .. } => 0,
@@ -99,6 +84,50 @@ impl Ddl<'_> {
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
         Ok(tag)
+    }
+
+    /// A table without constraints and without rows, which is not in the catalog yet.
+    fn bare_table(
+        &mut self,
+        (oid, name, namespace): (Oid, &str, Oid),
+        columns: Vec<Column>,
+        defaults: Vec<(ColumnId, Default)>,
+    ) -> Result<Relation> {
+        let transaction = &self.open.transaction;
+        let storage = transaction.create_table(&format!("sql.table.{oid}"))?;
+        let table = Table {
+            schema: Arc::new(Schema::new(columns)?),
+            storage: Storage::of(storage),
+            defaults,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
+        Ok(self.new_relation(oid, namespace, name, Kind::Table(Box::new(table))))
+    }
+
+    /// Makes a table of columns that may be null.
+    ///
+    /// # Errors
+    /// As CREATE TABLE.
+    pub(super) fn make_plain_table(
+        &mut self,
+        namespace: Oid,
+        name: &str,
+        columns: Vec<(String, Type, Typmod)>,
+        on_commit: Option<&ast::OnCommit>,
+    ) -> Result<()> {
+        super::check_table_columns(columns.len())?;
+        let oid = self.draw_oid()?;
+        self.note_at_commit(oid, namespace, on_commit)?;
+        let mut made = Vec::with_capacity(columns.len());
+        for (name, ty, typmod) in columns {
+            check_column_type(&name, ty)?;
+            made.push(Column::new(name, ty, typmod, true));
+        }
+        let relation = self.bare_table((oid, name, namespace), made, Vec::new())?;
+        self.open
+            .change(self.shared, Change::PutRelation(Arc::new(relation)))
     }
 
     /// A column, and where its values come from.

@@ -14,7 +14,8 @@ pub(crate) use options::{KEY_LOCK, MOVE};
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use sqlparser::ast::{Expr, Statement};
+use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use sqlparser::ast::{Expr, SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -62,11 +63,30 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             }
             syntax_error(text, &parser, error)
         })?;
-        found.push(statement);
+        found.push(into_table(statement));
         let next = parser.peek_token_ref();
         if !matches!(next.token, Token::SemiColon | Token::EOF) {
             return Err(at_token(text, next));
         }
+    }
+}
+
+/// SELECT … INTO is CREATE TABLE … AS.
+fn into_table(statement: Statement) -> Statement {
+    let Statement::Query(mut query) = statement else {
+        return statement;
+    };
+    let into = match query.body.as_mut() {
+        SetExpr::Select(select) => select.into.take(),
+        _ => None,
+    };
+    match into {
+        None => Statement::Query(query),
+        Some(into) => CreateTableBuilder::new(into.name)
+            .temporary(into.temporary)
+            .query(Some(query))
+            .build()
+            .into(),
     }
 }
 

@@ -280,7 +280,10 @@ impl Binder<'_> {
         // Nothing of the statement can be named in it.
         let outer = std::mem::take(&mut self.outer);
         let with = std::mem::take(&mut self.with);
+        let lasting = !self.catalog.is_temporary(relation.namespace);
+        let lasting = std::mem::replace(&mut self.lasting_only, lasting);
         let bound = self.query(query);
+        self.lasting_only = lasting;
         self.outer = outer;
         self.with = with;
         self.view_depth -= 1;

@@ -2,7 +2,7 @@
 
 use super::environment::Env;
 use crate::bind::{Binder, ScopeTable};
-use crate::catalog::{Named, PG_CATALOG, Relation, View};
+use crate::catalog::{Catalog, Named, Oid, PG_CATALOG, Relation, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::with_stack;
@@ -124,11 +124,17 @@ impl Env<'_> {
     /// What a name stands for, along the search path if it has no schema.
     pub fn named(&self, schema: Option<&str>, name: &str) -> Option<Named> {
         if let Some(schema) = schema {
-            let namespace = self.catalog.namespace(schema)?;
-            return self.catalog.named(namespace.oid, name);
+            let namespace = self.catalog.schema_named(schema, self.search_path)?;
+            return self.catalog.named(namespace, name);
         }
         let mut path = self.search_path.iter();
         path.find_map(|namespace| self.catalog.named(*namespace, name))
+    }
+
+    /// The session's schema of temporary relations, if there is one.
+    pub fn own_temporary(&self) -> Option<Oid> {
+        let name = Catalog::TEMPORARY;
+        self.catalog.schema_named(name, self.search_path)
     }
 
     /// Names of the schemas in the search path, with those that are in it unsaid or without.
@@ -136,7 +142,9 @@ impl Env<'_> {
         let path = self.settings.get("search_path").unwrap_or_default();
         let said = path.split(',').any(|name| name.trim() == "pg_catalog");
         let shown = self.search_path.iter();
-        let shown = shown.filter(|oid| implicit || said || **oid != PG_CATALOG);
+        let shown = shown.filter(|oid| {
+            implicit || ((said || **oid != PG_CATALOG) && !self.catalog.is_temporary(**oid))
+        });
         shown
             .map(|oid| self.catalog.namespace_name(*oid).to_owned())
             .collect()

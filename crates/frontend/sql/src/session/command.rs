@@ -5,9 +5,8 @@ use super::explain::is_analyze;
 use super::extended::ends_transaction;
 use super::run::{Prepared, encode, format_of};
 use super::transaction::{Characteristics, Open, no_serializable};
-use super::{Progress, Session, TransactionStatus, Waiting, gone};
+use super::{Progress, Session, TransactionStatus, gone};
 use crate::bind::folded;
-use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
@@ -20,7 +19,7 @@ impl Session {
     pub(super) fn command(
         &mut self,
         prepared: &Arc<Prepared>,
-        _params: &[Value],
+        params: &[Value],
         formats: &[Format],
         describe: bool,
         sink: &mut dyn Sink,
@@ -79,13 +78,7 @@ impl Session {
             },
             Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,
             Statement::Close { cursor } => self.close_cursor(cursor)?,
-            Statement::Discard { .. } => {
-                self.cursors.close_all();
-                self.statements.clear();
-                self.portals.clear();
-                self.reset_all()?;
-                CommandTag::plain("DISCARD ALL")
-            }
+            Statement::Discard { object_type } => self.discard(*object_type)?,
             Statement::Deallocate { name, .. } => {
                 let name = folded(name);
                 if name == "all" {
@@ -118,6 +111,9 @@ impl Session {
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
             Statement::Comment { .. } => CommandTag::plain("COMMENT"),
             Statement::Copy { .. } => return self.copy(statement, sink),
+            Statement::CreateTable(create) if create.query.is_some() => {
+                self.create_table_as(create, params, sink)?
+            }
             other => self.ddl(other, &prepared.text, sink)?,
         };
         sink.command_complete(&tag).map_err(gone)?;
@@ -371,6 +367,37 @@ impl Session {
         Ok(())
     }
 
+    fn discard(&mut self, what: ast::DiscardObject) -> Result<CommandTag> {
+        match what {
+            ast::DiscardObject::ALL => {
+                if self.status == TransactionStatus::InBlock {
+                    let text = "DISCARD ALL cannot run inside a transaction block";
+                    return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
+                }
+                self.cursors.close_all();
+                self.statements.clear();
+                self.portals.clear();
+                self.reset_all()?;
+                self.sequences.borrow_mut().clear();
+                self.plans.clear();
+                self.discard_temporary()?;
+                Ok(CommandTag::plain("DISCARD ALL"))
+            }
+            ast::DiscardObject::PLANS => {
+                self.plans.clear();
+                Ok(CommandTag::plain("DISCARD PLANS"))
+            }
+            ast::DiscardObject::SEQUENCES => {
+                self.sequences.borrow_mut().clear();
+                Ok(CommandTag::plain("DISCARD SEQUENCES"))
+            }
+            ast::DiscardObject::TEMP => {
+                self.discard_temporary()?;
+                Ok(CommandTag::plain("DISCARD TEMP"))
+            }
+        }
+    }
+
     fn reset_all(&mut self) -> Result<()> {
         let superuser = self.settings.is_on("is_superuser");
         self.settings = super::settings::SessionSettings::new(&self.options.user);
@@ -483,30 +510,13 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         self.start_statement()?;
-        let search_path = self.search_path();
-        let cancel = self.cancel.clone();
-        let statement_ms = self.settings.number("statement_timeout");
-        let lock_ms = self.settings.number("lock_timeout");
-        let forms = self.settings.forms.clone();
-        let Some(open) = &mut self.open else {
-            return Err(SqlError::internal("a statement without transaction"));
-        };
-        if open.characteristics.read_only {
+        if let Some(open) = &self.open
+            && open.characteristics.read_only
+        {
             let text = "cannot execute DDL in a read-only transaction";
             return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
         }
-        let mut ddl = Ddl {
-            shared: &self.shared,
-            open,
-            search_path: &search_path,
-            forms: &forms,
-            text,
-            owner: &self.options.user,
-            waiting: Waiting::new(&cancel, statement_ms, lock_ms),
-            notices: Vec::new(),
-        };
-        let tag = ddl.run(statement)?;
-        let notices = std::mem::take(&mut ddl.notices);
+        let (tag, notices) = self.with_ddl(text, |ddl| ddl.run(statement))?;
         for notice in &notices {
             sink.notice(notice).map_err(gone)?;
         }

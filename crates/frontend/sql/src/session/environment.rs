@@ -190,8 +190,9 @@ impl Env<'_> {
         };
         let found = match name.split_once('.') {
             Some((schema, name)) => {
-                let namespace = self.catalog.namespace(&unquote(schema));
-                namespace.and_then(|schema| self.catalog.named(schema.oid, &unquote(name)))
+                let path = self.search_path;
+                let namespace = self.catalog.schema_named(&unquote(schema), path);
+                namespace.and_then(|schema| self.catalog.named(schema, &unquote(name)))
             }
             None => {
                 let name = unquote(name);

@@ -31,6 +31,8 @@ mod options;
 mod run;
 mod settings;
 mod simple;
+mod table_as;
+mod temporary;
 mod transaction;
 mod waiting;
 
@@ -38,6 +40,7 @@ pub(crate) use activity::Activities;
 pub use cancel::CancelHandle;
 pub(crate) use environment::Env;
 pub use options::SessionOptions;
+pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
 pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
@@ -137,6 +140,7 @@ pub struct Session {
     local: Vec<(String, Option<String>)>,
     /// The row that is being told.
     body: Vec<u8>,
+    temporary: Temporary,
     /// As others see it, and its number among them.
     activity: (u64, Arc<activity::Activity>),
 }
@@ -189,6 +193,7 @@ impl Session {
             random: RefCell::new(Random::new(Random::fresh_seed())),
             local: Vec::new(),
             body: Vec::new(),
+            temporary: Temporary::default(),
             activity,
         })
     }
@@ -271,6 +276,10 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<()> {
+        if let Err(error) = self.act_at_commit() {
+            self.roll_back();
+            return Err(error);
+        }
         self.forget_local();
         self.portals.clear();
         let done = match self.open.take() {
@@ -302,6 +311,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.roll_back();
+        self.leave_temporary();
         self.shared.activities.leave(self.activity.0);
     }
 }

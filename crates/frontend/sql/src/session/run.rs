@@ -3,7 +3,7 @@
 
 use super::environment::Env;
 use super::{PLANS_MAX, Session, TransactionStatus, Waiting, gone};
-use crate::catalog::{Kind, Mode, Oid, PG_CATALOG};
+use crate::catalog::{Catalog, Kind, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run};
 use crate::lock::Obstacle;
@@ -133,12 +133,20 @@ impl Session {
             }
         });
         let mut oids = vec![];
+        let own = self.temporary.namespace_in(image);
         // In front, unless it is said where.
         let names: Vec<String> = names.collect();
+        if !names.iter().any(|name| name == Catalog::TEMPORARY) {
+            oids.extend(own);
+        }
         if !names.iter().any(|name| name == "pg_catalog") {
             oids.push(PG_CATALOG);
         }
         for name in names {
+            if name == Catalog::TEMPORARY {
+                oids.extend(own);
+                continue;
+            }
             let name = if name == "$user" {
                 &self.options.user
             } else {

@@ -214,6 +214,12 @@ impl Open {
         Ok(own || now == Some(relation.generation))
     }
 
+    /// Whether it holds a relation's gate, as `mode` at least.
+    pub fn holds(&self, oid: Oid, mode: Mode) -> bool {
+        let mut gates = self.gates.0.iter();
+        gates.any(|(held, _, how)| *held == oid && *how >= mode)
+    }
+
     /// Changes the catalog, for this transaction until it commits.
     ///
     /// # Errors

@@ -161,7 +161,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             Some(_) => Value::Oid(first),
             None => Value::Null,
         },
-        F::MyTempSchema => Value::Oid(0),
+        F::MyTempSchema => Value::Oid(env.own_temporary().unwrap_or(0)),
+        F::IsOtherTempSchema => {
+            Value::Bool(env.catalog.is_temporary(first) && env.own_temporary() != Some(first))
+        }
         F::TransactionNumber => Value::Int8(env.transaction_number),
         F::CancelBackend => signals::signal(env, value(0), Signal::Cancel)?,
         F::TerminateBackend => signals::signal(env, value(0), Signal::Terminate)?,

@@ -292,6 +292,9 @@ fn enabled_roles(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 fn tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for relation in accessible(scan) {
         let (kind, insertable) = match &relation.kind {
+            Kind::Table(_) if scan.catalog.is_temporary(relation.namespace) => {
+                ("LOCAL TEMPORARY", true)
+            }
             Kind::Table(_) => ("BASE TABLE", true),
             Kind::System(definition) if !definition.is_view => ("BASE TABLE", false),
             Kind::View(_) | Kind::System(_) => ("VIEW", false),
@@ -304,7 +307,11 @@ fn tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             text(kind),
         ];
         row.resize(9, Value::Null);
-        row.extend([yes_or_no(insertable), yes_or_no(false), Value::Null]);
+        let at_commit = match kind {
+            "LOCAL TEMPORARY" => text("PRESERVE"),
+            _ => Value::Null,
+        };
+        row.extend([yes_or_no(insertable), yes_or_no(false), at_commit]);
         rows.push(row);
     }
     Ok(())

@@ -152,7 +152,11 @@ fn class_row(
         Value::Oid(0),
         Value::Bool(own.is_some_and(|table| !table.indexes.is_empty())),
         Value::Bool(false),
-        text("p"),
+        text(if scan.catalog.is_temporary(relation.namespace) {
+            "t"
+        } else {
+            "p"
+        }),
         text(kind),
         Value::Int2(columns as i16),
         Value::Int2(own.map_or(0, |table| table.checks.len()) as i16),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use vellum::{Config, Database};
-use vellum_io::MemoryDirectory;
+use vellum_io::{Directory, MemoryDirectory};
 use vellum_sql::{
     CommandTag, CopyShape, FIRST_ROLE, Field, Fields, Format, OutputRow, Progress, Session,
     SessionOptions, Sink, SqlDatabase, Told,
@@ -95,7 +95,7 @@ pub fn database() -> SqlDatabase {
     database_in(&Arc::new(MemoryDirectory::new()))
 }
 
-pub fn database_in(directory: &Arc<MemoryDirectory>) -> SqlDatabase {
+pub fn database_in<D: Directory + 'static>(directory: &Arc<D>) -> SqlDatabase {
     let config = Config::default()
         .pool_bytes(16 << 20)
         .background_threads(false);

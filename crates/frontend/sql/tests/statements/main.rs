@@ -18,3 +18,4 @@ mod queries;
 mod roles;
 mod sessions;
 mod statistics;
+mod temporary;

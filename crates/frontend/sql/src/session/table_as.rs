@@ -1,0 +1,42 @@
+//! CREATE TABLE … AS: a table of a query's columns, filled by the query in the same transaction.
+
+use super::run::Output;
+use super::{Session, gone};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use crate::wire::{CommandTag, Sink};
+use sqlparser::ast::{self, Statement};
+use vellum_row::Value;
+
+impl Session {
+    pub(super) fn create_table_as(
+        &mut self,
+        create: &ast::CreateTable,
+        params: &[Value],
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        self.start_statement()?;
+        if let Some(open) = &self.open
+            && open.characteristics.read_only
+        {
+            let text = "cannot execute CREATE TABLE AS in a read-only transaction";
+            return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
+        }
+        let (name, notices) = self.with_ddl("", |ddl| ddl.create_table_as(create))?;
+        for notice in &notices {
+            sink.notice(notice).map_err(gone)?;
+        }
+        let Some(name) = name else {
+            return Ok(CommandTag::plain("CREATE TABLE AS"));
+        };
+        let text = format!("INSERT INTO {name} SELECT");
+        let mut statements = crate::parse::statements(&text)?;
+        let Some(Statement::Insert(mut insert)) = statements.pop() else {
+            return Err(SqlError::internal("no INSERT"));
+        };
+        insert.source.clone_from(&create.query);
+        let prepared = Self::prepare_one(&text, Statement::Insert(insert), &[]);
+        let done = self.run_program(&prepared, params, &[], Output::Drop)?;
+        Ok(CommandTag::counted("SELECT", done.rows()))
+    }
+}

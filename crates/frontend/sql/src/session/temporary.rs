@@ -1,0 +1,152 @@
+//! Temporary relations: what a session has for itself, and when it goes.
+//!
+//! They are relations like others, with their rows in the engine and in the catalog, in a schema of the session's own (`pg_temp_N`, N its oid), which
+//! names are looked up in first. Nobody else's names find it, and who names it is refused. The schema is dropped with all in it when the session ends.
+//!
+//! Crash: the schemas of sessions that were open stay behind, and are dropped when the database is opened.
+
+use super::transaction::{Characteristics, Open};
+use super::{Session, Waiting};
+use crate::catalog::{Catalog, Change, Kind, Oid};
+use crate::database::Shared;
+use crate::ddl::Ddl;
+use crate::error::{Fields, Result};
+use std::sync::Arc;
+
+/// What becomes of a temporary table when a transaction commits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AtCommit {
+    DeleteRows,
+    Drop,
+}
+
+/// The temporary relations of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Temporary {
+    /// Their schema, once it was asked for. Images have it only if the transaction that made it has committed, or is this one.
+    pub namespace: Option<Oid>,
+    /// Tables that commits do something to; those whose transaction was rolled back are among them until the next one.
+    pub at_commit: Vec<(Oid, AtCommit)>,
+}
+
+impl Temporary {
+    /// Their schema, if this image has it.
+    pub fn namespace_in(&self, image: &Catalog) -> Option<Oid> {
+        self.namespace
+            .filter(|oid| image.namespace_by_oid(*oid).is_some())
+    }
+}
+
+impl Session {
+    /// What ON COMMIT says, before the transaction commits.
+    ///
+    /// # Errors
+    /// What the engine reports; the transaction is not to be committed.
+    pub(super) fn act_at_commit(&mut self) -> Result<()> {
+        if self.open.is_none() || self.temporary.at_commit.is_empty() {
+            return Ok(());
+        }
+        self.with_ddl("", |ddl| ddl.act_at_commit())
+            .map(|((), _)| ())
+    }
+
+    /// DISCARD TEMP.
+    ///
+    /// # Errors
+    /// As DROP.
+    pub(super) fn discard_temporary(&mut self) -> Result<()> {
+        self.start_statement()?;
+        self.with_ddl("", |ddl| ddl.drop_temporary())
+            .map(|((), _)| ())
+    }
+
+    /// Runs what changes the catalog, in the transaction that is open. What it says stands behind its result.
+    pub(super) fn with_ddl<R>(
+        &mut self,
+        text: &str,
+        work: impl FnOnce(&mut Ddl<'_>) -> Result<R>,
+    ) -> Result<(R, Vec<Fields>)> {
+        let search_path = self.search_path();
+        let cancel = self.cancel.clone();
+        let statement_ms = self.settings.number("statement_timeout");
+        let lock_ms = self.settings.number("lock_timeout");
+        let forms = self.settings.forms.clone();
+        let Some(open) = &mut self.open else {
+            return Err(crate::error::SqlError::internal(
+                "a statement without transaction",
+            ));
+        };
+        let mut ddl = Ddl {
+            shared: &self.shared,
+            open,
+            search_path,
+            forms: &forms,
+            text,
+            owner: &self.options.user,
+            waiting: Waiting::new(&cancel, statement_ms, lock_ms),
+            notices: Vec::new(),
+            temporary: &mut self.temporary,
+        };
+        let done = work(&mut ddl)?;
+        Ok((done, std::mem::take(&mut ddl.notices)))
+    }
+
+    /// The session ends: its temporary relations go.
+    pub(super) fn leave_temporary(&mut self) {
+        let namespace = self.temporary.namespace;
+        let image = self.shared.catalog.now();
+        if let Some(oid) = namespace.filter(|oid| image.namespace_by_oid(*oid).is_some()) {
+            self.shared.left_behind.lock().push(oid);
+            drop_left_behind(&self.shared);
+        }
+    }
+}
+
+/// Drops the schemas of sessions that have ended. What cannot be dropped now, because no slot is free or the disk is full, is tried again when the next
+/// session ends, and when the database is opened.
+pub(crate) fn drop_left_behind(shared: &Shared) {
+    let ended = std::mem::take(&mut *shared.left_behind.lock());
+    for namespace in ended {
+        if drop_schema(shared, namespace).is_err() {
+            shared.left_behind.lock().push(namespace);
+        }
+    }
+}
+
+fn drop_schema(shared: &Shared, namespace: Oid) -> Result<()> {
+    let characteristics = Characteristics {
+        repeatable: false,
+        read_only: false,
+        asynchronous: true,
+    };
+    let mut known = (u64::MAX, shared.catalog.now());
+    let mut open = Open::begin(shared, &mut known, characteristics)?;
+    let done = drop_all_in(shared, &mut open, namespace);
+    match done {
+        Ok(()) => open.commit(shared),
+        Err(error) => {
+            open.roll_back(shared);
+            Err(error)
+        }
+    }
+}
+
+/// Nobody writes these tables and nobody changes them: their session has ended, and others are refused. So no gate is taken.
+fn drop_all_in(shared: &Shared, open: &mut Open, namespace: Oid) -> Result<()> {
+    let image: Arc<Catalog> = open.catalog.1.clone();
+    if image.namespace_by_oid(namespace).is_none() {
+        return Ok(());
+    }
+    for relation in image.relations() {
+        if relation.namespace != namespace {
+            continue;
+        }
+        if let Kind::Table(table) = &relation.kind {
+            for storage in table.storages() {
+                open.transaction.drop_table(&storage.name)?;
+            }
+        }
+        open.change(shared, Change::DropRelation(relation.oid))?;
+    }
+    open.change(shared, Change::DropNamespace(namespace))
+}
