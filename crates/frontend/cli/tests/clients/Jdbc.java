@@ -465,6 +465,27 @@ public class Jdbc {
         rows("getCrossReference", meta.getCrossReference(null, "shop", "order_line", null, "shop", "shipment"), "PKCOLUMN_NAME", "FKCOLUMN_NAME", "KEY_SEQ");
         rows("getColumnPrivileges", meta.getColumnPrivileges(null, "shop", "customer", "name"), "COLUMN_NAME", "GRANTEE", "PRIVILEGE");
         rows("getSchemas", meta.getSchemas(null, "shop"), "TABLE_SCHEM");
+        run(connection, "create temp table passing (i int)");
+        var schemas = new ArrayList<String>();
+        try (var set = meta.getSchemas()) {
+            while (set.next()) {
+                schemas.add(set.getString("TABLE_SCHEM").replaceAll("[0-9]+$", "N"));
+            }
+        }
+        out.println("getSchemas, all " + schemas.containsAll(List.of("information_schema", "pg_catalog", "pg_temp_N", "public", "shop")));
+        var catalogs = new ArrayList<String>();
+        try (var set = meta.getCatalogs()) {
+            while (set.next()) {
+                catalogs.add(set.getString("TABLE_CAT"));
+            }
+        }
+        out.println("getCatalogs " + catalogs.contains(connection.getCatalog()));
+        rows("getTables, temporary", meta.getTables(null, null, "passing", null), "TABLE_NAME", "TABLE_TYPE");
+        rows("getFunctions", meta.getFunctions(null, "pg_catalog", "pg\\_get\\_userbyid"), "FUNCTION_CAT", "FUNCTION_SCHEM", "FUNCTION_NAME", "FUNCTION_TYPE", "SPECIFIC_NAME");
+        rows("getFunctionColumns", meta.getFunctionColumns(null, "pg_catalog", "pg\\_get\\_userbyid", "%"), "COLUMN_NAME", "COLUMN_TYPE", "DATA_TYPE", "TYPE_NAME", "ORDINAL_POSITION");
+        rows("getProcedureColumns", meta.getProcedureColumns(null, "pg_catalog", "quote\\_ident", "%"), "COLUMN_NAME", "COLUMN_TYPE", "DATA_TYPE", "TYPE_NAME");
+        rows("getUDTs", meta.getUDTs(null, "shop", "%", new int[] {Types.DISTINCT}), "TYPE_NAME");
+        out.println("getSQLKeywords " + meta.getSQLKeywords());
         rows("getTableTypes", meta.getTableTypes());
         rows("getProcedures", meta.getProcedures(null, "shop", "%"), "PROCEDURE_NAME");
         var known = List.of("bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar", "bytea", "date", "time",
@@ -477,6 +498,22 @@ public class Jdbc {
                         + " " + set.getBoolean("CASE_SENSITIVE") + " " + set.getBoolean("AUTO_INCREMENT"));
                 }
             }
+        }
+        try (var call = connection.prepareCall("{? = call upper(?)}")) {
+            call.registerOutParameter(1, Types.VARCHAR);
+            call.setString(2, "called");
+            call.execute();
+            out.println("call " + call.getString(1));
+        }
+        try (var call = connection.prepareCall("{? = call length(?)}")) {
+            call.registerOutParameter(1, Types.INTEGER);
+            call.setString(2, "called");
+            call.execute();
+            out.println("call " + call.getInt(1));
+        }
+        try (var select = connection.createStatement(); var set = select.executeQuery(
+                "select {fn ucase('x')}, {d '2024-01-01'}, {fn concat('a', 'b')}, {fn year({d '2024-05-06'})}, {fn length('abc')}")) {
+            rows("escapes", set);
         }
         try (var select = connection.prepareStatement("select c.id, c.email as mail, l.line, 1 + 1 from shop.customer c join shop.order_line l on l.customer = c.id")) {
             ResultSetMetaData columns = select.getMetaData();

@@ -3,6 +3,7 @@
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr};
+use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod};
@@ -16,6 +17,8 @@ pub(crate) struct Aggregate {
     /// The argument's type.
     pub ty: Type,
     pub distinct: bool,
+    /// In which order the rows are taken; empty where none was said.
+    pub order: Vec<SortKey>,
     pub filter: Option<Expr>,
     pub result: Type,
 }
@@ -32,6 +35,12 @@ pub(crate) enum AggregateKind {
     BoolOr,
     /// Its argument is an array of the text and what stands in front of it.
     Join,
+    /// An array of all, nulls too.
+    Array,
+    /// A JSON array of all, which are JSON already.
+    Json {
+        binary: bool,
+    },
 }
 
 impl AggregateKind {
@@ -46,8 +55,21 @@ impl AggregateKind {
             "bool_and" | "every" => Self::BoolAnd,
             "bool_or" => Self::BoolOr,
             "string_agg" => Self::Join,
+            "array_agg" => Self::Array,
+            "json_agg" => Self::Json { binary: false },
+            "jsonb_agg" => Self::Json { binary: true },
             _ => return None,
         })
+    }
+
+    /// Whether nulls are values like others.
+    pub fn takes_nulls(self) -> bool {
+        matches!(self, Self::Array | Self::Json { .. })
+    }
+
+    /// Whether the order of the rows can be seen in what it comes to.
+    pub fn shows_order(self) -> bool {
+        matches!(self, Self::Join | Self::Array | Self::Json { .. })
     }
 }
 
@@ -96,8 +118,15 @@ impl Binder<'_> {
             return Err(SqlError::syntax("an aggregate needs arguments"));
         };
         let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-        if !list.clauses.is_empty() || !function.within_group.is_empty() {
+        if !function.within_group.is_empty() {
             return Err(SqlError::unsupported("this form of an aggregate"));
+        }
+        let mut sorted: &[ast::OrderByExpr] = &[];
+        for clause in &list.clauses {
+            match clause {
+                ast::FunctionArgumentClause::OrderBy(keys) => sorted = keys,
+                _ => return Err(SqlError::unsupported("this form of an aggregate")),
+            }
         }
         let argument = match list.args.as_slice() {
             [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]
@@ -122,7 +151,11 @@ impl Binder<'_> {
             [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))]
                 if kind != AggregateKind::Join =>
             {
-                Some(self.expr(expr)?)
+                let bound = self.expr(expr)?;
+                Some(match kind {
+                    AggregateKind::Json { binary } => self.json_of(bound, binary)?,
+                    _ => bound,
+                })
             }
             _ => {
                 let message = format!("function {} does not exist", function.name);
@@ -144,11 +177,41 @@ impl Binder<'_> {
                 (Some(expr), ty, result)
             }
         };
+        let mut order = self.sort_expressions(sorted)?;
+        if distinct && kind.shows_order() {
+            let argument = argument.as_ref();
+            let argument = argument.ok_or_else(|| SqlError::internal("DISTINCT of nothing"))?;
+            let decides = decisive(kind, argument);
+            if order
+                .iter()
+                .any(|key| key.expr != SortBy::Expr(decides.clone()))
+            {
+                let text = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+                return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
+            }
+            // As PostgreSQL, which sorts them to tell them apart.
+            if order.is_empty() {
+                order.push(SortKey {
+                    expr: SortBy::Expr(decides.clone()),
+                    ty: if kind == AggregateKind::Join {
+                        Type::Text
+                    } else {
+                        ty
+                    },
+                    descending: false,
+                    nulls_first: false,
+                });
+            }
+        }
+        if !kind.shows_order() {
+            order.clear();
+        }
         Ok(Aggregate {
             kind,
             argument,
             ty,
             distinct,
+            order,
             filter,
             result,
         })
@@ -173,6 +236,10 @@ impl Binder<'_> {
             (K::Sum | K::Average, Type::Interval) => Type::Interval,
             (K::BoolAnd | K::BoolOr, Type::Bool) => Type::Bool,
             (K::Join, _) => Type::Text,
+            (K::Array, ty) if ty.element().is_none() && ty != Type::Record => ty.array(),
+            (K::Array, _) => return Err(SqlError::unsupported("array_agg of this type")),
+            (K::Json { binary: false }, _) => Type::Json,
+            (K::Json { binary: true }, _) => Type::Jsonb,
             _ => {
                 let name = match kind {
                     K::Sum => "sum",
@@ -183,6 +250,8 @@ impl Binder<'_> {
                     K::BoolOr => "bool_or",
                     K::Count => "count",
                     K::Join => "string_agg",
+                    K::Array => "array_agg",
+                    K::Json { .. } => "json_agg",
                 };
                 let message = format!("function {name}({}) does not exist", ty.sql_name());
                 return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
@@ -198,5 +267,15 @@ impl Binder<'_> {
         let bound = Bound::new(expr, ty);
         let expr = self.coerce(bound, computed, Typmod::NONE, CastContext::Explicit)?;
         Ok((expr, computed, result))
+    }
+}
+
+/// Of a text and what stands in front of it, the text decides whether two are equal.
+fn decisive(kind: AggregateKind, argument: &Expr) -> &Expr {
+    match argument {
+        Expr::Call { arguments, .. } if kind == AggregateKind::Join => {
+            arguments.first().unwrap_or(argument)
+        }
+        argument => argument,
     }
 }

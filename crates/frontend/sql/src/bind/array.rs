@@ -272,6 +272,53 @@ impl Binder<'_> {
         ))
     }
 
+    /// JSON of a value.
+    ///
+    /// # Errors
+    /// `42804` for what has no type.
+    pub(super) fn json_of(&mut self, bound: Bound, binary: bool) -> Result<Bound> {
+        if bound.ty.is_none() {
+            let text = "could not determine polymorphic type because input has type unknown";
+            return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, text));
+        }
+        let function = CatalogFunction::ToJson { binary };
+        Ok(Bound::new(
+            call(function, vec![self.jsonable(bound)?]),
+            json_type(binary),
+        ))
+    }
+
+    /// A JSON object or array of the arguments, each as its type says.
+    pub(super) fn json_build(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        let (object, binary) = (name.ends_with("object"), name.starts_with("jsonb"));
+        if object && arguments.len() % 2 == 1 {
+            let text = "argument list must have even number of elements";
+            let hint =
+                format!("The arguments of {name}() must consist of alternating keys and values.");
+            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text).with_hint(hint));
+        }
+        let mut settled = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            settled.push(self.jsonable(argument)?);
+        }
+        let function = CatalogFunction::JsonBuild { object, binary };
+        Ok(Bound::new(call(function, settled), json_type(binary)))
+    }
+
+    /// Oids that are shown as names are those names in JSON, too.
+    fn jsonable(&mut self, bound: Bound) -> Result<Expr> {
+        let (expr, ty, typmod) = self.settle(bound)?;
+        if !ty.is_reg() && ty != Type::Oid {
+            return Ok(expr);
+        }
+        let bound = Bound {
+            expr,
+            ty: Some(ty),
+            typmod,
+        };
+        self.coerce(bound, Type::Text, Typmod::NONE, CastContext::Explicit)
+    }
+
     /// `||` where a side is an array.
     pub(super) fn concat_arrays(&mut self, left: Bound, right: Bound) -> Result<Bound> {
         let of = |bound: &Bound| bound.ty.filter(|ty| ty.element().is_some());
@@ -371,4 +418,8 @@ impl Binder<'_> {
             Named::Index { index, .. } => constant(index),
         }
     }
+}
+
+fn json_type(binary: bool) -> Type {
+    if binary { Type::Jsonb } else { Type::Json }
 }

@@ -611,6 +611,12 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("a subquery as an argument"));
             }
         }
+        if !self.void_params.is_empty() {
+            let void = &self.void_params;
+            arguments.retain(
+                |argument| !matches!(argument.expr, Expr::Param(number) if void.contains(&number)),
+            );
+        }
         self.call(&name, arguments)
     }
 
@@ -640,6 +646,17 @@ impl Binder<'_> {
                     arguments: operands.into(),
                 };
                 return Ok(Bound::new(expr, ty));
+            }
+            (
+                "json_build_object" | "jsonb_build_object" | "json_build_array"
+                | "jsonb_build_array",
+                _,
+            ) => return self.json_build(name, arguments),
+            ("to_json" | "to_jsonb", 1) => {
+                if let Some(argument) = arguments.into_iter().next() {
+                    return self.json_of(argument, name == "to_jsonb");
+                }
+                return Err(no_function(name, &[]));
             }
             ("mod", 2) => {
                 let mut arguments = arguments.into_iter();

@@ -55,6 +55,23 @@ pub(crate) struct With {
     pub name: String,
     pub columns: Vec<String>,
     pub query: Arc<ast::Query>,
+    pub meaning: Meaning,
+}
+
+/// What the name of a query of WITH stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Meaning {
+    Query,
+    /// A query that may read itself.
+    Recursive,
+    /// Itself, where it must not be read: why.
+    Refused(&'static str),
+    /// What its last step has made: its number, its columns, how often it is read.
+    Work {
+        number: usize,
+        columns: Vec<ScopeColumn>,
+        read: usize,
+    },
 }
 
 /// What a statement is bound with.
@@ -65,6 +82,8 @@ pub(crate) struct Binder<'c> {
     pub text: &'c str,
     /// Types of the parameters; `None`: not known (yet).
     pub params: Vec<Option<Type>>,
+    /// Numbers of those that the client gives the type `void`: what JDBC sends where a function's result goes. They are no arguments.
+    pub void_params: Vec<u16>,
     pub scope: Scope,
     /// What the queries around this one see, outermost first.
     pub outer: Vec<OuterScope>,
@@ -117,6 +136,7 @@ impl<'c> Binder<'c> {
             settings,
             text,
             params: Vec::new(),
+            void_params: Vec::new(),
             scope: Scope::default(),
             outer: Vec::new(),
             subqueries: Vec::new(),

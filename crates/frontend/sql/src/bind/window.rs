@@ -63,6 +63,11 @@ impl Window {
         if let WindowKind::Aggregate(aggregate) = &mut self.function {
             aggregate.argument.iter_mut().for_each(&mut *each);
             aggregate.filter.iter_mut().for_each(&mut *each);
+            for key in &mut aggregate.order {
+                if let crate::plan::SortBy::Expr(expr) = &mut key.expr {
+                    each(expr);
+                }
+            }
         }
         for key in &mut self.order {
             if let crate::plan::SortBy::Expr(expr) = &mut key.expr {
@@ -133,6 +138,10 @@ impl Binder<'_> {
             let aggregate = self.aggregate_call(kind, function)?;
             if aggregate.distinct {
                 let text = "DISTINCT is not implemented for window functions";
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+            }
+            if !aggregate.order.is_empty() {
+                let text = "aggregate ORDER BY is not implemented for window functions";
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
             }
             return Ok(Window {

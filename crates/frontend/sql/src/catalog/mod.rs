@@ -14,6 +14,7 @@
 //! Not here: who may change what when (`gate`), the statements (`ddl`), what queries see of it (`system`).
 
 mod codec;
+mod comments;
 mod gate;
 mod oids;
 mod publish;
@@ -21,6 +22,7 @@ mod relation;
 mod runtime;
 mod store;
 
+pub(crate) use comments::Comment;
 pub(crate) use gate::{Gate, Mode};
 pub(crate) use oids::{Oids, last_value, next_value, set_value};
 pub(crate) use publish::Published;
@@ -65,6 +67,7 @@ pub(crate) struct Catalog {
     /// Relations and indexes by schema and name; of an index the oid is its table's.
     names: HashMap<(Oid, Box<str>), Named>,
     roles: HashMap<Oid, Arc<Role>>,
+    comments: comments::Comments,
 }
 
 /// What a name stands for.
@@ -87,6 +90,8 @@ pub(crate) enum Change {
     /// Adds or replaces.
     PutRole(Arc<Role>),
     DropRole(Arc<Role>),
+    /// Adds, replaces or takes away.
+    PutComment(Comment),
 }
 
 impl Catalog {
@@ -133,17 +138,38 @@ impl Catalog {
             }
             Change::DropNamespace(oid) => {
                 self.namespaces.remove(oid);
+                self.comments.remove(&(*oid, 0));
             }
             Change::PutRelation(relation) => {
+                self.forget_comments(relation.oid, Some(relation));
                 self.forget(relation.oid);
                 self.remember(relation);
             }
-            Change::DropRelation(oid) => self.forget(*oid),
+            Change::DropRelation(oid) => {
+                self.forget_comments(*oid, None);
+                self.forget(*oid);
+            }
+            Change::PutComment(comment) => {
+                let key = (comment.object, comment.column);
+                match &comment.text {
+                    Some(text) => self.comments.insert(key, text.clone()),
+                    None => self.comments.remove(&key),
+                };
+            }
             Change::PutRole(role) => {
                 self.roles.insert(role.oid, role.clone());
             }
             Change::DropRole(role) => {
                 self.roles.remove(&role.oid);
+                self.comments.remove(&(role.oid, 0));
+            }
+        }
+    }
+
+    fn forget_comments(&mut self, oid: Oid, next: Option<&Relation>) {
+        if let Some(before) = self.relations.get(&oid) {
+            for key in self.comments_lost(before, next) {
+                self.comments.remove(&key);
             }
         }
     }

@@ -1,10 +1,11 @@
 //! The catalog's rows in the engine.
 //!
 //! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
-//! schema, name` of every relation and index (value: its oid), so that two transactions cannot make one name.
+//! schema, name` of every relation and index (value: its oid), so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
+//! said of an object (value: the text).
 
 use super::relation::Kind;
-use super::{Catalog, Change, FIRST_USER_OID, Namespace, Oid, Relation, Runtimes, codec};
+use super::{Catalog, Change, Comment, FIRST_USER_OID, Namespace, Oid, Relation, Runtimes, codec};
 use crate::error::{Result, SqlError};
 use crate::roles;
 use crate::sqlstate;
@@ -16,6 +17,7 @@ const TABLE: &str = Store::TABLE;
 const NAMESPACE: u8 = 1;
 const RELATION: u8 = 2;
 const NAME: u8 = 3;
+const COMMENT: u8 = 4;
 
 /// Reads and writes them.
 pub(crate) struct Store;
@@ -58,10 +60,16 @@ impl Store {
             catalog.apply(&Change::PutRole(Arc::new(role)));
         }
         let table = transaction.table(TABLE)?;
+        let mut comments = Vec::new();
         let mut cursor = transaction.cursor(&table, ..)?;
         while let Some((key, value)) = cursor.next()? {
             let (kind, rest) = key.split_first().ok_or_else(damaged)?;
             if *kind == NAME {
+                continue;
+            }
+            if *kind == COMMENT {
+                let comment = comment_of(rest, value).ok_or_else(damaged)?;
+                comments.push(Change::PutComment(comment));
                 continue;
             }
             let oid = rest.try_into().map(u32::from_be_bytes);
@@ -79,6 +87,9 @@ impl Store {
             };
             catalog.apply(&change);
         }
+        for comment in &comments {
+            catalog.apply(comment);
+        }
         Ok(catalog)
     }
 
@@ -95,8 +106,11 @@ impl Store {
             }
             Change::DropNamespace(oid) => {
                 transaction.delete(&table, &key(NAMESPACE, *oid))?;
+                transaction.delete(&table, &comment_key(*oid, 0))?;
             }
             Change::PutRelation(relation) => {
+                let next = Some(&**relation);
+                drop_comments(transaction, &table, before, relation.oid, next)?;
                 let old = before.relation(relation.oid).map(|old| names(old));
                 let (old, new) = (old.unwrap_or_default(), names(relation));
                 for (name, _) in old.iter().filter(|name| !new.contains(name)) {
@@ -115,8 +129,19 @@ impl Store {
                 transaction.upsert(&table, &key(RELATION, relation.oid), &value)?;
             }
             Change::PutRole(role) => roles::put(transaction, role)?,
-            Change::DropRole(role) => roles::remove(transaction, &role.name)?,
+            Change::DropRole(role) => {
+                roles::remove(transaction, &role.name)?;
+                transaction.delete(&table, &comment_key(role.oid, 0))?;
+            }
+            Change::PutComment(comment) => {
+                let key = comment_key(comment.object, comment.column);
+                match &comment.text {
+                    Some(text) => transaction.upsert(&table, &key, text.as_bytes())?,
+                    None => transaction.delete(&table, &key)?,
+                };
+            }
             Change::DropRelation(oid) => {
+                drop_comments(transaction, &table, before, *oid, None)?;
                 crate::statistics::remove(transaction, *oid)?;
                 if let Some(old) = before.relation(*oid) {
                     for (name, _) in names(old) {
@@ -134,6 +159,37 @@ fn key(kind: u8, oid: Oid) -> [u8; 5] {
     let mut key = [kind; 5];
     key[1..].copy_from_slice(&oid.to_be_bytes());
     key
+}
+
+fn comment_key(object: Oid, column: u16) -> [u8; 7] {
+    let mut full = [0; 7];
+    full[..5].copy_from_slice(&key(COMMENT, object));
+    full[5..].copy_from_slice(&column.to_be_bytes());
+    full
+}
+
+fn comment_of(key: &[u8], value: &[u8]) -> Option<Comment> {
+    let (object, column) = key.split_first_chunk::<4>()?;
+    Some(Comment {
+        object: u32::from_be_bytes(*object),
+        column: column.try_into().map(u16::from_be_bytes).ok()?,
+        text: Some(std::str::from_utf8(value).ok()?.into()),
+    })
+}
+
+fn drop_comments(
+    transaction: &Transaction,
+    table: &vellum::Table,
+    image: &Catalog,
+    oid: Oid,
+    next: Option<&Relation>,
+) -> Result<()> {
+    if let Some(before) = image.relation(oid) {
+        for (object, column) in image.comments_lost(before, next) {
+            transaction.delete(table, &comment_key(object, column))?;
+        }
+    }
+    Ok(())
 }
 
 /// Keys of the names that a relation has taken, each with its oid.

@@ -8,6 +8,7 @@
 //! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
 mod alter;
+mod comment;
 mod foreign;
 mod index;
 mod retype;
@@ -88,6 +89,12 @@ impl Ddl<'_> {
                 ..
             } => self.create_schema(schema_name, *if_not_exists),
             Statement::CreateView(create) => self.create_view(create),
+            Statement::Comment {
+                object_type,
+                object_name,
+                comment,
+                ..
+            } => self.comment(object_type, object_name, comment.as_deref()),
             Statement::Truncate(truncate) => self.truncate(truncate),
             Statement::CreateRole(create) => self.create_role(create),
             Statement::AlterRole { name, operation } => self.alter_role(name, operation),

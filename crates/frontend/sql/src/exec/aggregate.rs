@@ -2,12 +2,13 @@
 
 use super::distinct::DistinctRows;
 use super::scan::OnRows;
+use super::select::compare_keys;
 use super::system::KeptRows;
 use super::{Flow, Partial, Run};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::Result;
-use crate::expr::{Expr, RowRef, Subresult};
-use crate::plan::{Grouping, Source};
+use crate::expr::{Expr, Frame, RowRef, Subresult};
+use crate::plan::{Grouping, SortBy, Source};
 use std::rc::Rc;
 use vellum_row::{Value, ValueRef};
 
@@ -16,6 +17,8 @@ use vellum_row::{Value, ValueRef};
 struct State {
     partial: Partial,
     seen: DistinctRows,
+    /// What is to be taken in an order, with its keys.
+    kept: Vec<(Vec<Value>, Value)>,
 }
 
 impl Run<'_, '_> {
@@ -64,7 +67,9 @@ impl Run<'_, '_> {
                     None => state.partial.count += 1,
                     Some(argument) => {
                         let value = argument.eval(&frame)?;
-                        self.add(aggregate, state, value.as_ref())?;
+                        if self.counts(aggregate, state, value.as_ref())? {
+                            self.add(aggregate, state, value.as_ref(), &frame)?;
+                        }
                     }
                 }
             }
@@ -87,27 +92,68 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn add(&self, aggregate: &Aggregate, state: &mut State, value: ValueRef<'_>) -> Result<()> {
-        if value.is_null() {
-            return Ok(());
+    /// Whether a value counts: not if it is null, or has come before and counts once.
+    fn counts(
+        &self,
+        aggregate: &Aggregate,
+        state: &mut State,
+        value: ValueRef<'_>,
+    ) -> Result<bool> {
+        if value.is_null() && !aggregate.kind.takes_nulls() {
+            return Ok(false);
         }
-        if aggregate.distinct {
-            // Of a text and what stands in front of it, the text decides.
-            let text = match (aggregate.kind, value) {
-                (AggregateKind::Join, ValueRef::Array(pair)) => pair.items().next(),
-                _ => None,
-            };
-            let decides = text.as_ref().map_or(value, Value::as_ref);
-            if decides.is_null() || !self.number_of(&mut state.seen, &[decides])?.1 {
-                return Ok(());
-            }
+        if !aggregate.distinct {
+            return Ok(true);
         }
-        let settings = self.env.settings();
-        state.partial.add(aggregate.kind, value, settings)
+        // Of a text and what stands in front of it, the text decides.
+        let text = match (aggregate.kind, value) {
+            (AggregateKind::Join, ValueRef::Array(pair)) => pair.items().next(),
+            _ => None,
+        };
+        let decides = text.as_ref().map_or(value, Value::as_ref);
+        if decides.is_null() && !aggregate.kind.takes_nulls() {
+            return Ok(false);
+        }
+        Ok(self.number_of(&mut state.seen, &[decides])?.1)
     }
 
-    fn result(&self, aggregate: &Aggregate, state: State) -> Result<Value> {
+    fn add(
+        &self,
+        aggregate: &Aggregate,
+        state: &mut State,
+        value: ValueRef<'_>,
+        frame: &Frame<'_>,
+    ) -> Result<()> {
+        if aggregate.order.is_empty() {
+            if aggregate.kind.takes_nulls() {
+                self.keep_row(&[value.to_value()])?;
+            }
+            let settings = self.env.settings();
+            return state.partial.add(aggregate.kind, value, settings);
+        }
+        let mut keys = Vec::with_capacity(aggregate.order.len() + 1);
+        for key in &aggregate.order {
+            if let SortBy::Expr(expr) = &key.expr {
+                keys.push(expr.eval(frame)?.into_value());
+            }
+        }
+        let value = value.to_value();
+        self.keep_row(&keys)?;
+        self.keep_row(std::slice::from_ref(&value))?;
+        state.kept.push((keys, value));
+        Ok(())
+    }
+
+    fn result(&self, aggregate: &Aggregate, mut state: State) -> Result<Value> {
         let settings = self.env.settings();
+        let order = &aggregate.order;
+        state
+            .kept
+            .sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
+        for (_, value) in state.kept {
+            let kind = aggregate.kind;
+            state.partial.add(kind, value.as_ref(), settings)?;
+        }
         state
             .partial
             .result(aggregate.kind, aggregate.result, settings)

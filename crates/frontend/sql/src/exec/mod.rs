@@ -11,8 +11,11 @@ mod distinct;
 mod foreign;
 mod lock;
 mod partial;
+mod recursive;
 mod scan;
 mod select;
+mod set_rows;
+pub(crate) use set_rows::SetRows;
 mod system;
 
 pub(crate) use foreign::no_target;
@@ -23,12 +26,12 @@ pub(crate) use system::KeptRows;
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, Subresult};
 use crate::lock::HeldLocks;
-use crate::plan::{Program, ProgramKind, Subquery, SubqueryKind};
+use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind};
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use foreign::Due;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use system::SystemRows;
 use vellum::{Database, Transaction};
@@ -67,6 +70,8 @@ pub(crate) struct Run<'r, 'w> {
     steps: Cell<u32>,
     /// Rows of system relations.
     pub(super) system: Rc<SystemRows>,
+    /// What steps of recursive queries are run with, by their number.
+    pub(super) work: Rc<RefCell<HashMap<usize, Rc<KeptRows>>>>,
     /// What the query around this one stands at.
     pub(crate) outer: Option<&'r Frame<'r>>,
 }
@@ -103,6 +108,7 @@ impl<'r, 'w> Run<'r, 'w> {
             memory: Cell::new(memory),
             steps: Cell::new(0),
             system: Rc::default(),
+            work: Rc::default(),
             outer: None,
         }
     }
@@ -123,6 +129,7 @@ impl<'r, 'w> Run<'r, 'w> {
             keys: RefCell::new(None),
             steps: Cell::new(0),
             system: self.system.clone(),
+            work: self.work.clone(),
             outer: None,
         }
     }
@@ -189,7 +196,12 @@ impl<'r, 'w> Run<'r, 'w> {
 
     /// Keeps a row.
     pub fn keep_row(&self, row: &[Value]) -> Result<()> {
-        self.keep(row.iter().map(bytes_of).sum())
+        self.keep(bytes_of_row(row))
+    }
+
+    /// Bytes are kept no more.
+    fn give_back(&self, bytes: usize) {
+        self.memory.set(self.memory.get().saturating_add(bytes));
     }
 
     pub(crate) fn frame<'a>(
@@ -274,6 +286,27 @@ impl<'r, 'w> Run<'r, 'w> {
         Ok(expr.eval(&self.frame(&[], &[], &results))?.into_value())
     }
 
+    /// The rows of functions that return sets and read no table.
+    ///
+    /// # Errors
+    /// Those of the functions; `53200`.
+    pub(crate) fn rows_of(
+        &self,
+        calls: &[SetCall],
+        ordinality: bool,
+        subqueries: &[Subquery],
+    ) -> Result<Vec<Vec<Value>>> {
+        let results = self.subqueries(subqueries)?;
+        let frame = self.frame(&[], &[], &results);
+        let mut made = SetRows::new(calls, ordinality, &frame)?;
+        let mut rows = Vec::new();
+        while let Some(row) = made.next(self.env)? {
+            self.keep_row(&row)?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
     /// The value of a LIMIT or OFFSET over subqueries that have not been run.
     ///
     /// # Errors
@@ -327,11 +360,16 @@ impl Queries for Run<'_, '_> {
     }
 }
 
+fn bytes_of_row(row: &[Value]) -> usize {
+    row.iter().map(bytes_of).sum()
+}
+
 /// Bytes that a value takes in memory.
-fn bytes_of(value: &Value) -> usize {
+pub(crate) fn bytes_of(value: &Value) -> usize {
     let heap = match value {
         Value::Text(text) | Value::Char(text) | Value::Json(text) => text.len(),
         Value::Bytea(bytes) => bytes.len(),
+        Value::Array(array) => array.as_ref().bytes().len(),
         Value::Jsonb(_) | Value::Numeric(_) => 64,
         _ => 0,
     };

@@ -5,13 +5,15 @@
 use crate::bind::AggregateKind;
 use crate::error::Result;
 use vellum_row::arithmetic::{self, Operator};
-use vellum_row::{Settings, Type, Typmod, Value, ValueRef, cast, compare};
+use vellum_row::{Array, Settings, Type, Typmod, Value, ValueRef, cast, compare, json};
 
 /// What an aggregate has come to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Partial {
     pub count: i64,
     pub value: Option<Value>,
+    /// What is gathered, of aggregates that gather.
+    pub items: Vec<Value>,
 }
 
 impl Partial {
@@ -25,6 +27,10 @@ impl Partial {
         value: ValueRef<'_>,
         settings: &Settings,
     ) -> Result<()> {
+        if kind.takes_nulls() {
+            self.items.push(value.to_value());
+            return Ok(());
+        }
         if value.is_null() {
             return Ok(());
         }
@@ -68,7 +74,10 @@ impl Partial {
             return Ok(());
         };
         let next = match kind {
-            AggregateKind::Count | AggregateKind::Join => return Ok(()),
+            AggregateKind::Count
+            | AggregateKind::Join
+            | AggregateKind::Array
+            | AggregateKind::Json { .. } => return Ok(()),
             AggregateKind::Sum | AggregateKind::Average => {
                 arithmetic::apply(Operator::Add, had.as_ref(), value, settings)?
             }
@@ -101,6 +110,10 @@ impl Partial {
         self.count += count;
         match (kind, value) {
             (_, ValueRef::Null) => Ok(()),
+            (AggregateKind::Array | AggregateKind::Json { .. }, ValueRef::Array(items)) => {
+                self.items.extend(items.items());
+                Ok(())
+            }
             // What stood between the parts is not known any more: such groups are kept whole.
             (AggregateKind::Join, text) => {
                 self.join(text, "");
@@ -117,6 +130,16 @@ impl Partial {
     pub fn result(self, kind: AggregateKind, ty: Type, settings: &Settings) -> Result<Value> {
         match (kind, self.value) {
             (AggregateKind::Count, _) => Ok(Value::Int8(self.count)),
+            (AggregateKind::Array | AggregateKind::Json { .. }, _) if self.items.is_empty() => {
+                Ok(Value::Null)
+            }
+            (AggregateKind::Array, _) => {
+                let element = ty.element().unwrap_or(Type::Text);
+                Ok(Value::Array(Array::of(element, &self.items)))
+            }
+            (AggregateKind::Json { binary }, _) => {
+                Ok(json::array_of(&self.items, ", ", binary, settings)?)
+            }
             (_, None) => Ok(Value::Null),
             (AggregateKind::Average, Some(sum)) => {
                 let ty = match ty {

@@ -1,10 +1,11 @@
 //! Reading tables: nested loops over access paths.
 
+use super::SetRows;
 use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Frame, RowRef, Subresult};
-use crate::plan::{Access, Join, SetFunction, Source, SourceKind};
+use crate::expr::{Expr, RowRef, Subresult};
+use crate::plan::{Access, Join, Source, SourceKind};
 use crate::rows::{KeyShape, Shape, primary_key_of};
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -65,7 +66,14 @@ impl Run<'_, '_> {
                     on_row(RowRef::Stored(schema.view(bytes)?))
                 })?
             }
-            SourceKind::Query(_) | SourceKind::System(_) => {
+            // Row by row as they are made: who has enough of them stops it, and it may have no end.
+            SourceKind::Recursive(recursive) if level == 0 && source.lookup.is_none() => {
+                self.recursion(recursive, &mut |row| on_row(RowRef::Values(row)))?
+            }
+            SourceKind::Query(_)
+            | SourceKind::System(_)
+            | SourceKind::Recursive(_)
+            | SourceKind::Work { .. } => {
                 let kept = &inner[level];
                 let mut flow = Flow::More;
                 match &source.lookup {
@@ -89,16 +97,12 @@ impl Run<'_, '_> {
                 }
                 flow
             }
-            SourceKind::Function {
-                function,
-                arguments,
-                ordinality,
-            } => {
+            SourceKind::Function { calls, ordinality } => {
                 let frame = self.frame(rows, &[], subqueries);
-                let made = set_rows(*function, arguments, *ordinality, &frame)?;
+                let mut made = SetRows::new(calls, *ordinality, &frame)?;
                 let mut flow = Flow::More;
-                for row in &made {
-                    flow = on_row(RowRef::Values(row))?;
+                while let Some(row) = made.next(self.env)? {
+                    flow = on_row(RowRef::Values(&row))?;
                     if flow == Flow::Enough {
                         break;
                     }
@@ -418,46 +422,6 @@ fn key_range(
             keys.codec.range_behind(&prefix, column, lower, upper)?
         }
     })
-}
-
-/// The rows of a function that returns a set.
-fn set_rows(
-    function: SetFunction,
-    arguments: &[Expr],
-    ordinality: bool,
-    frame: &Frame<'_>,
-) -> Result<Vec<Vec<Value>>> {
-    let first = arguments[0].eval(frame)?.into_value();
-    let int4 = |number: usize| Value::Int4(i32::try_from(number).unwrap_or(i32::MAX));
-    let mut rows: Vec<Vec<Value>> = match (function, &first) {
-        (SetFunction::Unnest, Value::Array(array)) => {
-            array.as_ref().items().map(|item| vec![item]).collect()
-        }
-        (SetFunction::Expand, Value::Array(array)) => {
-            let items = (1..).zip(array.as_ref().items());
-            items
-                .map(|(number, item)| vec![item, int4(number)])
-                .collect()
-        }
-        (SetFunction::Subscripts, Value::Array(array)) => {
-            let dimension = arguments[1].eval(frame)?.as_ref().as_i64().unwrap_or(0);
-            let number = usize::try_from(dimension - 1).ok();
-            let one = number.and_then(|number| array.as_ref().dimensions().nth(number));
-            // The last subscript may be the largest integer.
-            let range = one.map(|one| one.lower..=one.lower + (one.length - 1));
-            let subscripts = range.into_iter().flatten();
-            subscripts
-                .map(|subscript| vec![Value::Int4(subscript)])
-                .collect()
-        }
-        _ => Vec::new(),
-    };
-    if ordinality {
-        for (number, row) in (1..).zip(&mut rows) {
-            row.push(Value::Int8(number));
-        }
-    }
-    Ok(rows)
 }
 
 /// Values of a path's bounds.

@@ -165,7 +165,17 @@ impl Run<'_, '_> {
             } => {
                 // Subqueries in FROM are run once.
                 let mut inner = Vec::with_capacity(sources.len());
-                for source in sources {
+                for (level, source) in sources.iter().enumerate() {
+                    if let SourceKind::Recursive(recursive) = &source.kind
+                        && (level > 0 || source.lookup.is_some())
+                    {
+                        inner.push(self.recursive_rows(recursive)?);
+                        continue;
+                    }
+                    if let SourceKind::Work { number, .. } = &source.kind {
+                        inner.push(self.work(*number)?);
+                        continue;
+                    }
                     if let SourceKind::System(definition) = &source.kind {
                         inner.push(self.system_rows(definition)?);
                         continue;
@@ -303,7 +313,7 @@ fn output_keys(order: &[SortKey], row: &[Out<'_>]) -> Vec<Value> {
     keys.collect()
 }
 
-fn compare_keys(order: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {
+pub(super) fn compare_keys(order: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {
     for ((key, a), b) in order.iter().zip(a).zip(b) {
         let (a, b) = (a.as_ref(), b.as_ref());
         let found = match (a.is_null(), b.is_null()) {

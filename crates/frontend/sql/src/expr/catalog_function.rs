@@ -19,6 +19,7 @@ pub(crate) enum CatalogFunction {
     AlwaysTrue,
     BlockingPids,
     CancelBackend,
+    ColumnComment,
     ConstraintDefinition,
     CurrentSchemas,
     DatabaseEncoding,
@@ -43,6 +44,7 @@ pub(crate) enum CatalogFunction {
     MyTempSchema,
     NoDefinition,
     NoNumber,
+    ObjectComment,
     QuoteIdent,
     QuoteLiteral,
     RelationSize,
@@ -92,6 +94,15 @@ pub(crate) enum CatalogFunction {
     /// `json -> key`, or `->>`.
     JsonGet {
         as_text: bool,
+    },
+    /// A JSON object or array of its arguments.
+    JsonBuild {
+        object: bool,
+        binary: bool,
+    },
+    /// JSON of its argument.
+    ToJson {
+        binary: bool,
     },
     /// `&`
     BitAnd,
@@ -175,10 +186,10 @@ static FUNCTIONS: [CatalogEntry; 116] = [
     entry(2082, "pg_operator_is_visible", "oid", "bool", F::AlwaysTrue),
     entry(3815, "pg_collation_is_visible", "oid", "bool", F::AlwaysTrue),
     entry(3403, "pg_statistics_obj_is_visible", "oid", "bool", F::AlwaysTrue),
-    entry(1348, "obj_description", "oid", "text", F::NoDefinition),
-    entry(1215, "obj_description", "oid name", "text", F::NoDefinition),
-    entry(1216, "col_description", "oid int4", "text", F::NoDefinition),
-    entry(1993, "shobj_description", "oid name", "text", F::NoDefinition),
+    entry(1348, "obj_description", "oid", "text", F::ObjectComment),
+    entry(1215, "obj_description", "oid name", "text", F::ObjectComment),
+    entry(1216, "col_description", "oid int4", "text", F::ColumnComment),
+    entry(1993, "shobj_description", "oid name", "text", F::ObjectComment),
     entry(1282, "quote_ident", "text", "text", F::QuoteIdent),
     entry(1283, "quote_literal", "text", "text", F::QuoteLiteral),
     entry(395, "array_to_string", "anyarray text", "text", F::ArrayToText),
@@ -266,13 +277,16 @@ pub(crate) fn catalog_functions() -> impl Iterator<Item = &'static CatalogEntry>
     FUNCTIONS.iter()
 }
 
+/// The oid of the type that has no values.
+pub(crate) const VOID: u32 = 2278;
+
 /// The oid of a type by its `typname`, those without values included.
 pub(crate) fn type_oid(name: &str) -> u32 {
     match name {
         "anyarray" => 2277,
         "anycompatiblearray" => 5078,
         "anycompatible" => 5077,
-        "void" => 2278,
+        "void" => VOID,
         name => Type::from_name(name).map_or(0, Type::oid),
     }
 }
@@ -362,6 +376,7 @@ impl CatalogFunction {
                 | Self::MakeArray(_)
                 | Self::MakeRecord
                 | Self::AnyOf(..)
+                | Self::JsonBuild { .. }
         )
     }
 }
@@ -452,6 +467,8 @@ pub(super) fn call<'a>(
             (a, b) => Value::Int8(a.as_i64().unwrap_or(0) & b.as_i64().unwrap_or(0)),
         },
         F::JsonGet { as_text } => json_get(value(0), value(1), as_text)?,
+        F::JsonBuild { object, binary } => json_build(object, binary, values, env)?,
+        F::ToJson { binary } => json::of(value(0), binary, env.settings())?,
         F::QuoteIdent => Value::text(crate::names::quoted(text(0))),
         F::QuoteLiteral => Value::text(crate::names::literal(text(0))),
         F::DatabaseEncoding => Value::text("UTF8"),
@@ -500,6 +517,26 @@ fn json_get(value: ValueRef<'_>, key: ValueRef<'_>, as_text: bool) -> Result<Val
         }
         _ => Value::Null,
     })
+}
+
+/// # Errors
+/// `22023` for a null where a name is to be.
+fn json_build(
+    object: bool,
+    binary: bool,
+    values: &[Value],
+    env: &dyn Environment,
+) -> Result<Value> {
+    let settings = env.settings();
+    if !object {
+        return Ok(json::array_of(values, ", ", binary, settings)?);
+    }
+    if let Some(at) = values.iter().step_by(2).position(Value::is_null) {
+        let message = format!("argument {} cannot be null", 2 * at + 1);
+        return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            .with_hint("Object keys should be text."));
+    }
+    Ok(json::object_of(values, binary, settings)?)
 }
 
 fn any_of(

@@ -52,6 +52,7 @@ pub(crate) enum Builtin {
     ClockTimestamp,
     CurrentDate,
     CurrentUser,
+    SessionUser,
     CurrentDatabase,
     CurrentSchema,
     CurrentSetting,
@@ -149,9 +150,8 @@ impl Builtin {
             ("statement_timestamp", 0) => (B::StatementTimestamp, vec![], T::Timestamptz),
             ("clock_timestamp", 0) => (B::ClockTimestamp, vec![], T::Timestamptz),
             ("current_date", 0) => (B::CurrentDate, vec![], T::Date),
-            ("current_user" | "session_user" | "user" | "current_role", 0) => {
-                (B::CurrentUser, vec![], T::Name)
-            }
+            ("current_user" | "user" | "current_role", 0) => (B::CurrentUser, vec![], T::Name),
+            ("session_user", 0) => (B::SessionUser, vec![], T::Name),
             ("current_database" | "current_catalog", 0) => (B::CurrentDatabase, vec![], T::Name),
             ("current_schema", 0) => (B::CurrentSchema, vec![], T::Name),
             ("current_setting", 1) => (B::CurrentSetting, vec![text], text),
@@ -218,6 +218,7 @@ impl Builtin {
             B::ClockTimestamp => "clock_timestamp",
             B::CurrentDate => "current_date",
             B::CurrentUser => "current_user",
+            B::SessionUser => "session_user",
             B::CurrentDatabase => "current_database",
             B::CurrentSchema => "current_schema",
             B::CurrentSetting => "current_setting",
@@ -238,6 +239,7 @@ impl Builtin {
         match self {
             Self::CurrentDate => Some("CURRENT_DATE"),
             Self::CurrentUser => Some("CURRENT_USER"),
+            Self::SessionUser => Some("SESSION_USER"),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ mod catalog_function;
 mod function;
 mod record;
 
-pub(crate) use catalog_function::{CatalogEntry, catalog_functions, type_oid};
+pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use catalog_function::{CatalogFunction, Quantifier};
 pub(crate) use function::Builtin;
 pub(crate) use record::{expanded, fields};

@@ -1,10 +1,10 @@
 //! Aggregates as folds of operators.
 
 use crate::bind::{Aggregate, AggregateKind};
-use crate::exec::Partial;
+use crate::exec::{Partial, bytes_of};
 use std::sync::Arc;
 use vellum_query::{Failure, Finish, Fold, Folding};
-use vellum_row::{Numeric, Settings, Type, Value, ValueRef};
+use vellum_row::{Array, Numeric, Settings, Type, Value, ValueRef};
 
 /// An aggregate.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ impl AggregateFold {
     pub fn new(aggregate: &Aggregate, settings: Arc<Settings>) -> Self {
         let ty = match aggregate.kind {
             AggregateKind::Join => Type::Text,
+            AggregateKind::Array => aggregate.result,
+            AggregateKind::Json { .. } => aggregate.ty.array(),
             _ => aggregate.ty,
         };
         Self {
@@ -51,7 +53,11 @@ impl Finish for AggregateFold {
             _ => Value::Numeric(sum),
         };
         let value = Some(value);
-        let partial = Partial { count, value };
+        let partial = Partial {
+            count,
+            value,
+            ..Partial::default()
+        };
         Ok(partial.result(self.kind, self.result, &self.settings)?)
     }
 }
@@ -82,7 +88,12 @@ impl Folding for Group {
     }
 
     fn save(&self) -> Vec<Value> {
-        let value = self.partial.value.clone();
+        let value = match self.fold.ty.element() {
+            Some(element) if self.fold.kind.takes_nulls() => {
+                Some(Value::Array(Array::of(element, &self.partial.items)))
+            }
+            _ => self.partial.value.clone(),
+        };
         vec![
             Value::Int8(self.partial.count),
             value.unwrap_or(Value::Null),
@@ -100,6 +111,7 @@ impl Folding for Group {
     fn bytes(&self) -> usize {
         let value = self.partial.value.as_ref();
         let text = value.and_then(|value| value.as_ref().as_str());
-        size_of::<Self>() + text.map_or(0, str::len)
+        let items: usize = self.partial.items.iter().map(bytes_of).sum();
+        size_of::<Self>() + text.map_or(0, str::len) + items
     }
 }

@@ -9,7 +9,7 @@ use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
 use crate::expr::Expr;
-use crate::plan::{Body, Grouping, Select, SortBy, Source, SourceKind, Subquery, choose};
+use crate::plan::{Body, Grouping, Select, SetCall, SortBy, Source, SourceKind, Subquery, choose};
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
 use vellum_query::{
@@ -365,6 +365,16 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 };
                 (rows, name, kinds)
             }
+            SourceKind::Recursive(recursive) => {
+                let rows = SourceRows::Kept(self.run.recursive_rows(recursive)?);
+                let kinds = recursive.base.types.iter().map(|ty| (*ty).into());
+                (rows, "recursive".to_owned(), kinds.collect())
+            }
+            SourceKind::Work { number, types } => {
+                let rows = SourceRows::Kept(self.run.work(*number)?);
+                let kinds = types.iter().map(|ty| (*ty).into());
+                (rows, "work".to_owned(), kinds.collect())
+            }
             SourceKind::System(definition) => {
                 let rows = SourceRows::Kept(self.run.system_rows(definition)?);
                 let kinds = definition.columns.iter().map(|column| column.ty.into());
@@ -386,6 +396,14 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                     _ => SourceRows::Kept(KeptRows::new(Vec::new())),
                 };
                 (rows, "generate_series".to_owned(), vec![(*ty).into()])
+            }
+            SourceKind::Function { calls, ordinality } if !reads_tables(calls) => {
+                let rows = self.run.rows_of(calls, *ordinality, subs)?;
+                let types = calls.iter().flat_map(|call| &call.types);
+                let mut kinds: Vec<_> = types.map(|ty| (*ty).into()).collect();
+                kinds.extend(ordinality.then_some(Kind::from(Type::Int8)));
+                let rows = SourceRows::Kept(KeptRows::new(rows));
+                (rows, "function".to_owned(), kinds)
             }
             SourceKind::Function { .. } => {
                 return Err(SqlError::unsupported(
@@ -554,7 +572,18 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 return Ok(own.filtered(filter));
             }
         }
-        let folded = Folded::fold(fold, vec![argument], aggregate.result);
+        let mut order = Vec::with_capacity(aggregate.order.len());
+        for key in &aggregate.order {
+            let SortBy::Expr(expr) = &key.expr else {
+                return Err(SqlError::internal("an aggregate by a column of the result"));
+            };
+            order.push(SortKey {
+                term: self.term(expr, key.ty, subs)?,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            });
+        }
+        let folded = Folded::fold(fold, vec![argument], aggregate.result).ordered(order);
         let folded = match aggregate.distinct {
             true => folded.distinct(),
             false => folded,
@@ -581,6 +610,17 @@ fn order_of(select: &Select, relation: &Relation, width: usize) -> Result<Vec<So
         });
     }
     Ok(keys)
+}
+
+/// Whether arguments of functions are of tables.
+fn reads_tables(calls: &[SetCall]) -> bool {
+    let mut reads = false;
+    for argument in calls.iter().flat_map(|call| &call.arguments) {
+        argument.walk(&mut |expr| {
+            reads |= matches!(expr, Expr::Column { .. } | Expr::Outer { .. });
+        });
+    }
+    reads
 }
 
 /// Whether it is an equality.

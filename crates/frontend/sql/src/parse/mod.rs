@@ -10,7 +10,7 @@ mod dialect;
 mod height;
 mod options;
 
-pub(crate) use options::{KEY_LOCK, MOVE};
+pub(crate) use options::{KEY_LOCK, MOVE, OF_TABLE};
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;

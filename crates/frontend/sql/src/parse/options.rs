@@ -23,6 +23,10 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
     key_locks(tokens);
     cursor_moves(tokens);
     role_statements(tokens);
+    constraint_comments(tokens);
+    reset_authorization(tokens);
+    table_columns(tokens);
+    trim_sides(tokens);
 }
 
 /// CREATE, ALTER and DROP USER are about roles: a user that is made may log in. GRANT and REVOKE of roles say so for the
@@ -110,6 +114,154 @@ fn role_statement(tokens: &mut Vec<TokenWithSpan>, start: usize, end: usize) -> 
         }
     }
     more
+}
+
+/// RESET SESSION AUTHORIZATION resets the setting of that name.
+fn reset_authorization(tokens: &mut [TokenWithSpan]) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    for three in spoken.windows(3) {
+        let words = [three[0], three[1], three[2]].map(|at| match &tokens[at].token {
+            Token::Word(word) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        });
+        if words == [Keyword::RESET, Keyword::SESSION, Keyword::AUTHORIZATION] {
+            tokens[three[1]].token = Token::make_word("session_authorization", None);
+            tokens[three[2]].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+}
+
+/// CREATE TABLE … (a, b) AS: names without types, which the parser wants. Those that it is given are not looked at: the query has the types.
+fn table_columns(tokens: &mut Vec<TokenWithSpan>) {
+    let mut start = 0;
+    while start < tokens.len() {
+        let end = tokens[start..].iter();
+        let end = end
+            .clone()
+            .position(|token| token.token == Token::SemiColon);
+        let end = end.map_or(tokens.len(), |end| start + end);
+        let spoken: Vec<usize> = (start..end)
+            .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF))
+            .collect();
+        let names = names_of_columns(tokens, &spoken);
+        let more = 2 * names.len();
+        for at in names.into_iter().rev() {
+            let span = tokens[at].span;
+            let words = [
+                Token::Whitespace(Whitespace::Space),
+                Token::make_word("text", None),
+            ];
+            let words = words.map(|token| TokenWithSpan { token, span });
+            tokens.splice(at + 1..at + 1, words);
+        }
+        start = end + more + 1;
+    }
+}
+
+/// Places of the names in the parentheses of such a statement; none if it is another one.
+fn names_of_columns(tokens: &[TokenWithSpan], spoken: &[usize]) -> Vec<usize> {
+    let keyword = |at: usize| match spoken.get(at).map(|at| &tokens[*at].token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let table = (1..5).find(|at| keyword(*at) == Keyword::TABLE);
+    let (Keyword::CREATE, Some(table)) = (keyword(0), table) else {
+        return Vec::new();
+    };
+    let mut behind = spoken.iter().enumerate().skip(table);
+    let open = behind.find(|(_, at)| tokens[**at].token == Token::LParen);
+    let Some((open, _)) = open else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    let mut at = open + 1;
+    loop {
+        let token = |at: usize| spoken.get(at).map(|at| &tokens[*at].token);
+        let (Some(Token::Word(_)), next) = (token(at), token(at + 1)) else {
+            return Vec::new();
+        };
+        names.push(spoken[at]);
+        match next {
+            Some(Token::Comma) => at += 2,
+            Some(Token::RParen) => break,
+            _ => return Vec::new(),
+        }
+    }
+    // Behind them AS and the query, or ON COMMIT in front of these.
+    let first = keyword(at + 2);
+    let mut rest = at + 2..spoken.len();
+    match first {
+        Keyword::AS => names,
+        Keyword::ON if rest.any(|at| keyword(at) == Keyword::AS) => names,
+        _ => Vec::new(),
+    }
+}
+
+/// TRIM (TRAILING FROM text): the parser wants characters in front of FROM, or no FROM.
+fn trim_sides(tokens: &mut [TokenWithSpan]) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    for four in spoken.windows(4) {
+        let word = |at: usize| match &tokens[at].token {
+            Token::Word(word) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        let sides = [Keyword::BOTH, Keyword::LEADING, Keyword::TRAILING];
+        if word(four[0]) == Keyword::TRIM
+            && tokens[four[1]].token == Token::LParen
+            && sides.contains(&word(four[2]))
+            && word(four[3]) == Keyword::FROM
+        {
+            tokens[four[3]].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+}
+
+/// What stands between the names of a constraint and of its table, which are read as one.
+pub(crate) const OF_TABLE: &str =
+    "the constraint before, of the table behind; this is longer than any name in a text";
+
+/// COMMENT ON CONSTRAINT … ON … is read as one on a procedure, which there is none of.
+fn constraint_comments(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while at < tokens.len() {
+        let spoken: Vec<usize> = (at..tokens.len())
+            .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+            .take(5)
+            .collect();
+        let keyword = |at: usize| match spoken.get(at).map(|at| &tokens[*at].token) {
+            Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        let words = [keyword(0), keyword(1), keyword(2), keyword(4)];
+        if words
+            == [
+                Keyword::COMMENT,
+                Keyword::ON,
+                Keyword::CONSTRAINT,
+                Keyword::ON,
+            ]
+        {
+            let (kind, between) = (spoken[2], spoken[4]);
+            tokens[kind].token = Token::make_keyword("PROCEDURE");
+            let span = tokens[between].span;
+            let dots = [
+                Token::Period,
+                Token::make_word(OF_TABLE, Some('"')),
+                Token::Period,
+            ];
+            let dots = dots.map(|token| TokenWithSpan { token, span });
+            tokens.splice(between..=between, dots);
+        }
+        // To the next statement.
+        let end = tokens[at..]
+            .iter()
+            .position(|token| token.token == Token::SemiColon);
+        at = end.map_or(tokens.len(), |end| at + end + 1);
+    }
 }
 
 /// What stands in front of the table's name in FOR UPDATE OF and FOR SHARE OF where FOR NO KEY UPDATE and FOR KEY SHARE were

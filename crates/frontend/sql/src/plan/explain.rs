@@ -102,6 +102,14 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
                     SourceKind::Series { .. } | SourceKind::Function { .. } => {
                         lines.push(format!("{}{join}Function Scan", indent(depth)));
                     }
+                    SourceKind::Work { .. } => {
+                        lines.push(format!("{}{join}WorkTable Scan", indent(depth)));
+                    }
+                    SourceKind::Recursive(recursive) => {
+                        lines.push(format!("{}{join}Recursive Union", indent(depth)));
+                        query(&recursive.base, depth + 1, lines);
+                        query(&recursive.step, depth + 1, lines);
+                    }
                     SourceKind::Query(inner) => {
                         lines.push(format!("{}{join}Subquery Scan", indent(depth)));
                         query(inner, depth + 1, lines);

@@ -2,8 +2,8 @@
 
 use super::path::Access;
 use super::select::{Join, Select, Source, SourceKind};
-use super::{General, OutputColumn, SetFunction, conjuncts};
-use crate::bind::{Binder, Bound, Scope, ScopeColumn, ScopeTable, folded};
+use super::{General, OutputColumn, SetCall, SetFunction, conjuncts};
+use crate::bind::{Binder, Bound, Meaning, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -12,7 +12,7 @@ use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Type, Typmod, Value};
+use vellum_row::{Type, Typmod};
 
 /// How often the queries of WITH are read in a statement, all together: each reading may read others, several times.
 const WITH_USES: usize = 1000;
@@ -225,7 +225,11 @@ impl Binder<'_> {
     }
 
     /// A query of WITH, bound where it is read: it sees those in front of it, and nothing of the query that reads it.
-    fn with_query(&mut self, at: usize, alias: Option<&ast::TableAlias>) -> Result<SourceKind> {
+    pub(super) fn with_query(
+        &mut self,
+        at: usize,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
         self.with_uses += 1;
         if self.with_uses > WITH_USES {
             let text = "queries of WITH are read too often";
@@ -233,6 +237,11 @@ impl Binder<'_> {
         }
         if self.view_depth >= VIEW_DEPTH || self.with_depth >= VIEW_DEPTH {
             return Err(crate::parse::too_deep());
+        }
+        match &self.with[at].meaning {
+            Meaning::Query => {}
+            Meaning::Recursive => return self.recursive(at, alias),
+            Meaning::Refused(_) | Meaning::Work { .. } => return self.work(at, alias),
         }
         self.with_depth += 1;
         let with = self.with[at].clone();
@@ -295,7 +304,7 @@ impl Binder<'_> {
         self.derived(select, columns, name, alias)
     }
 
-    fn derived(
+    pub(super) fn derived(
         &mut self,
         select: Select,
         columns: Vec<OutputColumn>,
@@ -328,17 +337,26 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<SourceKind> {
         let (_, function) = crate::bind::object_name(name)?;
-        let Some(kind) = SetFunction::find(&function) else {
-            return self.series(name, args, alias);
+        let (call, columns) = match SetFunction::find(&function) {
+            Some(kind) => {
+                let (call, columns) = self.set_arguments(kind, args)?;
+                let named = columns.into_iter();
+                let columns: Vec<(String, Type)> =
+                    named.map(|(name, ty)| (name.to_owned(), ty)).collect();
+                (call, columns)
+            }
+            None => {
+                let (call, ty) = self.one_row_of(name, args)?;
+                (call, vec![(function.clone(), ty)])
+            }
         };
-        let (arguments, columns) = self.set_arguments(kind, args)?;
         let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
         let single = columns.len() == 1;
         let mut columns: Vec<ScopeColumn> = columns
             .into_iter()
             .map(|(name, ty)| ScopeColumn {
                 // The one column of a function is called as the table is.
-                name: if single { own.clone() } else { name.to_owned() },
+                name: if single { own.clone() } else { name },
                 ty,
                 typmod: Typmod::NONE,
                 number: 0,
@@ -362,70 +380,40 @@ impl Binder<'_> {
         };
         rename(&mut table, alias)?;
         self.scope.add(table)?;
-        Ok(SourceKind::Function {
-            function: kind,
-            arguments,
-            ordinality,
+        let calls = vec![call];
+        Ok(match plain_series(&calls, ordinality) {
+            Some(series) => series,
+            None => SourceKind::Function { calls, ordinality },
         })
-    }
-
-    /// `generate_series(from, to[, step])` of integers.
-    fn series(
-        &mut self,
-        name: &ast::ObjectName,
-        args: &[ast::FunctionArg],
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<SourceKind> {
-        let (_, function) = crate::bind::object_name(name)?;
-        if function != "generate_series" || !(2..=3).contains(&args.len()) {
-            return Err(SqlError::unsupported(format!(
-                "the function {name} in FROM"
-            )));
-        }
-        // Its arguments see nothing of this FROM.
-        let scope = std::mem::take(&mut self.scope);
-        let mut bounds = Vec::new();
-        for arg in args {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
-                return Err(SqlError::unsupported("this argument"));
-            };
-            bounds.push(self.expr(expr)?);
-        }
-        self.scope = scope;
-        if args.len() == 2 {
-            bounds.push(Bound::new(Expr::Const(Value::Int4(1)), Type::Int4));
-        }
-        let wide = bounds.iter().any(|bound| bound.ty == Some(Type::Int8));
-        let ty = if wide { Type::Int8 } else { Type::Int4 };
-        let mut bounds = bounds.into_iter();
-        let mut next = || -> Result<Expr> {
-            let bound = bounds
-                .next()
-                .ok_or_else(|| SqlError::internal("three bounds"))?;
-            self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Implicit)
-        };
-        let (from, to, step) = (next()?, next()?, next()?);
-        let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
-        let mut table = ScopeTable {
-            name: own.clone(),
-            qualified_only: false,
-            relation: None,
-            columns: vec![ScopeColumn {
-                name: own,
-                ty,
-                typmod: Typmod::NONE,
-                number: 0,
-                hidden: false,
-            }],
-        };
-        rename(&mut table, alias)?;
-        self.scope.add(table)?;
-        Ok(SourceKind::Series { from, to, step, ty })
     }
 }
 
+/// A series of integers whose bounds are of no table: whoever reads it steps through it by itself.
+fn plain_series(calls: &[SetCall], ordinality: bool) -> Option<SourceKind> {
+    let [call] = calls else {
+        return None;
+    };
+    let ty = match call.function {
+        SetFunction::Series(ty) if ty.is_integer() && !ordinality => ty,
+        _ => return None,
+    };
+    let mut reads = false;
+    for argument in &call.arguments {
+        argument.walk(&mut |expr| reads |= matches!(expr, Expr::Column { .. }));
+    }
+    let [from, to, step] = call.arguments.as_slice() else {
+        return None;
+    };
+    (!reads).then(|| SourceKind::Series {
+        from: from.clone(),
+        to: to.clone(),
+        step: step.clone(),
+        ty,
+    })
+}
+
 /// Names that an alias gives.
-fn rename(table: &mut ScopeTable, alias: Option<&ast::TableAlias>) -> Result<()> {
+pub(super) fn rename(table: &mut ScopeTable, alias: Option<&ast::TableAlias>) -> Result<()> {
     let Some(alias) = alias else {
         return Ok(());
     };

@@ -12,6 +12,7 @@ mod lock;
 mod output;
 mod path;
 mod reads;
+mod recursive;
 mod select;
 mod set_function;
 
@@ -26,8 +27,10 @@ pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds, choose};
 pub(crate) use reads::tables_read;
-pub(crate) use select::{Body, Grouping, Join, Select, SortBy, SortKey, Source, SourceKind};
-pub(crate) use set_function::SetFunction;
+pub(crate) use select::{
+    Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind,
+};
+pub(crate) use set_function::{SetCall, SetFunction};
 
 use crate::bind::Binder;
 use crate::catalog::{Catalog, Oid};
@@ -142,7 +145,16 @@ pub(crate) fn compile(
     surroundings: Surroundings<'_>,
 ) -> Result<Program> {
     let mut binder = surroundings.binder();
-    binder.params = params.iter().map(|oid| Type::from_oid(*oid)).collect();
+    let void = crate::expr::VOID;
+    for (number, oid) in (0u16..).zip(params) {
+        if *oid == void {
+            binder.void_params.push(number);
+        }
+        let ty = Type::from_oid(*oid);
+        binder
+            .params
+            .push(ty.or((*oid == void).then_some(Type::Text)));
+    }
     let (kind, columns, returns) = match statement {
         ast::Statement::Query(query) => {
             let (select, columns) = binder.query(query)?;

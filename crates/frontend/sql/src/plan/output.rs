@@ -1,13 +1,13 @@
 //! What a query returns, and the keys that it is grouped and sorted by.
 
 use super::OutputColumn;
-use super::select::{SortBy, SortKey};
+use super::select::{Body, Select, SortBy, SortKey};
 use crate::bind::{Binder, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::Type;
+use vellum_row::{Type, Typmod, Value};
 
 /// Columns of what a query returns, at most: PostgreSQL's number. The protocol has room for 65535, a row's length for fewer.
 const TARGETS_MAX: usize = 1664;
@@ -304,5 +304,29 @@ fn name_of(node: &ast::Expr) -> String {
             _ => "btrim".to_owned(),
         },
         _ => "?column?".to_owned(),
+    }
+}
+
+impl Select {
+    /// Makes column `at` of the rows one of `ty`.
+    pub(crate) fn cast_output(&mut self, at: usize, ty: Type) {
+        self.types[at] = ty;
+        let cast = |expr: &mut Expr| {
+            let operand = Box::new(std::mem::replace(expr, Expr::Const(Value::Null)));
+            *expr = Expr::Cast {
+                operand,
+                ty,
+                typmod: Typmod::NONE,
+                explicit: false,
+            };
+        };
+        match &mut self.body {
+            Body::From { output, .. } => cast(&mut output[at]),
+            Body::Values(rows) => rows.iter_mut().for_each(|row| cast(&mut row[at])),
+            Body::Set { left, right, .. } => {
+                left.cast_output(at, ty);
+                right.cast_output(at, ty);
+            }
+        }
     }
 }

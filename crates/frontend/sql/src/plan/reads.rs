@@ -47,6 +47,11 @@ impl Reads<'_> {
         for expr in aggregate.argument.iter().chain(&aggregate.filter) {
             self.expression(expr, subqueries);
         }
+        for key in &aggregate.order {
+            if let SortBy::Expr(expr) = &key.expr {
+                self.expression(expr, subqueries);
+            }
+        }
     }
 
     fn select(&mut self, select: &Select) {
@@ -116,10 +121,17 @@ impl Reads<'_> {
         }
         match &source.kind {
             // What the path compares with stands in the conditions.
-            SourceKind::Table { .. } | SourceKind::System(_) | SourceKind::Nothing => {}
+            SourceKind::Table { .. }
+            | SourceKind::System(_)
+            | SourceKind::Nothing
+            | SourceKind::Work { .. } => {}
+            SourceKind::Recursive(recursive) => {
+                self.select(&recursive.base);
+                self.select(&recursive.step);
+            }
             SourceKind::Query(select) => self.select(select),
-            SourceKind::Function { arguments, .. } => {
-                for expr in arguments {
+            SourceKind::Function { calls, .. } => {
+                for expr in calls.iter().flat_map(|call| &call.arguments) {
                     self.expression(expr, subs);
                 }
             }
@@ -129,5 +141,30 @@ impl Reads<'_> {
                 }
             }
         }
+    }
+}
+
+impl Select {
+    /// Whether all that it reads are system relations: these are small, and their subqueries are run row by row.
+    pub(crate) fn reads_only_system(&self) -> bool {
+        let inner = self
+            .subqueries
+            .iter()
+            .all(|subquery| subquery.select.reads_only_system());
+        inner
+            && match &self.body {
+                Body::Values(_) => true,
+                Body::Set { left, right, .. } => {
+                    left.reads_only_system() && right.reads_only_system()
+                }
+                Body::From { sources, .. } => sources.iter().all(|source| match &source.kind {
+                    SourceKind::Table { .. } => false,
+                    SourceKind::Query(query) => query.reads_only_system(),
+                    SourceKind::Recursive(recursive) => {
+                        recursive.base.reads_only_system() && recursive.step.reads_only_system()
+                    }
+                    _ => true,
+                }),
+            }
     }
 }

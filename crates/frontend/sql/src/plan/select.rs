@@ -4,9 +4,10 @@ use super::general::reads_much;
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
-use super::{General, OutputColumn, RowLock, SetFunction, Subquery, SubqueryKind, factored};
+use super::{General, OutputColumn, RowLock, SetCall, Subquery, SubqueryKind, factored};
 use crate::bind::{
-    Aggregate, Binder, Bound, COMPARED_MAX, OuterScope, Scope, WINDOW_SLOTS, Window, With, folded,
+    Aggregate, Binder, Bound, COMPARED_MAX, Meaning, OuterScope, Scope, WINDOW_SLOTS, Window, With,
+    folded,
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -71,7 +72,7 @@ pub(crate) struct Grouping {
 }
 
 /// A key to sort by: of the output, by position, or an expression of its own.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct SortKey {
     pub expr: SortBy,
     pub ty: Type,
@@ -80,7 +81,7 @@ pub(crate) struct SortKey {
 }
 
 /// What a sort key is.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum SortBy {
     Output(usize),
     Expr(Expr),
@@ -110,10 +111,9 @@ pub(crate) enum SourceKind {
     },
     Query(Box<Select>),
     System(&'static Definition),
-    /// A function that returns a set, of columns of the tables before it.
+    /// Functions that return sets, of columns of the tables before them, side by side: who ends first goes on with nulls.
     Function {
-        function: SetFunction,
-        arguments: Vec<Expr>,
+        calls: Vec<SetCall>,
         /// With a column that counts.
         ordinality: bool,
     },
@@ -125,6 +125,24 @@ pub(crate) enum SourceKind {
     },
     /// No FROM: one row without columns.
     Nothing,
+    /// A query of WITH that reads itself.
+    Recursive(Box<Recursive>),
+    /// What the last step of one has made, in its next.
+    Work {
+        number: usize,
+        types: Vec<Type>,
+    },
+}
+
+/// `base UNION step`, the step run again with what it made, until that is nothing.
+#[derive(Debug)]
+pub(crate) struct Recursive {
+    /// Under which the step knows what it is run with.
+    pub number: usize,
+    pub base: Select,
+    pub step: Select,
+    /// UNION ALL: rows may come again.
+    pub all: bool,
 }
 
 /// How it is joined to those before.
@@ -245,9 +263,6 @@ impl Binder<'_> {
 
     /// Queries that can be read by their names from here on.
     fn with_queries(&mut self, with: &ast::With) -> Result<()> {
-        if with.recursive {
-            return Err(SqlError::unsupported("WITH RECURSIVE"));
-        }
         let before = self.with.len();
         for cte in &with.cte_tables {
             let name = folded(&cte.alias.name);
@@ -270,6 +285,11 @@ impl Binder<'_> {
                 name,
                 columns: columns.map(|column| folded(&column.name)).collect(),
                 query: Arc::new((*cte.query).clone()),
+                meaning: if with.recursive {
+                    Meaning::Recursive
+                } else {
+                    Meaning::Query
+                },
             });
         }
         Ok(())
@@ -519,6 +539,10 @@ impl Binder<'_> {
             .transpose()?;
         self.windows = found;
         let mut sort = self.sort_keys(order, &output, &columns)?;
+        if distinct && sort.iter().any(|key| matches!(key.expr, SortBy::Expr(_))) {
+            let text = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
+        }
         let mut apart = self.distinct_on(select, &output, &columns)?;
         let aggregates = self.aggregates.take().unwrap_or_default();
         let mut windows = self.windows.take().unwrap_or_default();
@@ -616,7 +640,7 @@ impl Binder<'_> {
         }
         let mut ordered = false;
         for (number, source) in sources.iter_mut().enumerate() {
-            if matches!(source.kind, SourceKind::System(_) | SourceKind::Query(_)) {
+            if source.kind.is_kept() {
                 let deciding = if source.join == Join::Left {
                     &source.on
                 } else {
@@ -677,47 +701,13 @@ impl Source {
     }
 }
 
-impl Select {
-    /// Whether all that it reads are system relations: these are small, and their subqueries are run row by row.
-    pub(crate) fn reads_only_system(&self) -> bool {
-        let inner = self
-            .subqueries
-            .iter()
-            .all(|subquery| subquery.select.reads_only_system());
-        inner
-            && match &self.body {
-                Body::Values(_) => true,
-                Body::Set { left, right, .. } => {
-                    left.reads_only_system() && right.reads_only_system()
-                }
-                Body::From { sources, .. } => sources.iter().all(|source| match &source.kind {
-                    SourceKind::Table { .. } => false,
-                    SourceKind::Query(query) => query.reads_only_system(),
-                    _ => true,
-                }),
-            }
-    }
-
-    /// Makes column `at` of the rows one of `ty`.
-    pub(crate) fn cast_output(&mut self, at: usize, ty: Type) {
-        self.types[at] = ty;
-        let cast = |expr: &mut Expr| {
-            let operand = Box::new(std::mem::replace(expr, Expr::Const(Value::Null)));
-            *expr = Expr::Cast {
-                operand,
-                ty,
-                typmod: Typmod::NONE,
-                explicit: false,
-            };
-        };
-        match &mut self.body {
-            Body::From { output, .. } => cast(&mut output[at]),
-            Body::Values(rows) => rows.iter_mut().for_each(|row| cast(&mut row[at])),
-            Body::Set { left, right, .. } => {
-                left.cast_output(at, ty);
-                right.cast_output(at, ty);
-            }
-        }
+impl SourceKind {
+    /// Whether its rows are made once and kept.
+    pub fn is_kept(&self) -> bool {
+        matches!(
+            self,
+            Self::System(_) | Self::Query(_) | Self::Recursive(_) | Self::Work { .. }
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! Functions that return a set of rows: read in FROM, or behind the tables where they stand in the list of a SELECT.
 //!
-//! Differences: several of them in one list that are not equal are read one inside the other; PostgreSQL steps through them side by side.
+//! Several of them in one list are stepped through side by side: together they are one table.
 
 use super::select::{Source, SourceKind};
 use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable};
@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Expr, expanded};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::{CastContext, Type, Typmod};
+use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
 
 /// Which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,21 @@ pub(crate) enum SetFunction {
     Expand,
     /// Nothing: there are no partitions.
     PartitionAncestors,
+    /// From one value to another in steps: of integers, numbers or times, which are of this type.
+    Series(Type),
+    /// The key words of SQL.
+    Keywords,
+    /// The value of a function that returns no set.
+    One,
+}
+
+/// A call of one.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct SetCall {
+    pub function: SetFunction,
+    pub arguments: Vec<Expr>,
+    /// Of the columns of its rows.
+    pub types: Vec<Type>,
 }
 
 impl SetFunction {
@@ -30,7 +45,10 @@ impl SetFunction {
             "unnest" => Self::Unnest,
             "generate_subscripts" => Self::Subscripts,
             "_pg_expandarray" => Self::Expand,
+            "pg_get_keywords" => Self::Keywords,
             "pg_partition_ancestors" => Self::PartitionAncestors,
+            // Of which type its arguments tell.
+            "generate_series" => Self::Series(Type::Int4),
             _ => return None,
         })
     }
@@ -42,7 +60,7 @@ impl Binder<'_> {
         &mut self,
         function: SetFunction,
         args: &[ast::FunctionArg],
-    ) -> Result<(Vec<Expr>, Vec<(&'static str, Type)>)> {
+    ) -> Result<(SetCall, Vec<(&'static str, Type)>)> {
         let mut bound = Vec::with_capacity(args.len());
         for arg in args {
             let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = arg else {
@@ -54,11 +72,32 @@ impl Binder<'_> {
             let message = format!("function {function:?} does not exist for these arguments");
             SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
         };
+        if let SetFunction::Series(_) = function {
+            return self.series_arguments(bound);
+        }
+        if function == SetFunction::Keywords && bound.is_empty() {
+            let columns = vec![
+                ("word", Type::Text),
+                ("catcode", Type::SingleChar),
+                ("barelabel", Type::Bool),
+                ("catdesc", Type::Text),
+                ("baredesc", Type::Text),
+            ];
+            let call = SetCall {
+                function,
+                arguments: Vec::new(),
+                types: columns.iter().map(|(_, ty)| *ty).collect(),
+            };
+            return Ok((call, columns));
+        }
         let mut bound = bound.into_iter();
         let first = bound.next().ok_or_else(none)?;
         let mut one =
             |bound: Bound, ty| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit);
         let (arguments, columns) = match function {
+            SetFunction::Series(_) | SetFunction::One | SetFunction::Keywords => {
+                return Err(none());
+            }
             SetFunction::PartitionAncestors => (
                 vec![one(first, Type::Regclass)?],
                 vec![("relid", Type::Regclass)],
@@ -81,7 +120,111 @@ impl Binder<'_> {
         if bound.next().is_some() {
             return Err(none());
         }
-        Ok((arguments, columns))
+        let call = SetCall {
+            function,
+            arguments,
+            types: columns.iter().map(|(_, ty)| *ty).collect(),
+        };
+        Ok((call, columns))
+    }
+
+    /// A function in FROM that returns no set: one row, of its value.
+    pub(super) fn one_row_of(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+    ) -> Result<(SetCall, Type)> {
+        let list = ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: args.to_vec(),
+            clauses: Vec::new(),
+        };
+        let function = ast::Function {
+            name: name.clone(),
+            uses_odbc_syntax: false,
+            parameters: ast::FunctionArguments::None,
+            args: ast::FunctionArguments::List(list),
+            filter: None,
+            null_treatment: None,
+            over: None,
+            within_group: Vec::new(),
+        };
+        let bound = self.expr(&ast::Expr::Function(function))?;
+        let (expr, ty, _) = self.settle(bound)?;
+        let call = SetCall {
+            function: SetFunction::One,
+            arguments: vec![expr],
+            types: vec![ty],
+        };
+        Ok((call, ty))
+    }
+
+    /// `generate_series(from, to[, step])`.
+    fn series_arguments(
+        &mut self,
+        mut bounds: Vec<Bound>,
+    ) -> Result<(SetCall, Vec<(&'static str, Type)>)> {
+        let given: Vec<Option<Type>> = bounds.iter().map(|bound| bound.ty).collect();
+        let has = |wanted: &[Type]| {
+            let mut known = given.iter().flatten();
+            known.any(|ty| wanted.contains(ty))
+        };
+        let ty = if has(&[Type::Timestamptz, Type::Date]) {
+            Type::Timestamptz
+        } else if has(&[Type::Timestamp]) {
+            Type::Timestamp
+        } else if has(&[Type::Numeric]) {
+            Type::Numeric
+        } else if has(&[Type::Int8]) {
+            Type::Int8
+        } else {
+            Type::Int4
+        };
+        let none = || {
+            let names = given.iter();
+            let names = names.map(|ty| ty.map_or("unknown", Type::sql_name));
+            let names: Vec<&str> = names.collect();
+            let message = format!(
+                "function generate_series({}) does not exist",
+                names.join(", ")
+            );
+            SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+        };
+        if given.len() >= 2 && given.iter().all(Option::is_none) {
+            let names = vec!["unknown"; given.len()].join(", ");
+            let message = format!("function generate_series({names}) is not unique");
+            return Err(SqlError::new(sqlstate::SqlState::of("42725"), message)
+                .with_hint("Could not choose a best candidate function. You might need to add explicit type casts."));
+        }
+        let timed = matches!(ty, Type::Timestamp | Type::Timestamptz);
+        // Steps of time have to be said.
+        if bounds.len() == 2 && !timed {
+            bounds.push(Bound::new(Expr::Const(Value::Int4(1)), Type::Int4));
+        }
+        if bounds.len() != 3 {
+            return Err(none());
+        }
+        let mut arguments = Vec::with_capacity(3);
+        for (number, bound) in bounds.into_iter().enumerate() {
+            let wanted = if timed && number == 2 {
+                Type::Interval
+            } else {
+                ty
+            };
+            let fits = bound.ty.is_none_or(|own| {
+                own == wanted || cast_between(own, wanted) == Some(CastContext::Implicit)
+            });
+            if !fits {
+                return Err(none());
+            }
+            arguments.push(self.coerce(bound, wanted, Typmod::NONE, CastContext::Implicit)?);
+        }
+        let call = SetCall {
+            function: SetFunction::Series(ty),
+            arguments,
+            types: vec![ty],
+        };
+        Ok((call, vec![("generate_series", ty)]))
     }
 
     /// A function in the list of a SELECT: its rows are read behind the tables. Of several columns, a record.
@@ -92,45 +235,47 @@ impl Binder<'_> {
         args: &[ast::FunctionArg],
         mut found: Vec<Source>,
     ) -> Result<Bound> {
-        let (arguments, columns) = self.set_arguments(function, args)?;
-        // Functions of a list are the last tables.
-        let first = self.scope.tables.len() - found.len();
-        let known = found.iter().position(|source| {
-            matches!(&source.kind, SourceKind::Function { function: other, arguments: given, .. }
-                if *other == function && *given == arguments)
-        });
-        let table = match known {
-            // Called twice, they step through the same rows side by side.
-            Some(at) => u16::try_from(first + at)
-                .map_err(|_| SqlError::internal("more tables than are counted"))?,
-            None => {
-                let name = format!("{name}()#{}", self.scope.tables.len());
-                let table = self.scope.add(ScopeTable {
+        let (call, columns) = self.set_arguments(function, args)?;
+        // Those of a list are the last table.
+        let mut calls = match found.pop().map(|source| source.kind) {
+            Some(SourceKind::Function { calls, .. }) => calls,
+            _ => {
+                self.scope.add(ScopeTable {
                     // No name that can be written.
-                    name,
+                    name: format!("{name}()#{}", self.scope.tables.len()),
                     qualified_only: true,
                     relation: None,
-                    columns: columns
-                        .iter()
-                        .map(|(name, ty)| ScopeColumn {
-                            name: (*name).to_owned(),
-                            ty: *ty,
-                            typmod: Typmod::NONE,
-                            number: 0,
-                            hidden: false,
-                        })
-                        .collect(),
+                    columns: Vec::new(),
                 })?;
-                found.push(Source::inner(SourceKind::Function {
-                    function,
-                    arguments,
-                    ordinality: false,
-                }));
-                table
+                Vec::new()
             }
         };
+        let table = self.scope.tables.len() - 1;
+        let known = calls.iter().position(|other| *other == call);
+        let before = &calls[..known.unwrap_or(calls.len())];
+        let first: usize = before.iter().map(|call| call.types.len()).sum();
+        if known.is_none() {
+            let made = columns.iter().map(|(name, ty)| ScopeColumn {
+                name: (*name).to_owned(),
+                ty: *ty,
+                typmod: Typmod::NONE,
+                number: 0,
+                hidden: false,
+            });
+            self.scope.tables[table].columns.extend(made);
+            calls.push(call);
+        }
+        found.push(Source::inner(SourceKind::Function {
+            calls,
+            ordinality: false,
+        }));
+        let table =
+            u16::try_from(table).map_err(|_| SqlError::internal("more tables than are counted"))?;
         self.set_functions = Some(found);
-        let column = |position| Expr::Column { table, position };
+        let column = |position: u16| Expr::Column {
+            table,
+            position: first as u16 + position,
+        };
         Ok(match columns.as_slice() {
             [(_, ty)] => Bound::new(column(0), *ty),
             [(_, element), _] => Bound {

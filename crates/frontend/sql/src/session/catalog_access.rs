@@ -9,7 +9,7 @@ use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::system::{Writer, parse_reg, reg_text};
 use std::sync::Arc;
-use vellum_row::{CastContext, ColumnId, Type, Typmod};
+use vellum_row::{CastContext, ColumnId, Type, Typmod, Value};
 
 impl Env<'_> {
     fn binder<'b>(&'b self) -> Binder<'b> {
@@ -84,6 +84,19 @@ impl Env<'_> {
         columns
     }
 
+    /// A number that was given in quotes and would be another type's without.
+    fn quoted_number(&self, sql: &str, expr: &Expr, ty: Type) -> Option<String> {
+        let Expr::Const(value @ (Value::Numeric(_) | Value::Float4(_) | Value::Float8(_))) = expr
+        else {
+            return None;
+        };
+        let mut text = String::new();
+        vellum_row::output(value.as_ref(), self.forms, &mut text);
+        let whole = text.bytes().all(|byte| byte.is_ascii_digit());
+        let name = ty.format(Typmod::NONE);
+        (sql.starts_with('\'') && whole).then(|| format!("'{text}'::{name}"))
+    }
+
     /// An expression as PostgreSQL shows it, of a column that it is the default of, if so; as it was given where it cannot be bound.
     pub fn expression_text(
         &self,
@@ -94,6 +107,9 @@ impl Env<'_> {
     ) -> String {
         match self.bound(relation, column, sql) {
             Ok((binder, expr, ty)) => {
+                if let Some(text) = self.quoted_number(sql, &expr, ty) {
+                    return text;
+                }
                 let shown = |name: &str| match parse_reg(self, Type::Regclass, name) {
                     Ok(Some(oid)) => reg_text(self, Type::Regclass, oid),
                     _ => name.to_owned(),

@@ -51,7 +51,11 @@ impl Session {
                     ast::Reset::ALL => self.reset_all()?,
                     ast::Reset::ConfigurationParameter(name) => {
                         let (_, name) = crate::bind::object_name(name)?;
-                        self.change_setting(&name, None, false, sink)?;
+                        match name.as_str() {
+                            "role" => self.set_role(None, false, sink)?,
+                            "session_authorization" => self.set_session_user(None, false, sink)?,
+                            _ => self.change_setting(&name, None, false, sink)?,
+                        }
                     }
                 }
                 CommandTag::plain("RESET")
@@ -109,7 +113,6 @@ impl Session {
                 CommandTag::plain("VACUUM")
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
-            Statement::Comment { .. } => CommandTag::plain("COMMENT"),
             Statement::Copy { .. } => return self.copy(statement, sink),
             Statement::CreateTable(create) if create.query.is_some() => {
                 self.create_table_as(create, params, sink)?
@@ -277,7 +280,29 @@ impl Session {
                 let name = variable.to_string().to_lowercase();
                 let value = setting_text(values)?;
                 let local = *scope == Some(ast::ContextModifier::Local);
-                self.change_setting(&name, value.as_deref(), local, sink)?;
+                match name.as_str() {
+                    "role" => self.set_role(value.as_deref(), local, sink)?,
+                    "session_authorization" => {
+                        self.set_session_user(value.as_deref(), local, sink)?;
+                    }
+                    _ => self.change_setting(&name, value.as_deref(), local, sink)?,
+                }
+            }
+            ast::Set::SetRole {
+                context_modifier,
+                role_name,
+            } => {
+                let local = *context_modifier == Some(ast::ContextModifier::Local);
+                let role = role_name.as_ref().map(folded);
+                self.set_role(role.as_deref(), local, sink)?;
+            }
+            ast::Set::SetSessionAuthorization(said) => {
+                let local = said.scope == ast::ContextModifier::Local;
+                let user = match &said.kind {
+                    ast::SetSessionAuthorizationParamKind::Default => None,
+                    ast::SetSessionAuthorizationParamKind::User(user) => Some(folded(user)),
+                };
+                self.set_session_user(user.as_deref(), local, sink)?;
             }
             ast::Set::SetTimeZone { local, value } => {
                 let value = setting_text(std::slice::from_ref(value))?;
@@ -399,9 +424,8 @@ impl Session {
     }
 
     fn reset_all(&mut self) -> Result<()> {
-        let superuser = self.settings.is_on("is_superuser");
         self.settings = super::settings::SessionSettings::new(&self.options.user);
-        self.settings.is_superuser(superuser);
+        self.is_itself();
         for (name, value) in &self.options.settings {
             self.settings.set(name, Some(value))?;
         }

@@ -79,6 +79,7 @@ impl Environment for Env<'_> {
                 Value::Date(Date(i32::try_from(days).unwrap_or(i32::MAX)))
             }
             Builtin::CurrentUser => Value::text(self.options.user.as_str()),
+            Builtin::SessionUser => Value::text(self.settings.get("session_authorization")?),
             Builtin::CurrentDatabase => Value::text(DATABASE),
             Builtin::CurrentSchema => match self.schemas(false).into_iter().next() {
                 Some(name) => Value::text(name),

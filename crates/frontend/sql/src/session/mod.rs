@@ -26,6 +26,7 @@ mod direct;
 mod environment;
 mod explain;
 mod extended;
+mod identity;
 mod named;
 mod options;
 mod run;
@@ -141,6 +142,7 @@ pub struct Session {
     /// The row that is being told.
     body: Vec<u8>,
     temporary: Temporary,
+    identity: identity::Identity,
     /// As others see it, and its number among them.
     activity: (u64, Arc<activity::Activity>),
 }
@@ -173,6 +175,7 @@ impl Session {
         activity
             .1
             .is_called(&settings.get("application_name").unwrap_or_default());
+        let identity = identity::Identity::of(&options.user);
         Ok(Self {
             settings,
             known: (u64::MAX, image),
@@ -194,6 +197,7 @@ impl Session {
             local: Vec::new(),
             body: Vec::new(),
             temporary: Temporary::default(),
+            identity,
             activity,
         })
     }
@@ -293,6 +297,10 @@ impl Session {
     /// SET LOCAL ends with its transaction.
     fn forget_local(&mut self) {
         for (name, value) in std::mem::take(&mut self.local).into_iter().rev() {
+            if matches!(name.as_str(), "role" | "session_authorization") {
+                self.take_identity_back(&name, value.as_deref().unwrap_or_default());
+                continue;
+            }
             // It was the value before.
             let _ = self.settings.set(&name, value.as_deref());
         }

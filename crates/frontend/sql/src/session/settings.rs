@@ -33,7 +33,7 @@ const fn known(name: &'static str, default: &'static str, kind: Kind) -> Known {
     }
 }
 
-const KNOWN: [Known; 38] = [
+const KNOWN: [Known; 39] = [
     known("application_name", "", Kind::Text),
     known("bytea_output", "hex", Kind::Text),
     known("check_function_bodies", "on", Kind::Bool),
@@ -42,7 +42,7 @@ const KNOWN: [Known; 38] = [
     known("datestyle", "ISO, MDY", Kind::Text),
     // Circles of waits are found when they close, whatever this says.
     known("deadlock_timeout", "1000", Kind::Milliseconds),
-    known("default_table_access_method", "btree", Kind::Text),
+    known("default_table_access_method", "heap", Kind::Text),
     known("default_tablespace", "", Kind::Text),
     known(
         "default_transaction_isolation",
@@ -66,6 +66,7 @@ const KNOWN: [Known; 38] = [
     known("lock_timeout", "0", Kind::Milliseconds),
     known("max_identifier_length", "63", Kind::Fixed),
     known("max_index_keys", "32", Kind::Fixed),
+    known("role", "none", Kind::Fixed),
     known("row_security", "on", Kind::Bool),
     known("search_path", "\"$user\", public", Kind::Text),
     known("server_encoding", "UTF8", Kind::Fixed),
@@ -152,9 +153,12 @@ impl SessionSettings {
 
     /// What `is_superuser` says.
     pub fn is_superuser(&mut self, yes: bool) {
-        let value = if yes { "on" } else { "off" };
-        self.values
-            .insert("is_superuser".to_owned(), value.to_owned());
+        self.fix("is_superuser", if yes { "on" } else { "off" });
+    }
+
+    /// Says what a setting is that SET cannot change.
+    pub fn fix(&mut self, name: &str, value: &str) {
+        self.values.insert(name.to_owned(), value.to_owned());
     }
 
     /// A number of milliseconds, kilobytes or nothing.

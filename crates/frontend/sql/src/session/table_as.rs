@@ -29,7 +29,7 @@ impl Session {
         let Some(name) = name else {
             return Ok(CommandTag::plain("CREATE TABLE AS"));
         };
-        let text = format!("INSERT INTO {name} SELECT");
+        let text = format!("INSERT INTO {name} SELECT 1");
         let mut statements = crate::parse::statements(&text)?;
         let Some(Statement::Insert(mut insert)) = statements.pop() else {
             return Err(SqlError::internal("no INSERT"));

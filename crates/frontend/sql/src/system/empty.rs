@@ -79,7 +79,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 2609,
         view: false,
         columns: "objoid oid, classoid oid, objsubid int4, description text",
-        fill: nothing,
+        fill: super::comments::described,
     },
     Spec {
         name: "pg_enum",
@@ -252,7 +252,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 2396,
         view: false,
         columns: "objoid oid, classoid oid, description text",
-        fill: nothing,
+        fill: super::comments::described_for_all,
     },
     Spec {
         name: "pg_stat_archiver",

@@ -1,10 +1,10 @@
 //! Functions that need the catalog.
 
-use super::describe;
 use super::names::{is_visible, no_such, parse_reg, reg_text};
 use super::roles::DATABASE_OID;
 use super::signals::{self, Signal};
 use super::types;
+use super::{comments, describe};
 use crate::catalog::{Kind, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
@@ -161,6 +161,11 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             Some(_) => Value::Oid(first),
             None => Value::Null,
         },
+        F::ObjectComment => comments::of_object(env.catalog, first, value(1).as_str()),
+        F::ColumnComment => {
+            let column = value(1).as_i64().unwrap_or(0);
+            comments::of_column(env.catalog, first, column)
+        }
         F::MyTempSchema => Value::Oid(env.own_temporary().unwrap_or(0)),
         F::IsOtherTempSchema => {
             Value::Bool(env.catalog.is_temporary(first) && env.own_temporary() != Some(first))

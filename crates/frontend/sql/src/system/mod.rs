@@ -10,12 +10,14 @@
 //! Not here: joining and filtering them (`exec`), the functions that queries of them call (`describe`, `expr::catalog_function`).
 
 mod activity;
+mod comments;
 mod constraints;
 mod deparse;
 mod describe;
 mod empty;
 mod functions;
 mod information;
+mod keywords;
 mod listings;
 mod names;
 mod relations;
@@ -26,7 +28,9 @@ mod types;
 
 pub(crate) use deparse::Writer;
 pub(crate) use functions::ask;
+pub(crate) use keywords::keywords;
 pub(crate) use names::{parse_reg, reg_text};
+pub(crate) use roles::DATABASE_OID;
 
 use crate::catalog::{Catalog, Kind, Oid, PG_CATALOG, Relation};
 use crate::error::Result;

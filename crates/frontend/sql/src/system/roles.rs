@@ -67,7 +67,7 @@ pub(super) const RELATIONS: &[Spec] = &[
 ];
 
 /// Oid of the database.
-pub(super) const DATABASE_OID: u32 = 5;
+pub(crate) const DATABASE_OID: u32 = 5;
 /// The encoding `UTF8`.
 const UTF8: i32 = 6;
 const DEFAULT_TABLESPACE: u32 = 1663;

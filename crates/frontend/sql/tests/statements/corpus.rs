@@ -83,5 +83,5 @@ macro_rules! corpus {
 }
 
 corpus!(
-    analytics, arithmetic, casts, changes, dates, general, logic, tables, text
+    analytics, arithmetic, casts, changes, dates, gather, general, logic, recursive, tables, text
 );

@@ -293,3 +293,68 @@ fn regress_a_table_of_many_pieces_is_written_anew_row_by_row() {
     client.ok("insert into d values (1, 'twice')");
     assert_eq!(client.state("alter table d add primary key (id)"), "23505");
 }
+
+#[test]
+fn comments_stay_with_what_they_are_about() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    client.ok("create table t (id int primary key, n int, constraint big check (n > 0), constraint up foreign key (n) references t); create index by_n on t (n); create view v as select id as a from t; create sequence s; create schema other; create role r");
+    client.ok("comment on table t is 'a table'; comment on column t.n is 'a column'; comment on index by_n is 'an index'; comment on index t_pkey is 'a key'");
+    client.ok("comment on constraint big on t is 'a check'; comment on constraint t_pkey on public.t is 'the key'; comment on constraint up on t is 'a parent'");
+    client.ok("comment on view v is 'a view'; comment on column v.a is 'of a view'; comment on sequence s is 'numbers'; comment on schema other is 'another'; comment on role r is 'a role'; comment on database vellum is 'this'");
+    assert_eq!(
+        client.ok("select obj_description('t'::regclass), obj_description('t'::regclass, 'pg_class'), obj_description('t'::regclass, 'pg_constraint'), col_description('t'::regclass, 2), col_description('t'::regclass, 1)"),
+        "a table|a table|~|a column|~"
+    );
+    assert_eq!(
+        client.ok("select conname, obj_description(oid, 'pg_constraint') from pg_constraint where conrelid = 't'::regclass order by 1"),
+        "big|a check\nt_pkey|the key\nup|a parent"
+    );
+    assert_eq!(
+        client.ok("select shobj_description(oid, 'pg_authid') from pg_authid where rolname = 'r'"),
+        "a role"
+    );
+    assert_eq!(
+        client.ok("select shobj_description(oid, 'pg_database') from pg_database"),
+        "this"
+    );
+    let all = "select c.relname, d.objsubid, d.description from pg_description d join pg_class c on d.objoid = c.oid and d.classoid = 'pg_class'::regclass order by 1, 2";
+    let told = "by_n|0|an index\ns|0|numbers\nt|0|a table\nt|2|a column\nt_pkey|0|a key\nv|0|a view\nv|1|of a view";
+    assert_eq!(client.ok(all), told);
+    for (refused, state) in [
+        ("comment on table nobody is 'x'", "42P01"),
+        ("comment on view t is 'x'", "42809"),
+        ("comment on table by_n is 'x'", "42809"),
+        ("comment on column t.nobody is 'x'", "42703"),
+        ("comment on constraint nobody on t is 'x'", "42704"),
+        ("comment on schema nobody is 'x'", "3F000"),
+        ("comment on role nobody is 'x'", "42704"),
+        ("comment on type nobody is 'x'", "0A000"),
+    ] {
+        assert_eq!(client.state(refused), state, "{refused}");
+    }
+    client.ok("begin; comment on table t is 'another'; rollback");
+    drop(client);
+    drop(database);
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    assert_eq!(client.ok(all), told);
+    client.ok("alter table t rename column n to m; alter table t rename to renamed; comment on view v is null; comment on sequence s is ''");
+    assert_eq!(
+        client.ok("select col_description('renamed'::regclass, 2)"),
+        "a column"
+    );
+    client.ok("drop index by_n; alter table renamed drop constraint up");
+    client.ok("alter table renamed drop column m; drop schema other; drop role r");
+    assert_eq!(
+        client.ok("select d.description from pg_description d order by 1"),
+        "a key\na table\nof a view\nthe key"
+    );
+    client.ok("drop view v; drop table renamed");
+    assert_eq!(client.ok("select count(*) from pg_description"), "0");
+    assert_eq!(
+        client.ok("select description from pg_shdescription"),
+        "this"
+    );
+}

@@ -143,3 +143,55 @@ fn rights_outlive_the_database_program() {
     assert_eq!(ann.ok("select count(*) from t"), "0");
     assert_eq!(ann.state("delete from t"), "42501");
 }
+
+#[test]
+fn a_session_takes_roles_that_its_user_belongs_to() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok(
+        "create role readers; create role writers; create role others; create user ann; create user bob;
+         grant readers to ann; grant writers to readers; create table t (id int); grant insert on t to writers; grant select on t to readers",
+    );
+    let who = "select current_user, session_user, current_setting('role'), current_setting('is_superuser')";
+    assert_eq!(client.ok(who), "vellum|vellum|none|on");
+    let heard = client.hear("set role writers");
+    assert_eq!(
+        heard.statuses,
+        [
+            ("is_superuser".to_owned(), "off".to_owned()),
+            ("session_authorization".to_owned(), "vellum".to_owned())
+        ]
+    );
+    assert_eq!(client.ok(who), "writers|vellum|writers|off");
+    assert_eq!(client.state("select * from t"), "42501");
+    client.ok("insert into t values (1)");
+    // The user of the session decides what it may become, not the role that it is in.
+    client.ok("set role others; reset role");
+    assert_eq!(client.ok(who), "vellum|vellum|none|on");
+    client.ok("set session authorization ann");
+    assert_eq!(client.ok(who), "ann|ann|none|off");
+    client.ok("set role readers");
+    assert_eq!(client.ok("select count(*) from t"), "1");
+    assert_eq!(client.state("set role others"), "42501");
+    assert_eq!(client.state("set role nobody"), "22023");
+    client.ok("set role none");
+    assert_eq!(client.ok(who), "ann|ann|none|off");
+    client.ok("reset session authorization");
+    assert_eq!(client.ok(who), "vellum|vellum|none|on");
+    client.ok("begin; set local role readers");
+    assert_eq!(client.ok("select current_user"), "readers");
+    client.ok("commit");
+    assert_eq!(client.ok(who), "vellum|vellum|none|on");
+    client.ok("set role = 'writers'; discard all");
+    assert_eq!(client.ok(who), "vellum|vellum|none|on");
+
+    let mut ann = Client::of_user(&database, "ann");
+    assert_eq!(ann.state("set session authorization bob"), "42501");
+    ann.ok("set session authorization ann; set role writers");
+    assert_eq!(ann.ok(who), "writers|ann|writers|off");
+    ann.ok("create temp table own (i int); insert into own values (1); insert into t values (2)");
+    assert_eq!(ann.state("select * from t"), "42501");
+    assert_eq!(ann.state("create table in_public (i int)"), "42501");
+    ann.ok("reset role");
+    assert_eq!(ann.ok("select count(*) from t"), "2");
+}

@@ -4,6 +4,7 @@
 //! parsed: see `tree`.
 
 mod access;
+mod make;
 mod order;
 mod parse;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod tree;
 mod write;
 
 pub use access::{array_element, array_element_text, check, field, field_text};
+pub use make::{append, array_of, object_of, of};
 pub use tree::{JsonbArray, JsonbKind, JsonbObject};
 pub(crate) use write::write_string;
 

@@ -1,0 +1,306 @@
+//! WITH RECURSIVE.
+
+use super::check_equality;
+use super::from::rename;
+use super::select::{Body, Join, Recursive, Select, SourceKind};
+use crate::bind::{Binder, Meaning, ScopeColumn, ScopeTable, With, folded};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{CastContext, Typmod, cast_between};
+
+/// Where a query of WITH reads itself and must not.
+const IN_BASE: &str = "must not appear within its non-recursive term";
+const NO_UNION: &str = "does not have the form non-recursive-term UNION [ALL] recursive-term";
+
+impl Binder<'_> {
+    /// A query of WITH RECURSIVE, bound where it is read.
+    pub(super) fn recursive(
+        &mut self,
+        at: usize,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let with = self.with[at].clone();
+        let behind = self.with.split_off(at);
+        let outer = std::mem::take(&mut self.outer);
+        // Each part is run in the way that suits it, whatever suits the query that reads it.
+        let general = self.general.take();
+        self.with_depth += 1;
+        let bound = self.recursive_query(&with);
+        self.with_depth -= 1;
+        self.general = general;
+        self.outer = outer;
+        self.with.truncate(at);
+        self.with.extend(behind);
+        let Some((recursive, columns)) = bound? else {
+            // It reads itself nowhere: a query like others.
+            self.with[at].meaning = Meaning::Query;
+            let read = self.with_query(at, alias);
+            self.with[at].meaning = Meaning::Recursive;
+            return read;
+        };
+        let mut table = ScopeTable {
+            name: alias.map_or(with.name, |alias| folded(&alias.name)),
+            qualified_only: false,
+            relation: None,
+            columns,
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Recursive(Box::new(recursive)))
+    }
+
+    /// `None` if it does not read itself.
+    fn recursive_query(&mut self, with: &With) -> Result<Option<(Recursive, Vec<ScopeColumn>)>> {
+        let query = &*with.query;
+        let (left, right, all) = match &*query.body {
+            ast::SetExpr::SetOperation {
+                op: ast::SetOperator::Union,
+                set_quantifier,
+                left,
+                right,
+            } if query.with.is_none() => {
+                let all = *set_quantifier == ast::SetQuantifier::All;
+                (left, right, all)
+            }
+            _ => {
+                self.push_itself(with, Meaning::Refused(NO_UNION));
+                self.query(query)?;
+                return Ok(None);
+            }
+        };
+        let part = |body: &ast::SetExpr| ast::Query {
+            body: Box::new(body.clone()),
+            order_by: None,
+            limit_clause: None,
+            locks: Vec::new(),
+            ..query.clone()
+        };
+        self.push_itself(with, Meaning::Refused(IN_BASE));
+        let (base, columns) = self.query(&part(left))?;
+        self.with.pop();
+        let mut names = with.columns.iter();
+        let columns: Vec<ScopeColumn> = columns
+            .into_iter()
+            .map(|column| ScopeColumn {
+                name: names.next().cloned().unwrap_or(column.name),
+                ty: column.ty,
+                typmod: column.typmod,
+                number: 0,
+                hidden: false,
+            })
+            .collect();
+        if names.next().is_some() {
+            let message = format!(
+                "WITH query \"{}\" has {} columns available but {} columns specified",
+                with.name,
+                columns.len(),
+                with.columns.len()
+            );
+            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+        }
+        let number = self.with_uses;
+        let work = Meaning::Work {
+            number,
+            columns: columns.clone(),
+            read: 0,
+        };
+        self.push_itself(with, work);
+        let (mut step, made) = self.query(&part(right))?;
+        let read = match self.with.pop().map(|with| with.meaning) {
+            Some(Meaning::Work { read, .. }) => read,
+            _ => 0,
+        };
+        if read == 0 {
+            return Ok(None);
+        }
+        let clause = match (&query.order_by, &query.limit_clause) {
+            (Some(_), _) => Some("ORDER BY"),
+            (_, Some(_)) => Some("LIMIT"),
+            _ => None,
+        };
+        if let Some(clause) = clause {
+            let text = format!("{clause} in a recursive query is not implemented");
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+        }
+        check_step(&with.name, &step, number)?;
+        if made.len() != columns.len() {
+            let text = "each UNION query must have the same number of columns";
+            return Err(SqlError::syntax(text));
+        }
+        for (at, (own, made)) in columns.iter().zip(&made).enumerate() {
+            if own.ty == made.ty {
+                if own.typmod != made.typmod && own.typmod != Typmod::NONE {
+                    return Err(other_type(
+                        &with.name,
+                        at,
+                        own,
+                        &made.ty.format(made.typmod),
+                    ));
+                }
+                continue;
+            }
+            if cast_between(made.ty, own.ty) != Some(CastContext::Implicit) {
+                let overall = made.ty.format(Typmod::NONE);
+                return Err(other_type(&with.name, at, own, &overall));
+            }
+            step.cast_output(at, own.ty);
+        }
+        if !all {
+            columns
+                .iter()
+                .try_for_each(|column| check_equality(column.ty))?;
+        }
+        let recursive = Recursive {
+            number,
+            base,
+            step,
+            all,
+        };
+        Ok(Some((recursive, columns)))
+    }
+
+    fn push_itself(&mut self, with: &With, meaning: Meaning) {
+        self.with.push(With {
+            name: with.name.clone(),
+            columns: Vec::new(),
+            query: Arc::clone(&with.query),
+            meaning,
+        });
+    }
+
+    /// A query of WITH where it reads itself.
+    pub(super) fn work(
+        &mut self,
+        at: usize,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let in_expression = !self.outer.is_empty();
+        let with = &mut self.with[at];
+        let name = with.name.clone();
+        let (number, columns) = match &mut with.meaning {
+            Meaning::Work {
+                number,
+                columns,
+                read,
+            } => {
+                if in_expression {
+                    return Err(refused(&name, "must not appear within a subquery"));
+                }
+                *read += 1;
+                if *read > 1 {
+                    return Err(refused(&name, "must not appear more than once"));
+                }
+                (*number, columns.clone())
+            }
+            Meaning::Refused(why) => return Err(refused(&name, why)),
+            Meaning::Query | Meaning::Recursive => {
+                return Err(SqlError::internal("a query that does not read itself"));
+            }
+        };
+        let types = columns.iter().map(|column| column.ty).collect();
+        let mut table = ScopeTable {
+            name: alias.map_or(name, |alias| folded(&alias.name)),
+            qualified_only: false,
+            relation: None,
+            columns,
+        };
+        rename(&mut table, alias)?;
+        self.scope.add(table)?;
+        Ok(SourceKind::Work { number, types })
+    }
+}
+
+/// What a step must not do with what it is run with.
+///
+/// # Errors
+/// `42P19`.
+fn check_step(name: &str, step: &Select, number: usize) -> Result<()> {
+    match &step.body {
+        Body::Values(_) => Ok(()),
+        Body::Set {
+            left,
+            right,
+            all,
+            operator,
+        } => {
+            let word = match operator {
+                ast::SetOperator::Intersect => "must not appear within INTERSECT",
+                ast::SetOperator::Except => "must not appear within EXCEPT",
+                _ if *all => "",
+                _ => "",
+            };
+            for side in [left, right] {
+                if !word.is_empty() && reads(side, number) {
+                    return Err(refused(name, word));
+                }
+                check_step(name, side, number)?;
+            }
+            Ok(())
+        }
+        Body::From {
+            sources, grouping, ..
+        } => {
+            let mut own = false;
+            for (at, source) in sources.iter().enumerate() {
+                let found = match &source.kind {
+                    SourceKind::Work { number: other, .. } => *other == number,
+                    SourceKind::Query(select) => {
+                        check_step(name, select, number)?;
+                        reads(select, number)
+                    }
+                    _ => false,
+                };
+                let mut later = sources[at + 1..].iter();
+                let missing = matches!(source.join, Join::Left | Join::Full)
+                    || later.any(|other| matches!(other.join, Join::Right | Join::Full));
+                if found && missing {
+                    return Err(refused(name, "must not appear within an outer join"));
+                }
+                own |= found;
+            }
+            if own && grouping.is_some() {
+                let text =
+                    "aggregate functions are not allowed in a recursive query's recursive term";
+                return Err(SqlError::new(INVALID_RECURSION, text));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn reads(select: &Select, number: usize) -> bool {
+    match &select.body {
+        Body::Values(_) => false,
+        Body::Set { left, right, .. } => reads(left, number) || reads(right, number),
+        Body::From { sources, .. } => sources.iter().any(|source| match &source.kind {
+            SourceKind::Work { number: other, .. } => *other == number,
+            SourceKind::Query(select) => reads(select, number),
+            _ => false,
+        }),
+    }
+}
+
+const INVALID_RECURSION: sqlstate::SqlState = sqlstate::SqlState::of("42P19");
+
+#[cold]
+fn refused(name: &str, why: &str) -> SqlError {
+    let message = if why == NO_UNION {
+        format!("recursive query \"{name}\" {why}")
+    } else {
+        format!("recursive reference to query \"{name}\" {why}")
+    };
+    SqlError::new(INVALID_RECURSION, message)
+}
+
+#[cold]
+fn other_type(name: &str, at: usize, own: &ScopeColumn, overall: &str) -> SqlError {
+    let message = format!(
+        "recursive query \"{name}\" column {} has type {} in non-recursive term but type {overall} overall",
+        at + 1,
+        own.ty.format(own.typmod)
+    );
+    SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
+        .with_hint("Cast the output of the non-recursive term to the correct type.")
+}

@@ -1,0 +1,135 @@
+//! Whose rights a session has: who logged in, who it is said to be, and whose role it has taken.
+//!
+//! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
+//!
+//! Differences: as with other settings, what a transaction has SET stays when it is rolled back.
+
+use super::{Session, gone};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use crate::wire::Sink;
+
+/// Names of the two others.
+#[derive(Debug)]
+pub(super) struct Identity {
+    /// Who logged in.
+    login: String,
+    /// Who the session is said to be.
+    session: String,
+}
+
+impl Identity {
+    pub fn of(user: &str) -> Self {
+        Self {
+            login: user.to_owned(),
+            session: user.to_owned(),
+        }
+    }
+}
+
+/// The name of no role.
+const NONE: &str = "none";
+
+impl Session {
+    /// SET ROLE; `None`: the session's user again.
+    ///
+    /// # Errors
+    /// `22023` for a role that is not there, `42501` for one that the session's user does not belong to.
+    pub(super) fn set_role(
+        &mut self,
+        role: Option<&str>,
+        local: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
+        let role = role.filter(|role| *role != NONE);
+        if let Some(name) = role {
+            let image = self.image();
+            let found = image.role(name).ok_or_else(|| no_role(name))?;
+            if !image.is_member(&self.identity.session, found.oid) {
+                let message = format!("permission denied to set role \"{name}\"");
+                return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+            }
+        }
+        if local {
+            let before = self.settings.get("role").ok();
+            self.local.push(("role".to_owned(), before));
+        }
+        self.take_role(role);
+        self.tell_rights(sink)
+    }
+
+    /// SET SESSION AUTHORIZATION; `None`: who logged in.
+    ///
+    /// # Errors
+    /// `22023` for a role that is not there, `42501` for who may not.
+    pub(super) fn set_session_user(
+        &mut self,
+        user: Option<&str>,
+        local: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
+        let name = user.unwrap_or(&self.identity.login).to_owned();
+        let image = self.image();
+        if user.is_some() && image.role(&name).is_none() {
+            return Err(no_role(&name));
+        }
+        let login = &self.identity.login;
+        let superuser = image.role(login).is_some_and(|role| role.superuser);
+        if name != *login && !superuser {
+            let text = "permission denied to set session authorization";
+            return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
+        }
+        if local {
+            let before = self.identity.session.clone();
+            self.local
+                .push(("session_authorization".to_owned(), Some(before)));
+        }
+        self.take_session_user(&name);
+        self.tell_rights(sink)
+    }
+
+    /// What SET LOCAL had changed is as before.
+    pub(super) fn take_identity_back(&mut self, name: &str, before: &str) {
+        if name == "role" {
+            self.take_role(Some(before).filter(|role| *role != NONE));
+        } else {
+            self.take_session_user(before);
+        }
+    }
+
+    fn take_session_user(&mut self, name: &str) {
+        name.clone_into(&mut self.identity.session);
+        self.settings.fix("session_authorization", name);
+        self.take_role(None);
+    }
+
+    fn take_role(&mut self, role: Option<&str>) {
+        let user = role.unwrap_or(&self.identity.session).to_owned();
+        let superuser = self.image().role(&user).is_some_and(|role| role.superuser);
+        self.settings.fix("role", role.unwrap_or(NONE));
+        self.settings.is_superuser(superuser);
+        self.options.user = user;
+        // The search path may name the user.
+        self.plans.clear();
+    }
+
+    /// RESET of everything: who logged in, in no role.
+    pub(super) fn is_itself(&mut self) {
+        let login = self.identity.login.clone();
+        self.take_session_user(&login);
+    }
+
+    fn tell_rights(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        for name in ["is_superuser", "session_authorization"] {
+            let value = self.settings.get(name)?;
+            sink.parameter_status(name, &value).map_err(gone)?;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn no_role(name: &str) -> SqlError {
+    let message = format!("role \"{name}\" does not exist");
+    SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}

@@ -1,0 +1,88 @@
+//! What is said of objects: `pg_description`, `pg_shdescription`, `obj_description` and its like.
+
+use super::roles::DATABASE_OID;
+use super::{Scan, constraints, text};
+use crate::catalog::{Catalog, Oid};
+use crate::error::Result;
+use vellum_row::Value;
+
+const CLASS: Oid = 1259;
+const CONSTRAINT: Oid = 2606;
+const NAMESPACE: Oid = 2615;
+const ROLE: Oid = 1260;
+const DATABASE: Oid = 1262;
+
+/// The relation that has the row of an object.
+fn class_of(catalog: &Catalog, object: Oid) -> Oid {
+    if object == DATABASE_OID {
+        return DATABASE;
+    }
+    if catalog.name_of(object).is_some() {
+        return CLASS;
+    }
+    if catalog.namespace_by_oid(object).is_some() {
+        return NAMESPACE;
+    }
+    if catalog.role_by_oid(object).is_some() {
+        return ROLE;
+    }
+    let relations = catalog.relations().into_iter();
+    let mut all = relations.flat_map(|relation| constraints::of(relation));
+    match all.any(|constraint| constraint.oid == object) {
+        true => CONSTRAINT,
+        false => 0,
+    }
+}
+
+fn is_of_all(class: Oid) -> bool {
+    matches!(class, ROLE | DATABASE)
+}
+
+pub(super) fn described(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (object, column, said) in scan.catalog.comments() {
+        let class = class_of(scan.catalog, object);
+        if !is_of_all(class) {
+            rows.push(vec![
+                Value::Oid(object),
+                Value::Oid(class),
+                Value::Int4(column.into()),
+                text(&**said),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn described_for_all(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (object, _, said) in scan.catalog.comments() {
+        let class = class_of(scan.catalog, object);
+        if is_of_all(class) {
+            rows.push(vec![Value::Oid(object), Value::Oid(class), text(&**said)]);
+        }
+    }
+    Ok(())
+}
+
+/// What is said of an object of a catalog, or of whichever has this oid.
+pub(super) fn of_object(catalog: &Catalog, object: Oid, of: Option<&str>) -> Value {
+    let class = match of {
+        None => None,
+        Some("pg_class") => Some(CLASS),
+        Some("pg_constraint") => Some(CONSTRAINT),
+        Some("pg_namespace") => Some(NAMESPACE),
+        Some("pg_authid") => Some(ROLE),
+        Some("pg_database") => Some(DATABASE),
+        Some(_) => return Value::Null,
+    };
+    match catalog.comment(object, 0) {
+        Some(said) if class.is_none_or(|class| class == class_of(catalog, object)) => text(&**said),
+        _ => Value::Null,
+    }
+}
+
+/// What is said of a column.
+pub(super) fn of_column(catalog: &Catalog, object: Oid, column: i64) -> Value {
+    let column = u16::try_from(column).ok().filter(|column| *column > 0);
+    let said = column.and_then(|column| catalog.comment(object, column));
+    said.map_or(Value::Null, |said| text(&**said))
+}
