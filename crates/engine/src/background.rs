@@ -154,7 +154,7 @@ impl Engine {
             let mut budget = Budget::new(IDLE_ITEMS, IDLE_BYTES);
             let collected = self
                 .store
-                .collect(&horizon, slot, log, &mut budget)
+                .collect(self.manager.domain(), slot, log, &mut budget)
                 .map_err(storage);
             match collected {
                 Ok(collected) => any |= collected.more || collected.work > 0,
@@ -228,6 +228,8 @@ enum Work {
     Collect,
     MakeFatPlain,
     FreeCopies,
+    /// Failed for good once a thread has panicked.
+    Live,
 }
 
 /// The first error of each kind of work, until that succeeds again.
@@ -320,8 +322,14 @@ impl Background {
     fn spawn(&mut self, name: &str, work: fn(&Engine, &Control)) -> io::Result<()> {
         let (engine, control) = (self.engine.clone(), self.control.clone());
         let builder = std::thread::Builder::new().name(name.to_owned());
-        self.threads
-            .push(builder.spawn(move || work(&engine, &control))?);
+        self.threads.push(builder.spawn(move || {
+            let dies = Dies {
+                engine: &engine,
+                control: &control,
+            };
+            work(&engine, &control);
+            std::mem::forget(dies);
+        })?);
         Ok(())
     }
 
@@ -334,10 +342,32 @@ impl Background {
         self.control.checkpoint.ring();
         self.control.maintain.ring();
         for thread in self.threads {
-            // A thread that panicked has printed why; closing goes on.
-            let _ = thread.join();
+            let Err(panic) = thread.join() else {
+                continue;
+            };
+            // It has printed why, and `Dies` has noted it. Where assertions are on, whoever closes the database fails with it.
+            if cfg!(debug_assertions) && !std::thread::panicking() {
+                std::panic::resume_unwind(panic);
+            }
         }
         std::mem::take(&mut *self.control.failed.lock())
+    }
+}
+
+/// Dropped by a thread that panics: what it did is done by nobody from now on, and what it was doing may be half done. The database
+/// takes no more writes, as after a failed flush, and who waits for the thread goes on without it.
+struct Dies<'t> {
+    engine: &'t Engine,
+    control: &'t Control,
+}
+
+impl Drop for Dies<'_> {
+    fn drop(&mut self) {
+        self.engine.give_up();
+        self.control.note(Work::Live, Err(StorageError::Poisoned));
+        // Who polls leads rounds itself where nobody serves; who polled before is woken by the end of this one.
+        self.engine.log.stop_serving();
+        let _ = self.engine.log.flush_round();
     }
 }
 
@@ -347,7 +377,7 @@ fn serve_log(engine: &Engine, control: &Control) {
             Ok(true) => control.note(Work::Flush, Ok(())),
             Ok(false) => return,
             Err(error) => {
-                let poisoned = engine.directory.poisoned();
+                let poisoned = engine.is_poisoned();
                 control.note(Work::Flush, Err(error));
                 if poisoned {
                     return;
@@ -382,7 +412,7 @@ fn evict(engine: &Engine, control: &Control) {
 fn make_checkpoints(engine: &Engine, control: &Control) {
     while !control.stopped() {
         control.checkpoint.wait(Some(CHECKPOINT_TICK));
-        if !control.stopped() && engine.checkpoint_is_due() && !engine.directory.poisoned() {
+        if !control.stopped() && engine.checkpoint_is_due() && !engine.is_poisoned() {
             control.note(Work::Checkpoint, engine.checkpoint());
         }
     }
@@ -391,7 +421,7 @@ fn make_checkpoints(engine: &Engine, control: &Control) {
 fn maintain(engine: &Engine, control: &Control) {
     while !control.stopped() {
         control.maintain.wait(Some(MAINTENANCE_TICK));
-        if control.stopped() || engine.directory.poisoned() {
+        if control.stopped() || engine.is_poisoned() {
             continue;
         }
         engine.manager.note_time();
@@ -407,5 +437,69 @@ fn maintain(engine: &Engine, control: &Control) {
             // A disk that is full is found by who needs the space.
             let _ = engine.space.grow();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::{Background, Control};
+    use crate::engine::Engine;
+    use crate::{Config, Database, Error, TransactionOptions};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use vellum_io::MemoryDirectory;
+    use vellum_txn::Durability;
+
+    fn panics(_: &Engine, _: &Control) {
+        panic!("for the test");
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_all_writing_and_whoever_closes_is_told() {
+        let config = Config::default().pool_bytes(8 << 20);
+        let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+        let table = database
+            .retry(|tx| {
+                let table = tx.create_table("t")?;
+                tx.insert(&table, b"k", b"v")?;
+                Ok(table)
+            })
+            .unwrap();
+        let begun = database.begin().unwrap();
+        begun.insert(&table, b"begun", b"v").unwrap();
+        let engine = begun.token.engine.clone();
+        let mut threads = Background {
+            engine,
+            control: Arc::default(),
+            threads: Vec::new(),
+        };
+        threads.spawn("vellum-test", panics).unwrap();
+        while !threads.threads[0].is_finished() {
+            std::thread::yield_now();
+        }
+        // What was committed can be read; nothing is written, committed or promised any more.
+        let tx = database.begin().unwrap();
+        assert_eq!(tx.get(&table, b"k", <[u8]>::len).unwrap(), Some(1));
+        assert!(matches!(
+            tx.insert(&table, b"l", b"v"),
+            Err(Error::Poisoned)
+        ));
+        drop(tx);
+        assert!(matches!(begun.commit(), Err(Error::Poisoned)));
+        assert!(matches!(database.checkpoint(), Err(Error::Poisoned)));
+        let options = TransactionOptions::default().durability(Durability::Sync);
+        let tx = database.begin_with(options).unwrap();
+        assert!(tx.delete(&table, b"k").is_err());
+        drop(tx);
+        let stopped = catch_unwind(AssertUnwindSafe(|| threads.stop()));
+        // Where assertions are on it goes on in whoever stops the threads.
+        match stopped {
+            Ok(failures) => assert!(failures.first().is_err()),
+            Err(panic) => {
+                assert_eq!(panic.downcast_ref::<&str>(), Some(&"for the test"));
+            }
+        }
+        assert!(matches!(database.close(), Err(Error::Poisoned)));
     }
 }

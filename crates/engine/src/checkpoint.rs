@@ -150,6 +150,9 @@ impl Engine {
     /// # Errors
     /// I/O, space: the last checkpoint stays the one that counts.
     pub fn checkpoint(&self) -> Result<()> {
+        if self.is_poisoned() {
+            return Err(vellum_base::StorageError::Poisoned);
+        }
         self.checkpoint_with(false, Keep::Newest, self.checkpointer.control.lock())
     }
 

@@ -315,6 +315,11 @@ impl Shared {
         let background = self.background.lock().take();
         let mut failed = background.map(Background::stop).unwrap_or_default();
         let engine = &self.engine;
+        if engine.is_poisoned() {
+            // The next open recovers.
+            failed.first()?;
+            return Err(crate::Error::Poisoned);
+        }
         // Abandoned writers: nothing is to be undone after a clean end. What they and failed operations made goes with them.
         engine.roll_back_parked()?;
         {

@@ -16,6 +16,7 @@ use vellum_btree::{Tree, TreeContext};
 use vellum_buffer::{Pool, Space};
 use vellum_io::{Directory, LockGuard};
 use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicBool, Ordering};
 use vellum_txn::{Clock, Manager};
 use vellum_version::VersionStore;
 use vellum_wal::{DurableGsn, Log, SlotLog};
@@ -58,11 +59,25 @@ pub(crate) struct Engine {
     pub version_budget: VersionBudget,
     /// One `verify`, `truncate` or freeing by maintenance at a time.
     pub maintenance: Mutex<()>,
+    /// A thread of the engine has panicked.
+    pub given_up: AtomicBool,
     /// The directory is ours until the engine ends.
     pub _lock: LockGuard,
 }
 
 impl Engine {
+    /// True once nothing may be written any more: a flush failed, or a thread of the engine panicked.
+    pub fn is_poisoned(&self) -> bool {
+        // Acquire: pairs with the release in `give_up`.
+        self.directory.poisoned() || self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Takes no writes any more.
+    pub fn give_up(&self) {
+        // Release: pairs with the acquire in `is_poisoned`.
+        self.given_up.store(true, Ordering::Release);
+    }
+
     /// The log of a slot of the engine itself.
     pub fn system_slot(&self, slot: SystemSlot) -> &SlotLog {
         self.log.slot(system_slot(&self.config, slot))

@@ -168,8 +168,8 @@ pub enum Error {
         /// The operating system's error.
         source: Arc<std::io::Error>,
     },
-    /// An fsync failed earlier. What was acknowledged before is safe; nothing is written any more.
-    #[error("database is poisoned: an earlier fsync failed; reopen it")]
+    /// An fsync failed earlier, or a thread of the database panicked. What was acknowledged before is safe; nothing is written any more.
+    #[error("database is poisoned: an earlier fsync failed, or a thread of it panicked; reopen it")]
     Poisoned,
 }
 

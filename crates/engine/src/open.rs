@@ -22,6 +22,7 @@ use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_io::{Directory, File, LockGuard, OpenOptions};
 use vellum_sync::Mutex;
+use vellum_sync::atomic::AtomicBool;
 use vellum_txn::{Clock, Config as ManagerConfig, Manager, Protocol};
 use vellum_version::collect::{Freezer, Reducer};
 use vellum_version::{RowStamper, VersionStore};
@@ -339,6 +340,7 @@ impl Parts {
             space,
             context,
             manager,
+            given_up: AtomicBool::new(false),
             _lock: lock,
         });
         if is_new {

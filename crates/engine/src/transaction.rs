@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use vellum_base::Timestamp;
 use vellum_btree::max_key;
-use vellum_gc::{Budget, Horizon};
+use vellum_gc::Budget;
 use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to};
 use vellum_txn::{
     CommitError, Durability, Isolation, Lease, Operation, Savepoint as InnerSavepoint,
@@ -202,7 +202,7 @@ impl Transaction {
             return Err(Error::ReadOnly);
         }
         self.check_not_loading()?;
-        if self.engine().directory.poisoned() {
+        if self.engine().is_poisoned() {
             // None of it could become durable any more.
             return Err(Error::Poisoned);
         }
@@ -524,7 +524,7 @@ impl Transaction {
                 what: "it met a conflict, a withdrawal or an error that could not be undone, and is rolled back",
             });
         }
-        if self.inner().has_written() && self.engine().directory.poisoned() {
+        if self.inner().has_written() && self.engine().is_poisoned() {
             // It could never become durable; nobody shall see it. Dropping it rolls it back.
             return Err(Error::Poisoned);
         }
@@ -555,14 +555,13 @@ impl Transaction {
     /// Collects the slot's garbage, a bounded amount (LeanStore §3.5, "between transactions").
     fn collect(&self, lease: &Lease) {
         let engine = self.engine();
-        let horizon = Horizon::published(lease.domain());
         let mut budget = Budget::new(COLLECT_ITEMS, COLLECT_BYTES).lazy();
         let log = engine.log.slot(lease.slot());
         // An error here is not the transaction's: what is left is collected later, or reported by the next
         // operation that meets the same disk.
         if let Ok(collected) = engine
             .store
-            .collect(&horizon, lease.slot(), log, &mut budget)
+            .collect(lease.domain(), lease.slot(), log, &mut budget)
             && collected.more
         {
             self.token.collect_soon();

@@ -1,11 +1,15 @@
 //! What was found once: symptom, cause, guard.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
+mod support;
+
+use std::sync::{Arc, Barrier};
+use support::{fresh, key, settle, small};
 use vellum::{
-    Config, Database, Error, Isolation, KeyDescription, KeyPart, Source, TransactionOptions,
+    Class, Config, Database, Error, Isolation, KeyDescription, KeyPart, Source, TransactionOptions,
 };
 use vellum_io::MemoryDirectory;
+use vellum_sync::test_point::TestPoints;
 
 /// Symptom: a cursor reported a corrupt page. Cause: a bulk load gives the table a new tree; rolling the load back frees
 /// it, under a cursor that was opened in between. Guard: after a rollback a cursor looks up its tree again.
@@ -62,4 +66,83 @@ fn regress_indexes_under_read_committed_are_those_of_now() {
         matches!(missing, Err(Error::NoSuchTable { .. })),
         "{missing:?}"
     );
+}
+
+/// Symptom: an open analytical snapshot lost rows, and index entries. Cause: maintenance collected all slots by one set of watermarks; where a
+/// slot's own commit had buried a row by newer ones meanwhile, the old `newest_olap` said that no snapshot sees it. Guard: V58,
+/// watermarks are taken once it is the collector's turn.
+#[test]
+fn regress_rows_that_were_buried_while_maintenance_was_under_way_stay_for_who_sees_them() {
+    let (_directory, database) = fresh(&small());
+    let (first, second) = database
+        .retry(|tx| Ok((tx.create_table("first")?, tx.create_table("second")?)))
+        .unwrap();
+    let analytical = || {
+        let options = TransactionOptions::default().class(Class::Olap);
+        database.begin_with(options.read_only(true)).unwrap()
+    };
+    drop(
+        (0..8)
+            .map(|_| database.begin().unwrap())
+            .collect::<Vec<_>>(),
+    );
+    settle(&database);
+    // Something that maintenance stops at in the first slot.
+    let older = analytical();
+    database.retry(|tx| tx.insert(&first, b"a", b"1")).unwrap();
+    database
+        .retry(|tx| tx.delete(&first, b"a").map(drop))
+        .unwrap();
+    let blocker = database.begin().unwrap();
+    assert!(blocker.get(&first, b"a", |_| ()).unwrap().is_none());
+    let points = TestPoints::new();
+    let pause = points.pause("settle: between leaf and deltas");
+    std::thread::scope(|scope| {
+        let maintenance = {
+            let (database, points) = (&database, points.clone());
+            scope.spawn(move || {
+                let _inside = points.enter();
+                database.step()
+            })
+        };
+        pause.wait_reached();
+        // Another thread, hence another slot.
+        let turns = Arc::new(Barrier::new(2));
+        let writer = {
+            let (database, second, turns) = (&database, &second, turns.clone());
+            scope.spawn(move || {
+                database
+                    .retry(|tx| tx.insert(second, b"row", b"value"))
+                    .unwrap();
+                turns.wait();
+                turns.wait();
+                database
+                    .retry(|tx| tx.delete(second, b"row").map(drop))
+                    .unwrap();
+                database.step().unwrap();
+                for number in 0..24 {
+                    database
+                        .retry(|tx| tx.upsert(second, &key(number), b"x").map(drop))
+                        .unwrap();
+                }
+            })
+        };
+        turns.wait();
+        blocker.commit().unwrap();
+        let sees = analytical();
+        let read = || sees.get(&second, b"row", <[u8]>::to_vec).unwrap();
+        assert_eq!(read().as_deref(), Some(&b"value"[..]));
+        let ends = analytical();
+        assert!(ends.get(&second, b"row", |_| ()).unwrap().is_some());
+        turns.wait();
+        writer.join().unwrap();
+        assert_eq!(database.statistics().rows_buried, 1);
+        assert!(read().is_some());
+        ends.commit().unwrap();
+        pause.release();
+        maintenance.join().unwrap().unwrap();
+        assert_eq!(read().as_deref(), Some(&b"value"[..]));
+        assert_eq!(sees.count(&second, ..).unwrap(), 1);
+    });
+    drop(older);
 }

@@ -55,8 +55,8 @@ pub enum StorageError {
         /// Process id of the holder, zero where it could not be read.
         pid: u32,
     },
-    /// An fsync failed earlier: what is durable is unknown, so nothing is written any more.
-    #[error("database is poisoned: an earlier fsync failed")]
+    /// An fsync failed earlier, so that what is durable is unknown, or a thread of the engine panicked: nothing is written any more.
+    #[error("database is poisoned: an earlier fsync failed, or a thread of it panicked")]
     Poisoned,
     /// A budget of memory is used up (buffer pool frames that cannot be evicted, version space).
     #[error("memory limit reached: {what}")]

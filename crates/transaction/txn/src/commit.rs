@@ -29,8 +29,10 @@ use vellum_base::{Gsn, StorageError, Timestamp};
 use vellum_sync::atomic::Ordering;
 use vellum_wal::Purpose;
 
-/// Writers of one slot between two of its passes, at least.
-const WRITERS_PER_PASS: u32 = 8;
+/// Writers of one slot between two of its passes, at least, where the second is made for a collection.
+const WRITERS_PER_PASS: u32 = 4;
+/// The same where nobody collects.
+const WRITERS_PER_PASS_ALONE: u32 = 16;
 
 /// A transaction that committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +109,7 @@ impl Transaction {
             Ok(done) => done,
             Err(error) => return Err(self.not_committed(error)),
         };
-        let pass = self.is_pass_due();
+        let pass = self.is_pass_due(WRITERS_PER_PASS_ALONE);
         self.end();
         self.pass_if(pass);
         if self.is_sync()
@@ -130,7 +132,7 @@ impl Transaction {
             Err(error) => return Err(self.not_committed(error)),
         };
         let token = self.token.clone();
-        let pass = self.is_pass_due();
+        let pass = self.is_pass_due(WRITERS_PER_PASS_ALONE);
         self.end();
         self.pass_if(pass);
         Ok(Ticket {
@@ -151,7 +153,9 @@ impl Transaction {
             Err(error) => return Err(self.not_committed(error)),
         };
         let token = self.token.clone();
-        let pass = self.is_pass_due();
+        // With the collection, not beside it: it would go by watermarks of some commits ago, for as long as nothing puts
+        // the two in step again.
+        let pass = self.is_pass_due(WRITERS_PER_PASS);
         self.end_keeping_slot();
         self.pass_if(pass);
         Ok((
@@ -230,15 +234,15 @@ impl Transaction {
     }
 
     /// True once as many writers of the slot have ended as there are slots: then all slots together make
-    /// about one pass a transaction, whatever their number (§3.1, interleaved refresh).
+    /// about one pass a transaction, whatever their number (§3.1, interleaved refresh). And as many as `writers`.
     #[inline]
-    fn is_pass_due(&self) -> bool {
+    fn is_pass_due(&self, writers: u32) -> bool {
         if !self.has_written() {
             return false;
         }
         let ended = &self.domain().slot(self.slot()).ended;
         let count = ended.load(Ordering::Relaxed) + 1;
-        let due = count as usize >= self.domain().slots_in_use() && count >= WRITERS_PER_PASS;
+        let due = count as usize >= self.domain().slots_in_use() && count >= writers;
         ended.store(if due { 0 } else { count }, Ordering::Relaxed);
         due
     }

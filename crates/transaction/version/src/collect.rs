@@ -7,6 +7,10 @@
 //! - V15 One at a time collects a slot's garbage: its transaction's end, or maintenance, also while a transaction runs in
 //!   the slot (which may do so for hours, and what ran before it left garbage). What a collector removes was committed before
 //!   that transaction began.
+//! - V58 Each collector of a slot goes by watermarks at least as new as those of the one before: what that one has kept was deleted
+//!   below its `oldest_oltp`, and "every OLTP snapshot sees the delete" is what every later look starts from. Interleaving otherwise:
+//!   maintenance takes its horizon and works on slot A; slot B buries a row by a newer one; maintenance comes to B and finds that
+//!   no snapshot up to its own `newest_olap` sees the row. A younger analytical one does, and loses it.
 //! - V17 An entry's work is done before the entry goes, and the store remembers in memory through which entry that
 //!   is so: chains and trees are freed once, whatever fails in between. (Twice would free who owns the pages by then.)
 //! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
@@ -69,14 +73,14 @@ impl Step<'_> {
 }
 
 impl VersionStore {
-    /// Collects garbage of `slot`, unless somebody else does (V15). `log`: of a slot that the caller holds, this one or
-    /// another.
+    /// Collects garbage of `slot`, unless somebody else does (V15), by the watermarks published last (V58). `log`: of a slot that the
+    /// caller holds, this one or another.
     ///
     /// # Errors
     /// I/O, log space. What was collected stays collected.
     pub fn collect(
         &self,
-        horizon: &Horizon<'_>,
+        domain: &Domain,
         slot: SlotId,
         log: &SlotLog,
         budget: &mut Budget,
@@ -88,6 +92,11 @@ impl VersionStore {
             return Ok(Collected::default());
         };
         let collecting = &mut **collecting;
+        // V58: not before it is our turn.
+        let horizon = &Horizon::published(domain);
+        let clock = horizon.watermarks().clock;
+        debug_assert!(collecting.clock <= clock, "V58");
+        collecting.clock = clock;
         let mut collected = Collected::default();
         let dead = horizon.deltas_dead_below(slot);
         let dead = if self.has(Bug::DeltasTooEarly) {

@@ -95,6 +95,8 @@ pub(crate) struct Collecting {
     /// What of it was done out of order.
     pub early: Early,
     pub tools: Tools,
+    /// The clock of the watermarks that the last collector went by (V58).
+    pub clock: Timestamp,
 }
 
 /// The right edge of a delta index, and what the index holds.
@@ -129,6 +131,7 @@ impl SlotVersions {
                 done: Done::default(),
                 early: Early::default(),
                 tools: Tools::default(),
+                clock: Timestamp::ZERO,
             })),
         })
     }

@@ -34,13 +34,11 @@ fn run() {
                     let slots: Vec<_> = world.manager.idle_slots().collect();
                     for slot in slots {
                         if let Some(lease) = world.manager.lease_idle(slot) {
-                            let horizon = vellum_gc::Horizon::refreshed(world.manager.domain());
+                            let domain = world.manager.domain();
+                            domain.pass();
                             let mut budget = vellum_gc::Budget::UNBOUNDED;
                             let log = world.log.slot(lease.slot());
-                            world
-                                .store
-                                .collect(&horizon, slot, log, &mut budget)
-                                .unwrap();
+                            world.store.collect(domain, slot, log, &mut budget).unwrap();
                         }
                     }
                 } else {

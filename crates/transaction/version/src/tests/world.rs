@@ -14,7 +14,7 @@ use vellum_base::random::Random;
 use vellum_base::{Gsn, SlotId, Timestamp};
 use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
-use vellum_gc::{Budget, Horizon};
+use vellum_gc::Budget;
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
 use vellum_txn::{
     Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
@@ -389,9 +389,9 @@ impl World {
     pub(crate) fn collect_slot(&self, slot: SlotId, budget: &mut Budget) -> Result<Collected> {
         let lease = self.manager.lease_idle(slot);
         let log = lease.as_ref().map_or(SlotId(SLOTS), |lease| lease.slot());
-        let horizon = Horizon::refreshed(self.manager.domain());
-        self.store
-            .collect(&horizon, slot, self.log.slot(log), budget)
+        let domain = self.manager.domain();
+        domain.pass();
+        self.store.collect(domain, slot, self.log.slot(log), budget)
     }
 
     /// Collects what can be collected, after a flush round. Returns how many deltas were swept.
