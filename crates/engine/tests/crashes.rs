@@ -277,6 +277,33 @@ fn regress_crash_recovery_builds_on_no_log_that_a_killed_process_left_unsynced()
     assert!(lost > 0 && kept > 0, "{lost} times lost, {kept} times kept");
 }
 
+/// A process was killed while it made a file of the log; the next one went on and acknowledged commits; then the power was cut, and the database did not
+/// open any more: "log segment is missing". Opening took the file over as a free one, and wrote the new incarnation into it, but nobody had synced
+/// its name: the maker died before it, and who takes over did so only if it removed a file. Now the folder of the log is always synced.
+#[test]
+fn regress_crash_a_log_file_whose_name_a_killed_process_left_unsynced_stays() {
+    let config = tiny(4096, 24);
+    let disk = SimulatedDirectory::new();
+    let (database, table) = larger_than_the_pool(&disk, &config);
+    disk.fail(Fault::nth(Call::SyncDir, 0).on("log"));
+    let tx = database.begin().unwrap();
+    let written = (0..5000).try_for_each(|n| tx.upsert(&table, &key(n % 500), &[1; 300]).map(drop));
+    assert!(written.is_err(), "no file was made");
+    let killed = disk.process_kill();
+    drop(tx);
+    let again = Database::open_directory(Arc::new(killed.clone()), config.clone()).unwrap();
+    again
+        .retry(|tx| tx.upsert(&tx.table("t")?, &key(7), &[7; 300]).map(drop))
+        .unwrap();
+    let found = killed.power_cut(1, PowerCut::CLEAN);
+    let database = Database::open_directory(Arc::new(found), config).unwrap();
+    let tx = database.begin().unwrap();
+    let value = tx
+        .get(&tx.table("t").unwrap(), &key(7), |value| value[0])
+        .unwrap();
+    assert_eq!(value, Some(7), "an acknowledged commit");
+}
+
 #[test]
 fn regress_a_newest_log_file_that_is_missing_is_corruption() {
     let config = tiny(4096, 24);

@@ -6,10 +6,14 @@
 //! the store must show, without a restart, exactly what the model shows (unless a sync failed: then writes
 //! must be refused, and nothing may reach the disk), and again after its process is killed.
 //!
+//! [`recover_with`]: the same while a store is opened on what a crash left.
+//!
 //! Not checked: which of several errors is reported, and to how many.
 
 use crate::power::{Allowed, Open, check, verify};
-use vellum_io::{Call, Directory, Fault, SimulatedDirectory};
+use crate::syncs::Wreck;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use vellum_io::{Call, Directory, Fault, PowerCut, SimulatedDirectory};
 use vellum_model::model::Model;
 use vellum_model::run;
 use vellum_model::step::{Begin, Operation};
@@ -189,6 +193,66 @@ pub fn run_with(
         return Err(what);
     }
     Ok(felt)
+}
+
+/// How many calls of a kind the recovery of a wreck makes.
+///
+/// # Errors
+/// If it does not recover.
+pub fn recovery_calls(wreck: &Wreck, call: Call, open: Open<'_>) -> Result<u64, String> {
+    let disk = wreck.disk.process_kill();
+    open(&disk)?;
+    Ok(disk.counts().of(call))
+}
+
+/// Recovers a wreck with a fault that is planned before; true if it was met. The store is kept shut, or it shows what is there; and without the
+/// fault it recovers, whatever the first attempt has left, also if the power fails behind that.
+///
+/// # Errors
+/// What is wrong.
+pub fn recover_with(
+    wreck: &Wreck,
+    (call, fault): (Call, Fault),
+    open: Open<'_>,
+) -> Result<bool, String> {
+    let disk = wreck.disk.process_kill();
+    disk.fail(fault);
+    let allowed = &wreck.allowed;
+    let attempt = || -> Result<(), String> {
+        let mut subject = match open(&disk) {
+            Ok(subject) => subject,
+            Err(_) if disk.counts().failed(call) > 0 => return Ok(()),
+            Err(what) => return Err(format!("does not open, though nothing failed: {what}")),
+        };
+        match subject.contents() {
+            Answer::Contents(found) => {
+                let mut commits = allowed.commits.clone();
+                match commits.any(|commits| allowed.model.contents_at(commits) == found) {
+                    true => Ok(()),
+                    false => Err("shows what was never there".into()),
+                }
+            }
+            Answer::Refused(why) if why.is_of_the_disk() && disk.counts().failed(call) > 0 => {
+                Ok(())
+            }
+            other => Err(format!("cannot be read: {other:?}")),
+        }
+    };
+    let attempted = catch_unwind(AssertUnwindSafe(attempt));
+    attempted.unwrap_or_else(|_| Err("panicked".into()))?;
+    let met = disk.counts().failed(call) > 0;
+    disk.clear_faults();
+    let ends = [
+        ("its process was killed", disk.process_kill()),
+        ("the power was cut", disk.power_cut(1, PowerCut::CLEAN)),
+    ];
+    for (end, found) in ends {
+        check(&found, allowed, open).map_err(|what| {
+            let trace: Vec<String> = disk.trace().iter().map(ToString::to_string).collect();
+            format!("after {end}: {what}\n{}", trace.join("\n"))
+        })?;
+    }
+    Ok(met)
 }
 
 /// Whether the fault has come, as far back as the disk remembers.

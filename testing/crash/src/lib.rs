@@ -8,6 +8,7 @@
 //! | [`ledger`] | what the child acknowledged, and what must be found |
 //! | [`power`] | power cuts at every I/O call of a workload on a simulated disk, also during recovery |
 //! | [`syncs`] | which syncs a store makes, and whether the power cuts miss any of them |
+//! | [`sites`] | which syncs stand in the product's source |
 //! | [`mod@reference`] | a small durable store, right or wrong on purpose: it tests the tools |
 //! | [`workload`] | the workloads that are cut |
 //!
@@ -20,5 +21,6 @@ pub mod ledger;
 pub mod load;
 pub mod power;
 pub mod reference;
+pub mod sites;
 pub mod syncs;
 pub mod workload;

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - I1 Every call that changes the disk is cut once ([`every_call`]), or a sample of them ([`some_calls`]).
-//! - I2 A second cut hits the recovery from the first; what may be found is the same as before it, and
+//! - I2 A second cut hits the recovery from the first (or from a kill, after which the kernel has everything); what may be found is the same as before it, and
 //!   once the store was open, exactly what it showed then.
 //!
 //! Not checked: threads (everything is one thread, so that a seed replays it), real disks.
@@ -51,8 +51,8 @@ pub struct Tried {
 pub struct CrashFailure {
     /// The call that was cut.
     pub call: u64,
-    /// How the disk treated what was not synced.
-    pub cut: PowerCut,
+    /// How the disk treated what was not synced; `None`: the process was killed, and the power stayed.
+    pub cut: Option<PowerCut>,
     /// The seed of that.
     pub seed: u64,
     /// The call of the recovery that was cut as well.
@@ -73,7 +73,10 @@ impl fmt::Debug for CrashFailure {
             what,
             trace,
         } = self;
-        writeln!(f, "power cut at call {call} ({cut:?}, seed {seed})")?;
+        match cut {
+            Some(cut) => writeln!(f, "power cut at call {call} ({cut:?}, seed {seed})")?,
+            None => writeln!(f, "killed at call {call}")?,
+        }
         if let Some(second) = second {
             writeln!(f, "and again at call {second} of the recovery")?;
         }
@@ -160,7 +163,7 @@ fn count_calls(
 ) -> Result<u64, Box<CrashFailure>> {
     let disk = SimulatedDirectory::new();
     run_until_cut(history, key_limit, &disk, open).map_err(|what| {
-        let (call, cut, seed, second) = (u64::MAX, PowerCut::LUCKY, 0, None);
+        let (call, cut, seed, second) = (u64::MAX, None, 0, None);
         Box::new(CrashFailure {
             call,
             cut,
@@ -198,24 +201,32 @@ fn try_call(
             trace,
         })
     };
-    let allowed = run_until_cut(history, key_limit, &disk, open)
-        .map_err(|what| fail(PowerCut::LUCKY, 0, None, what))?;
-    for cut in PowerCut::KINDS {
-        let seeds = if matches!(cut, PowerCut::CLEAN | PowerCut::LUCKY) {
+    let allowed =
+        run_until_cut(history, key_limit, &disk, open).map_err(|what| fail(None, 0, None, what))?;
+    // A killed process leaves everything to the kernel, and a cut of the recovery may still lose it.
+    for cut in PowerCut::KINDS.map(Some).into_iter().chain([None]) {
+        let seeds = if matches!(cut, None | Some(PowerCut::CLEAN | PowerCut::LUCKY)) {
             1
         } else {
             effort.seeds
         };
         for seed in (0..seeds).map(|n| seed.wrapping_mul(31).wrapping_add(n)) {
-            let found = disk.power_cut(seed, cut);
+            let found = match cut {
+                Some(cut) => disk.power_cut(seed, cut),
+                None => disk.process_kill(),
+            };
             let before = found.process_kill();
             tried.cuts += 1;
             let kept = check(&found, &allowed, open).map_err(|what| fail(cut, seed, None, what))?;
             tried.lost_some += u64::from(kept < *allowed.commits.end());
-            // The disk decides, so the verdict of a second recovery is that of the first.
+            // The disk decides, so the verdict of a second recovery is that of the first; but for what the kernel of a killed process has, which is
+            // nobody's yet.
             let allowed = Allowed {
                 model: allowed.model.clone(),
-                commits: kept..=kept,
+                commits: match cut {
+                    Some(_) => kept..=kept,
+                    None => allowed.commits.clone(),
+                },
             };
             let recovery_calls = found.mutating_calls();
             let mut random = Random::new(seed ^ call);

@@ -6,15 +6,16 @@
 //! is not needed, or the power cuts are blind. Syncs of recovery are treated likewise, from a disk that a first cut
 //! left.
 //!
-//! Needs symbols: a place is the first function outside the disk in a backtrace.
-//!
-//! Not checked: places that no workload reaches.
+//! Needs symbols: a place is the first function outside the disk in a backtrace, and which of its syncs it is ([`crate::sites`], which also tells
+//! the places that no workload reaches).
 
 use crate::power::{Allowed, Open, check, run_until_cut};
+use crate::sites::Sites;
 use std::backtrace::Backtrace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
 use vellum_base::random::Random;
 use vellum_io::{Lie, PowerCut, SimulatedDirectory};
 use vellum_model::Step;
@@ -25,13 +26,23 @@ use vellum_model::model::Model;
 pub struct Place {
     /// Function that asked, innermost first, with the caller if it is the directory's own helper.
     pub function: String,
+    /// Which of the syncs that the (innermost) function asks for, from 1, and how many there are.
+    pub sync: (usize, usize),
     /// The file or directory, digits left out.
     pub name: String,
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {:?}", self.function, self.name)
+        let Self {
+            function,
+            sync: (at, of),
+            name,
+        } = self;
+        match of {
+            1 => write!(f, "{function} of {name:?}"),
+            _ => write!(f, "{function}, sync {at} of {of}, of {name:?}"),
+        }
     }
 }
 
@@ -49,11 +60,16 @@ pub struct Verdict {
 
 /// Starts noting the syncs of a disk.
 fn observe(disk: &SimulatedDirectory) -> Arc<Mutex<Syncs>> {
+    static SITES: OnceLock<Sites> = OnceLock::new();
+    let sites = SITES.get_or_init(|| Sites::of_product().expect("the sources are there"));
     let syncs = Arc::new(Mutex::new(Syncs::new()));
     let noted = syncs.clone();
     disk.observe_syncs(Arc::new(move |call, name| {
+        let (function, line) = asking_function(&Backtrace::force_capture().to_string());
+        let innermost = function.split(" < ").next().unwrap_or_default();
         let place = Place {
-            function: asking_function(&Backtrace::force_capture().to_string()),
+            sync: sites.which(innermost, line),
+            function,
             name: without_digits(name),
         };
         let mut noted = noted.lock().expect("nobody panics holding it");
@@ -66,10 +82,11 @@ fn without_digits(name: &str) -> String {
     name.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// The first function in the text of a backtrace that is the product's but not its disk's, as `file: function`; with
-/// its caller where it syncs for others (`write_atomic`). Lines are left out: they move.
-fn asking_function(backtrace: &str) -> String {
+/// The first function in the text of a backtrace that is the product's but not its disk's, as `file: function`, and the line in it; with
+/// its caller where it syncs for others (`write_atomic`). Who only hands a sync on is called as it is.
+fn asking_function(backtrace: &str) -> (String, u32) {
     let mut found: Vec<String> = Vec::new();
+    let mut line_found = None;
     let mut function = "";
     for line in backtrace.lines() {
         let line = line.trim_start();
@@ -80,15 +97,19 @@ fn asking_function(backtrace: &str) -> String {
         let Some((_, path)) = place.rsplit_once("crates/") else {
             continue;
         };
-        let file = path.split(':').next().unwrap_or_default();
-        let name = function.split('<').find(|part| !part.is_empty());
-        let name = name
-            .unwrap_or_default()
-            .rsplit("::")
-            .next()
-            .unwrap_or_default();
+        let mut parts = path.split(':');
+        let file = parts.next().unwrap_or_default();
+        let line_here = parts.next().and_then(|line| line.parse().ok());
+        let name = name_of(function);
         let helper = name.starts_with("write_atomic");
-        if !helper && (file.starts_with("storage/io/") || file.starts_with("foundation/sync/")) {
+        let hands_on = ["sync_data", "sync_dir"].contains(&name);
+        let below = file.starts_with("storage/io/") || file.starts_with("foundation/sync/");
+        if !helper && (below || hands_on) {
+            continue;
+        }
+        line_found = line_found.or(line_here);
+        if name.is_empty() {
+            // A closure, whose function comes behind it.
             continue;
         }
         found.push(format!("{file}: {name}"));
@@ -97,9 +118,23 @@ fn asking_function(backtrace: &str) -> String {
         }
     }
     if found.is_empty() {
-        return "unknown".to_owned();
+        return ("unknown".to_owned(), 0);
     }
-    found.join(" < ")
+    (found.join(" < "), line_found.unwrap_or_default())
+}
+
+/// The name of a function in a backtrace, without its path, its generics, and the closure in it.
+fn name_of(function: &str) -> &str {
+    let mut function = function;
+    while let Some((before, _)) = function.rsplit_once("{closure") {
+        function = before.strip_suffix("::").unwrap_or(before);
+    }
+    let function = function.strip_suffix('>').unwrap_or(function);
+    let name = function.split('<').find(|part| !part.is_empty());
+    name.unwrap_or_default()
+        .rsplit("::")
+        .next()
+        .unwrap_or_default()
 }
 
 /// The syncs of a workload.
@@ -125,18 +160,23 @@ pub fn try_lie(
     how: Lie,
     open: Open<'_>,
 ) -> Result<Verdict, String> {
-    let mut cuts = 0;
+    let (mut cuts, mut end) = (0, u64::MAX);
     for cut_at in cuts_behind(calls) {
+        // A run that ends before a cut ends before every later one.
+        if cut_at >= end {
+            continue;
+        }
         let disk = SimulatedDirectory::new();
         disk.lie_at(calls.clone(), how);
         disk.cut_after(cut_at);
         let allowed = run_until_cut(history, key_limit, &disk, open)?;
-        if let Some(caught) = look(&disk, &allowed, cut_at, open, &mut cuts) {
+        let judge = |found: &SimulatedDirectory| check(found, &allowed, open).map(drop);
+        if let Some(caught) = look(&disk, cut_at, &judge, &mut cuts) {
             let caught = Some(format!("cut at call {cut_at}: {caught}"));
             return Ok(Verdict { caught, cuts });
         }
         if !disk.is_cut() {
-            break;
+            end = cut_at;
         }
     }
     Ok(Verdict { caught: None, cuts })
@@ -162,9 +202,8 @@ fn cuts_behind(calls: &BTreeSet<u64>) -> Vec<u64> {
 /// Looks at what kinds of cut leave of a disk that lied.
 fn look(
     disk: &SimulatedDirectory,
-    allowed: &Allowed,
     seed: u64,
-    open: Open<'_>,
+    judge: &dyn Fn(&SimulatedDirectory) -> Result<(), String>,
     cuts: &mut u64,
 ) -> Option<String> {
     let mut draws = Random::new(seed);
@@ -174,17 +213,64 @@ fn look(
         }
         *cuts += 1;
         let found = disk.power_cut(draws.next_u64(), kind);
-        if let Err(what) = check(&found, allowed, open) {
+        if let Err(what) = judge(&found) {
             return Some(format!("{kind:?}: {what}"));
         }
     }
     None
 }
 
+/// What is made on an empty disk, and whether what a cut left of it is right: the second argument says whether the making had come to its end.
+#[derive(Clone, Copy)]
+pub struct Making<'m> {
+    /// Makes it; fails when the power goes.
+    pub make: &'m dyn Fn(&SimulatedDirectory) -> Result<(), String>,
+    /// What is wrong.
+    pub judge: &'m dyn Fn(&SimulatedDirectory, bool) -> Result<(), String>,
+}
+
+impl Making<'_> {
+    /// The syncs of it.
+    ///
+    /// # Errors
+    /// It is wrong even without a cut.
+    pub fn syncs(&self) -> Result<Syncs, String> {
+        let disk = SimulatedDirectory::new();
+        let syncs = observe(&disk);
+        (self.make)(&disk)?;
+        (self.judge)(&disk.process_kill(), true)?;
+        let syncs = syncs.lock().expect("nobody panics holding it");
+        Ok(syncs.clone())
+    }
+
+    /// As [`try_lie`].
+    pub fn try_lie(&self, calls: &BTreeSet<u64>, how: Lie) -> Verdict {
+        let (mut cuts, mut end) = (0, u64::MAX);
+        for cut_at in cuts_behind(calls) {
+            if cut_at >= end {
+                continue;
+            }
+            let disk = SimulatedDirectory::new();
+            disk.lie_at(calls.clone(), how);
+            disk.cut_after(cut_at);
+            let done = (self.make)(&disk).is_ok();
+            let judge = |found: &SimulatedDirectory| (self.judge)(found, done);
+            if let Some(caught) = look(&disk, cut_at, &judge, &mut cuts) {
+                let caught = Some(format!("cut at call {cut_at}: {caught}"));
+                return Verdict { caught, cuts };
+            }
+            if !disk.is_cut() {
+                end = cut_at;
+            }
+        }
+        Verdict { caught: None, cuts }
+    }
+}
+
 /// A disk that a cut left, and what may be on it: where a recovery begins.
 pub struct Wreck {
-    disk: SimulatedDirectory,
-    allowed: Allowed,
+    pub(crate) disk: SimulatedDirectory,
+    pub(crate) allowed: Allowed,
 }
 
 /// Wrecks from cuts of a workload, spread over its calls.
@@ -201,25 +287,81 @@ pub fn wrecks(
     let whole = SimulatedDirectory::new();
     run_until_cut(history, key_limit, &whole, open)?;
     let calls = whole.mutating_calls();
-    (0..count)
-        .map(|n| {
-            let disk = SimulatedDirectory::new();
-            disk.cut_after(calls * (n + 1) / (count + 1));
-            let allowed = run_until_cut(history, key_limit, &disk, open)?;
-            let kinds = PowerCut::KINDS;
-            let kind = kinds[(n as usize) % kinds.len()];
-            let disk = disk.power_cut(seed.wrapping_add(n), kind);
-            let kept = check(&disk.process_kill(), &allowed, open)?;
-            let commits = kept..=kept;
-            Ok(Wreck {
-                disk,
-                allowed: Allowed {
-                    model: allowed.model,
-                    commits,
-                },
-            })
+    let spread = (0..count).map(|n| {
+        let kinds = PowerCut::KINDS;
+        let kind = kinds[(n as usize) % kinds.len()];
+        let cut_at = calls * (n + 1) / (count + 1);
+        wreck(history, key_limit, open, cut_at, |disk| {
+            disk.power_cut(seed.wrapping_add(n), kind)
         })
-        .collect()
+    });
+    spread.collect()
+}
+
+/// The wreck that a killed process leaves: what it wrote is there, synced or not. It is killed so many calls before its last sync of a place, 0: in
+/// that sync. `None` if there is no such sync.
+///
+/// # Errors
+/// The workload does not run.
+pub fn killed_before(
+    history: &[Step],
+    key_limit: usize,
+    (is_place, calls): (impl Fn(&Place) -> bool, u64),
+    open: Open<'_>,
+) -> Result<Option<Wreck>, String> {
+    let syncs = syncs_of(history, key_limit, open)?;
+    let found = syncs.iter().filter(|(place, _)| is_place(place));
+    let last = found.filter_map(|(_, calls)| calls.last()).max();
+    let Some(cut_at) = last.and_then(|call| call.checked_sub(calls)) else {
+        return Ok(None);
+    };
+    let killed = SimulatedDirectory::process_kill;
+    wreck(history, key_limit, open, cut_at, killed).map(Some)
+}
+
+/// The same of a process that is killed while it makes a segment of the log: there is a file, and its name is not synced.
+///
+/// # Errors
+/// The workload does not run.
+pub fn half_made(
+    history: &[Step],
+    key_limit: usize,
+    open: Open<'_>,
+) -> Result<Option<Wreck>, String> {
+    /// From opening a file to its sync: the space, the write.
+    const CALLS: u64 = 2;
+    let segment = |place: &Place| place.name == "log/" && place.function.ends_with(": fill");
+    killed_before(history, key_limit, (segment, CALLS), open)
+}
+
+/// What `found` makes of a disk that stops at a call.
+///
+/// # Errors
+/// The workload does not run.
+pub fn wreck(
+    history: &[Step],
+    key_limit: usize,
+    open: Open<'_>,
+    cut_at: u64,
+    found: impl Fn(&SimulatedDirectory) -> SimulatedDirectory,
+) -> Result<Wreck, String> {
+    let disk = SimulatedDirectory::new();
+    disk.cut_after(cut_at);
+    let allowed = run_until_cut(history, key_limit, &disk, open)?;
+    let disk = found(&disk);
+    let kept = check(&disk.process_kill(), &allowed, open)?;
+    // What only the kernel has may still be lost.
+    let commits = match disk.unsynced_changes() {
+        0 => kept..=kept,
+        _ => allowed.commits,
+    };
+    Ok(Wreck {
+        disk,
+        allowed: Allowed {
+            model: allowed.model,
+            commits,
+        },
+    })
 }
 
 impl Wreck {
@@ -235,25 +377,54 @@ impl Wreck {
         Ok(syncs.clone())
     }
 
+    /// Cuts these calls of the recovery, without a lie; how many cuts there were.
+    ///
+    /// # Errors
+    /// The first cut that leaves something wrong.
+    pub fn cut_calls(&self, calls: Range<u64>, seeds: u64, open: Open<'_>) -> Result<u64, String> {
+        let mut cuts = 0;
+        for call in calls {
+            let disk = self.disk.process_kill();
+            disk.cut_after(call);
+            // It fails when the power goes.
+            let _ = open(&disk);
+            for (seed, kind) in (0..seeds).flat_map(|seed| PowerCut::KINDS.map(|kind| (seed, kind)))
+            {
+                let found = disk.power_cut(seed, kind);
+                cuts += 1;
+                check(&found, &self.allowed, open)
+                    .map_err(|what| format!("call {call}, {kind:?}, seed {seed}: {what}"))?;
+            }
+            if !disk.is_cut() {
+                break;
+            }
+        }
+        Ok(cuts)
+    }
+
     /// As [`try_lie`], for a recovery.
     pub fn try_lie(&self, calls: &BTreeSet<u64>, how: Lie, open: Open<'_>) -> Verdict {
-        let mut cuts = 0;
+        let (mut cuts, mut end) = (0, u64::MAX);
         for cut_at in cuts_behind(calls) {
+            if cut_at >= end {
+                continue;
+            }
             let disk = self.disk.process_kill();
             disk.lie_at(calls.clone(), how);
             disk.cut_after(cut_at);
             // It fails when the power goes.
-            let ended = check(&disk, &self.allowed, open);
+            let _ = check(&disk, &self.allowed, open);
             let allowed = Allowed {
                 model: Model::clone(&self.allowed.model),
                 commits: self.allowed.commits.clone(),
             };
-            if let Some(caught) = look(&disk, &allowed, cut_at, open, &mut cuts) {
+            let judge = |found: &SimulatedDirectory| check(found, &allowed, open).map(drop);
+            if let Some(caught) = look(&disk, cut_at, &judge, &mut cuts) {
                 let caught = Some(format!("recovery cut at call {cut_at}: {caught}"));
                 return Verdict { caught, cuts };
             }
-            if ended.is_ok() {
-                break;
+            if !disk.is_cut() {
+                end = cut_at;
             }
         }
         Verdict { caught: None, cuts }
@@ -271,13 +442,18 @@ mod tests {
                     /v/crates/storage/io/src/simulated/file.rs:9:1\n   3: flush<u8>\n             at \
                     /v/crates/storage/wal/src/round.rs:7:3\n   4: run\n             at \
                     /v/crates/storage/wal/src/log.rs:3:4\n";
-        assert_eq!(asking_function(text), "storage/wal/src/round.rs: flush");
+        let flush = "storage/wal/src/round.rs: flush".to_owned();
+        assert_eq!(asking_function(text), (flush, 7));
         let text = "   3: write_atomic<vellum_io::S>\n             at \
                     /v/crates/storage/io/src/directory.rs:9:1\n   4: vellum::control::write\n             at \
                     /v/crates/engine/src/control.rs:7:3\n";
-        assert_eq!(
-            asking_function(text),
-            "storage/io/src/directory.rs: write_atomic < engine/src/control.rs: write"
-        );
+        let write =
+            "storage/io/src/directory.rs: write_atomic < engine/src/control.rs: write".to_owned();
+        assert_eq!(asking_function(text), (write, 9));
+        let text = "   3: <vellum_wal::segment_file::SegmentFile as vellum_io::File>::sync_data\n             at \
+                    /v/crates/storage/wal/src/segment_file.rs:9:1\n   4: vellum::backup::<impl vellum::Engine>::backup::{{closure}}\n             at \
+                    /v/crates/engine/src/backup.rs:7:3\n";
+        let backup = "engine/src/backup.rs: backup".to_owned();
+        assert_eq!(asking_function(text), (backup, 7));
     }
 }

@@ -265,6 +265,24 @@ pub fn tables(longest: u32) -> Vec<Step> {
     script.finish()
 }
 
+/// A table that is filled and dropped, and the file shortened by what it took.
+pub fn shrinks() -> Vec<Step> {
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").create("b");
+    for n in 0..40 {
+        script.put("b", n, 300);
+    }
+    script.put("a", 1, 10).commit();
+    script.begin(Begin::default()).drop_table("b").commit();
+    script
+        .outside(Step::Checkpoint)
+        .outside(Step::Background { units: 50 })
+        .outside(Step::Checkpoint)
+        .outside(Step::Truncate);
+    script.begin(Begin::default()).put("a", 2, 10).commit();
+    script.finish()
+}
+
 /// A sorted bulk load over many pages, small changes after it.
 pub fn bulk_load(rows: u32) -> Vec<Step> {
     let mut script = Script::new();

@@ -4,6 +4,7 @@ mod engine;
 
 use engine::{KEY_LIMIT, open, profile};
 use vellum_crash::power::{Effort, Tried, every_call, some_calls};
+use vellum_crash::syncs::half_made;
 use vellum_crash::workload;
 use vellum_model::Step;
 use vellum_model::run::{first_seed, thorough};
@@ -88,4 +89,21 @@ fn crash_power_during_random_histories_keeps_what_was_acknowledged() {
         "crash_power_during_random",
         &workload::random(seed, 200, &profile()),
     );
+}
+
+/// A process was killed while it made a file of the log, and the power was cut while the next one opened: the database did not open any more, "length of
+/// log segment". Opening took the file over as a free one; the cut kept the header that was written into it, and lost its length, which nobody had
+/// synced. Now a file that is taken over is synced before it gets a header. No cut had met what a killed process leaves to the kernel; now every
+/// call that is cut is also one at which the process is killed, and the recovery from that cut.
+#[test]
+fn regress_crash_a_log_file_whose_length_a_killed_process_left_unsynced_gets_no_header() {
+    let history: Vec<Step> = workload::commits().into_iter().take(24).collect();
+    let wreck = half_made(&history, KEY_LIMIT, &open).expect("the workload runs");
+    let wreck = wreck.expect("a file is made");
+    // The file is taken over in one of the first calls; what a cut keeps of it is drawn.
+    for (calls, seeds) in [(0..8, 24), (8..u64::MAX, 1)] {
+        let cut = wreck.cut_calls(calls, seeds, &open);
+        let cuts = cut.unwrap_or_else(|what| panic!("{what}"));
+        assert!(cuts > 100, "{cuts} cuts");
+    }
 }

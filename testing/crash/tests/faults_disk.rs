@@ -1,12 +1,15 @@
 //! Rows "EIO or short read/write" and "fsync fails" of the table of faults.
 
+mod backups;
 mod engine;
 
+use backups::Source;
 use engine::{KEY_LIMIT, open, profile};
+use vellum_crash::syncs::{Wreck, half_made, wreck, wrecks};
 use vellum_crash::{fault, workload};
-use vellum_io::{Call, Fault, FaultError, SimulatedDirectory};
+use vellum_io::{Call, Fault, FaultError, PowerCut, SimulatedDirectory};
 use vellum_model::Step;
-use vellum_model::run::{first_seed, rounds};
+use vellum_model::run::{first_seed, rounds, thorough};
 
 /// Tries errors of calls of one kind: of every `stride`th call.
 fn try_calls(history: &[Step], call: Call, samples: u64) -> u64 {
@@ -16,8 +19,8 @@ fn try_calls(history: &[Step], call: Call, samples: u64) -> u64 {
     numbers.map(|n| try_call(history, call, n).0).sum()
 }
 
-/// Every way in which the `n`th call of a kind can fail, once and for good: how many steps were refused, and whether there was such a call.
-fn try_call(history: &[Step], call: Call, n: u64) -> (u64, bool) {
+/// Every way in which the `n`th call of a kind can fail, once and for good.
+fn faults(call: Call, n: u64) -> Vec<Fault> {
     let fault = Fault::nth(call, n);
     let mut errors = vec![fault.clone()];
     if matches!(call, Call::Write | Call::Read) {
@@ -26,11 +29,16 @@ fn try_call(history: &[Step], call: Call, n: u64) -> (u64, bool) {
     if matches!(call, Call::Write | Call::Allocate | Call::SetLen) {
         errors.push(fault.with(FaultError::Enospc));
     }
-    let (mut refused, mut met) = (0, false);
-    for fault in errors
-        .iter()
-        .flat_map(|once| [once.clone(), once.clone().forever()])
-    {
+    let both = errors
+        .into_iter()
+        .flat_map(|once| [once.clone(), once.forever()]);
+    both.collect()
+}
+
+/// Tries these: how many steps were refused, and how many faults were met.
+fn try_call(history: &[Step], call: Call, n: u64) -> (u64, u64) {
+    let (mut refused, mut met) = (0, 0);
+    for fault in faults(call, n) {
         let disk = SimulatedDirectory::new();
         let felt = fault::run_with(history, KEY_LIMIT, &disk, Some(fault.clone()), &open);
         let felt = felt.unwrap_or_else(|what| panic!("{fault:?}: {what}"));
@@ -40,31 +48,112 @@ fn try_call(history: &[Step], call: Call, n: u64) -> (u64, bool) {
             "{fault:?} poisoned"
         );
         refused += felt.refused;
-        // A run that met no fault made all its calls of this kind, and they were not more.
-        met |= disk.counts().of(call) > n;
+        met += u64::from(disk.counts().failed(call) > 0);
     }
     (refused, met)
+}
+
+/// Lets call after call of a kind fail until a run has no failure; how many runs had one.
+fn until_none_fails(call: Call, mut run: impl FnMut(u64) -> u64) -> u64 {
+    let mut runs = 0;
+    for n in 0.. {
+        assert!(n < 10_000, "{call:?}: a run without a failure comes");
+        match run(n) {
+            0 => break,
+            met => runs += met,
+        }
+    }
+    runs
 }
 
 #[test]
 fn faults_each_call_of_a_short_workload_fails_until_a_run_has_no_failure() {
     let history: Vec<Step> = workload::commits().into_iter().take(24).collect();
-    let calls = [
-        Call::Open,
-        Call::Read,
-        Call::Write,
-        Call::Sync,
-        Call::SetLen,
-        Call::Allocate,
-        Call::CreateDir,
-        Call::Remove,
-        Call::Rename,
-        Call::SyncDir,
-    ];
-    for call in calls {
-        let tried = (0..).take_while(|n| try_call(&history, call, *n).1).count();
-        eprintln!("{call:?}: {tried} calls");
-        assert!(tried < 10_000, "a run without a failure comes");
+    for call in Call::ALL {
+        let mut met = until_none_fails(call, |n| try_call(&history, call, n).1);
+        if call == Call::SetLen {
+            // The one maintenance call that shortens a file.
+            let shrinks = workload::shrinks();
+            met += until_none_fails(call, |n| try_call(&shrinks, call, n).1);
+        }
+        eprintln!("{call:?}: {met} runs met a fault");
+        // Files are removed when leftovers of a crash are found, see below.
+        assert!(met > 0 || call == Call::Remove, "{call:?}: none was met");
+    }
+}
+
+/// What crashes leave: in the middle of creating a database, of making a segment of the log, and of work.
+fn wrecks_of(history: &[Step]) -> Vec<Wreck> {
+    let half = half_made(history, KEY_LIMIT, &open).expect("the workload runs");
+    let mut wrecks = wrecks(history, KEY_LIMIT, 2, 7, &open).expect("the workload runs");
+    wrecks.extend(half);
+    // A database that is half made: its folder and a segment are there.
+    let created = wreck(
+        history,
+        KEY_LIMIT,
+        &open,
+        8,
+        SimulatedDirectory::process_kill,
+    );
+    wrecks.push(created.expect("the workload runs"));
+    wrecks
+}
+
+#[test]
+fn faults_each_call_of_a_recovery_fails_until_one_has_no_failure() {
+    let history: Vec<Step> = workload::commits().into_iter().take(24).collect();
+    let wrecks = wrecks_of(&history);
+    // A sample, where a recovery makes many such calls.
+    let most = if thorough() { u64::MAX } else { 12 };
+    for call in Call::ALL {
+        let mut met = 0;
+        for wreck in &wrecks {
+            let calls = fault::recovery_calls(wreck, call, &open).expect("it recovers");
+            let stride = (calls / most).max(1);
+            met += until_none_fails(call, |n| {
+                let tried = faults(call, n * stride).into_iter().map(|fault| {
+                    let recovered = fault::recover_with(wreck, (call, fault.clone()), &open);
+                    recovered.unwrap_or_else(|what| panic!("{fault:?}: {what}"))
+                });
+                tried.map(u64::from).sum()
+            });
+        }
+        eprintln!("{call:?}: {met} recoveries met a fault");
+        // No recovery changes a length.
+        assert!(met > 0 || call == Call::SetLen, "{call:?}: none was met");
+    }
+}
+
+#[test]
+fn faults_each_call_of_a_backup_fails_and_leaves_no_half_of_a_database() {
+    let source = Source::new();
+    let run = |fault: Option<&Fault>, then: Option<Fault>| {
+        let disk = SimulatedDirectory::new();
+        for fault in fault.into_iter().cloned().chain(then) {
+            disk.fail(fault);
+        }
+        let done = source.back_up(&disk).is_ok();
+        disk.clear_faults();
+        for found in [disk.process_kill(), disk.power_cut(1, PowerCut::CLEAN)] {
+            let judged = source.judge(&found, done);
+            judged.unwrap_or_else(|what| panic!("{fault:?}: {what}"));
+        }
+        disk.counts()
+    };
+    let whole = run(None, None);
+    for call in Call::ALL {
+        let calls = whole.of(call);
+        let stride = (calls / 12).max(1);
+        let mut met = 0;
+        for n in (0..calls).step_by(stride as usize) {
+            for fault in faults(call, n) {
+                // Half of a copy cannot even be taken away.
+                for then in [None, Some(Fault::nth(Call::Remove, 0).forever())] {
+                    met += run(Some(&fault), then).failed(call);
+                }
+            }
+        }
+        assert!(met > 0 || calls == 0, "{call:?}: none was met");
     }
 }
 

@@ -284,16 +284,20 @@ impl Directory for SimulatedDirectory {
 
     fn exists(&self, name: &str) -> Result<bool> {
         check_name(name)?;
-        let state = self.machine.state.lock();
-        state.plan.check_power("look up", name)?;
+        let mut state = self.machine.state.lock();
+        let full_name = Arc::from(name);
+        let verdict = state.plan.enter(Call::Exists, false, &full_name, 0, 0)?;
+        verdict.into_result(Call::Exists, &full_name)?;
         let names = &state.disk.names;
         Ok(names.files.contains_key(name) || names.directories.contains(name))
     }
 
     fn list(&self, subdir: &str) -> Result<Vec<String>> {
         check_subdir(subdir)?;
-        let state = self.machine.state.lock();
-        state.plan.check_power("list", subdir)?;
+        let mut state = self.machine.state.lock();
+        let full_name = Arc::from(subdir);
+        let verdict = state.plan.enter(Call::List, false, &full_name, 0, 0)?;
+        verdict.into_result(Call::List, &full_name)?;
         let names = &state.disk.names;
         if !names.has_dir(subdir) {
             return Err(exact::error("list", subdir, ErrorKind::NotFound));

@@ -74,6 +74,20 @@ struct Owned {
     index: u64,
     file: Arc<dyn File>,
     number: u64,
+    /// Whether all of it is surely durable, its length above all. A process that was killed may have left it to the kernel.
+    durable: bool,
+}
+
+impl Owned {
+    /// Syncs a file that was taken over, once: a header must not be durable before the length is, or a power cut leaves what looks like a segment
+    /// that somebody cut.
+    fn make_durable(&mut self) -> Result<()> {
+        if !self.durable {
+            self.file.sync_data()?;
+            self.durable = true;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -173,7 +187,6 @@ impl Segments {
             position: LogPosition::default(),
         };
         let files = Arc::new(SegmentFiles::default());
-        let mut removed = false;
         let mut found = scan(&*dir, OpenOptions::existing())?;
         found.sort_by_key(|f| f.header.map_or(0, |h| h.segment));
         for Found {
@@ -200,22 +213,23 @@ impl Segments {
                     index,
                     file,
                     number,
+                    durable: false,
                 });
             } else if file.len()? == config.segment_bytes {
                 table.free.push(Owned {
                     index,
                     file,
                     number: 0,
+                    durable: false,
                 });
             } else {
                 // Left by a crash while it was made, or made with another setting.
                 dir.remove(&segment_name(index))?;
-                removed = true;
             }
         }
-        if removed {
-            dir.sync_dir("log")?;
-        }
+        // Also if nothing was removed: a process that was killed while it made a file has left its name to the kernel, and what is taken over here
+        // as free is written next.
+        dir.sync_dir("log")?;
         let table = Mutex::new(table);
         let segments = Self {
             dir,
@@ -269,6 +283,7 @@ impl Segments {
                         index,
                         file,
                         number: 0,
+                        durable: true,
                     },
                 );
                 Ok(())
@@ -456,10 +471,12 @@ impl Segments {
                 Owned { number, ..owned }
             })
         };
-        let Some(next) = next else {
+        let Some(mut next) = next else {
             return Err(StorageError::OutOfSpace { file: "log".into() });
         };
-        let written = self.write_header(&*next.file, next.number, round, durable);
+        let written = next
+            .make_durable()
+            .and_then(|()| self.write_header(&*next.file, next.number, round, durable));
         let mut table = self.table.lock();
         if let Err(error) = written {
             // The number is burnt: the header may be there or not. Taken next time (others are

@@ -32,10 +32,30 @@ pub enum Call {
     Rename,
     /// Syncing a directory.
     SyncDir,
+    /// Asking whether a name is there.
+    Exists,
+    /// Listing a directory.
+    List,
 }
 
 impl Call {
-    const COUNT: usize = Self::SyncDir as usize + 1;
+    const COUNT: usize = Self::ALL.len();
+
+    /// All kinds.
+    pub const ALL: [Self; 12] = [
+        Self::Open,
+        Self::Read,
+        Self::Write,
+        Self::Sync,
+        Self::SetLen,
+        Self::Allocate,
+        Self::CreateDir,
+        Self::Remove,
+        Self::Rename,
+        Self::SyncDir,
+        Self::Exists,
+        Self::List,
+    ];
 
     /// The word in error messages, the same as the real directory's.
     pub(super) const fn action(self) -> &'static str {
@@ -49,6 +69,8 @@ impl Call {
             Self::CreateDir => "create directory",
             Self::Remove => "remove",
             Self::Rename => "rename",
+            Self::Exists => "look up",
+            Self::List => "list",
         }
     }
 }
@@ -57,6 +79,7 @@ impl Call {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     calls: [u64; Call::COUNT],
+    failed: [u64; Call::COUNT],
     /// Bytes asked for by reads.
     pub bytes_read: u64,
     /// Bytes given to writes.
@@ -67,6 +90,11 @@ impl Counts {
     /// Calls of one kind.
     pub const fn of(&self, call: Call) -> u64 {
         self.calls[call as usize]
+    }
+
+    /// Calls of one kind that a planned fault met.
+    pub const fn failed(&self, call: Call) -> u64 {
+        self.failed[call as usize]
     }
 }
 
@@ -253,6 +281,7 @@ impl Plan {
             _ => {}
         }
         let fault = self.draw_fault(call, file);
+        self.counts.failed[call as usize] += u64::from(fault.is_some());
         if self.trace.len() == TRACE_MAX {
             self.trace.pop_front();
         }
