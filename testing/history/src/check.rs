@@ -4,7 +4,7 @@ use crate::anomaly::{Anomaly, Name};
 use crate::event::Level;
 use crate::history::{History, Outcome};
 use crate::versions::Orders;
-use crate::{dependencies, internal, search, story};
+use crate::{dependencies, internal, search, story, unread};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -69,7 +69,8 @@ pub fn check(history: &History, options: Options) -> Report {
     let mut anomalies = Vec::new();
     let orders = Orders::find(history, &mut anomalies);
     let externals = internal::externals(history, &orders, &mut anomalies);
-    let edges = dependencies::edges(history, &orders, &externals);
+    let mut edges = dependencies::edges(history, &orders, &externals);
+    edges.extend(unread::edges(history, &orders, &edges));
     let mut cycles = search::cycles(history, &edges, options.real_time);
     for cycle in &mut cycles {
         cycle.story = story::tell(history, &orders, cycle);

@@ -5,7 +5,8 @@
 //! there are as many edges as versions and reads.
 //!
 //! A key without a final read may have appends that nobody read. Each stands behind every version that was read; of two whose
-//! transactions both read everything before, one did not see the other whichever came first, so any order of them is as good.
+//! transactions both read everything before, one did not see the other whichever came first, so any order of them is as good. Other pairs:
+//! [`crate::unread`].
 
 use crate::event::Level;
 use crate::graph::{Edge, Why};
@@ -15,7 +16,7 @@ use crate::versions::Orders;
 use std::collections::{HashMap, HashSet};
 
 /// Most edges to appends that nobody read, by key.
-const UNREAD_EDGES: usize = 10_000;
+const UNREAD_EDGES: usize = 1_000_000;
 
 /// The edges between transactions. None leads from a transaction to itself.
 pub fn edges(history: &History, orders: &Orders, externals: &[External]) -> Vec<Edge> {

@@ -13,6 +13,7 @@
 //! | [`internal`] | whether a transaction agrees with itself |
 //! | [`dependencies`] | who comes before whom |
 //! | [`graph`] | components, shortest ways |
+//! | [`unread`] | the order of appends that nobody read
 //! | [`search`] | cycles, by the names that they have |
 //! | [`story`] | an anomaly told to a person |
 //! | [`generate`] | a long history to measure with |
@@ -36,6 +37,7 @@ pub mod internal;
 pub mod recorder;
 pub mod search;
 pub mod story;
+pub mod unread;
 pub mod versions;
 
 pub use anomaly::{Anomaly, Kind, Name};

@@ -4,9 +4,9 @@
 //! `(ww ∪ wr) ; rw?`, which is one without two `rw` in a row.
 //!
 //! Differences: transactions of several levels may stand in one history. Each that was promised a snapshot becomes two nodes, its begin and
-//! its commit; `ww` and `wr` go from commit to begin, `rw` from begin to commit. For read committed and serializable there is one
-//! node, and read committed has no outgoing `rw` (what it read may be overwritten before it ends). Every edge then says "before" of two
-//! instants, so what the levels forbid together is exactly a cycle in this *order graph*.
+//! its commit; `ww` and `wr` go from commit to begin, `rw` from begin to commit. Serializable is one node. Read committed has two: `ww` and `wr`
+//! come to its commit, `rw` leaves its begin, as what it read may be overwritten before it ends, but not before it began; nothing but real
+//! time comes to its begin. Every edge then says "before" of two instants, so what the levels forbid together is exactly a cycle in this *order graph*.
 //! Why: an `rw` that a serializable transaction is the reader of orders commits, because it must be true at its commit.
 //!
 //! Invariants:
@@ -61,23 +61,33 @@ pub fn cycles(history: &History, edges: &[Edge], real_time: bool) -> Vec<Anomaly
 /// Node of a transaction's begin; that of its commit is the transaction's own number.
 fn begin(levels: &[Level], transaction: u32) -> u32 {
     match levels[transaction as usize] {
-        Level::Snapshot => transaction + levels.len() as u32,
+        Level::Serializable => transaction,
+        _ => transaction + levels.len() as u32,
+    }
+}
+
+/// Node at which a transaction has seen what it depends on.
+fn entry(levels: &[Level], transaction: u32) -> u32 {
+    match levels[transaction as usize] {
+        Level::Snapshot => begin(levels, transaction),
         _ => transaction,
     }
 }
 
+/// The instants that an edge is about.
+pub(crate) fn instants(levels: &[Level], edge: &Edge) -> (u32, u32) {
+    match edge.why {
+        Why::Rw => (begin(levels, edge.from), edge.to),
+        _ => (edge.from, entry(levels, edge.to)),
+    }
+}
+
 /// Turns edges between transactions into edges between instants.
-fn order_graph(levels: &[Level], edges: &[Edge], time: &[Edge]) -> Graph {
+pub(crate) fn order_graph(levels: &[Level], edges: &[Edge], time: &[Edge]) -> Graph {
     let transactions = levels.len() as u32;
     let mut order = Vec::with_capacity(edges.len() + time.len() + levels.len());
     for edge in edges {
-        let (from, to) = match edge.why {
-            Why::Rw => (begin(levels, edge.from), edge.to),
-            _ => (edge.from, begin(levels, edge.to)),
-        };
-        if edge.why == Why::Rw && levels[edge.from as usize] == Level::ReadCommitted {
-            continue;
-        }
+        let (from, to) = instants(levels, edge);
         order.push(Edge { from, to, ..*edge });
     }
     let mut nodes = 2 * transactions;
@@ -155,8 +165,11 @@ fn name_of(cycle: &[Edge]) -> (Name, Option<Kind>) {
         1 => {
             let before = |at: &usize| next(*at).why == Why::Rw;
             let into = (0..cycle.len()).find(before).map(|at| cycle[at].why);
+            let one_key = cycle.iter().all(|edge| edge.key == cycle[0].key);
+            let overwrites = |edge: &Edge| edge.why != Why::Wr && edge.why != Why::Time;
             let kind = match into {
-                Some(Why::Ww) => Some(Kind::LostUpdate),
+                // Over several keys it overwrote something else than what it did not see: that has no name of its own.
+                Some(Why::Ww) if one_key && cycle.iter().all(overwrites) => Some(Kind::LostUpdate),
                 Some(Why::Wr) => Some(Kind::ReadSkew),
                 _ => None,
             };
@@ -179,13 +192,16 @@ impl Search<'_> {
             (0..cycle.len()).all(|at| cycle[at].to == cycle[(at + 1) % cycle.len()].from),
             "each edge of a cycle begins where the one before ends: {cycle:?}"
         );
+        let cycle = self.over_one_key(cycle);
         let (name, kind) = name_of(&cycle);
         let allowed = (0..cycle.len()).any(|at| {
             let (into, out) = (&cycle[at], &cycle[(at + 1) % cycle.len()]);
             let level = self.levels[out.from as usize];
             let reads = into.why == Why::Rw && out.why == Why::Rw;
+            // What it overlooked was there before it began.
+            let stale = into.why == Why::Time;
             (level == Level::Snapshot && reads)
-                || (level == Level::ReadCommitted && out.why == Why::Rw)
+                || (level == Level::ReadCommitted && out.why == Why::Rw && !stale)
         });
         self.found.push(Anomaly {
             name,
@@ -196,6 +212,36 @@ impl Search<'_> {
             cycle,
             story: String::new(),
         });
+    }
+
+    /// The same transactions by edges over one key, if the cycle has one `rw` and there are such: a lost update is one, whatever else its transactions wrote.
+    fn over_one_key(&self, cycle: Vec<Edge>) -> Vec<Edge> {
+        let is_rw = |edge: &&Edge| edge.why == Why::Rw;
+        let others_write = |edge: &Edge| matches!(edge.why, Why::Rw | Why::Ww);
+        if cycle.iter().filter(is_rw).count() != 1 || !cycle.iter().all(others_write) {
+            return cycle;
+        }
+        let beside = |edge: &Edge, key: Option<u32>| -> Vec<Edge> {
+            let out = self.graph.out(edge.from).iter();
+            let same = |other: &&Edge| {
+                other.to == edge.to
+                    && other.why == edge.why
+                    && key.is_none_or(|key| other.key == key)
+            };
+            out.filter(same).copied().collect()
+        };
+        let Some(read) = cycle.iter().find(is_rw) else {
+            return cycle;
+        };
+        for read in beside(read, None) {
+            let edges = cycle
+                .iter()
+                .map(|edge| beside(edge, Some(read.key)).first().copied());
+            if let Some(edges) = edges.collect::<Option<Vec<Edge>>>() {
+                return edges;
+            }
+        }
+        cycle
     }
 
     /// The best cycle of each component, of the first few components.

@@ -228,6 +228,7 @@ impl Orders {
     /// Finds acknowledged appends that a final read does not show.
     fn look_at_appends(&mut self, history: &History, anomalies: &mut Vec<Anomaly>) {
         let finals = final_reads(history);
+        let proven = self.proven(history);
         for (versions, last) in self.keys.iter_mut().zip(&finals) {
             versions.has_final_read = last.is_some();
         }
@@ -249,6 +250,17 @@ impl Orders {
                 if (place as usize) < length {
                     continue;
                 }
+                let known = transaction.outcome == Outcome::Committed;
+                if !known
+                    && history.transactions[reader as usize].invoked <= proven[at as usize]
+                    && !self.saw_before(history, reader, at, (key, value))
+                {
+                    // It may have committed after that read.
+                    if place == u32::MAX {
+                        self.keys[key as usize].unread.push((at, value));
+                    }
+                    continue;
+                }
                 let (name, reader_name) = (history.key(key), who(history, reader));
                 let why = match transaction.outcome {
                     Outcome::Committed => "was acknowledged",
@@ -261,6 +273,52 @@ impl Orders {
                 anomalies.push(plain(Name::LostAppend, &[at, reader], story));
             }
         }
+    }
+}
+
+impl Orders {
+    /// For each transaction the first event by which somebody had read what it appended: it had committed by then, whether it said so or not.
+    fn proven(&self, history: &History) -> Vec<u64> {
+        let mut proven = vec![u64::MAX; history.transactions.len()];
+        for (reader, key, values) in reads(history) {
+            for value in values {
+                if let Some(writer) = self.writer(key, *value)
+                    && writer.transaction != reader
+                {
+                    let proven = &mut proven[writer.transaction as usize];
+                    *proven = history.transactions[reader as usize].ended.min(*proven);
+                }
+            }
+        }
+        proven
+    }
+
+    /// Whether a reader saw something that a transaction appended to a key, and in the same list missed something else; or, if it began when everybody else
+    /// had ended, saw it in another list and missed it later (read committed in general may look at each list as it was at any time).
+    fn saw_before(
+        &self,
+        history: &History,
+        reader: u32,
+        writer: u32,
+        (key, value): (u32, u64),
+    ) -> bool {
+        let by = |of: u32, value: &u64| self.writer(of, *value).map(|writer| writer.transaction);
+        let me = &history.transactions[reader as usize];
+        let mut saw = false;
+        for step in &me.steps {
+            let Step::Read(of, Some(values)) = step else {
+                continue;
+            };
+            let sees = values.iter().any(|value| by(*of, value) == Some(writer));
+            if *of == key && !values.contains(&value) && (saw || sees) {
+                let others = (0_u32..).zip(&history.transactions);
+                let mut others =
+                    others.filter(|(at, other)| *at != reader && other.ended < u64::MAX);
+                return sees || others.all(|(_, other)| other.ended < me.invoked);
+            }
+            saw |= sees;
+        }
+        false
     }
 }
 

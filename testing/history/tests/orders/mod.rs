@@ -6,7 +6,7 @@ use vellum_history::history::{History, Outcome, Step};
 
 type Lists = BTreeMap<u32, Vec<u64>>;
 
-/// Whether some order explains what everyone saw, the last transaction being the last one.
+/// Whether some order explains what everyone saw, the last transaction being behind all of which the end is known.
 pub fn explained(history: &History, level: Level) -> bool {
     let count = history.transactions.len();
     let unknown: Vec<usize> = (0..count)
@@ -56,7 +56,11 @@ impl State<'_> {
         for at in 0..self.waiting.len() {
             let transaction = self.waiting[at];
             let is_last = transaction + 1 == self.history.transactions.len();
-            if is_last && (self.waiting.len() > 1 || !self.begun.is_empty()) {
+            let is_known =
+                |at: &usize| self.history.transactions[*at].outcome == Outcome::Committed;
+            let others = self.waiting.iter().filter(|at| is_known(at)).count() > 1
+                || self.begun.iter().any(|(at, _)| is_known(at));
+            if is_last && others {
                 continue;
             }
             let now = self.states.len() - 1;
@@ -64,7 +68,9 @@ impl State<'_> {
                 continue;
             }
             self.waiting.remove(at);
-            let found = if self.level == Level::Snapshot {
+            let found = if self.level == Level::Snapshot
+                || (is_last && self.level == Level::ReadCommitted)
+            {
                 self.begun.push((transaction, now));
                 let found = self.any_order();
                 self.begun.pop();
@@ -97,7 +103,7 @@ impl State<'_> {
                 .appends(transaction)
                 .all(|(key, _)| self.states[snapshot].get(&key) == now.get(&key)),
             Level::Serializable => self.sees(transaction, now),
-            Level::ReadCommitted => self.saw_committed(transaction),
+            Level::ReadCommitted => self.saw_committed(transaction, snapshot),
         };
         if !right {
             return false;
@@ -141,9 +147,12 @@ impl State<'_> {
     }
 
     /// Whether every read shows some state that was committed, and behind it the transaction's own appends; of a list that it has appended
-    /// to, the state now, since nobody else may write there.
-    fn saw_committed(&self, transaction: usize) -> bool {
+    /// to, the state now, since nobody else may write there. The last transaction began when there were `begun` states: it reads none before that, and
+    /// none that is older than what it has read already.
+    fn saw_committed(&self, transaction: usize, begun: usize) -> bool {
         let mut own = Lists::new();
+        let is_last = transaction + 1 == self.history.transactions.len();
+        let mut from = if is_last { begun } else { 0 };
         self.history.transactions[transaction]
             .steps
             .iter()
@@ -154,15 +163,18 @@ impl State<'_> {
                 }
                 Step::Read(key, Some(values)) => {
                     let own = own.get(key).map_or(&[][..], Vec::as_slice);
-                    // The last one reads what is there in the end.
-                    let now = !own.is_empty() || transaction + 1 == self.history.transactions.len();
-                    let from = if now { self.states.len() - 1 } else { 0 };
-                    self.states[from..].iter().any(|lists| {
+                    let now = self.states.len() - 1;
+                    let first = if own.is_empty() { from } else { now };
+                    let found = self.states[first..].iter().position(|lists| {
                         let before = lists.get(key).map_or(&[][..], Vec::as_slice);
                         values.len() == before.len() + own.len()
                             && values.starts_with(before)
                             && values.ends_with(own)
-                    })
+                    });
+                    if is_last {
+                        from = first + found.unwrap_or(0);
+                    }
+                    found.is_some()
                 }
                 Step::Read(_, None) => true,
             })
