@@ -4,28 +4,25 @@
 //! - C1 Every snapshot shows the same sum of all accounts, from its begin to its end, by scans both ways and by keys.
 //! - C2 What is rolled back, to a savepoint or whole, leaves nothing.
 //! - C3 The index shows the rows of the table, each once.
-//! - C4 In the end the database is sound; after a power cut everything acknowledged is there, and the sum.
+//! - C4 In the end the database is sound; after a power cut everything acknowledged is there, and nothing else.
+//! - C5 Every account is what the last change in its list made it, in every snapshot.
+//! - C6 The lists are a history in which the checker of histories finds nothing, with the order of real time: no change is lost, none that was taken
+//!   back is there, no two saw them in two orders.
 //!
 //! Concurrency: threads come from `vellum_sync`, so that shuttle can drive them; nothing here waits by time.
 //!
 //! What is not checked: README.
 #![forbid(unsafe_code)]
 
+mod accounts;
+
+use accounts::{Written, look, prepare, transfer};
 use std::sync::Arc;
-use vellum::{
-    Class, Config, Database, Durability, Error, KeyDescription, KeyPart, Result, Source,
-    Transaction, TransactionOptions,
-};
+use vellum::{Class, Config, Database, Durability, Error, Result, Transaction, TransactionOptions};
+use vellum_history::recorder::{Running, Session};
+use vellum_history::{Event, History, Level, Op, Options, Recorder, check};
 use vellum_io::{PowerCut, SimulatedDirectory};
 use vellum_sync::thread;
-
-const ACCOUNTS: u32 = 8;
-const TABLE: &str = "accounts";
-const INDEX: &str = "by owner";
-/// What every account has at first.
-const FIRST: u64 = 100;
-/// Bytes of a row: balance, owner, and enough that a leaf holds only a few.
-const ROW_BYTES: usize = 400;
 
 /// Few frames, small segments, early promotion, no threads of its own.
 fn config() -> Config {
@@ -42,118 +39,50 @@ fn config() -> Config {
     config
 }
 
-fn row(number: u32, balance: u64) -> Vec<u8> {
-    let mut row = vec![number as u8; ROW_BYTES];
-    row[..8].copy_from_slice(&balance.to_be_bytes());
-    row
-}
-
-fn balance(row: &[u8]) -> u64 {
-    row.first_chunk()
-        .map_or(0, |bytes| u64::from_be_bytes(*bytes))
-}
-
 fn options(class: Class) -> TransactionOptions {
     TransactionOptions::default()
         .durability(Durability::Async)
         .class(class)
 }
 
-/// Makes the accounts.
-fn prepare(database: &Database) -> Result<()> {
-    database.retry(|transaction| {
-        let table = transaction.create_table(TABLE)?;
-        let owner = KeyPart {
-            source: Source::Value,
-            start: 8,
-            end: Some(12),
-        };
-        let key = KeyDescription::new(vec![owner], false).expect("a key of one part");
-        transaction.create_index(&table, INDEX, key)?;
-        for number in 0..ACCOUNTS {
-            transaction.insert(&table, &number.to_be_bytes(), &row(number, FIRST))?;
-        }
-        Ok(())
-    })
+/// What a schedule's threads share.
+struct Shared {
+    database: Database,
+    written: Written,
+    recorder: Recorder,
 }
 
-/// Looks at everything in several ways.
-///
-/// # Panics
-/// If C1 or C3 does not hold.
-fn look(transaction: &Transaction) -> Result<()> {
-    let table = transaction.table(TABLE)?;
-    let mut cursor = transaction.cursor(&table, ..)?;
-    let mut forward = Vec::new();
-    while let Some((key, row)) = cursor.next()? {
-        forward.push((key.to_vec(), balance(row)));
+impl Shared {
+    fn look(&self, transaction: &Transaction) -> Result<Vec<Op>> {
+        look(transaction, &self.written)
     }
-    let sum: u64 = forward.iter().map(|(_, balance)| balance).sum();
-    assert_eq!(sum, u64::from(ACCOUNTS) * FIRST, "C1: {forward:?}");
-    let mut cursor = transaction.cursor(&table, ..)?;
-    let mut backward = Vec::new();
-    while let Some((key, row)) = cursor.prev()? {
-        backward.push((key.to_vec(), balance(row)));
-    }
-    backward.reverse();
-    assert_eq!(forward, backward, "C1: both ways");
-    for (key, found) in &forward {
-        let by_key = transaction.get(&table, key, balance)?;
-        assert_eq!(by_key, Some(*found), "C1: by key {key:?}");
-    }
-    let index = transaction.index(&table, INDEX)?;
-    let mut cursor = transaction.index_cursor(&index, ..)?;
-    let mut entries = 0;
-    while cursor.next()?.is_some() {
-        entries += 1;
-    }
-    assert_eq!(entries, forward.len(), "C3");
-    Ok(())
-}
 
-/// Moves an amount from one account to another; one account in three is emptied, and deleted, and made anew where it gets something.
-fn transfer(transaction: &Transaction, from: u32, to: u32, amount: u64) -> Result<()> {
-    let table = transaction.table(TABLE)?;
-    let (from, to) = (from % ACCOUNTS, to % ACCOUNTS);
-    let key = |number: u32| number.to_be_bytes();
-    let there = transaction.get(&table, &key(from), balance)?;
-    let Some(there) = there else { return Ok(()) };
-    let amount = if from % 3 == 0 {
-        there
-    } else {
-        amount.min(there)
-    };
-    if amount == there {
-        assert!(transaction.delete(&table, &key(from))?, "it was there");
-    } else {
-        let less = |row: &mut [u8]| row[..8].copy_from_slice(&(there - amount).to_be_bytes());
-        assert!(transaction.update(&table, &key(from), &[0..8], less)?);
-    }
-    // Read after the first write: the same account may give and take.
-    match transaction.get(&table, &key(to), balance)? {
-        Some(has) => drop(transaction.upsert(&table, &key(to), &row(to, has + amount))?),
-        None => transaction.insert(&table, &key(to), &row(to, amount))?,
-    }
-    Ok(())
-}
-
-/// One client: transfers, some rolled back to a savepoint or whole; returns how many were committed.
-fn client(database: &Database, number: u32, rounds: u32) -> u32 {
-    let mut committed = 0;
-    for round in 0..rounds {
-        let work = || -> Result<bool> {
-            let transaction = database.begin_with(options(Class::Auto))?;
+    /// One transaction of a session: transfers, one of which may be taken back to a savepoint. True if it was committed.
+    fn transact(&self, session: &mut Session<'_>, number: u32, round: u32) -> Result<bool> {
+        let running = session.invoke(Level::Snapshot, Vec::new());
+        let mut done = Vec::new();
+        let mut work = || -> Result<bool> {
+            let transaction = self.database.begin_with(options(Class::Auto))?;
             if (number + round) % 2 == 1 {
                 // Long enough for others to begin and to commit before it writes.
-                look(&transaction)?;
+                done.extend(self.look(&transaction)?);
             }
-            transfer(&transaction, number + round, number + 2 * round + 1, 7)?;
+            let accounts = (number + round, number + 2 * round + 1);
+            transfer(&transaction, &self.written, accounts, 7, &mut done)?;
             let savepoint = transaction.savepoint()?;
-            transfer(&transaction, round, number + 3, 5)?;
+            let kept = done.len();
+            transfer(
+                &transaction,
+                &self.written,
+                (round, number + 3),
+                5,
+                &mut done,
+            )?;
             if round % 2 == 1 {
                 transaction.rollback_to(&savepoint)?;
+                done.truncate(kept);
             }
-            look(&transaction)?;
+            done.extend(self.look(&transaction)?);
             if (number + round) % 3 == 2 {
                 transaction.rollback()?;
                 return Ok(false);
@@ -161,79 +90,140 @@ fn client(database: &Database, number: u32, rounds: u32) -> u32 {
             transaction.commit()?;
             Ok(true)
         };
-        match work() {
-            Ok(done) => committed += u32::from(done),
-            Err(error) if error.is_retryable() => thread::yield_now(),
-            // Somebody else made the account that this one was about to make.
-            Err(Error::KeyExists { .. }) => thread::yield_now(),
-            Err(error) => panic!("client {number}: {error}"),
+        let ended = work();
+        match ended {
+            Ok(true) => running.committed(done),
+            // Also after an error: what failed is rolled back.
+            Ok(false) | Err(_) => running.rolled_back(),
         }
+        ended
     }
-    committed
+
+    /// One client; returns how many of its transactions were committed.
+    fn client(&self, number: u32, rounds: u32) -> u32 {
+        let mut session = self.recorder.session();
+        let mut committed = 0;
+        for round in 0..rounds {
+            match self.transact(&mut session, number, round) {
+                Ok(done) => committed += u32::from(done),
+                Err(error) if error.is_retryable() => thread::yield_now(),
+                // Somebody else made the account that this one was about to make.
+                Err(Error::KeyExists { .. }) => thread::yield_now(),
+                Err(error) => panic!("client {number}: {error}"),
+            }
+        }
+        committed
+    }
 }
 
-/// One schedule's work, on a disk that is empty.
+/// A snapshot that is held, and what it has read.
+struct Held<'s> {
+    transaction: Transaction,
+    running: Running<'s, 's>,
+    read: Vec<Op>,
+}
+
+impl<'s> Held<'s> {
+    fn begin(shared: &'s Shared, session: &'s mut Session<'s>, class: Class) -> Self {
+        let running = session.invoke(Level::Snapshot, Vec::new());
+        let transaction = shared.database.begin_with(options(class));
+        Self {
+            transaction: transaction.expect("a slot is free"),
+            running,
+            read: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, shared: &Shared, when: &str) {
+        let read = shared.look(&self.transaction);
+        self.read
+            .extend(read.unwrap_or_else(|error| panic!("{when}: {error}")));
+    }
+
+    fn end(self) {
+        self.running.committed(self.read);
+    }
+}
+
+/// One schedule's work, on a disk that is empty; returns how many transactions were committed.
 ///
 /// # Panics
 /// If something does not hold.
-pub fn run(disk: &SimulatedDirectory, rounds: u32) {
+pub fn run(disk: &SimulatedDirectory, rounds: u32) -> u32 {
     let open = |disk: &SimulatedDirectory| {
         Database::open_directory(Arc::new(disk.clone()), config()).expect("it opens")
     };
-    let database = Arc::new(open(disk));
-    prepare(&database).expect("an empty database");
-    let begin = |class| database.begin_with(options(class)).expect("a slot is free");
-    let (old, analytical) = (begin(Class::Auto), begin(Class::Olap));
+    let shared = Arc::new(Shared {
+        database: open(disk),
+        written: Written::default(),
+        recorder: Recorder::new(),
+    });
+    let database = &shared.database;
+    prepare(database).expect("an empty database");
+    let mut sessions: [Session<'_>; 4] = std::array::from_fn(|_| shared.recorder.session());
+    let [first, second, third, fourth] = &mut sessions;
+    let mut old = Held::begin(&shared, first, Class::Auto);
+    let mut analytical = Held::begin(&shared, second, Class::Olap);
     let clients: Vec<_> = (0..2)
         .map(|number| {
-            let database = database.clone();
-            thread::spawn(move || client(&database, number, rounds))
+            let shared = shared.clone();
+            thread::spawn(move || shared.client(number, rounds))
         })
         .collect();
     let keeper = {
-        let database = database.clone();
+        let shared = shared.clone();
         thread::spawn(move || {
             for _ in 0..rounds {
                 for _ in 0..8 {
-                    database.step().expect("background work");
+                    shared.database.step().expect("background work");
                 }
-                database.checkpoint().expect("a checkpoint");
+                shared.database.checkpoint().expect("a checkpoint");
             }
         })
     };
-    for snapshot in [&old, &analytical] {
-        look(snapshot).expect("an old snapshot");
-    }
-    let middle = begin(Class::Olap);
-    look(&middle).expect("a snapshot in the middle");
+    old.look(&shared, "an old snapshot");
+    analytical.look(&shared, "an old snapshot");
+    let mut middle = Held::begin(&shared, third, Class::Olap);
+    middle.look(&shared, "a snapshot in the middle");
+    let mut committed = 0;
     for thread in clients {
-        thread.join().expect("a client");
+        committed += thread.join().expect("a client");
     }
     keeper.join().expect("the one that writes checkpoints");
     // What the old snapshots alone see is buried now.
     while database.step().expect("background work") {}
-    for snapshot in [&old, &middle, &analytical] {
-        look(snapshot).expect("an old snapshot, in the end");
+    for mut snapshot in [old, middle, analytical] {
+        snapshot.look(&shared, "an old snapshot, in the end");
+        snapshot.end();
     }
-    drop((old, middle, analytical));
     while database.step().expect("background work") {}
     database.sync().expect("a sound disk");
     let report = database.verify().expect("it can be verified");
     assert!(report.is_sound(), "C4: {:?}", report.findings);
-    let last = begin(Class::Oltp);
-    look(&last).expect("the last snapshot");
+    let mut last = Held::begin(&shared, fourth, Class::Oltp);
+    last.look(&shared, "the last snapshot");
+    let read = last.read.clone();
+    last.end();
     let found = disk.power_cut(1, PowerCut::CLEAN);
     let again = open(&found);
     let recovered = again.begin().expect("a slot is free");
-    look(&recovered).expect("C4: after the cut");
-    let rows = |transaction: &Transaction| -> Result<Vec<(Vec<u8>, u64)>> {
-        let mut cursor = transaction.cursor(&transaction.table(TABLE)?, ..)?;
-        let mut rows = Vec::new();
-        while let Some((key, row)) = cursor.next()? {
-            rows.push((key.to_vec(), balance(row)));
-        }
-        Ok(rows)
+    let after = shared.look(&recovered).expect("C4: after the cut");
+    assert_eq!(read, after, "C4");
+    judge(shared.recorder.events());
+    committed
+}
+
+/// C6.
+fn judge(events: Vec<Event>) {
+    let history = History::from_events(events).expect("a history");
+    let asked = Options {
+        level: None,
+        real_time: true,
     };
-    let (before, after) = (rows(&last), rows(&recovered));
-    assert_eq!(before.expect("rows"), after.expect("rows"), "C4");
+    let report = check(&history, asked);
+    assert!(report.is_clean(), "C6: {report}");
+    assert_eq!(
+        report.keys_without_final_read, 0,
+        "C6: all are read in the end"
+    );
 }
