@@ -211,6 +211,12 @@ impl Workload for Lists {
                 report.keys_without_final_read
             ));
         }
+        if report.edges < report.committed / 4 {
+            return Err(format!(
+                "{} dependencies between {} transactions: they did not meet",
+                report.edges, report.committed
+            ));
+        }
         let skews = report.has(Name::G2Item);
         Ok(format!(
             "{} committed, {} rolled back, {} unknown; {} lists, {} dependencies; write skew {}",

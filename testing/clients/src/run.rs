@@ -14,7 +14,7 @@ use std::time::Duration;
 use vellum::{Config, Database, Error, Experiment};
 use vellum_base::random::Random;
 use vellum_crash::kill::run_command_and_kill;
-use vellum_history::{Event, Recorder};
+use vellum_history::{Event, Phase, Recorder};
 use vellum_io::{PowerCut, SimulatedDirectory};
 
 /// What clients do, and what must come of it.
@@ -101,6 +101,10 @@ pub fn config(seed: u64) -> Config {
 
 /// Values of a life do not come again in another.
 const VALUES_A_LIFE: u64 = 1 << 24;
+/// Bytes of events that a child says before it is killed, at most; and of the last child, at least.
+const SAID: u64 = 40_000;
+/// Transactions that a run over kills must have acknowledged: a few hundred are in what the last child says.
+const LEAST_OVER_KILLS: usize = 50;
 /// Mutating calls of the disk before it is cut, at most.
 const CALLS_MAX: u64 = 3000;
 
@@ -113,19 +117,23 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Runs one life on an open database; true if every session did its share.
+/// Runs one life on an open database. A session may fail as at a cut disk where `is_cut` says, when it has failed, that the disk is; every other
+/// failure is the database's.
+///
+/// # Errors
+/// What ended a session that nothing excuses.
 pub fn live(
     workload: &dyn Workload,
     database: &Database,
     recorder: &Recorder,
     life: u64,
-    sessions: usize,
-    steps: u64,
+    plan: Plan,
     random: &mut Random,
-) -> Result<bool, String> {
+    is_cut: &(dyn Fn() -> bool + Sync),
+) -> Result<(), String> {
     let shared = Life::new(life * VALUES_A_LIFE);
-    let seeds: Vec<u64> = (0..sessions).map(|_| random.next_u64()).collect();
-    let run = |number: usize, seed: u64| -> Result<(), Gone> {
+    let seeds: Vec<u64> = (0..plan.sessions).map(|_| random.next_u64()).collect();
+    let run = |number: usize, seed: u64| -> Result<(), String> {
         // Who waits for others would wait for ever, also if this one panics.
         let _end = Ends(&shared);
         let mut client = Client {
@@ -137,41 +145,37 @@ pub fn live(
         };
         let mut step = 0;
         loop {
-            if step == steps || shared.is_over() {
+            if step == plan.steps || shared.is_over() {
                 break Ok(());
             }
             step += 1;
-            if let Err(gone) = workload.step(&mut client) {
-                break Err(gone);
+            if let Err(Gone(error)) = workload.step(&mut client) {
+                // Asked at once: an error before the cut is not the cut's.
+                let excused = matches!(error, Error::Io { .. } | Error::Poisoned) && is_cut();
+                break match excused {
+                    true => Ok(()),
+                    false => Err(format!("session {number} ended with: {error}")),
+                };
             }
         }
     };
-    let results: Vec<Result<(), Gone>> = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let start = |(number, seed): (usize, u64)| scope.spawn(move || run(number, seed));
         let threads: Vec<_> = seeds.into_iter().enumerate().map(start).collect();
-        let lost = |_| {
-            Err(Gone(Error::InvalidArgument {
-                what: "a session panicked".into(),
-            }))
-        };
-        threads
+        let lost = |_| Err("a session panicked".to_owned());
+        let ends = threads
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(lost))
-            .collect()
-    });
-    let mut whole = true;
-    for result in results {
-        match result {
-            Ok(()) => {}
-            // What a cut disk answers.
-            Err(Gone(Error::Io { .. } | Error::Poisoned)) => whole = false,
-            Err(Gone(error)) => return Err(format!("a session ended with: {error}")),
-        }
-    }
-    Ok(whole)
+            .map(|thread| thread.join().unwrap_or_else(lost));
+        // All are joined before the first complaint is told.
+        ends.collect::<Vec<_>>().into_iter().collect()
+    })
 }
 
-fn verified(database: &Database) -> Result<(), String> {
+/// Whether the database is sound.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn verified(database: &Database) -> Result<(), String> {
     let report = database
         .verify()
         .map_err(|error| format!("cannot be verified: {error}"))?;
@@ -213,6 +217,8 @@ pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, St
             let last = life == plan.lives;
             let database = Database::open_directory(Arc::new(disk.clone()), plan.config())
                 .map_err(|error| format!("life {life} does not begin: {error}"))?;
+            // What the cut before left, and the recovery from it.
+            verified(&database).map_err(|what| format!("life {life} begins: {what}"))?;
             workload
                 .prepare(&database)
                 .map_err(|error| error.to_string())?;
@@ -225,9 +231,9 @@ pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, St
                 &database,
                 &recorder,
                 life,
-                plan.sessions,
-                plan.steps,
+                plan,
                 &mut random,
+                &|| disk.is_cut(),
             )?;
             if last {
                 verified(&database)?;
@@ -242,7 +248,9 @@ pub fn over_power_cuts(workload: &dyn Workload, plan: Plan) -> Result<String, St
         }
         Ok(())
     })();
-    conclude(result, &recorder, |events| workload.judge(events))
+    // The last life is whole: some session does all its steps, and most of them are committed.
+    let least = usize::try_from(plan.steps / 2).unwrap_or(usize::MAX);
+    conclude(result, &recorder, least, |events| workload.judge(events))
 }
 
 /// Runs a workload in a process of its own on a real directory, which is killed at the end of every life; this process looks between them and in
@@ -265,7 +273,14 @@ pub fn over_kills(
             command.arg(name).arg(directory);
             command.args([life, plan.sessions as u64, random.next_u64()].map(|n| n.to_string()));
             let after = Duration::from_micros(random.between(5_000, 300_000));
-            let said = run_command_and_kill(command, after, OPENED.len())
+            let last = life == plan.lives;
+            // Half of them by what they have done, the others by the clock: in the middle of beginning, too.
+            let said = match (last, random.chance(1, 2)) {
+                (true, _) => SAID,
+                (false, true) => random.below(SAID),
+                (false, false) => 0,
+            };
+            let said = run_command_and_kill(command, after, OPENED.len() + said as usize)
                 .map_err(|error| error.to_string())?;
             if !said.complaints.is_empty() {
                 return Err(format!("life {life}: {}", said.complaints));
@@ -282,8 +297,7 @@ pub fn over_kills(
                 }
             }
             recorder.crashed();
-            // Sometimes the next child recovers, not this process.
-            let last = life == plan.lives;
+            // Sometimes the next child recovers and verifies, not this process.
             if last || random.chance(1, 2) {
                 let database =
                     Database::open(directory, config(plan.seed).background_threads(false))
@@ -297,22 +311,36 @@ pub fn over_kills(
         }
         Ok(())
     })();
-    conclude(result, &recorder, |events| workload.judge(events))
+    conclude(result, &recorder, LEAST_OVER_KILLS, |events| {
+        workload.judge(events)
+    })
 }
 
 /// What the child says first.
 pub const OPENED: &[u8] = b"opened\n";
 
-/// Judges what was recorded, if nothing went wrong before; keeps the history of what is wrong.
+/// Judges what was recorded, also if something went wrong before; keeps the history of what is wrong. A run in which fewer than `least` transactions were
+/// acknowledged has shown nothing, and is wrong, too.
 ///
 /// # Errors
 /// What is wrong, with the place of the history.
 pub fn conclude(
     result: Result<(), String>,
     recorder: &Recorder,
+    least: usize,
     judge: impl FnOnce(Vec<Event>) -> Result<String, String>,
 ) -> Result<String, String> {
-    let judged = result.and_then(|()| judge(recorder.events()));
+    let events = recorder.events();
+    let acknowledged = events.iter().filter(|event| event.f == Phase::Ok).count();
+    let judged = match (result, judge(events)) {
+        (Ok(()), Ok(_)) if acknowledged < least => Err(format!(
+            "only {acknowledged} transactions were acknowledged, {least} at least should be"
+        )),
+        (Ok(()), judged) => judged,
+        (Err(what), Ok(_)) => Err(what),
+        // What ended the run, and what clients saw before.
+        (Err(what), Err(judged)) => Err(format!("{what}\n{judged}")),
+    };
     judged.map_err(|what| {
         let file = std::env::temp_dir().join(format!("history-{}.jsonl", Random::fresh_seed()));
         let kept = std::fs::File::create(&file)

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use vellum::{Config, Database};
 use vellum_base::random::Random;
-use vellum_clients::client::{How, Life};
+use vellum_clients::client::{Client, Gone, How, Life};
 use vellum_clients::intent::Skew;
 use vellum_clients::list::{Lists, Open};
+use vellum_clients::run::over_power_cuts;
 use vellum_clients::{Plan, Workload};
-use vellum_history::{History, Level, Name, Op, Options, Recorder, check};
+use vellum_history::{Event, History, Level, Name, Op, Options, Recorder, check};
 use vellum_io::MemoryDirectory;
 
 #[test]
@@ -68,20 +69,13 @@ fn an_acknowledged_append_that_is_taken_away_is_missed() {
         fn prepare(&self, database: &Database) -> vellum::Result<()> {
             self.0.prepare(database)
         }
-        fn step(
-            &self,
-            client: &mut vellum_clients::client::Client<'_>,
-        ) -> Result<(), vellum_clients::client::Gone> {
+        fn step(&self, client: &mut Client<'_>) -> Result<(), Gone> {
             self.0.step(client)
         }
-        fn read_all(
-            &self,
-            client: &mut vellum_clients::client::Client<'_>,
-            events: &[vellum_history::Event],
-        ) -> Result<(), vellum_clients::client::Gone> {
+        fn read_all(&self, client: &mut Client<'_>, events: &[Event]) -> Result<(), Gone> {
             self.0.read_all(client, events)
         }
-        fn judge(&self, mut events: Vec<vellum_history::Event>) -> Result<String, String> {
+        fn judge(&self, mut events: Vec<Event>) -> Result<String, String> {
             let last = events.last_mut().expect("a final read");
             let read = last.ops.iter_mut().find_map(|op| match op {
                 Op::Read(_, Some(values)) if !values.is_empty() => Some(values),
@@ -91,11 +85,42 @@ fn an_acknowledged_append_that_is_taken_away_is_missed() {
             self.0.judge(events)
         }
     }
-    let error = vellum_clients::run::over_power_cuts(&Blind(Lists::few()), plan).unwrap_err();
+    let error = over_power_cuts(&Blind(Lists::few()), plan).unwrap_err();
     assert!(
         error.contains("lost-append") || error.contains("incompatible-order"),
         "{error}"
     );
+    // Nobody looks into it.
+    let file = error.rsplit(' ').next().expect("a file");
+    std::fs::remove_file(file).expect("the history was kept");
+}
+
+#[test]
+fn an_error_of_a_sound_disk_is_no_power_cut() {
+    struct Failing;
+    impl Workload for Failing {
+        fn prepare(&self, _: &Database) -> vellum::Result<()> {
+            Ok(())
+        }
+        fn step(&self, _: &mut Client<'_>) -> Result<(), Gone> {
+            Err(Gone(vellum::Error::Poisoned))
+        }
+        fn read_all(&self, _: &mut Client<'_>, _: &[Event]) -> Result<(), Gone> {
+            Ok(())
+        }
+        fn judge(&self, _: Vec<Event>) -> Result<String, String> {
+            Ok(String::new())
+        }
+    }
+    let plan = Plan {
+        sessions: 2,
+        steps: 1,
+        lives: 1,
+        seed: 3,
+        versions: None,
+    };
+    let error = over_power_cuts(&Failing, plan).unwrap_err();
+    assert!(error.contains("poisoned"), "{error}");
     // Nobody looks into it.
     let file = error.rsplit(' ').next().expect("a file");
     std::fs::remove_file(file).expect("the history was kept");

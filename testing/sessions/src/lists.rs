@@ -22,7 +22,7 @@ use vellum_clients::intent::{Appends, Scheme, Shape, read_all};
 use vellum_history::{Event, Level};
 
 /// Appends of a session to a window of lists, for each of them, before there are new ones.
-const APPENDS: u64 = 6;
+const APPENDS: u64 = 20;
 const BUCKETS: u64 = 8;
 /// Keys of a life do not come again in another.
 const KEYS_A_LIFE: u64 = 1 << 20;
@@ -92,9 +92,7 @@ impl Appends for Statements<'_> {
 
 /// Says nothing for a while: others go on.
 pub(crate) fn pause(random: &mut Random) {
-    std::thread::sleep(std::time::Duration::from_micros(
-        random.between(100, 20_000),
-    ));
+    std::thread::sleep(std::time::Duration::from_micros(random.between(100, 3_000)));
 }
 
 /// How a list lies in tables.

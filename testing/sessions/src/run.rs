@@ -1,7 +1,7 @@
 //! Lives of a server: it serves in a process of its own, sessions talk to it from theirs, and then it is killed.
 //!
 //! In a life one session may be killed before, in the middle of whatever it does: the others go on. What was under way has an end that nobody
-//! knows. The next life begins with the recovery; sometimes the files are verified before. In the end this process starts the server,
+//! knows. The files are verified, and the next life begins with the recovery. In the end this process starts the server,
 //! reads everything, and stops it in good order; the workload judges what was recorded.
 //!
 //! Not deterministic: the seed replays what each session wants to do, and who is killed.
@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use vellum_base::random::Random;
@@ -33,6 +33,10 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Events of a life before the server is killed, at least and at most.
+const EVENTS: [u64; 2] = [200, 500];
+/// Transactions that a run must have acknowledged: most of the events of its last life.
+const LEAST: usize = 60;
 /// Longer than any start or login takes: who waits so long has failed.
 const LONG: Duration = Duration::from_secs(60);
 /// What a server says when it serves, before its port.
@@ -116,7 +120,7 @@ fn take_down(
     listener: &Listener,
     recorder: &Recorder,
     life: u64,
-    heard: &AtomicBool,
+    heard: &AtomicU64,
 ) -> Result<(), String> {
     /// Sessions and transactions of a process, of which each has its own numbers from zero.
     const NUMBERS: u64 = 1 << 24;
@@ -130,7 +134,7 @@ fn take_down(
         event.p += u64::from(number) * NUMBERS;
         event.t += u64::from(number) * NUMBERS;
         recorder.take(life, event);
-        heard.store(true, Ordering::Relaxed);
+        heard.fetch_add(1, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -177,16 +181,19 @@ fn live(
     }
     // From here on only the sessions can speak, so the listener hears the end of the last.
     drop(mouth);
-    let heard = AtomicBool::new(false);
+    let heard = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let taking = scope.spawn(|| take_down(&listener, recorder, life, &heard));
-        // From the first word on, or from now on: also logins are cut off.
-        if random.chance(3, 4) {
-            while !heard.load(Ordering::Relaxed) && !taking.is_finished() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+        // When enough was said, or from now on: also logins are cut off.
+        let [least, most] = EVENTS;
+        let wanted = match life == plan.lives || random.chance(3, 4) {
+            true => random.between(least, most),
+            false => 0,
+        };
+        while heard.load(Ordering::Relaxed) < wanted && !taking.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
         }
-        let part = |random: &mut Random| Duration::from_micros(random.between(2_000, 200_000));
+        let part = |random: &mut Random| Duration::from_micros(random.between(2_000, 50_000));
         std::thread::sleep(part(random));
         if random.chance(1, 2) {
             drop(sessions.pop());
@@ -261,9 +268,7 @@ pub fn over_kills(
                 &mut random,
             )?;
             recorder.crashed();
-            if random.chance(1, 3) {
-                verified(&directory)?;
-            }
+            verified(&directory).map_err(|what| format!("after life {life}: {what}"))?;
         }
         let server = Server::start(program, &directory)?;
         let connection = connect(server.port, &directory)?;
@@ -276,5 +281,5 @@ pub fn over_kills(
         drop(server);
         verified(&directory)
     })();
-    conclude(result, &recorder, |events| workload.judge(events))
+    conclude(result, &recorder, LEAST, |events| workload.judge(events))
 }
