@@ -99,11 +99,11 @@ fn artifact(workspace: &Workspace, message: &Value) -> Option<Binary> {
     })
 }
 
-/// How a program ended, with all that it said if it did not end well.
+/// How a program ended, with all that it said.
 #[derive(Debug)]
 pub enum End {
-    /// Without an error.
-    Passed,
+    /// Without an error; with all that it said.
+    Passed(String),
     /// With one.
     Failed(String),
     /// Not at all: it was killed with everything that it had started.
@@ -147,7 +147,7 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<End> {
     std::fs::remove_file(&output)?;
     let said = String::from_utf8_lossy(&said).into_owned();
     Ok(match status {
-        Some(status) if status.success() => End::Passed,
+        Some(status) if status.success() => End::Passed(said),
         Some(_) => End::Failed(said),
         None => End::Hung(said),
     })
@@ -190,7 +190,7 @@ mod tests {
             command.args(["-c", script]);
             run(&mut command, Duration::from_secs(2)).unwrap()
         };
-        assert!(matches!(shell("echo well"), End::Passed));
+        assert!(matches!(shell("echo well"), End::Passed(said) if said == "well\n"));
         assert!(matches!(shell("echo ill >&2; exit 3"), End::Failed(said) if said == "ill\n"));
         assert!(
             matches!(shell("echo here; sleep 1000 & wait"), End::Hung(said) if said == "here\n")

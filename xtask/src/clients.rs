@@ -80,7 +80,7 @@ pub fn install(workspace: &Workspace) -> io::Result<bool> {
 fn all(commands: Vec<Command>) -> Option<String> {
     commands.into_iter().find_map(|mut command| {
         let said = match run(&mut command, LIMIT) {
-            Ok(End::Passed) => return None,
+            Ok(End::Passed(_)) => return None,
             Ok(End::Failed(said)) => said,
             Ok(End::Hung(said)) => format!("it took too long: {said}"),
             Err(error) => error.to_string(),

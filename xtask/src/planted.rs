@@ -206,7 +206,7 @@ fn run_tool(
     }
     let limit = if bug.is_some() { LIMIT } else { LIMIT_SOUND };
     Ok(match binaries::run(&mut command, limit)? {
-        End::Passed => Run::Passed,
+        End::Passed(_) => Run::Passed,
         End::Failed(said) => Run::Failed(reason(&said)),
         End::Hung(_) => Run::Hung,
     })
