@@ -50,8 +50,12 @@ impl Transaction {
         })
     }
 
-    /// A cursor over the entries of an index whose columns lie in `range`: it returns entry keys (the columns,
+    /// A cursor over the entries of an index whose keys lie in `range`: it returns entry keys (the columns,
     /// followed by the primary key unless the index is unique) and primary keys.
+    ///
+    /// Columns of fixed length stand in an entry as they are. A column to the end of the key or value is escaped where anything follows
+    /// it (see [`KeyPart::end`](crate::KeyPart::end)): its bounds are made by [`KeyDescription::search`](crate::KeyDescription::search), and
+    /// the range of all entries with the same columns by [`KeyDescription::range`](crate::KeyDescription::range).
     ///
     /// # Errors
     /// `NoSuchTable`, `TransactionOver`.

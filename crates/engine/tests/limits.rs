@@ -393,3 +393,85 @@ fn the_longest_value_is_written_read_changed_and_given_back_in_a_small_pool() {
     assert!(now <= 2 * pages + 64, "{pages} pages before, {now} now");
     database.close().unwrap();
 }
+
+/// Regression: such entries were columns and key with nothing between, and "a" + "bc" is "ab" + "c".
+#[test]
+fn regress_rows_that_differ_are_told_apart_by_an_index_to_the_end() {
+    use vellum::{KeyDescription, KeyPart, Source};
+    let part = |source| KeyPart {
+        source,
+        start: 0,
+        end: None,
+    };
+    let both = vec![part(Source::Value), part(Source::Key)];
+    for index in [
+        by_value(0, None, false),
+        KeyDescription::new(both, true).unwrap(),
+    ] {
+        let (_directory, database, table) = with_table(&small());
+        database
+            .retry(|tx| tx.create_index(&table, "i", index.clone()).map(drop))
+            .unwrap();
+        let all: [(&[u8], &[u8]); 5] = [
+            (b"bc", b"a"),
+            (b"c", b"ab"),
+            (b"", b"abc"),
+            (b"\0", b"a"),
+            (b"", b"a\0"),
+        ];
+        let rows = [all[0], all[1], all[2], all[3]];
+        let tx = database.begin().unwrap();
+        for (key, value) in rows {
+            tx.insert(&table, key, value).unwrap();
+        }
+        tx.upsert(&table, all[4].0, all[4].1).unwrap();
+        let handle = tx.index(&table, "i").unwrap();
+        let found = |range: (std::ops::Bound<Vec<u8>>, std::ops::Bound<Vec<u8>>)| {
+            let bounds = (
+                range.0.as_ref().map(Vec::as_slice),
+                range.1.as_ref().map(Vec::as_slice),
+            );
+            let mut cursor = tx.index_cursor(&handle, bounds).unwrap();
+            let mut keys = Vec::new();
+            while let Some((_, key)) = cursor.next().unwrap() {
+                keys.push(key.to_vec());
+            }
+            keys
+        };
+        // In the order of the values, and of the keys where these are equal.
+        let in_order: [&[u8]; 4] = [b"\0", b"bc", b"", b"c"];
+        assert_eq!(found(index.range(&[]).unwrap()), in_order);
+        let of_a: [&[u8]; 2] = [b"\0", b"bc"];
+        assert_eq!(found(index.range(&[b"a"]).unwrap()), of_a);
+        assert_eq!(found(index.range(&[b"a\0"]).unwrap()), [b""]);
+        tx.commit().unwrap();
+        assert!(database.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn escapes_count_in_the_longest_entry() {
+    let (_directory, database, table) = with_table(&tiny(4096, 64));
+    database
+        .retry(|tx| {
+            tx.create_index(&table, "i", by_value(0, None, false))
+                .map(drop)
+        })
+        .unwrap();
+    let put = |value: &[u8]| database.retry(|tx| tx.upsert(&table, b"key", value).map(drop));
+    let limit = 896;
+    let longest = limit - 2 - 3;
+    put(&vec![1; longest]).unwrap();
+    put(&vec![0; longest / 2]).unwrap();
+    for (value, length) in [
+        (vec![1; longest + 1], limit + 1),
+        (vec![0; longest / 2 + 1], 2 * (longest / 2 + 1) + 5),
+    ] {
+        let refused = put(&value);
+        assert!(
+            matches!(&refused, Err(Error::KeyTooLong { length: l, limit: m, .. }) if (*l, *m) == (length, limit)),
+            "{refused:?}"
+        );
+    }
+    assert!(database.verify().unwrap().is_sound());
+}

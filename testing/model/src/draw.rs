@@ -110,6 +110,8 @@ pub enum ValueStyle {
     UpTo(u32),
     /// Short ones, and one in eight up to this length.
     SomeUpTo(u32),
+    /// Up to this length, of the same few bytes as [`KeyStyle::Prefixes`].
+    Words(u32),
 }
 
 impl ValueStyle {
@@ -129,7 +131,9 @@ impl ValueStyle {
     pub fn value(self, random: &mut Random) -> Value {
         let length = match self {
             Self::Fixed(length) => length,
-            Self::UpTo(longest) => random.between(0, u64::from(longest)) as u32,
+            Self::UpTo(longest) | Self::Words(longest) => {
+                random.between(0, u64::from(longest)) as u32
+            }
             Self::SomeUpTo(longest) if random.chance(1, 8) => {
                 random.between(0, u64::from(longest)) as u32
             }
@@ -138,6 +142,7 @@ impl ValueStyle {
         Value {
             length,
             seed: random.next_u64() as u32,
+            few: matches!(self, Self::Words(_)),
         }
     }
 }
@@ -165,11 +170,13 @@ mod tests {
         let a = Value {
             length: 40,
             seed: 3,
+            few: false,
         }
         .bytes();
         let b = Value {
             length: 48,
             seed: 3,
+            few: false,
         }
         .bytes();
         assert_eq!((a.len(), b.len()), (40, 48));

@@ -34,7 +34,7 @@ pub struct EngineSubject {
     open: BTreeMap<TxNumber, Worker>,
     handles: Handles,
     /// Every table has an index, which is compared with it wherever all of it is read.
-    indexed: bool,
+    index: Option<KeyDescription>,
     happened: Happened,
 }
 
@@ -100,14 +100,14 @@ impl Handles {
     }
 }
 
-/// The index of every table, by the first bytes of its values.
+/// The index of every table.
 const INDEX: &str = "by value";
 
-fn index_key() -> KeyDescription {
+fn index_key(end: Option<u32>) -> KeyDescription {
     let part = KeyPart {
         source: Source::Value,
         start: 0,
-        end: Some(2),
+        end,
     };
     KeyDescription::new(vec![part], false).expect("a key of one part")
 }
@@ -124,17 +124,25 @@ impl EngineSubject {
             database: None,
             open: BTreeMap::new(),
             handles: Handles::default(),
-            indexed: false,
+            index: None,
             happened: Happened::default(),
         };
         subject.start()?;
         Ok(subject)
     }
 
-    /// The same, with an index for every table that is made: its entries are compared with the rows wherever all of them are read.
+    /// The same, with an index for every table that is made, by the first bytes of its values: its entries are compared with the rows
+    /// wherever all of them are read.
     #[must_use]
     pub fn with_indexes(mut self) -> Self {
-        self.indexed = true;
+        self.index = Some(index_key(Some(2)));
+        self
+    }
+
+    /// The same by all of the value, whatever its length. Values must be short enough for an entry.
+    #[must_use]
+    pub fn with_indexes_to_the_end(mut self) -> Self {
+        self.index = Some(index_key(None));
         self
     }
 
@@ -186,7 +194,7 @@ impl EngineSubject {
         let transaction = self.database()?.begin_with(options)?;
         self.open.insert(
             tx,
-            Worker::start(transaction, self.handles.clone(), self.indexed),
+            Worker::start(transaction, self.handles.clone(), self.index.clone()),
         );
         Ok(Answer::Done)
     }
@@ -263,8 +271,8 @@ impl EngineSubject {
             while let Some((key, value)) = cursor.next()? {
                 rows.push((Key(key.to_vec()), value.to_vec()));
             }
-            if self.indexed
-                && let Some(wrong) = compare_index(&transaction, &table)?
+            if let Some(index) = &self.index
+                && let Some(wrong) = compare_index(&transaction, &table, index)?
             {
                 return Ok(Refusal::Other(wrong).into());
             }
@@ -283,7 +291,7 @@ impl Drop for EngineSubject {
 
 impl Subject for EngineSubject {
     fn has_indexes(&self) -> bool {
-        self.indexed
+        self.index.is_some()
     }
 
     fn apply(&mut self, step: &Step) -> Answer {
@@ -316,11 +324,11 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(transaction: Transaction, handles: Handles, indexed: bool) -> Self {
+    fn start(transaction: Transaction, handles: Handles, index: Option<KeyDescription>) -> Self {
         let (requests, incoming) = channel();
         let (outgoing, answers) = channel();
         let thread = std::thread::spawn(move || {
-            serve(transaction, &handles, indexed, &incoming, &outgoing);
+            serve(transaction, &handles, index, &incoming, &outgoing);
         });
         Self {
             requests: Some(requests),
@@ -355,14 +363,14 @@ impl Drop for Worker {
 fn serve(
     transaction: Transaction,
     handles: &Handles,
-    indexed: bool,
+    index: Option<KeyDescription>,
     requests: &Receiver<Operation>,
     answers: &Sender<Answer>,
 ) {
     let mut open = Open {
         transaction: &transaction,
         handles,
-        indexed,
+        index,
         cursors: BTreeMap::new(),
         savepoints: BTreeMap::new(),
     };
@@ -402,7 +410,7 @@ fn serve(
 struct Open<'t> {
     transaction: &'t Transaction,
     handles: &'t Handles,
-    indexed: bool,
+    index: Option<KeyDescription>,
     cursors: BTreeMap<CursorNumber, Cursor<'t>>,
     savepoints: BTreeMap<u32, Savepoint>,
 }
@@ -413,8 +421,8 @@ impl Open<'_> {
         Ok(match operation {
             Operation::CreateTable { table } => {
                 let made = transaction.create_table(table)?;
-                if self.indexed {
-                    transaction.create_index(&made, INDEX, index_key())?;
+                if let Some(index) = &self.index {
+                    transaction.create_index(&made, INDEX, index.clone())?;
                 }
                 Answer::Done
             }
@@ -493,8 +501,8 @@ impl Open<'_> {
                 let table = self.handles.find(transaction, table)?;
                 let mut cursor = transaction.cursor(&table, bounds(range))?;
                 let rows = take(&mut cursor, *limit, *backward)?;
-                if self.indexed
-                    && let Some(wrong) = compare_index(transaction, &table)?
+                if let Some(index) = &self.index
+                    && let Some(wrong) = compare_index(transaction, &table, index)?
                 {
                     return Ok(Refusal::Other(wrong).into());
                 }
@@ -579,33 +587,38 @@ fn take(cursor: &mut Cursor<'_>, count: usize, back: bool) -> Result<Vec<(Key, V
 
 /// Whether the index shows each row that the table shows, under the columns that the row has now, in order and once, and nothing else; what
 /// is wrong, if something is.
-fn compare_index(transaction: &Transaction, table: &Table) -> Result<Option<String>, Error> {
+fn compare_index(
+    transaction: &Transaction,
+    table: &Table,
+    index: &KeyDescription,
+) -> Result<Option<String>, Error> {
+    let part = index.parts()[0];
     let mut cursor = transaction.cursor(table, ..)?;
     let mut expected = Vec::new();
     while let Some((key, value)) = cursor.next()? {
-        let mut columns = Vec::new();
+        let end = part.end.map_or(value.len(), |end| end as usize);
+        let mut entry = Vec::new();
         // A value that is too short for the columns has no entry.
-        if index_key().columns(key, value, &mut columns) {
-            expected.push((columns, key.to_vec()));
+        if let Some(bytes) = value.get(part.start as usize..end) {
+            index.entry(key, value, &mut entry);
+            expected.push((bytes.to_vec(), key.to_vec(), entry));
         }
     }
-    let index = transaction.index(table, INDEX)?;
-    let mut cursor = transaction.index_cursor(&index, ..)?;
-    let (mut found, mut last) = (Vec::new(), Vec::new());
-    while let Some((entry, key)) = cursor.next()? {
-        if !found.is_empty() && entry <= last.as_slice() {
-            return Ok(Some(format!("index entries out of order at {entry:?}")));
-        }
-        entry.clone_into(&mut last);
-        let columns = entry.strip_suffix(key).unwrap_or(entry);
-        found.push((columns.to_vec(), key.to_vec()));
-    }
+    // The order of the columns, whatever entries look like.
     expected.sort_unstable();
-    found.sort_unstable();
+    let expected: Vec<_> = expected.into_iter().map(|row| (row.2, row.1)).collect();
+    let opened = transaction.index(table, INDEX)?;
+    let mut cursor = transaction.index_cursor(&opened, ..)?;
+    let mut found = Vec::new();
+    while let Some((entry, key)) = cursor.next()? {
+        found.push((entry.to_vec(), key.to_vec()));
+    }
     let missing = expected.iter().find(|row| !found.contains(row));
     let odd = found.iter().find(|entry| !expected.contains(entry));
     let same = expected == found;
-    Ok((!same).then(|| format!("the index lacks {missing:?}, and has {odd:?} beside the rows")))
+    Ok((!same).then(|| {
+        format!("the index lacks {missing:?}, has {odd:?} beside the rows, or is out of order")
+    }))
 }
 
 fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {

@@ -34,6 +34,8 @@ pub struct Profile {
     pub classes: bool,
     /// Whether there are few rows, much updated by short transactions under many snapshots of all ages.
     pub hot: bool,
+    /// Whether keys and values are short and of the same few bytes.
+    pub words: bool,
     /// Largest number of rows that a bulk load or a burst writes.
     pub burst_max: u64,
 }
@@ -147,6 +149,10 @@ impl Generator {
                     _ => *weight /= 4,
                 }
             }
+        }
+        if profile.words {
+            keys.fill(KeyStyle::Prefixes(3));
+            values = ValueStyle::Words(3);
         }
         let ddl = KINDS.iter().position(|(kind, _)| matches!(kind, Kind::Ddl));
         let drops = ddl.is_some_and(|ddl| weights[ddl] > 0);

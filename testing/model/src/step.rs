@@ -24,6 +24,8 @@ pub struct Value {
     pub length: u32,
     /// What the bytes are derived from.
     pub seed: u32,
+    /// Whether they are of 00, a and ff only, as keys are: values and keys that follow each other are then easily taken for others.
+    pub few: bool,
 }
 
 impl Value {
@@ -37,6 +39,11 @@ impl Value {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.truncate(self.length as usize);
+        if self.few {
+            for byte in &mut bytes {
+                *byte = [0, b'a', 0xff][usize::from(*byte) % 3];
+            }
+        }
         bytes
     }
 }

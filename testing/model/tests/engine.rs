@@ -37,6 +37,7 @@ fn profile(config: &Config) -> Profile {
         drops_large_values: true,
         classes: false,
         hot: false,
+        words: false,
         burst_max: 150,
     }
 }
@@ -216,4 +217,17 @@ fn prop_engine_answers_like_the_model_in_every_variant_of_the_version_store() {
         assert_eq!(without.moved + with.moved > 0, variant.graveyard, "{what}");
         assert_eq!(without.fat + with.fat > 0, variant.fat, "{what}");
     }
+}
+
+/// As above, by all of the value and with rows that look like each other where nothing is between columns and key.
+#[test]
+fn prop_engine_shows_in_an_index_to_the_end_what_it_shows_in_the_table() {
+    run_on(
+        "prop_engine_shows_in_an_index_to_the_end_what_it_shows_in_the_table",
+        40,
+        400,
+        |profile| (profile.words, profile.ddl) = (true, false),
+        |_, _| {},
+        EngineSubject::with_indexes_to_the_end,
+    );
 }

@@ -18,6 +18,7 @@ fn profile() -> Profile {
         drops_large_values: true,
         classes: false,
         hot: false,
+        words: false,
         burst_max: 40,
     }
 }

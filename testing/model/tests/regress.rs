@@ -75,6 +75,7 @@ fn put(tx: TxNumber, name: &str, length: u32) -> Step {
     let value = Value {
         length,
         seed: length,
+        few: false,
     };
     on(
         tx,
@@ -139,7 +140,11 @@ fn regress_keys_too_long_for_any_row_have_none() {
     history.push(begin(2));
     for times in [1, 2, 9] {
         let (table, key) = (T.to_owned(), Key(vec![b'x'; PAGE_SIZE / 8 * times + 1]));
-        let value = Value { length: 1, seed: 1 };
+        let value = Value {
+            length: 1,
+            seed: 1,
+            few: false,
+        };
         let range = (Bound::Included(key.clone()), Bound::Unbounded);
         let (t, k) = (|| table.clone(), || key.clone());
         history.push(on(

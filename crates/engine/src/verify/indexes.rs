@@ -32,23 +32,6 @@ impl Sums {
     }
 }
 
-/// Puts a row's key in an index into `out`; false if it has none there.
-pub(super) fn entry_key(
-    description: &KeyDescription,
-    key: &[u8],
-    value: &[u8],
-    out: &mut Vec<u8>,
-) -> bool {
-    out.clear();
-    if !description.columns(key, value, out) {
-        return false;
-    }
-    if !description.unique() {
-        out.extend_from_slice(key);
-    }
-    true
-}
-
 /// Names what an index lacks and what it has too much. The trees are well formed.
 pub(super) fn explain(
     table: &Tree,
@@ -59,7 +42,7 @@ pub(super) fn explain(
     let (mut columns, mut value, mut other) = (Vec::new(), Vec::new(), Vec::new());
     each_live(table, &mut |page, key, header, body| {
         if !read_value(table, header, body, &mut value)?
-            || !entry_key(description, key, &value, &mut columns)
+            || !description.entry(key, &value, &mut columns)
         {
             return Ok(());
         }
@@ -73,7 +56,7 @@ pub(super) fn explain(
             None => false,
             Some((header, body)) => {
                 read_value(table, &header, body, &mut value)?
-                    && entry_key(description, primary, &value, &mut columns)
+                    && description.entry(primary, &value, &mut columns)
                     && columns == entry
             }
         };

@@ -370,7 +370,7 @@ impl Walk<'_> {
                 }
             };
             for ((_, index), sums) in indexes.iter().zip(&mut expected) {
-                if indexes::entry_key(&index.key, key, body, &mut columns) {
+                if index.key.entry(key, body, &mut columns) {
                     sums.add(&columns, key);
                 }
             }

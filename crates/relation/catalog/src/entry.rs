@@ -8,6 +8,7 @@
 use vellum_base::codec::{Put, Reader};
 use vellum_base::{PageId, TableId};
 use vellum_table::KeyDescription;
+pub use vellum_table::prefix_end;
 
 /// The longest name of a table or index, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -60,18 +61,6 @@ pub fn index_prefix(table: TableId) -> Vec<u8> {
     let mut key = vec![INDEX];
     key.extend_from_slice(&table.get().to_be_bytes());
     key
-}
-
-/// The first key after all that start with `prefix`.
-pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let mut end = prefix.to_vec();
-    while let Some(last) = end.pop() {
-        if last < u8::MAX {
-            end.push(last + 1);
-            return Some(end);
-        }
-    }
-    None
 }
 
 /// What the catalog keys of all tables start with.

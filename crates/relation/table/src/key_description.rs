@@ -1,9 +1,17 @@
 //! How a declared secondary index makes its key from a row: byte ranges of the row's key and value.
 //!
-//! Layout (little-endian), as persisted in the catalog: `u8 version = 1, u8 unique, u16 parts`, then for each part
-//! `u8 source (0 key, 1 value), u32 start, u32 end` (`u32::MAX`: to the end of the key or value).
+//! Layout (little-endian), as persisted in the catalog: `u8 version, u8 unique, u16 parts`, then for each part
+//! `u8 source (0 key, 1 value), u32 start, u32 end` (`u32::MAX`: to the end of the key or value). Version 2 if a part is escaped, else 1.
+//!
+//! Layout of an entry's key: the parts in order, then the row's key unless the index is unique. A part to the end that something follows
+//! is *escaped*: each byte 00 of it as 00 ff, and 00 00 behind it. All others are as they are: their lengths are the same in every entry, or
+//! nothing follows.
+//!
+//! Invariants:
+//! - D1 Entries compare as (parts, row's key) compare one by one, and are equal only if all of these are: where an escaped part ends,
+//!   00 00 is below whatever another has there (00 ff, or a byte above 00).
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use vellum_base::codec::{Put, Reader};
 
 /// Where the bytes of a part come from.
@@ -22,15 +30,21 @@ pub struct KeyPart {
     pub source: Source,
     /// First byte.
     pub start: u32,
-    /// One past the last byte; `None` for "up to the end".
+    /// One past the last byte; `None` for "up to the end". Where anything follows such a part in an entry (another part, or the row's key
+    /// in an index that is not unique), its bytes are escaped there: 00 is written as 00 ff, and 00 00 ends it. So entries are told apart
+    /// and are in the order of the parts; [`KeyDescription::search`] writes parts in that form.
     pub end: Option<u32>,
 }
 
-/// What an index is keyed by. Parts are concatenated in order and compared as bytes.
+/// What an index is keyed by: parts, which are compared as bytes, the first one first.
+///
+/// The key of an entry is the parts and, unless the index is unique, the row's key. Parts of fixed length stand there as they are;
+/// so does a part to the end with nothing behind it; one with something behind it is escaped (see [`KeyPart::end`]). The bounds of a
+/// cursor over an index have the same form: [`KeyDescription::search`] and [`KeyDescription::range`] make them.
 ///
 /// A row whose key or value is too short for a part has no entry in the index.
 ///
-/// An entry is the parts and, unless the index is unique, the row's key: at most 896, 1,808 or 3,632 bytes with pages of 4, 8 or
+/// An entry's key, escapes included, has at most 896, 1,808 or 3,632 bytes with pages of 4, 8 or
 /// 16 KiB (seven eighths of a quarter page, so that it can be buried), less where the primary key, which shares its page row, is long.
 /// A write that would make a longer one is refused with `KeyTooLong`, which names the limit, and changes nothing; so is making an index
 /// of rows that have one. To index long values, declare a part of them: `end: Some(…)`.
@@ -43,6 +57,12 @@ pub struct KeyDescription {
 /// The most parts an index may have.
 pub const PARTS_MAX: usize = 32;
 const VERSION: u8 = 1;
+/// The version of a description with an escaped part. As version 1 it had entries that were not escaped.
+const VERSION_ESCAPED: u8 = 2;
+/// How a byte 00 goes on in an escaped part,
+const ZERO: u8 = 0xff;
+/// and how it goes on behind its last byte.
+const END: u8 = 0;
 
 impl KeyDescription {
     /// An index over `parts`; no two rows may agree on them if `unique`.
@@ -67,11 +87,30 @@ impl KeyDescription {
         &self.parts
     }
 
-    /// Appends the index columns of a row to `out`; false (and `out` as it was) if the row is too
+    /// Whether the part of this number is escaped: its length is not the same in all entries, and something follows it.
+    fn is_escaped(&self, part: usize) -> bool {
+        self.parts[part].end.is_none() && (part + 1 < self.parts.len() || !self.unique)
+    }
+
+    fn put_part(&self, part: usize, bytes: &[u8], out: &mut Vec<u8>) {
+        if self.is_escaped(part) {
+            for run in bytes.split_inclusive(|byte| *byte == 0) {
+                out.extend_from_slice(run);
+                if run.last() == Some(&0) {
+                    out.push(ZERO);
+                }
+            }
+            out.extend_from_slice(&[0, END]);
+        } else {
+            out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Appends the index columns of a row to `out`, as they stand in an entry; false (and `out` as it was) if the row is too
     /// short to have any.
     pub fn columns(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
         let before = out.len();
-        for part in &self.parts {
+        for (number, part) in self.parts.iter().enumerate() {
             let from = match part.source {
                 Source::Key => key,
                 Source::Value => value,
@@ -79,7 +118,7 @@ impl KeyDescription {
             let start = part.start as usize;
             let end = part.end.map_or(from.len(), |end| end as usize);
             match from.get(start..end) {
-                Some(bytes) => out.extend_from_slice(bytes),
+                Some(bytes) => self.put_part(number, bytes, out),
                 None => {
                     out.truncate(before);
                     return false;
@@ -87,6 +126,51 @@ impl KeyDescription {
             }
         }
         true
+    }
+
+    /// Puts the key of a row's entry into `out`; false if the row has none.
+    pub fn entry(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
+        out.clear();
+        if !self.columns(key, value, out) {
+            return false;
+        }
+        if !self.unique {
+            out.extend_from_slice(key);
+        }
+        true
+    }
+
+    /// What the entries begin with whose first parts are `parts`; in an index that is not unique, an entry is that and the row's key.
+    /// It is also a bound: entries whose parts are below `parts` are below it, and no other.
+    ///
+    /// `None` if these are more parts than the index has, or one has not the length that its place says.
+    pub fn search(&self, parts: &[&[u8]]) -> Option<Vec<u8>> {
+        if parts.len() > self.parts.len() {
+            return None;
+        }
+        let mut out = Vec::new();
+        for (number, (bytes, part)) in parts.iter().zip(&self.parts).enumerate() {
+            if part
+                .end
+                .is_some_and(|end| (end - part.start) as usize != bytes.len())
+            {
+                return None;
+            }
+            self.put_part(number, bytes, &mut out);
+        }
+        Some(out)
+    }
+
+    /// The range of all entries whose first parts are `parts` and no others. `None` as in [`KeyDescription::search`].
+    pub fn range(&self, parts: &[&[u8]]) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+        let first = self.search(parts)?;
+        let end = if self.unique && parts.len() == self.parts.len() {
+            // All of the entry: what begins so may be another.
+            Bound::Included(first.clone())
+        } else {
+            prefix_end(&first).map_or(Bound::Unbounded, Bound::Excluded)
+        };
+        Some((Bound::Included(first), end))
     }
 
     /// Whether a change of these ranges of the value can change the index columns.
@@ -102,9 +186,17 @@ impl KeyDescription {
             })
     }
 
+    fn version(&self) -> u8 {
+        if (0..self.parts.len()).any(|part| self.is_escaped(part)) {
+            VERSION_ESCAPED
+        } else {
+            VERSION
+        }
+    }
+
     /// The persisted form.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, u8::from(self.unique)];
+        let mut out = vec![self.version(), u8::from(self.unique)];
         out.put_u16(self.parts.len() as u16);
         for part in &self.parts {
             out.put_u8(match part.source {
@@ -119,9 +211,7 @@ impl KeyDescription {
 
     /// Reads the persisted form; `None` if it is not one.
     pub fn decode(reader: &mut Reader<'_>) -> Option<Self> {
-        if reader.u8()? != VERSION {
-            return None;
-        }
+        let version = reader.u8()?;
         let unique = match reader.u8()? {
             0 => false,
             1 => true,
@@ -139,8 +229,20 @@ impl KeyDescription {
             let end = Some(reader.u32()?).filter(|end| *end != u32::MAX);
             parts.push(KeyPart { source, start, end });
         }
-        Self::new(parts, unique)
+        Self::new(parts, unique).filter(|read| read.version() == version)
     }
+}
+
+/// The first key after all that start with `prefix`; `None` if there is no such key.
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Some(end);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -188,8 +290,113 @@ mod tests {
             None
         );
         let mut newer = bytes.clone();
-        newer[0] = 2;
+        newer[0] = 3;
         assert_eq!(KeyDescription::decode(&mut Reader::new(&newer)), None);
+    }
+
+    fn to_the_end(source: Source) -> KeyPart {
+        KeyPart {
+            source,
+            start: 0,
+            end: None,
+        }
+    }
+
+    #[test]
+    fn a_part_to_the_end_was_written_otherwise_in_version_1() {
+        let escaped = KeyDescription::new(vec![to_the_end(Source::Value)], false).unwrap();
+        let mut bytes = escaped.encode();
+        assert_eq!(
+            KeyDescription::decode(&mut Reader::new(&bytes)),
+            Some(escaped)
+        );
+        bytes[0] = 1;
+        assert_eq!(KeyDescription::decode(&mut Reader::new(&bytes)), None);
+        // Nothing follows it in a unique index.
+        let plain = KeyDescription::new(vec![to_the_end(Source::Value)], true).unwrap();
+        assert_eq!(plain.encode()[0], 1);
+    }
+
+    /// All words of at most three bytes over a few.
+    fn words() -> Vec<Vec<u8>> {
+        let mut words = vec![Vec::new()];
+        for from in 0..40 {
+            let word: Vec<u8> = words[from % words.len()].clone();
+            if word.len() < 3 && words.len() < 40 {
+                for byte in [0, b'a', 0xff] {
+                    words.push([&word[..], &[byte]].concat());
+                }
+            }
+        }
+        words.sort();
+        words.dedup();
+        words
+    }
+
+    #[test]
+    fn entries_compare_as_parts_and_keys_do_and_ranges_hold_what_they_say() {
+        let bounded = KeyPart {
+            source: Source::Key,
+            start: 0,
+            end: Some(1),
+        };
+        let (value, key) = (to_the_end(Source::Value), to_the_end(Source::Key));
+        for (parts, unique) in [
+            (vec![value], false),
+            (vec![value], true),
+            (vec![value, key], true),
+            (vec![value, key], false),
+            (vec![value, bounded], true),
+            (vec![bounded, value], false),
+        ] {
+            let index = KeyDescription::new(parts, unique).unwrap();
+            let mut rows = Vec::new();
+            for (v, k) in words().iter().flat_map(|v| {
+                let v = v.clone();
+                words().into_iter().map(move |k| (v.clone(), k))
+            }) {
+                let mut entry = Vec::new();
+                if !index.entry(&k, &v, &mut entry) {
+                    continue;
+                }
+                let mut all: Vec<Vec<u8>> = index
+                    .parts()
+                    .iter()
+                    .map(|part| match part.source {
+                        Source::Value => v.clone(),
+                        Source::Key => k[..part.end.map_or(k.len(), |end| end as usize)].to_vec(),
+                    })
+                    .collect();
+                let parts = all.clone();
+                if !unique {
+                    all.push(k);
+                }
+                rows.push((all, entry, parts));
+            }
+            rows.sort();
+            for pair in rows.windows(2) {
+                assert_eq!(pair[0].0 < pair[1].0, pair[0].1 < pair[1].1, "{index:?}");
+                assert_eq!(pair[0].0 == pair[1].0, pair[0].1 == pair[1].1, "{index:?}");
+            }
+            for (_, _, parts) in rows.iter().step_by(7) {
+                for count in 1..=parts.len() {
+                    let asked: Vec<&[u8]> = parts[..count].iter().map(|p| &p[..]).collect();
+                    let range = index.range(&asked).unwrap();
+                    for (_, entry, other) in &rows {
+                        let inside = std::ops::RangeBounds::contains(&range, entry);
+                        assert_eq!(inside, other[..count] == parts[..count], "{index:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_by_what_no_entry_has_is_refused() {
+        let index = description();
+        assert_eq!(index.search(&[b"x"]), None);
+        assert_eq!(index.search(&[b"xy", b"", b""]), None);
+        assert_eq!(index.search(&[]), Some(vec![]));
     }
 
     #[test]

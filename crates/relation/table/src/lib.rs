@@ -11,6 +11,6 @@ mod tests;
 
 pub use ahead::AHEAD_MAX;
 pub use error::{Result, TableError};
-pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source};
+pub use key_description::{KeyDescription, KeyPart, PARTS_MAX, Source, prefix_end};
 pub use rows::{Buffers, IndexFiller, Mode, Rows, revert_to};
 pub use shape::{Index, Shape, ShapeChange};

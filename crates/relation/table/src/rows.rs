@@ -595,24 +595,14 @@ fn keep_only(ranges: &[Range<usize>], old: &[u8], new: &mut [u8]) {
     }
 }
 
-/// Puts a row's key in an index into `out`; false if it has none there.
+/// Puts the key of a row's entry in an index into `out`; false if it has none there.
 fn entry_key(
     description: &KeyDescription,
     key: &[u8],
     value: Option<&[u8]>,
     out: &mut Vec<u8>,
 ) -> bool {
-    out.clear();
-    let Some(value) = value else {
-        return false;
-    };
-    if !description.columns(key, value, out) {
-        return false;
-    }
-    if !description.unique() {
-        out.extend_from_slice(key);
-    }
-    true
+    value.is_some_and(|value| description.entry(key, value, out))
 }
 
 /// Writes entries of one index.
