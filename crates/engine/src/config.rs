@@ -12,6 +12,13 @@ const SLOTS_MAX: u16 = u16::MAX - 1 - SYSTEM_SLOTS;
 /// Largest segment of the log: offsets in one are 32 bits wide.
 const SEGMENT_BYTES_MAX: u64 = 1 << 31;
 
+/// Fewest pages of a data file: 131 of them are the header and the double-write area, and an eighth is set aside.
+const DATA_PAGES_MIN: u64 = 256;
+/// Largest data file: half of the addresses that a process has on the processors that are in use.
+const DATA_BYTES_MAX: u64 = 1 << 46;
+/// Largest pool. Each page of it costs twelve bytes when the database is opened.
+const POOL_BYTES_MAX: u64 = 1 << 42;
+
 /// How a database is opened. Build one with [`Config::default`] and the methods.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -19,9 +26,10 @@ pub struct Config {
     /// Bytes of a page (4096, 8192 or 16384). Fixed when a database is created; an existing
     /// database keeps its own.
     pub page_size: usize,
-    /// Hard limit of resident page bytes.
+    /// Hard limit of resident page bytes: at least 16 pages, at most 4 TiB. What is beyond `data_bytes_max` is not used.
     pub pool_bytes: u64,
-    /// Largest size of the data file in bytes (address space that is reserved, not memory).
+    /// Largest size of the data file in bytes (address space that is reserved, not memory): at least 256 pages, at most 64 TiB. A
+    /// database that is larger already is not opened.
     ///
     /// Where the file can grow no more, by this limit or because the disk is full, what makes data larger is refused with
     /// `OutOfSpace`; reads, rollbacks and deletes go on. A thirty-second part of the file (in a small one an eighth, at
@@ -141,6 +149,12 @@ impl Config {
                 self.pool_bytes
             ));
         }
+        if self.pool_bytes > POOL_BYTES_MAX {
+            return invalid(format!(
+                "pool_bytes {} is above {POOL_BYTES_MAX}",
+                self.pool_bytes
+            ));
+        }
         if !(4..=SLOTS_MAX).contains(&self.slots_max) {
             return invalid(format!(
                 "slots_max {} is not in 4..={SLOTS_MAX}",
@@ -175,9 +189,15 @@ impl Config {
                 self.log_bytes_max
             ));
         }
-        if self.data_bytes_max < 64 * self.page_size as u64 {
+        if self.data_bytes_max / (self.page_size as u64) < DATA_PAGES_MIN {
             return invalid(format!(
-                "data_bytes_max {} is below 64 pages",
+                "data_bytes_max {} is below {DATA_PAGES_MIN} pages",
+                self.data_bytes_max
+            ));
+        }
+        if self.data_bytes_max > DATA_BYTES_MAX {
+            return invalid(format!(
+                "data_bytes_max {} is above {DATA_BYTES_MAX}",
                 self.data_bytes_max
             ));
         }

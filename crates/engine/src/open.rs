@@ -101,7 +101,8 @@ fn log_config(config: &Config) -> LogConfig {
 }
 
 fn pool_config(config: &Config) -> PoolConfig {
-    let mut pool = PoolConfig::new(config.page_size, config.pool_bytes);
+    let used = config.pool_bytes.min(config.data_bytes_max);
+    let mut pool = PoolConfig::new(config.page_size, used);
     pool.pages_max = config.data_bytes_max / config.page_size as u64;
     // A batch is never more than a quarter of the pool.
     let frames = config.pool_bytes / config.page_size as u64;
@@ -194,6 +195,15 @@ fn recover(
     config.page_size = control.page_size as usize;
     config.check()?;
     let file: Arc<dyn File> = directory.open(DATA_FILE, OpenOptions::existing().direct())?;
+    let bytes = file.len()?;
+    if bytes / config.page_size as u64 > config.data_bytes_max / config.page_size as u64 {
+        return Err(Error::InvalidArgument {
+            what: format!(
+                "data_bytes_max {} is below the {bytes} bytes that the data file has",
+                config.data_bytes_max
+            ),
+        });
+    }
     let log_of_pool = Arc::new(LogOfPool::default());
     let pool = Arc::new(Pool::open(
         file,

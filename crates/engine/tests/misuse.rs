@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{by_value, fresh, small, value_of, with_table};
+use support::{by_value, fresh, open, small, value_of, with_table};
 use vellum::{Config, Database, Error, Family};
 
 fn is_invalid<T>(result: vellum::Result<T>) -> bool {
@@ -93,6 +93,175 @@ fn settings_beyond_every_limit_are_refused_before_anything_is_made() {
         assert!(text.contains(setting), "case {number}: {text}");
         assert!(!path.exists(), "case {number}: {text}");
     }
+}
+
+/// Settings at the ends of their ranges, which are taken, and beyond them, where the error names the setting and its value.
+#[test]
+fn every_setting_is_taken_at_its_ends_and_refused_beyond() {
+    type Set = fn(&mut Config, u64);
+    /// Name, how it is set, what is taken, what is refused, and whether what is taken is cheap enough to be opened here.
+    type Field = (&'static str, Set, Vec<u64>, Vec<u64>, bool);
+    const PAGE: u64 = 4096;
+    let all = vec![0, 1, u64::MAX];
+    let fields: [Field; 11] = [
+        (
+            "page_size",
+            |c, n| {
+                *c = Config::default().page_size(n as usize);
+                c.pool_bytes = 8 << 20;
+            },
+            vec![4096, 8192, 16384],
+            vec![0, 4095, 4097, 16385, 32768, u64::MAX],
+            true,
+        ),
+        (
+            "pool_bytes",
+            |c, n| c.pool_bytes = n,
+            vec![16 * PAGE],
+            vec![0, 16 * PAGE - 1, (1 << 42) + 1, 1 << 45, u64::MAX],
+            true,
+        ),
+        (
+            "pool_bytes",
+            |c, n| (c.pool_bytes, c.data_bytes_max) = (n, 1 << 30),
+            vec![1 << 42],
+            vec![],
+            true,
+        ),
+        (
+            "data_bytes_max",
+            |c, n| c.data_bytes_max = n,
+            vec![256 * PAGE, 257 * PAGE - 1, 1 << 46],
+            vec![
+                0,
+                64 * PAGE,
+                150 * PAGE,
+                256 * PAGE - 1,
+                (1 << 46) + 1,
+                u64::MAX,
+            ],
+            true,
+        ),
+        (
+            "slots_max",
+            |c, n| c.slots_max = n as u16,
+            vec![4, 65532],
+            vec![0, 3, 65533, 65535],
+            true,
+        ),
+        (
+            "slot_buffer_bytes",
+            |c, n| c.slot_buffer_bytes = n as usize,
+            vec![16 * PAGE],
+            vec![0, 16 * PAGE - 1, 16 * PAGE + 1, 8 * PAGE, u64::MAX],
+            true,
+        ),
+        (
+            "log_segment_bytes",
+            |c, n| (c.log_segment_bytes, c.log_bytes_max) = (n, 1 << 40),
+            vec![64 * PAGE, 1 << 31],
+            vec![0, 63 * PAGE, 64 * PAGE + 1, (1 << 31) + PAGE, u64::MAX],
+            false,
+        ),
+        (
+            "log_bytes_max",
+            |c, n| c.log_bytes_max = n,
+            vec![512 * PAGE, u64::MAX],
+            vec![0, 512 * PAGE - 1],
+            true,
+        ),
+        (
+            "version_bytes_max",
+            |c, n| c.version_bytes_max = n,
+            all.clone(),
+            vec![],
+            true,
+        ),
+        (
+            "checkpoint_log_bytes",
+            |c, n| c.checkpoint_log_bytes = n,
+            all.clone(),
+            vec![],
+            true,
+        ),
+        (
+            "promote_after_ticks",
+            |c, n| c.promote_after_ticks = n,
+            all,
+            vec![],
+            true,
+        ),
+    ];
+    for (name, set, taken, refused, opens) in fields {
+        for value in refused {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("db");
+            let mut config = small();
+            set(&mut config, value);
+            let error = Database::open(&path, config.clone()).map(drop).unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.family(), Family::Usage, "{name} {value}: {text}");
+            assert!(text.contains(name), "{name} {value}: {text}");
+            assert!(text.contains(&value.to_string()), "{name} {value}: {text}");
+            assert!(!path.exists(), "{name} {value}: {text}");
+            if name == "page_size" {
+                continue;
+            }
+            // A database that is there: refused, and nothing of it is changed.
+            let (directory, database) = fresh(&small());
+            database.close().unwrap();
+            let before = directory.read_all("control").unwrap();
+            let refused = Database::open_directory(directory.clone(), config);
+            assert!(is_invalid(refused.map(drop)), "{name} {value}");
+            assert_eq!(directory.read_all("control").unwrap(), before);
+        }
+        for value in taken {
+            let mut config = small();
+            set(&mut config, value);
+            config.background_threads = false;
+            config.check().unwrap();
+            if !opens {
+                continue;
+            }
+            let (directory, database) = fresh(&config);
+            database
+                .retry(|tx| {
+                    let table = tx.create_table("t")?;
+                    tx.insert(&table, b"k", &[1; 10_000])
+                })
+                .unwrap_or_else(|error| panic!("{name} {value}: {error}"));
+            assert!(database.verify().unwrap().is_sound(), "{name} {value}");
+            database.close().unwrap();
+            let database = Database::open_directory(directory, config).unwrap();
+            let tx = database.begin().unwrap();
+            let table = tx.table("t").unwrap();
+            assert_eq!(value_of(&tx, &table, b"k").unwrap().len(), 10_000);
+        }
+    }
+}
+
+#[test]
+fn a_limit_below_what_the_data_file_has_is_refused_and_the_next_opening_finds_everything() {
+    let (directory, database, table) = with_table(&small());
+    database
+        .retry(|tx| {
+            for number in 0..200u8 {
+                tx.insert(&table, &[number], &[1; 10_000])?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    database.close().unwrap();
+    let mut config = small();
+    config.data_bytes_max = 256 * 4096;
+    let refused = Database::open_directory(directory.clone(), config).map(drop);
+    let text = refused.as_ref().unwrap_err().to_string();
+    assert!(is_invalid(refused), "{text}");
+    assert!(text.contains("1048576"), "{text}");
+    let database = open(&directory, &small());
+    let tx = database.begin().unwrap();
+    let table = tx.table("t").unwrap();
+    assert_eq!(tx.count(&table, ..).unwrap(), 200);
 }
 
 #[test]
