@@ -214,7 +214,8 @@ impl Database {
     }
 
     /// Runs `work` in a transaction and commits it; again, after a short random pause, as long as it or the
-    /// commit fails with an error of the family [`Family::Retry`].
+    /// commit fails with an error of the family [`Family::Retry`]. That also holds for such an error of an operation that ended the
+    /// transaction and that `work` does not return.
     ///
     /// # Errors
     /// The first other error, or the last one after a thousand tries. The transaction is rolled back then.
@@ -235,7 +236,10 @@ impl Database {
         let mut tries = 0;
         loop {
             let transaction = self.begin_with(options)?;
-            let error = match work(&transaction) {
+            let done = work(&transaction);
+            // What `work` kept to itself counts, too: the transaction is over.
+            let swallowed = transaction.ended_by().filter(|_| done.is_ok());
+            let error = match swallowed.map_or(done, Err) {
                 Ok(result) => match transaction.commit() {
                     Ok(()) => return Ok(result),
                     Err(error) => error,

@@ -42,6 +42,8 @@ pub struct Transaction {
     inner: Option<vellum_txn::Transaction>,
     /// It met a conflict, or an operation that failed half-way and could not be undone (A2).
     conflicted: Cell<bool>,
+    /// What ended it that another try may not meet: the error that the operation reported.
+    to_retry: Cell<Option<Again>>,
     /// The callback of a load is running, which may only read.
     loading: Cell<bool>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
@@ -66,6 +68,13 @@ pub struct Savepoint {
     stamp: u64,
 }
 
+/// Errors of the family [`Family::Retry`](crate::Family::Retry) that end a transaction.
+#[derive(Clone, Copy, Debug)]
+enum Again {
+    Conflict,
+    SnapshotTooOld,
+}
+
 /// An operation that is under way: dropped by a panic only, it leaves a transaction that met a conflict.
 struct HalfDone<'t>(&'t Cell<bool>);
 
@@ -84,6 +93,7 @@ impl Transaction {
             identity,
             inner: Some(inner),
             conflicted: Cell::new(false),
+            to_retry: Cell::new(None),
             loading: Cell::new(false),
             buffers: Cell::new(buffers),
             shapes: RefCell::new(Vec::new()),
@@ -156,6 +166,14 @@ impl Transaction {
         }
     }
 
+    /// The error of the family [`Family::Retry`](crate::Family::Retry) that ended this transaction, whether or not its user saw it.
+    pub(crate) fn ended_by(&self) -> Option<Error> {
+        self.to_retry.get().map(|again| match again {
+            Again::Conflict => Error::Conflict,
+            Again::SnapshotTooOld => Error::SnapshotTooOld,
+        })
+    }
+
     /// Remembers a shape that this transaction made, to make it void on rollback.
     pub(crate) fn note_shape(&self, shape: &Arc<Shape>) {
         let command = shape.made_by().map_or(0, |version| version.command);
@@ -214,12 +232,14 @@ impl Transaction {
     fn note_end<R>(&self, result: Result<R>) -> Result<R> {
         let ends = match result {
             // The statement can be run again, as of later: `restart`.
-            Err(Error::Conflict) => self.inner().options().isolation != Isolation::Statement,
-            Err(Error::SnapshotTooOld) => true,
-            _ => false,
+            Err(Error::Conflict) => (self.inner().options().isolation != Isolation::Statement)
+                .then_some(Again::Conflict),
+            Err(Error::SnapshotTooOld) => Some(Again::SnapshotTooOld),
+            _ => None,
         };
-        if ends {
+        if ends.is_some() {
             self.conflicted.set(true);
+            self.to_retry.set(ends);
         }
         result
     }

@@ -146,3 +146,32 @@ fn regress_rows_that_were_buried_while_maintenance_was_under_way_stay_for_who_se
     });
     drop(older);
 }
+
+/// Regression: the commit was refused as one of an ended transaction, and that was returned.
+#[test]
+fn regress_a_conflict_that_the_closure_keeps_to_itself_is_tried_again() {
+    let config = Config::default()
+        .pool_bytes(64 * 8192)
+        .background_threads(false);
+    let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+    let table = database.retry(|tx| tx.create_table("t")).unwrap();
+    database.retry(|tx| tx.insert(&table, b"k", b"v")).unwrap();
+    let mut tries = 0;
+    let done = database.retry(|tx| {
+        tries += 1;
+        tx.get(&table, b"k", |_| ())?;
+        if tries == 1 {
+            database.retry(|other| other.upsert(&table, b"k", b"w").map(drop))?;
+        }
+        Ok(tx.upsert(&table, b"k", b"x").is_ok())
+    });
+    assert_eq!((done.unwrap(), tries), (true, 2));
+    // Again and again: the last error is that of the operation.
+    let rival = database.begin().unwrap();
+    rival.upsert(&table, b"k", b"y").unwrap();
+    let never = database.retry(|tx| {
+        let _ = tx.upsert(&table, b"k", b"z");
+        Ok(())
+    });
+    assert!(matches!(never, Err(Error::Conflict)), "{never:?}");
+}
