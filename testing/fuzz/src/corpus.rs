@@ -116,6 +116,45 @@ pub fn make_on(disk: &SimulatedDirectory) -> Result<SimulatedDirectory> {
     Ok(found)
 }
 
+/// A database of many tables and indexes with names, keys and values of many kinds: definitions and references to chains, of which the other one has few.
+///
+/// # Errors
+/// What it says.
+pub fn make_shapes() -> Result<SimulatedDirectory> {
+    let disk = SimulatedDirectory::new();
+    let database = Database::open_directory(Arc::new(disk.clone()), config())?;
+    for number in 0..24_u32 {
+        database.retry(|transaction| {
+            let name = "name ".repeat(1 + number as usize / 3);
+            let table = transaction.create_table(&format!("{name}{number}"))?;
+            let part = |start: u32| {
+                let of_key = (number + start).is_multiple_of(3);
+                // All of a value is too long for a key.
+                let whole = of_key && start > 0;
+                KeyPart {
+                    source: if of_key { Source::Key } else { Source::Value },
+                    start,
+                    end: (!whole).then_some(start + 4 + number),
+                }
+            };
+            for index in 0..2 {
+                let parts = (0..=(number + index) % 4).map(part).collect();
+                // Unique where the first part is the row's key.
+                let key = KeyDescription::new(parts, number.is_multiple_of(3));
+                let key = key.expect("a key of a few parts");
+                transaction.create_index(&table, &format!("{index} of {name}"), key)?;
+            }
+            for row in 0..4_u32 {
+                let long = value(60, row).repeat(1 + number as usize % 3);
+                transaction.insert(&table, &row.to_be_bytes(), &long)?;
+            }
+            Ok(())
+        })?;
+    }
+    database.checkpoint()?;
+    Ok(disk.process_kill())
+}
+
 /// Why a database does not show what some commit left.
 #[derive(Debug)]
 pub enum Wrong {

@@ -278,7 +278,7 @@ pub fn inputs(disk: &SimulatedDirectory) -> vellum_base::Result<Vec<Vec<Vec<u8>>
         let mut page = PageBuf::new(PAGE);
         page.as_bytes_mut().copy_from_slice(bytes);
         if page.kind() == kind::LEAF && check_node(&page).is_ok() {
-            rows.extend((0..8).map(|index| entry(&page, index).payload.to_vec()));
+            rows.extend((0..24).map(|index| entry(&page, index).payload.to_vec()));
         }
     }
     let mut log: Vec<Vec<u8>> = Vec::new();
