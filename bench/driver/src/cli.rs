@@ -466,20 +466,29 @@ pub struct Tpcc {
 /// What a row looks like and how many there are.
 #[derive(Args, Debug)]
 pub struct Rows {
-    /// Rows
-    #[arg(long, default_value_t = 2_000_000, value_name = "N")]
+    /// Rows [default: those of the directory, or 2000000]
+    #[arg(long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
-    pub rows: u64,
-    /// Bytes of a value
-    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    pub rows: Option<u64>,
+    /// Bytes of a value [default: that of the directory, or 100]
+    #[arg(long, value_name = "BYTES")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1 << 30))]
-    pub value_size: u32,
+    pub value_size: Option<u32>,
 }
 
 impl Rows {
-    /// Bytes of a value.
-    pub fn value_size(&self) -> usize {
-        usize::try_from(self.value_size).expect("at most a gibibyte")
+    /// Rows of a database that is made without being told how many.
+    const COUNT: u64 = 2_000_000;
+    /// Bytes of their values.
+    const VALUE_SIZE: usize = 100;
+
+    /// How many rows there are to be, and the bytes of a value: what the flags say, else what was found, else the default.
+    pub fn shape(&self, found: Option<(u64, usize)>) -> (u64, usize) {
+        let (rows, size) = found.unwrap_or((Self::COUNT, Self::VALUE_SIZE));
+        let given = self
+            .value_size
+            .map(|size| usize::try_from(size).expect("at most a gibibyte"));
+        (self.rows.unwrap_or(rows), given.unwrap_or(size))
     }
 }
 

@@ -24,14 +24,14 @@ pub(crate) fn run<E: Engine>(
         .map_err(Failure::engine("create the tables"))?;
     let engine = &*engine;
     let rows = Rows {
-        rows: arguments.keys,
-        value_size: arguments.value_size,
+        rows: Some(arguments.keys),
+        value_size: Some(arguments.value_size),
     };
-    populate(engine, &rows, context, summary)?;
+    let (rows, size) = populate(engine, &rows, context, summary)?;
     // How many updates the rows must show; nobody knows where they are only looked at.
     let mut updates = None;
     if !context.common.check {
-        let before = verify(engine, &rows)?.updates;
+        let before = verify(engine, size)?.updates;
         let plan = Plan {
             classes: &["update"],
             threads: context.common.threads,
@@ -43,13 +43,13 @@ pub(crate) fn run<E: Engine>(
                 context.common.seconds(),
                 &[ROWS],
                 IDLE,
-                (ROWS, rows.rows),
+                (ROWS, rows),
             ),
             counted: Some(ROWS),
             directory: &context.settings.data,
         };
-        let keys = Keys::new(rows.rows, 0.0);
-        let (seed, size) = (context.common.seed, rows.value_size());
+        let keys = Keys::new(rows, 0.0);
+        let seed = context.common.seed;
         let make = |_: &mut E::Session<'_>, thread: u32, _: &_| {
             let keys = keys.clone();
             Ok(KvClient(kv::Client::new(
@@ -67,12 +67,8 @@ pub(crate) fn run<E: Engine>(
     }
     if !context.common.no_check && !summary.interrupted {
         context.check(summary, || {
-            let found = verify(engine, &rows)?;
-            Ok(violations(
-                found,
-                rows.rows,
-                updates.unwrap_or(found.updates),
-            ))
+            let found = verify(engine, size)?;
+            Ok(violations(found, rows, updates.unwrap_or(found.updates)))
         })?;
     }
     Ok(())

@@ -31,19 +31,17 @@ pub(crate) fn run<E: Engine>(
     let settings = &mut summary.settings;
     settings.insert("mix".to_owned(), mix.name().to_owned());
     settings.insert("zipf".to_owned(), arguments.zipf.to_string());
-    populate(engine, &arguments.rows, context, summary)?;
-    let rows = arguments.rows.rows;
-    let size = arguments.rows.value_size();
+    let (rows, size) = populate(engine, &arguments.rows, context, summary)?;
     if context.common.check {
         return context.check(summary, || {
-            let found = verify(engine, &arguments.rows)?;
+            let found = verify(engine, size)?;
             Ok(violations(found, rows, found.updates))
         });
     }
 
     let checks = !context.common.no_check;
     let updates_before = if checks && mix != Mix::Read && summary.load_s.is_none() {
-        verify(engine, &arguments.rows)?.updates
+        verify(engine, size)?.updates
     } else {
         0
     };
@@ -92,7 +90,7 @@ pub(crate) fn run<E: Engine>(
     context.measure_reads(summary)?;
     if checks && !summary.interrupted {
         context.check(summary, || {
-            let found = verify(engine, &arguments.rows)?;
+            let found = verify(engine, size)?;
             // Values too short for a counter tell nothing about updates, and reads make none.
             let expected = if size < 16 || mix == Mix::Read {
                 found.updates
@@ -105,27 +103,28 @@ pub(crate) fn run<E: Engine>(
     Ok(())
 }
 
-/// Loads the rows where there are none.
+/// Loads the rows where there are none. Returns how many there are, and the bytes of a value.
 pub(crate) fn populate<E: Engine>(
     engine: &E,
     rows: &Rows,
     context: &Context<'_>,
     summary: &mut Summary,
-) -> Result<(), Failure> {
-    summary
-        .settings
-        .insert("rows".to_owned(), rows.rows.to_string());
-    summary
-        .settings
-        .insert("value_size".to_owned(), rows.value_size.to_string());
+) -> Result<(u64, usize), Failure> {
     let mut session = engine
         .open_session()
         .map_err(Failure::engine("open a session"))?;
-    match kv::shape(&mut session).map_err(Failure::engine("look at the rows"))? {
-        Some(found) if found == (rows.rows, rows.value_size()) => Ok(()),
+    let found = kv::shape(&mut session).map_err(Failure::engine("look at the rows"))?;
+    let wanted = rows.shape(found);
+    let (rows, size) = wanted;
+    summary.settings.insert("rows".to_owned(), rows.to_string());
+    summary
+        .settings
+        .insert("value_size".to_owned(), size.to_string());
+    match found {
+        Some(found) if found == wanted => Ok(wanted),
         Some((found, size)) => Err(Failure::Usage(format!(
-            "{} holds {found} rows with values of {size} bytes: give --rows and --value-size to \
-             match, or another --data",
+            "{} holds {found} rows with values of {size} bytes: give no other --rows and \
+             --value-size, or another --data",
             context.settings.data.display()
         ))),
         None if context.common.check => Err(Failure::Usage(format!(
@@ -133,33 +132,28 @@ pub(crate) fn populate<E: Engine>(
             context.settings.data.display()
         ))),
         None => {
-            let bar = progress::rows("loading", rows.rows);
+            let bar = progress::rows("loading", rows);
             let start = Instant::now();
-            kv::load(
-                &mut session,
-                rows.rows,
-                rows.value_size(),
-                Order::Sorted,
-                |so_far| {
-                    bar.set_position(so_far);
-                },
-            )
+            kv::load(&mut session, rows, size, Order::Sorted, |so_far| {
+                bar.set_position(so_far);
+            })
             .map_err(Failure::engine("load"))?;
             bar.finish_and_clear();
             summary.load_s = Some(rounded(start.elapsed().as_secs_f64()));
             engine
                 .checkpoint()
-                .map_err(Failure::engine("write a checkpoint"))
+                .map_err(Failure::engine("write a checkpoint"))?;
+            Ok(wanted)
         }
     }
 }
 
 /// Reads and checks all rows.
-pub(crate) fn verify<E: Engine>(engine: &E, rows: &Rows) -> Result<Scanned, Failure> {
+pub(crate) fn verify<E: Engine>(engine: &E, size: usize) -> Result<Scanned, Failure> {
     let mut session = engine
         .open_session()
         .map_err(Failure::engine("open a session"))?;
-    kv::verify(&mut session, rows.value_size()).map_err(Failure::engine("check"))
+    kv::verify(&mut session, size).map_err(Failure::engine("check"))
 }
 
 /// What is wrong with what a check found.

@@ -40,7 +40,7 @@ use report::Summary;
 use std::ffi::OsString;
 use std::io::Write;
 use std::time::Instant;
-use vellum_workload::engine::{Engine, Result as EngineResult};
+use vellum_workload::engine::{Engine, Result as EngineResult, TableSpec};
 
 /// Where a run tells what it does.
 pub struct Output<'o> {
@@ -133,6 +133,7 @@ fn measure_workload<E: Engine>(
         source,
     })?;
     let open_s = start.elapsed().as_secs_f64();
+    fits(workload, &settings, &engine)?;
     let mut summary = Summary::new(workload, &settings, &engine.describe());
     summary.open_s = (open_s * 1e3).round() / 1e3;
     let context = Context {
@@ -163,6 +164,43 @@ fn measure_workload<E: Engine>(
     }
     summary.finish();
     Ok(summary)
+}
+
+/// Refuses a directory that another workload made, and a page size that is not the directory's.
+fn fits<E: Engine>(workload: &Workload, settings: &Settings, engine: &E) -> Result<(), Failure> {
+    let data = settings.data.display();
+    let described = engine.describe();
+    let page_size = described.settings.iter().find(|s| s.0 == "page_size");
+    if let (Some(asked), Some((_, has))) = (settings.page_size, page_size)
+        && *has != asked.to_string()
+    {
+        return Err(Failure::Usage(format!(
+            "{data} has pages of {has} bytes, not {asked}: give no --page-size, or another --data"
+        )));
+    }
+    let names = engine
+        .table_names()
+        .map_err(Failure::engine("list the tables"))?;
+    let kinds: [(&str, &[TableSpec]); 3] = [
+        ("TPC-C", vellum_workload::tpcc::schema::TABLES),
+        ("rows of kv", vellum_workload::kv::TABLES),
+        ("a queue", vellum_workload::queue::TABLES),
+    ];
+    let own = match workload {
+        Workload::Tpcc(_) => kinds[0],
+        Workload::Kv(_) | Workload::Hot(_) | Workload::Load(_) | Workload::Scan(_) => kinds[1],
+        Workload::Queue(_) => kinds[2],
+    };
+    let is_of = |name: &String, tables: &[TableSpec]| tables.iter().any(|spec| spec.name == name);
+    let Some(other) = names.iter().find(|name| !is_of(name, own.1)) else {
+        return Ok(());
+    };
+    let kind = kinds.iter().find(|(_, tables)| is_of(other, tables));
+    let held = kind.map_or_else(|| format!("table {other:?}"), |kind| kind.0.to_owned());
+    Err(Failure::Usage(format!(
+        "{data} holds {held}, not {}: give another --data",
+        own.0
+    )))
 }
 
 /// What every workload gets.

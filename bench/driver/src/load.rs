@@ -20,28 +20,33 @@ pub(crate) fn run<E: Engine>(
         .ensure_tables(TABLES)
         .map_err(Failure::engine("create the tables"))?;
     let engine = &*engine;
-    let rows = &arguments.rows;
+    let mut session = engine
+        .open_session()
+        .map_err(Failure::engine("open a session"))?;
+    let there = shape(&mut session).map_err(Failure::engine("look at the rows"))?;
+    drop(session);
+    let holds = |what: &str| {
+        let data = context.settings.data.display();
+        Failure::Usage(format!("{data} holds {what}"))
+    };
+    let (count, size) = match there {
+        None if context.common.check => return Err(holds("no rows")),
+        Some(_) if context.common.check => arguments.rows.shape(there),
+        Some((found, _)) => {
+            return Err(holds(&format!("{found} rows already: give another --data")));
+        }
+        None => arguments.rows.shape(None),
+    };
     let order = match arguments.order {
         OrderName::Sorted => Order::Sorted,
         OrderName::Shuffled => Order::Shuffled,
     };
     let settings = &mut summary.settings;
-    settings.insert("rows".to_owned(), rows.rows.to_string());
-    settings.insert("value_size".to_owned(), rows.value_size.to_string());
+    settings.insert("rows".to_owned(), count.to_string());
+    settings.insert("value_size".to_owned(), size.to_string());
     settings.insert("order".to_owned(), format!("{order:?}").to_lowercase());
 
     if !context.common.check {
-        let mut session = engine
-            .open_session()
-            .map_err(Failure::engine("open a session"))?;
-        let found = shape(&mut session).map_err(Failure::engine("look at the rows"))?;
-        drop(session);
-        if let Some((found, _)) = found {
-            return Err(Failure::Usage(format!(
-                "{} holds {found} rows already: give another --data",
-                context.settings.data.display()
-            )));
-        }
         // One transaction of one thread, however long it takes.
         summary.one_thread();
         let plan = Plan {
@@ -55,7 +60,6 @@ pub(crate) fn run<E: Engine>(
             directory: &context.settings.data,
         };
         let control = Control::new(1);
-        let (count, size) = (rows.rows, rows.value_size());
         let measured = measure(
             engine,
             &plan,
@@ -67,14 +71,14 @@ pub(crate) fn run<E: Engine>(
     }
     if !context.common.no_check {
         context.check(summary, || {
-            let found = kv::verify(engine, rows)?;
+            let found = kv::verify(engine, size)?;
             // A load updates nothing; what somebody did since is no mistake of it.
             let updates = if context.common.check {
                 found.updates
             } else {
                 0
             };
-            Ok(kv::violations(found, rows.rows, updates))
+            Ok(kv::violations(found, count, updates))
         })?;
     }
     Ok(())

@@ -17,6 +17,12 @@ fn main() -> ExitCode {
             "vellum-bench: an interrupt will end it without a report: {error}"
         );
     }
+    if let Err(error) = interrupt::outlive_file_limits() {
+        let _ = writeln!(
+            err,
+            "vellum-bench: a limit of file sizes will end it: {error}"
+        );
+    }
     // A person sees a progress bar and the table; a pipe gets the samples.
     let output = if out.is_terminal() {
         &mut Output {

@@ -20,8 +20,7 @@ pub(crate) fn run<E: Engine>(
         .ensure_tables(TABLES)
         .map_err(Failure::engine("create the tables"))?;
     let engine = &*engine;
-    kv::populate(engine, &arguments.rows, context, summary)?;
-    let rows = arguments.rows.rows;
+    let (rows, size) = kv::populate(engine, &arguments.rows, context, summary)?;
     if !context.common.check {
         let plan = Plan {
             classes: &["scan"],
@@ -46,7 +45,7 @@ pub(crate) fn run<E: Engine>(
     }
     if !context.common.no_check && !summary.interrupted {
         context.check(summary, || {
-            let found = kv::verify(engine, &arguments.rows)?;
+            let found = kv::verify(engine, size)?;
             Ok(kv::violations(found, rows, found.updates))
         })?;
     }

@@ -81,6 +81,11 @@ impl Engine for VellumEngine {
         Ok(())
     }
 
+    fn table_names(&self) -> Result<Vec<String>> {
+        let transaction = self.database.begin().map_err(EngineError::failed)?;
+        transaction.tables().map_err(EngineError::failed)
+    }
+
     fn open_session(&self) -> Result<VellumSession<'_>> {
         Ok(VellumSession {
             engine: self,

@@ -199,6 +199,14 @@ pub trait Engine: Sync {
     /// Whatever the engine reports. A second call replaces the list.
     fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()>;
 
+    /// Names of the tables that the database holds, in any order; none if the engine cannot list them.
+    ///
+    /// # Errors
+    /// Whatever the engine reports.
+    fn table_names(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// A new client.
     ///
     /// # Errors

@@ -1,0 +1,120 @@
+//! What a directory holds decides what a run on it does; files that may not grow end no process.
+#![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn bench(flags: &str, data: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
+        .args(flags.split_whitespace())
+        .args(["--pool-mib", "16", "--data"])
+        .arg(data)
+        .output()
+        .unwrap()
+}
+
+fn code(output: &Output) -> (Option<i32>, String) {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn a_check_takes_the_rows_of_the_directory_and_not_a_flags_default() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let made = code(&bench("load --rows 700 --value-size 40", &data));
+    assert_eq!(made.0, Some(0), "{}", made.1);
+    for flags in [
+        "load --check",
+        "kv --check",
+        "scan --check",
+        "kv --check --rows 700",
+        "kv --mix update --operations 10",
+        "load --check",
+    ] {
+        let ended = code(&bench(flags, &data));
+        assert_eq!(ended.0, Some(0), "{flags}: {}", ended.1);
+    }
+    for flags in ["kv --check --rows 701", "kv --operations 1 --value-size 41"] {
+        let ended = code(&bench(flags, &data));
+        assert_eq!(ended.0, Some(2), "{flags}: {}", ended.1);
+        assert!(ended.1.contains("holds 700 rows with values of 40 bytes"));
+    }
+    let ended = code(&bench("load --check --rows 701", &data));
+    assert_eq!(ended.0, Some(1), "{}", ended.1);
+}
+
+#[test]
+fn what_another_workload_made_is_refused_by_name_and_another_page_size_by_both_figures() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = |name: &str| directory.path().join(name);
+    for (name, flags) in [
+        ("tpcc", "tpcc --tiny --warehouses 1 --seconds 1"),
+        ("kv", "load --rows 10"),
+        ("queue", "queue --rows 10 --operations 10"),
+    ] {
+        let made = code(&bench(flags, &data(name)));
+        assert_eq!(made.0, Some(0), "{}", made.1);
+    }
+    for (flags, on, held) in [
+        (
+            "kv --rows 10 --operations 1",
+            "tpcc",
+            "holds TPC-C, not rows of kv",
+        ),
+        ("load --rows 10", "tpcc", "holds TPC-C"),
+        ("scan --check", "tpcc", "holds TPC-C"),
+        (
+            "queue --operations 1",
+            "kv",
+            "holds rows of kv, not a queue",
+        ),
+        (
+            "tpcc --tiny --seconds 1",
+            "kv",
+            "holds rows of kv, not TPC-C",
+        ),
+        ("hot --operations 1", "queue", "holds a queue"),
+        ("tpcc --check", "queue", "holds a queue"),
+        (
+            "kv --check --page-size 4096",
+            "kv",
+            "has pages of 8192 bytes, not 4096",
+        ),
+        (
+            "tpcc --check --page-size 16384",
+            "tpcc",
+            "has pages of 8192 bytes, not 16384",
+        ),
+    ] {
+        let ended = code(&bench(flags, &data(on)));
+        assert_eq!(ended.0, Some(2), "{flags}: {}", ended.1);
+        assert!(ended.1.contains(held), "{flags}: {}", ended.1);
+    }
+    // None of these left a table there.
+    for (flags, on) in [
+        ("tpcc --check --page-size 8192", "tpcc"),
+        ("kv --check", "kv"),
+        ("queue --check --rows 10", "queue"),
+    ] {
+        let ended = code(&bench(flags, &data(on)));
+        assert_eq!(ended.0, Some(0), "{flags}: {}", ended.1);
+    }
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_and_ends_no_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let ended = Command::new("sh")
+        // Blocks of 512 bytes or of 1 KiB: enough to begin, whichever.
+        .args(["-c", "ulimit -f 65536; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_vellum-bench"))
+        .args(["load", "--rows", "2000000", "--pool-mib", "16", "--data"])
+        .arg(directory.path().join("data"))
+        .output()
+        .unwrap();
+    let (code, text) = code(&ended);
+    // None: a signal ended it.
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("vellum-bench: "), "{text}");
+}
