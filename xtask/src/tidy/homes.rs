@@ -29,7 +29,7 @@ const UNSAFE_HOMES: [&str; 6] = [
 ];
 
 /// The rules. They hold for everything below `crates/`.
-const HOMES: [Home; 11] = [
+const HOMES: [Home; 13] = [
     Home {
         what: "files of the operating system are opened in io only",
         paths: &[
@@ -59,6 +59,18 @@ const HOMES: [Home; 11] = [
         paths: &["std::net", "os::unix::net", "tokio::net"],
         folders: &["crates/frontend/server"],
         free_in_tests: false,
+    },
+    Home {
+        what: "an engine in somebody's process starts no other programs",
+        paths: &["process::Command"],
+        folders: &[],
+        free_in_tests: true,
+    },
+    Home {
+        what: "standard input and output are the programs' own",
+        paths: &["io::stdin", "io::stdout"],
+        folders: &["crates/frontend/cli"],
+        free_in_tests: true,
     },
     Home {
         what: "clocks are read in base::clock only",
@@ -270,6 +282,11 @@ mod tests {
                 "std::net::TcpListener::bind(a)",
                 "crates/frontend/server/src/a.rs",
             ),
+            ("let i = std::io::stdin();", "crates/frontend/cli/src/a.rs"),
+            (
+                "use std::io::{self, stdout};",
+                "crates/frontend/cli/src/a.rs",
+            ),
             (
                 "let t = std::time::Instant::now();",
                 "crates/foundation/base/src/clock.rs",
@@ -300,6 +317,19 @@ mod tests {
             assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");
             assert!(!caught(home, code), "{code} at {home}");
         }
+    }
+
+    #[test]
+    fn other_programs_are_started_by_tests_only() {
+        for code in [
+            "std::process::Command::new(p)",
+            "use std::process::{Command, ExitCode};",
+        ] {
+            assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");
+            assert!(caught("crates/frontend/cli/src/a.rs", code), "{code}");
+        }
+        let free = "#[cfg(test)]\nmod tests { fn f() { std::process::Command::new(p); } }";
+        assert!(!caught("crates/frontend/cli/src/a.rs", free));
     }
 
     #[test]
