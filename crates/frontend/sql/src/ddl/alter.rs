@@ -139,3 +139,14 @@ fn renamed(expression: &str, old: &str, new: &str) -> Result<String> {
     }
     Ok(tokens.iter().map(ToString::to_string).collect())
 }
+
+/// A name that is not taken: the base, or with a number behind it.
+pub(super) fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
+    let mut name = base.to_owned();
+    let mut number = 1;
+    while taken(&name) {
+        name = format!("{base}{number}");
+        number += 1;
+    }
+    name
+}

@@ -83,7 +83,7 @@ impl Ddl<'_> {
             Some(name) => folded(name),
             None => {
                 let base = format!("{}_{}_fkey", relation.name, names.join("_"));
-                super::table::numbered(&base, |name| {
+                super::alter::numbered(&base, |name| {
                     table.foreign_keys.iter().any(|key| *key.name == *name)
                 })
             }

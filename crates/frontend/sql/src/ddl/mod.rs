@@ -11,6 +11,7 @@ mod alter;
 mod comment;
 mod foreign;
 mod index;
+mod numbered;
 mod retype;
 mod rewrite;
 mod role;

@@ -1,6 +1,7 @@
 //! CREATE TABLE, ALTER TABLE, TRUNCATE.
 
 use super::Ddl;
+use super::alter::numbered;
 use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
     Change, Check, Default, Identity, Index, IndexColumn, Kind, Oid, Relation, SequenceDefinition,
@@ -579,7 +580,10 @@ impl Ddl<'_> {
         let place = (relation.oid, &*relation.name, relation.namespace);
         let (column, default) = self.column(definition, place, id, &mut later)?;
         let mut next = table.clone();
+        let serial = serial_type(&definition.data_type).is_some();
+        let sequence = self.sequence_behind(default.as_ref(), serial)?;
         let missing = match &default {
+            _ if sequence.is_some() => Value::Null,
             None => Value::Null,
             Some(Default::Expression(sql)) => {
                 let node = crate::parse::expression(sql)?;
@@ -595,10 +599,11 @@ impl Ddl<'_> {
                     }
                 }
             }
-            Some(_) => return Err(SqlError::unsupported("ADD COLUMN with an identity")),
+            Some(_) => return Err(SqlError::unsupported("ADD COLUMN with such a default")),
         };
         let nullable = column.nullable;
-        if !nullable && missing.is_null() && self.has_rows(relation)? {
+        let none = missing.is_null() && sequence.is_none();
+        if !nullable && none && self.has_rows(relation)? {
             let message = format!(
                 "column \"{name}\" of relation \"{}\" contains null values",
                 relation.name
@@ -607,6 +612,9 @@ impl Ddl<'_> {
         }
         next.schema = Arc::new(next.schema.add_column(column.with_missing(missing))?);
         next.defaults.extend(default.map(|default| (id, default)));
+        if let Some(sequence) = sequence {
+            next = self.number_rows(relation, next, sequence)?;
+        }
         let mut changed = Relation::clone(relation);
         changed.kind = Kind::Table(Box::new(next));
         for constraint in later {
@@ -750,17 +758,6 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
         }),
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
     }
-}
-
-/// A name that is not taken: the base, or with a number behind it.
-pub(super) fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
-    let mut name = base.to_owned();
-    let mut number = 1;
-    while taken(&name) {
-        name = format!("{base}{number}");
-        number += 1;
-    }
-    name
 }
 
 /// The type of a serial column.
