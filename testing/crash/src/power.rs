@@ -375,6 +375,7 @@ fn goes_on(subject: &mut dyn Subject) -> Result<(), String> {
         let value = Value {
             length: 10 * u32::from(n),
             seed: 7,
+            few: false,
         };
         let (table, key) = (table.clone(), Key(vec![n]));
         steps.push(step(Operation::Insert { table, key, value }));

@@ -82,6 +82,7 @@ impl Script {
         let value = Value {
             length,
             seed: self.steps.len() as u32,
+            few: false,
         };
         self.step(Operation::Upsert {
             table: table.into(),
@@ -293,6 +294,7 @@ pub fn bulk_load(rows: u32) -> Vec<Step> {
             Value {
                 length: 120,
                 seed: n,
+                few: false,
             },
         )
     };

@@ -32,6 +32,7 @@ fn workloads() -> Vec<(&'static str, Vec<Step>)> {
         drops_large_values: true,
         classes: false,
         hot: false,
+        words: false,
         burst_max: 10,
     };
     vec![

@@ -46,6 +46,7 @@ pub fn profile() -> Profile {
         drops_large_values: true,
         classes: false,
         hot: false,
+        words: false,
         burst_max: 60,
     }
 }
