@@ -137,7 +137,7 @@ impl Engine {
         let horizon = Horizon::refreshed(self.manager.domain());
         self.tables.forget(&horizon);
         self.store
-            .forget_dropped(self.clock.now())
+            .forget_dropped(|| self.clock.now())
             .map_err(storage)?;
         // A page that cannot be read keeps what hangs on it; the garbage of others goes all the same.
         let (mut any, mut first) = match self.free_given_up() {

@@ -87,9 +87,12 @@ impl Tables {
             let Some(shape) = dropped.front() else {
                 return;
             };
+            // In this order: of what was rolled back "frozen" may be true once its slot has committed again, and what makes that
+            // true comes after the shape was made void. (Void asked first, the drop could be rolled back between the two,
+            // and a table that is there would be forgotten.)
+            let seen = shape.made_by().is_none_or(|by| horizon.is_frozen(by));
             if !shape.is_void() {
-                let seen = |by| horizon.is_frozen(by);
-                if !shape.made_by().is_none_or(seen) {
+                if !seen {
                     return;
                 }
                 self.by_id.remove(shape.id);

@@ -133,11 +133,18 @@ impl<'d> Horizon<'d> {
                 .is_committed_before(version, self.marks.newest_olap)
     }
 
+    /// True if no analytical snapshot of the pass, which are those below its clock, sees a version with this stamp: a version is committed
+    /// above its stamp. So a row whose oldest version it is, and whose delete every OLTP snapshot sees, is dead.
+    #[inline]
+    pub fn is_after_olap(&self, stamp: Timestamp) -> bool {
+        stamp >= self.marks.newest_olap
+    }
+
     /// As [`Horizon::is_in_dead_zone`], for who asks with every write: takes no latch, and a "no" may be still more careful.
     #[inline]
     pub fn is_plainly_dead(&self, version: &VersionStamp, successor: &VersionStamp) -> bool {
         // A commit is later than its stamp.
-        version.stamp >= self.marks.newest_olap
+        self.is_after_olap(version.stamp)
             && successor.stamp
                 < self
                     .domain

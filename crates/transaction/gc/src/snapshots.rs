@@ -52,9 +52,8 @@ impl OpenSnapshots {
             delete.stamp < marks.oldest_oltp,
             "every OLTP snapshot sees the delete"
         );
-        // A version is committed above its stamp: no analytical snapshot up to the newest sees it.
         if oldest.map_or(marks.newest_olap.is_zero(), |version| {
-            version.stamp >= marks.newest_olap
+            horizon.is_after_olap(version.stamp)
         }) {
             return true;
         }

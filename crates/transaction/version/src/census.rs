@@ -11,7 +11,7 @@ use crate::fat::layout::{FatRow, Step};
 use crate::held::{self, Kind};
 use crate::row::{Header, STAMPED_HEADER};
 use crate::store::VersionStore;
-use crate::work::decode_tombstone;
+use crate::work::{Tombstone, decode_tombstone};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use vellum_base::{PageId, Timestamp};
@@ -117,7 +117,7 @@ impl VersionStore {
             let list = &versions.tombstones;
             // What was settled stays in the list for a while.
             self.walk_list(list, &settled, &mut look, |deleted, entry| {
-                let (root, key) = decode_tombstone(entry, list)?;
+                let Tombstone { root, key, .. } = decode_tombstone(entry, list)?;
                 each(one(root, VersionKind::Tombstone, deleted, key));
                 Ok(())
             })?;

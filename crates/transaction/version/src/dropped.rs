@@ -61,7 +61,7 @@ impl VersionStore {
     ///
     /// # Errors
     /// Storage errors.
-    pub fn forget_dropped(&self, now: Timestamp) -> Result<()> {
+    pub fn forget_dropped(&self, now: impl FnOnce() -> Timestamp) -> Result<()> {
         let is_gone = |stage: &Stage| *stage != Stage::Going;
         if self
             .dropped()
@@ -82,6 +82,8 @@ impl VersionStore {
             Stage::GoneSince(time) => time > oldest,
             _ => true,
         });
+        // Not before it is known what is gone: entries of what went meanwhile may be younger than an earlier look at the clock.
+        let now = now();
         for stage in dropped.0.values_mut() {
             if *stage == Stage::Gone {
                 // Entries that were there when it went have stamps below.

@@ -72,7 +72,8 @@ impl VersionStore {
         if early.through < done.through {
             early.through.clone_from(&done.through);
         }
-        if versions.newest_work() <= stamp_of(&early.through) {
+        // Not of that stamp itself: the budget may have ended among its entries.
+        if versions.newest_work() < stamp_of(&early.through) {
             return Ok(());
         }
         let bound = delta::key(due, 0);

@@ -5,9 +5,12 @@
 //! Invariants:
 //! - V34 A version that cannot be reached, and a row with more versions than one likes to look at, count as needed.
 //! - V51 A chain that ends at a bound says that the row is dead only if the row was plain when the chain was followed: the deltas of a
-//!   fat row are in the row. So who takes it out looks again under the leaf's latch. (Interleaving without that: V has a bound and a
+//!   fat row are in the row. And only of the chain that was followed: a row that turns fat and back may have other deltas under the same names.
+//!   So who takes it out follows it again under the leaf's latch. (Interleavings without that: V has a bound and a
 //!   newer delete D; an insert over D makes the row fat, with V and an older version that a snapshot sees; it is reverted; V's delta
-//!   is not there, so the row is dropped.) A buried row stays what it is.
+//!   is not there, so the row is dropped. Or, while the collector goes from D's delta to V's: the insert drops V, puts the older version
+//!   that a snapshot sees under D's name, is reverted, and the row is plain again; V's delta is not there, D's name is taken away with the
+//!   version that is needed.) A buried row stays what it is.
 //!
 //! Concurrency: takes no latch. Below a committed delete that is the row's newest version nothing changes but that the row
 //! is decomposed, or that versions go that everyone sees replaced; both are noticed as a delta that is not there.
@@ -157,6 +160,7 @@ impl VersionStore {
             if let Err(fate) = generations.step(&newer, &mut tools.snapshots, horizon) {
                 return Ok(Walk::Known(fate));
             }
+            vellum_sync::test_point!("fate: between two deltas");
         }
         Ok(Walk::Known(Fate::Needed))
     }

@@ -35,7 +35,7 @@ use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
     LeafCopy, LeafHints, Logging, Seek, Tree, TreeContext, TreeKind, max_inline_payload, max_key,
 };
-use vellum_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use vellum_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use vellum_sync::{Mutex, RwLock};
 use vellum_txn::Watermarks;
 
@@ -56,6 +56,8 @@ pub(crate) struct Graveyard {
     making: Mutex<()>,
     /// Entries; at no time less than there are.
     buried: AtomicU64,
+    /// Its index is gone; another one may have its root page by now.
+    discarded: AtomicBool,
     /// Rows that were dropped whose delete some snapshot may not see. Made with the first drop.
     drops: Mutex<Option<Box<Drops>>>,
     /// Tombstones were buried whose delete a snapshot below this may not see.
@@ -91,6 +93,7 @@ impl Graveyards {
                 tree: OnceLock::new(),
                 making: Mutex::new(()),
                 buried: AtomicU64::new(0),
+                discarded: AtomicBool::new(false),
                 drops: Mutex::new(None),
                 buried_below: AtomicU64::new(0),
             })
@@ -108,6 +111,10 @@ impl Graveyards {
         let mut of = self.of.write();
         let graveyard = of.remove(&index);
         self.count.store(of.len(), Ordering::Relaxed);
+        if let Some(graveyard) = &graveyard {
+            // Relaxed: who remembers it asks while the index cannot be dropped, which orders both.
+            graveyard.discarded.store(true, Ordering::Relaxed);
+        }
         if let Some(tree) = graveyard.and_then(|graveyard| graveyard.tree.get().cloned()) {
             self.discarded.lock().push(tree);
         }
@@ -139,6 +146,11 @@ impl Graveyard {
             return None;
         }
         self.tree.get()
+    }
+
+    /// True once its index is gone.
+    pub fn is_discarded(&self) -> bool {
+        self.discarded.load(Ordering::Relaxed)
     }
 
     /// Acquires what was noted before the last pair went ([`Graveyard::remove`]).

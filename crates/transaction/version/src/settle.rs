@@ -22,13 +22,14 @@ use crate::collect::{Collected, Step};
 use crate::delta;
 use crate::error::{Result, damaged};
 use crate::fate::Fate;
-use crate::graveyard::has_room;
+use crate::graveyard::{Graveyard, has_room};
 use crate::held::{Held, Kind};
 use crate::pair;
-use crate::row::{FAT, HEADER_MAX, Header};
+use crate::row::{FAT, HEADER_MAX, Header, Shape};
 use crate::store::{Collecting, SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
-use crate::work::decode_tombstone;
+use crate::work::{Tombstone, decode_tombstone};
+use std::sync::Arc;
 use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
@@ -79,6 +80,7 @@ impl Settling {
 pub(crate) struct Tools {
     pub hints: LeafHints,
     tree: Option<Tree>,
+    graveyard: Option<(PageId, Arc<Graveyard>)>,
     pub entry: Vec<u8>,
     pub row: Vec<u8>,
     pub pair: Vec<u8>,
@@ -90,6 +92,21 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
+    /// The graveyard of the index with this root page, made if need be.
+    fn graveyard_of(&mut self, store: &VersionStore, index: PageId) -> Arc<Graveyard> {
+        match &self.graveyard {
+            // The caller keeps the index from being dropped; an earlier one of this root page may have been.
+            Some((root, graveyard)) if *root == index && !graveyard.is_discarded() => {
+                graveyard.clone()
+            }
+            _ => {
+                let graveyard = store.graveyards().find_or_make(index);
+                self.graveyard = Some((index, graveyard.clone()));
+                graveyard
+            }
+        }
+    }
+
     /// A handle of the tree with this root.
     pub fn open(&mut self, store: &VersionStore, root: PageId) -> Tree {
         match &self.tree {
@@ -212,12 +229,12 @@ impl VersionStore {
                 if !step.budget.spend(entry.len() as u64) {
                     return Ok((work, true));
                 }
-                let (root, row) = decode_tombstone(entry, &versions.tombstones)?;
+                let tombstone = decode_tombstone(entry, &versions.tombstones)?;
                 let (stamp, command) = delta::decode_key(key)
-                    .ok_or_else(|| damaged("key of a list of tombstones", root))?;
+                    .ok_or_else(|| damaged("key of a list of tombstones", tombstone.root))?;
                 let delete = VersionStamp::new(step.slot, stamp, command);
                 let is_over = stamp < over;
-                self.settle_one((root, row, delete), is_over, held, tools, horizon, step.log)?;
+                self.settle_one(tombstone, delete, is_over, held, tools, horizon, step.log)?;
                 through.clone_from(key);
                 *settled += 1;
                 work += 1;
@@ -245,9 +262,14 @@ impl VersionStore {
         Ok(())
     }
 
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a collector knows, in parts"
+    )]
     fn settle_one(
         &self,
-        (root, key, delete): (PageId, &[u8], VersionStamp),
+        Tombstone { root, born, key }: Tombstone<'_>,
+        delete: VersionStamp,
         is_over: bool,
         held: &mut Held,
         tools: &mut Tools,
@@ -263,6 +285,12 @@ impl VersionStore {
         let grave = Grave { tree, key, delete };
         let fate = if is_over {
             Fate::Over
+        } else if born.is_some_and(|born| horizon.is_after_olap(born)) {
+            // Most rows of a queue: known without a look at their versions. The delete's delta is the only one.
+            tools.ends_at = None;
+            tools.names.clear();
+            tools.names.push(delete);
+            Fate::Dead
         } else {
             self.fate_of(&grave, Kind::Main, tools, horizon)?
         };
@@ -284,7 +312,7 @@ impl VersionStore {
         let oldest_oltp = horizon.watermarks().oldest_oltp;
         let graveyard = match fate {
             Fate::Over => None,
-            Fate::Dead | Fate::Needed => Some(self.graveyards().find_or_make(tree.root())),
+            Fate::Dead | Fate::Needed => Some(tools.graveyard_of(self, tree.root())),
         };
         if fate == Fate::Needed {
             // Before latching: it takes frames.
@@ -304,7 +332,7 @@ impl VersionStore {
             }
             Head::Ours => {}
         }
-        if fate == Fate::Dead && !self.still_ends(&leaf, tools)? {
+        if fate == Fate::Dead && !self.still_ends(&leaf, &delete, tools)? {
             // What was judged is not what is there: once more, soon.
             held.is_due = true;
             return held.add(Kind::Main, grave).map(|()| false);
@@ -340,15 +368,38 @@ impl VersionStore {
         Ok(fate != Fate::Needed)
     }
 
-    /// V51, under the leaf's latch.
-    fn still_ends(&self, leaf: &LeafWrite<'_, '_>, tools: &mut Tools) -> Result<bool> {
+    /// V51, under the leaf's latch: the chain leads over the same deltas to the same end as when it was followed.
+    fn still_ends(
+        &self,
+        leaf: &LeafWrite<'_, '_>,
+        delete: &VersionStamp,
+        tools: &mut Tools,
+    ) -> Result<bool> {
         let Some(ends_at) = tools.ends_at.take() else {
             return Ok(true);
         };
         let mut flags = [0];
         leaf.payload_read(0, &mut flags);
-        let (entry, hints) = (&mut tools.entry, &mut tools.hints);
-        Ok(flags[0] & FAT == 0 && self.delta_behind(&ends_at, entry, hints, false)?.is_none())
+        if flags[0] & FAT != 0 {
+            return Ok(false);
+        }
+        let Tools {
+            entry,
+            hints,
+            names,
+            ..
+        } = tools;
+        let mut newer = Header::stamped(Shape::DELETED, *delete, false);
+        for name in names.iter() {
+            if self.delta_behind(&newer, entry, hints, false)? != Some(*name) {
+                return Ok(false);
+            }
+            match delta::predecessor(entry) {
+                Some(older) => newer = older,
+                None => return Ok(false),
+            }
+        }
+        Ok(newer == ends_at && self.delta_behind(&newer, entry, hints, false)?.is_none())
     }
 
     /// Removes the deltas of the row that `fate_of` called dead (V27).

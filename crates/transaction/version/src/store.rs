@@ -268,12 +268,12 @@ impl SlotVersions {
         look(&self.delta_edge.lock().accounts)
     }
 
-    /// Adds a new tombstone, by the delete's `delta::key`.
+    /// Adds a new tombstone, by the delete's `delta::key`, its [`tombstone_head`](crate::work::tombstone_head) and the row's key.
     #[inline]
-    pub fn append_tombstone(&self, version: &[u8], entry: &[&[u8]]) -> Result<()> {
+    pub fn append_tombstone(&self, version: &[u8], head: &[u8], key: &[u8]) -> Result<()> {
         self.tombstone_edge
             .lock()
-            .append(version, entry, Logging::None, None)?;
+            .append(version, &[head, key], Logging::None, None)?;
         // Relaxed: a collector that does not see it comes again.
         self.unsettled.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -3,7 +3,8 @@
 //! Layout of an entry of the list of tombstones (key: as in `delta`; little-endian):
 //! ```text
 //! 0..8   u64  root page of the row's tree
-//! 8..         the row's key
+//! 8..16  u64  stamp of the row's one version before the delete, zero if it had others, or that is not known
+//! 16..        the row's key
 //! ```
 //!
 //! Layout of an entry of the work list (key: as in `delta`, then `u8` number of the entry within its version):
@@ -52,12 +53,40 @@ pub(crate) fn work_key(stamp: Timestamp, command: u32, part: u8) -> [u8; delta::
     key
 }
 
-/// Where a tombstone is, from an entry: root page of its tree, its key.
-pub(crate) fn decode_tombstone<'a>(entry: &'a [u8], list: &Tree) -> Result<(PageId, &'a [u8])> {
-    let (root, key) = entry
-        .split_first_chunk::<8>()
-        .ok_or_else(|| damaged("entry of a list of tombstones", list.root()))?;
-    Ok((PageId(u64::from_le_bytes(*root)), key))
+/// An entry of the list of tombstones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tombstone<'a> {
+    /// Root page of its tree.
+    pub root: PageId,
+    /// Stamp of the one version that the row had before the delete, whose inserter it is; `None` if there were others, or that is not
+    /// known.
+    pub born: Option<Timestamp>,
+    /// The row's key.
+    pub key: &'a [u8],
+}
+
+/// What of an entry of the list of tombstones comes before the key.
+pub(crate) fn tombstone_head(root: PageId, born: Option<Timestamp>) -> [u8; 16] {
+    let mut head = [0; 16];
+    head[..8].copy_from_slice(&root.get().to_le_bytes());
+    // No transaction has the stamp zero.
+    head[8..].copy_from_slice(&born.unwrap_or_default().get().to_le_bytes());
+    head
+}
+
+/// Reads an entry of the list of tombstones.
+pub(crate) fn decode_tombstone<'a>(entry: &'a [u8], list: &Tree) -> Result<Tombstone<'a>> {
+    let mut reader = Reader::new(entry);
+    let mut read = || {
+        let root = PageId(reader.u64()?);
+        let born = Timestamp(reader.u64()?);
+        Some(Tombstone {
+            root,
+            born: Some(born).filter(|born| !born.is_zero()),
+            key: reader.rest(),
+        })
+    };
+    Ok(read().ok_or_else(|| damaged("entry of a list of tombstones", list.root()))?)
 }
 
 /// What is to be freed when a version is seen by everyone.

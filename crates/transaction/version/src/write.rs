@@ -23,7 +23,7 @@ use crate::shortcut::{self, EVERYTHING, Onward, Shortcut};
 use crate::stamping;
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert};
-use crate::work::{DISOWN_PART, Work, work_key};
+use crate::work::{DISOWN_PART, Work, tombstone_head, work_key};
 use smallvec::SmallVec;
 use std::ops::Range;
 use vellum_base::Timestamp;
@@ -482,8 +482,12 @@ impl Row<'_> {
         }
         if matches!(change, Change::Delete) {
             let name = delta::key(self.version.stamp, self.version.command);
-            let root = tree.root().get().to_le_bytes();
-            versions.append_tombstone(&name, &[&root, key])?;
+            // Of a fat row the collector asks the row.
+            let only = before
+                .writer
+                .filter(|old| old.first && self.form.is_plain());
+            let born = only.map(|old| old.version.stamp);
+            versions.append_tombstone(&name, &tombstone_head(tree.root(), born), key)?;
         }
         Ok(())
     }

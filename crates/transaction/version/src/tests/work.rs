@@ -485,7 +485,7 @@ fn a_dropped_table_is_forgotten_when_no_list_names_it_any_more_and_not_before() 
             let tx = world.begin();
             let now = tx.stamp().unwrap();
             world.rollback(tx);
-            world.store.forget_dropped(now).unwrap();
+            world.store.forget_dropped(|| now).unwrap();
         }
         world.store.dropped_known()
     };
