@@ -86,7 +86,7 @@ pub(crate) fn decode_tombstone<'a>(entry: &'a [u8], list: &Tree) -> Result<Tombs
             key: reader.rest(),
         })
     };
-    Ok(read().ok_or_else(|| damaged("entry of a list of tombstones", list.root()))?)
+    read().ok_or_else(|| damaged("entry of a list of tombstones", list.root()))
 }
 
 /// What is to be freed when a version is seen by everyone.
