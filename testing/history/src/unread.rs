@@ -6,7 +6,7 @@
 //!
 //! What is found are edges: forced ones, and if there is no way at all, those of the last attempt, which close a cycle.
 //!
-//! Not checked: keys with more than [`UNREAD_MAX`] such appends, and what [`BUDGET`] does not reach: then a cycle may be missed. Real time.
+//! Not checked: keys with more than `UNREAD_MAX` such appends, and what `BUDGET` does not reach: then a cycle may be missed. Real time.
 
 use crate::event::Level;
 use crate::graph::{Components, Edge, Graph, Why};
