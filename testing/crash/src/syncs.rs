@@ -123,18 +123,26 @@ fn asking_function(backtrace: &str) -> (String, u32) {
     (found.join(" < "), line_found.unwrap_or_default())
 }
 
-/// The name of a function in a backtrace, without its path, its generics, and the closure in it.
+/// The name of a function in a backtrace, without its path, its generics, and the closure in it; empty for a closure that is named without
+/// its function.
 fn name_of(function: &str) -> &str {
-    let mut function = function;
-    while let Some((before, _)) = function.rsplit_once("{closure") {
-        function = before.strip_suffix("::").unwrap_or(before);
+    // `{closure#0}`, `{{closure}}`.
+    let end = function.find("{closure").unwrap_or(function.len());
+    let function = function[..end].trim_end_matches('{');
+    let mut function = function.strip_suffix("::").unwrap_or(function);
+    // Generics at the end; those before a `::` are of the path.
+    while let Some(inside) = function.strip_suffix('>') {
+        let mut depth = 1;
+        let open = inside.rfind(|letter| {
+            depth += i32::from(letter == '>') - i32::from(letter == '<');
+            depth == 0
+        });
+        let Some(open) = open else {
+            break;
+        };
+        function = function[..open].trim_end_matches("::");
     }
-    let function = function.strip_suffix('>').unwrap_or(function);
-    let name = function.split('<').find(|part| !part.is_empty());
-    name.unwrap_or_default()
-        .rsplit("::")
-        .next()
-        .unwrap_or_default()
+    function.rsplit("::").next().unwrap_or_default()
 }
 
 /// The syncs of a workload.
