@@ -3,7 +3,7 @@
 //!
 //! Concurrency: one flag that a signal handler sets and runs look at.
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,15 +26,6 @@ pub fn listen() -> io::Result<()> {
         flag::register(signal, requested.clone())?;
     }
     Ok(())
-}
-
-/// From now on a write beyond the limit of a file's size (`ulimit -f`) is an error of that write and ends no process.
-///
-/// # Errors
-/// The system's, where it lets nobody handle the signal.
-pub fn outlive_file_limits() -> io::Result<()> {
-    // A handler that does nothing of use: the write goes on to fail.
-    flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 /// True once the program was asked to stop.

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
             "vellum-bench: an interrupt will end it without a report: {error}"
         );
     }
-    if let Err(error) = interrupt::outlive_file_limits() {
+    if let Err(error) = vellum::outlive_file_limits() {
         let _ = writeln!(
             err,
             "vellum-bench: a limit of file sizes will end it: {error}"

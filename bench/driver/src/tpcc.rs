@@ -115,12 +115,16 @@ fn populate<E: Engine>(
         .map_err(Failure::engine("open a session"))?;
     let found = Population::read(&mut session).map_err(Failure::engine("read the population"))?;
     if context.common.check {
-        return found.ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             Failure::Usage(format!(
                 "{} holds no TPC-C",
                 context.settings.data.display()
             ))
-        });
+        })?;
+        if !found.is_complete() {
+            return Err(Failure::Usage(another_scale(&found, context)));
+        }
+        return Ok(found);
     }
     let there = found.map(|found| found.scale.warehouses);
     let warehouses = arguments.warehouses.or(there).unwrap_or(WAREHOUSES);
@@ -138,7 +142,8 @@ fn populate<E: Engine>(
     }
     let wanted = match found {
         Some(begun) if begun.scale == scale => begun,
-        _ => Population::new(scale, context.common.seed),
+        Some(other) => return Err(Failure::Usage(another_scale(&other, context))),
+        None => Population::new(scale, context.common.seed),
     };
     let bar = progress::rows("loading", scale.rows());
     let start = Instant::now();
@@ -150,6 +155,29 @@ fn populate<E: Engine>(
         .checkpoint()
         .map_err(Failure::engine("write a checkpoint"))?;
     Ok(loaded)
+}
+
+/// What a directory holds that flags do not ask for, and what to do.
+fn another_scale(found: &Population, context: &Context<'_>) -> String {
+    let (directory, warehouses) = (context.settings.data.display(), found.scale.warehouses);
+    let tiny = found.scale == Scale::tiny(warehouses);
+    let (kind, flag) = if tiny {
+        ("a tiny TPC-C", "--tiny ")
+    } else {
+        ("TPC-C", "")
+    };
+    let flags = format!("{flag}--warehouses {warehouses}");
+    let holds = format!("{directory} holds {kind} of {warehouses} warehouses");
+    if found.is_complete() {
+        return format!(
+            "{holds}: run it with {flags}, or load another one into an empty directory"
+        );
+    }
+    format!(
+        "{holds}, {} of them loaded (the load was interrupted): {flags} loads the rest; for another number give an empty directory, or \
+         remove this one",
+        found.loaded
+    )
 }
 
 struct TerminalClient(Terminal);

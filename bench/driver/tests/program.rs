@@ -86,6 +86,45 @@ fn tpcc_loads_runs_checks_and_reports_under_the_agreed_keys() {
 }
 
 #[test]
+fn a_load_that_was_interrupted_is_named_with_what_finishes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut engine = Reference::new();
+    engine.ensure_tables(tpcc::schema::TABLES).unwrap();
+    let wanted = tpcc::population::Population::new(tpcc::Scale::tiny(3), 42);
+    let mut session = engine.open_session().unwrap();
+    let mut tables = 0;
+    // Items and the first warehouse have eleven tables: ends inside the second.
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        tpcc::population::load(&mut session, wanted, 1, |_| {
+            tables += 1;
+            assert!(tables < 15, "enough");
+        })
+    }));
+    assert!(ended.is_err());
+    session.rollback().unwrap();
+    drop(session);
+    std::fs::create_dir(directory.path().join("data")).unwrap();
+    occupy(directory.path());
+    let run = |flags: &str| bench(flags, directory.path(), |_| Ok(engine.clone()));
+    for flags in [
+        "tpcc --tiny --warehouses 2 --operations 1",
+        "tpcc --operations 1",
+        "tpcc --check",
+    ] {
+        let ended = run(flags);
+        assert_eq!(ended.code, 2, "{flags}: {}", ended.table);
+        for part in [
+            "1 of them loaded (the load was interrupted)",
+            "--tiny --warehouses 3 loads the rest",
+        ] {
+            assert!(ended.table.contains(part), "{flags}: {}", ended.table);
+        }
+    }
+    let finished = run("tpcc --tiny --warehouses 3 --operations 10");
+    assert_eq!(finished.code, 0, "{}", finished.table);
+}
+
+#[test]
 fn second_run_goes_on_and_check_finds_damage() {
     let directory = tempfile::tempdir().unwrap();
     let mut engine = Reference::new();
@@ -103,7 +142,10 @@ fn second_run_goes_on_and_check_finds_damage() {
     let other = "tpcc --tiny --warehouses 2 --operations 1";
     let ended = bench(other, directory.path(), |_| Ok(engine.clone()));
     assert!(
-        ended.code == 1 && ended.table.contains("with 1 warehouses, not 2"),
+        ended.code == 2
+            && ended
+                .table
+                .contains("a tiny TPC-C of 1 warehouses: run it with --tiny --warehouses 1"),
         "{}",
         ended.table
     );

@@ -129,6 +129,7 @@ impl Engine {
                 other => other? > 0,
             };
         }
+        log.withdraw();
         Ok(any)
     }
 
@@ -163,6 +164,7 @@ impl Engine {
                 Err(error) => first = first.or(Some(error)),
             }
         }
+        self.system_slot(SystemSlot::Maintenance).withdraw();
         first.map_or(Ok(any), Err)
     }
 }

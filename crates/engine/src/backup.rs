@@ -14,7 +14,8 @@
 //! - B2 Every change in a copied page is in the copied log or older than P: a page's changes are logged before its latch is
 //!   given back, and the round of step 3 begins after the last copy.
 //! - B3 The target is no database before its control file is there, which is written last, atomically. Who
-//!   fails removes what it wrote.
+//!   fails removes what it wrote. (Not after a failed sync, which lets nobody write there any more. If that was the last of all, of
+//!   the folder with the control file's name, the target is the whole copy, or none after a power cut.)
 //! - B5 What a chain of carried undo holds is in no log record. So no checkpoint, which alone links such chains, runs
 //!   from when the last of them is copied to when the end of the log is.
 //! - B4 A target that fails (full, gone) fails the backup and nothing else.
@@ -40,6 +41,7 @@ use crate::error::{Error, Result};
 use crate::open;
 use std::path::Path;
 use std::sync::Arc;
+use vellum_base::maps::HashSet;
 use vellum_base::{PageId, Result as StorageResult, StorageError};
 use vellum_btree::overflow;
 use vellum_buffer::{
@@ -65,7 +67,8 @@ impl Database {
     /// `ForeignFormat` if the target is not empty, `InvalidArgument` if it is this database's directory or lies in it, under whatever
     /// name; `Locked` if somebody has it open; `Corruption` if a page of this
     /// database is damaged; `OutOfSpace`, `Io` of either (files of the target are named so). The target
-    /// then holds no database, and this database is as it was.
+    /// then holds no database, and this database is as it was. (If the very last sync of the target's folder fails, the whole copy is
+    /// there, until a power cut perhaps.)
     pub fn backup(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         if self.engine().directory.holds(path) {
@@ -139,7 +142,12 @@ fn of_target(error: StorageError) -> StorageError {
 
 /// Removes the files of a copy that failed.
 fn remove_copy(target: &dyn Directory) -> StorageResult<()> {
-    let mut names = vec![DATA_FILE.to_owned(), format!("{CONTROL_FILE}.tmp")];
+    // What makes it a database goes first.
+    let mut names = vec![
+        CONTROL_FILE.to_owned(),
+        DATA_FILE.to_owned(),
+        format!("{CONTROL_FILE}.tmp"),
+    ];
     if target.exists(LOG_FOLDER)? {
         let inside = target.list(LOG_FOLDER)?;
         names.extend(
@@ -221,7 +229,12 @@ impl Engine {
         while shape.bitmap_page(group).get() < self.pool.file_pages() {
             let at = shape.bitmap_page(group);
             group += 1;
-            self.pool.shared(at)?.copy_to(&mut bits);
+            match self.pool.shared(at) {
+                Ok(page) => page.copy_to(&mut bits),
+                // Cut off meanwhile, with all pages that it is about.
+                Err(_) if at.get() >= self.pool.file_pages() => break,
+                Err(error) => return Err(error),
+            }
             if bits.kind() != kind::FREE {
                 run.push(at, &mut bits)?;
             }
@@ -252,10 +265,10 @@ impl Engine {
         if !self.store.pending_free().get(&listed, &mut Vec::new())? {
             return Ok(copies);
         }
-        let mut pages = Vec::new();
+        let (mut pages, mut seen) = (Vec::new(), HashSet::default());
         overflow::verify(&self.context, root, &mut |page| {
             pages.push(page);
-            true
+            seen.insert(page)
         })?;
         for page in pages {
             let mut copied = PageBuf::new(self.config.page_size);

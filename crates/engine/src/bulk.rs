@@ -76,9 +76,9 @@ impl Transaction {
     ) -> bool {
         key.clear();
         value.clear();
-        self.set_loading(true);
+        self.hold_still();
         let more = next(key, value);
-        self.set_loading(false);
+        self.move_on();
         more
     }
 

@@ -21,7 +21,7 @@
 //! records, which a recovery reads first, with the same content.
 
 use crate::engine::{Engine, SystemSlot};
-use std::collections::HashSet;
+use vellum_base::maps::HashSet;
 use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
 use vellum_btree::Journal;
 use vellum_sync::MutexGuard;

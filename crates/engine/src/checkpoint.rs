@@ -28,9 +28,9 @@
 use crate::backup::{Backups, LogCopy};
 use crate::carry::Keep;
 use crate::control::Control;
-use crate::engine::Engine;
+use crate::engine::{Engine, SystemSlot};
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use vellum_base::{Gsn, PageId, Result, Timestamp};
 use vellum_sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,7 @@ pub(crate) struct Checkpointer {
     /// Chains of copies that were dropped: listed, and to be given back. Changed by checkpoints alone.
     unowned: Mutex<Vec<PageId>>,
     /// While a recovery undoes losers by copies: down to which GSN (inclusive) each is undone.
-    losers: Mutex<Option<HashMap<Timestamp, Gsn>>>,
+    losers: Mutex<Option<BTreeMap<Timestamp, Gsn>>>,
 }
 
 thread_local! {
@@ -108,7 +108,7 @@ impl Checkpointer {
     }
 
     /// How far a recovery is, if one is under way.
-    pub fn losers(&self) -> Option<HashMap<Timestamp, Gsn>> {
+    pub fn losers(&self) -> Option<BTreeMap<Timestamp, Gsn>> {
         self.losers.lock().clone()
     }
 
@@ -219,7 +219,9 @@ impl Engine {
             .log_bytes_at_last
             .store(written, Ordering::Relaxed);
         self.checkpointer.done.fetch_add(1, Ordering::Relaxed);
-        self.free_copies().map(|_| ())
+        let freed = self.free_copies();
+        self.system_slot(SystemSlot::Checkpoint).withdraw();
+        freed.map(|_| ())
     }
 }
 

@@ -15,7 +15,7 @@ const SEGMENT_BYTES_MAX: u64 = 1 << 31;
 /// Fewest pages of a data file: 131 of them are the header and the double-write area, and an eighth is set aside.
 const DATA_PAGES_MIN: u64 = 256;
 /// Largest data file: half of the addresses that a process has on the processors that are in use.
-const DATA_BYTES_MAX: u64 = 1 << 46;
+pub(crate) const DATA_BYTES_MAX: u64 = 1 << 46;
 /// Largest pool. Each page of it costs twelve bytes when the database is opened.
 const POOL_BYTES_MAX: u64 = 1 << 42;
 

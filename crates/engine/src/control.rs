@@ -41,6 +41,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"VELLUMCT");
 const FORMAT_VERSION: u32 = 1;
 const BYTES: usize = 128;
 const CHECKED: usize = BYTES - 4;
+const CLEAN_AT: usize = 92;
+/// Bytes that are zero.
+const FIXED: [usize; 7] = [93, 94, 95, 120, 121, 122, 123];
 
 /// The content of the control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,14 +126,24 @@ impl Control {
             .map(u32::from_le_bytes)
             .map_err(|_| short())?;
         let expected = checksum(0, body);
+        let corrupt = |what, expected, found| StorageError::Corruption {
+            file: CONTROL_FILE.into(),
+            page: None,
+            what,
+            expected,
+            found,
+        };
         if found != expected {
-            return Err(StorageError::Corruption {
-                file: CONTROL_FILE.into(),
-                page: None,
-                what: "checksum",
-                expected: expected.into(),
-                found: found.into(),
-            });
+            return Err(corrupt("checksum", expected.into(), found.into()));
+        }
+        let at = |place: usize| u64::from(body.get(place).copied().unwrap_or(0));
+        if at(CLEAN_AT) > 1 {
+            let what = "byte 92, closed in good order";
+            return Err(corrupt(what, 1, at(CLEAN_AT)));
+        }
+        if let Some(place) = FIXED.into_iter().find(|place| at(*place) != 0) {
+            let what = "bytes 93 to 96 and 120 to 124";
+            return Err(corrupt(what, 0, at(place)));
         }
         let mut read = || -> Option<Self> {
             let page_size = reader.u32()?;
@@ -241,6 +254,22 @@ mod tests {
                 "cut to {length}"
             );
         }
+    }
+
+    #[test]
+    fn fixed_bytes_that_are_not_as_they_must_be_are_refused_though_the_checksum_is_right() {
+        let sealed = |place: usize, byte: u8| {
+            let mut bytes = control().encode();
+            bytes[place] = byte;
+            let sum = checksum(0, &bytes[..CHECKED]);
+            bytes[CHECKED..].copy_from_slice(&sum.to_le_bytes());
+            Control::decode(&bytes)
+        };
+        for (place, byte) in [(CLEAN_AT, 2)].into_iter().chain(FIXED.map(|at| (at, 1))) {
+            let error = sealed(place, byte).unwrap_err().to_string();
+            assert!(error.contains("byte"), "{place}: {error}");
+        }
+        assert!(!sealed(CLEAN_AT, 0).unwrap().clean);
     }
 
     #[test]

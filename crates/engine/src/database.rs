@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
-use vellum_base::SlotId;
 use vellum_base::random::Random;
+use vellum_base::{SlotId, StorageError};
 use vellum_io::{Directory, RealDirectory};
 use vellum_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use vellum_sync::{CachePadded, Mutex, thread};
@@ -200,7 +200,7 @@ impl Database {
     }
 
     #[inline]
-    fn token(&self, slot: SlotId) -> Arc<SlotToken> {
+    pub(crate) fn token(&self, slot: SlotId) -> Arc<SlotToken> {
         let make = || {
             let state = CachePadded::new(TokenState::default());
             Arc::new(SlotToken {
@@ -288,13 +288,19 @@ impl Database {
     }
 
     /// Cuts free space off the end of the data file; returns how many bytes. A page of version data that lies there (of a slot
-    /// that is open or idle) keeps what is before it, too, until the database is opened again.
+    /// that is open or idle) keeps what is before it, too, until the database is opened again. Makes a checkpoint first.
     ///
     /// # Errors
     /// `Io`.
     pub fn truncate(&self) -> Result<u64> {
         let engine = &self.shared.engine;
         let _one = engine.maintenance.lock();
+        // Otherwise a recovery makes anew what was cut off, for which there may be no room any more.
+        match engine.checkpoint() {
+            // Then cutting is what makes room. Redo does without the pages.
+            Ok(()) | Err(StorageError::OutOfSpace { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let pages = engine.space.truncate_tail()?;
         Ok(pages * engine.config.page_size as u64)
     }

@@ -4,9 +4,9 @@
 //! those who open different tables meet at none; those who open the same one meet at its count of handles anyway. A
 //! latch is held for a look or a change of one entry, and nothing is taken beneath it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use vellum_base::TableId;
+use vellum_base::maps::HashMap;
 use vellum_sync::{CachePadded, Mutex};
 use vellum_table::Shape;
 

@@ -49,6 +49,7 @@ mod open;
 mod options;
 mod recovery;
 mod schema;
+mod share;
 mod statement;
 mod statistics;
 mod transaction;
@@ -65,9 +66,12 @@ pub use experiment::Experiment;
 pub use holders::{Holder, TransactionId};
 pub use options::{Class, Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
+pub use share::{Follower, SharedSnapshot};
 pub use statistics::Statistics;
 pub use transaction::{PendingCommit, Savepoint, Transaction};
+pub use vellum_io::outlive_file_limits;
 pub use vellum_table::{KeyDescription, KeyPart, Source};
+pub use vellum_txn::Touched;
 pub use verify::{
     Finding, IndexReport, Inspection, LogReport, PagesReport, Recovery, Report, TableReport,
     TreeReport, inspect_directory, verify_directory, verify_path,

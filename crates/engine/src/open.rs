@@ -15,11 +15,12 @@ use crate::error::{Error, Result};
 use crate::recovery::Recovered;
 use crate::schema::Tables;
 use crate::version_budget::{VersionBudget, VersionPolicy};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, StorageError, Timestamp};
 use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
-use vellum_buffer::{Pool, PoolConfig, Space};
+use vellum_buffer::{Addresses, Pool, PoolConfig, Space};
 use vellum_io::{Directory, File, LockGuard, OpenOptions};
 use vellum_sync::Mutex;
 use vellum_sync::atomic::AtomicBool;
@@ -44,13 +45,29 @@ pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<
         }
         // Recovery would write to the data file before it finds that it can make no segment.
         directory.check_writable(LOG_FOLDER)?;
-        Ok(control)
+        let page_size = control.map(|control| control.page_size as usize);
+        let addresses = reserve(&config, page_size.unwrap_or(config.page_size))?;
+        Ok((control, addresses))
     };
-    let (lock, control) = lock_if(&*directory, look)?;
+    let (lock, (control, addresses)) = lock_if(&*directory, look)?;
     match control {
-        Some(control) => recover(directory, config, control, lock),
-        None => create(directory, config, lock),
+        Some(control) => recover(directory, config, control, addresses, lock),
+        None => create(directory, config, addresses, lock),
     }
+}
+
+/// Reserves addresses for the largest data file, which other databases of the process and its limits may have left none for.
+fn reserve(config: &Config, page_size: usize) -> Result<Addresses> {
+    let mut config = config.clone();
+    config.page_size = page_size;
+    config.check()?;
+    Addresses::reserve(&pool_config(&config)).map_err(|error| Error::InvalidArgument {
+        what: format!(
+            "data_bytes_max {}: this process has not so many addresses left; other databases that it has open and its limits \
+             (ulimit -v) take part in that ({error})",
+            config.data_bytes_max
+        ),
+    })
 }
 
 /// Locks a directory that passes a look at it. The look comes first, so that a directory of somebody else's gets no lock
@@ -119,7 +136,12 @@ fn read_clock(clock: &Arc<Clock>) -> vellum_wal::Clock {
     Arc::new(move || clock.now())
 }
 
-fn create(directory: Arc<dyn Directory>, config: Config, lock: LockGuard) -> Result<Arc<Engine>> {
+fn create(
+    directory: Arc<dyn Directory>,
+    config: Config,
+    addresses: Addresses,
+    lock: LockGuard,
+) -> Result<Arc<Engine>> {
     let making = Control {
         page_size: config.page_size as u32,
         incarnation: 0,
@@ -147,7 +169,8 @@ fn create(directory: Arc<dyn Directory>, config: Config, lock: LockGuard) -> Res
     let file = directory.open(DATA_FILE, OpenOptions::create_new().direct())?;
     let clock = Arc::new(Clock::above(Timestamp::ZERO));
     let log_of_pool = Arc::new(LogOfPool::default());
-    let pool = Arc::new(Pool::create_file(
+    let pool = Arc::new(Pool::create_file_at(
+        Some(addresses),
         file,
         log_of_pool.clone(),
         &pool_config(&config),
@@ -190,11 +213,17 @@ fn recover(
     directory: Arc<dyn Directory>,
     mut config: Config,
     control: Control,
+    addresses: Addresses,
     lock: LockGuard,
 ) -> Result<Arc<Engine>> {
     config.page_size = control.page_size as usize;
     config.check()?;
-    let file: Arc<dyn File> = directory.open(DATA_FILE, OpenOptions::existing().direct())?;
+    let opened = directory.open(DATA_FILE, OpenOptions::existing().direct());
+    let file: Arc<dyn File> = opened.map_err(|error| match error {
+        // There is a control file: it is not that there is no database.
+        StorageError::Io { source, .. } if source.kind() == ErrorKind::NotFound => missing_data(),
+        other => other,
+    })?;
     let bytes = file.len()?;
     if bytes / config.page_size as u64 > config.data_bytes_max / config.page_size as u64 {
         return Err(Error::InvalidArgument {
@@ -205,7 +234,8 @@ fn recover(
         });
     }
     let log_of_pool = Arc::new(LogOfPool::default());
-    let pool = Arc::new(Pool::open(
+    let pool = Arc::new(Pool::open_at(
+        Some(addresses),
         file,
         log_of_pool.clone(),
         &pool_config(&config),
@@ -267,6 +297,17 @@ fn recover(
     engine.checkpoint()?;
     engine.log.set_unbounded(false);
     Ok(engine)
+}
+
+/// What is wrong where a control file has no data file beside it.
+fn missing_data() -> StorageError {
+    StorageError::Corruption {
+        file: DATA_FILE.into(),
+        page: None,
+        what: "the data file is missing",
+        expected: 1,
+        found: 0,
+    }
 }
 
 /// From now on who finds no log space makes a checkpoint. Not before losers are undone, or all that undo needs of them

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::known_tables::KnownTables;
 use crate::transaction::Transaction;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 use vellum_base::{PageId, StorageError, TableId};
@@ -91,6 +91,7 @@ impl Tables {
             // true comes after the shape was made void. (Void asked first, the drop could be rolled back between the two,
             // and a table that is there would be forgotten.)
             let seen = shape.made_by().is_none_or(|by| horizon.is_frozen(by));
+            vellum_sync::test_point!("schema: between frozen and void");
             if !shape.is_void() {
                 if !seen {
                     return;
@@ -124,8 +125,8 @@ impl Tables {
     }
 
     /// Names of tables by the root pages of their trees and their indexes' trees, as of the newest shapes.
-    pub fn names_by_tree(&self) -> HashMap<PageId, String> {
-        let mut names = HashMap::new();
+    pub fn names_by_tree(&self) -> BTreeMap<PageId, String> {
+        let mut names = BTreeMap::new();
         for base in self.by_id.all() {
             let Some(shape) = base.resolve(|_| true).filter(|shape| !shape.dropped) else {
                 continue;
@@ -140,8 +141,8 @@ impl Tables {
 
     /// Reads the catalog after recovery, when every row has one version.
     pub fn load(&self, engine: &Engine) -> Result<()> {
-        let mut tables: HashMap<TableId, (TableEntry, Arc<str>)> = HashMap::new();
-        let mut indexes: HashMap<TableId, Vec<IndexShape>> = HashMap::new();
+        let mut tables: BTreeMap<TableId, (TableEntry, Arc<str>)> = BTreeMap::new();
+        let mut indexes: BTreeMap<TableId, Vec<IndexShape>> = BTreeMap::new();
         let mut highest = 0;
         for_each_row(&engine.catalog, |key, body| {
             let damaged = || damaged_catalog(&engine.catalog);

@@ -44,8 +44,8 @@ pub struct Transaction {
     conflicted: Cell<bool>,
     /// What ended it that another try may not meet: the error that the operation reported.
     to_retry: Cell<Option<Again>>,
-    /// The callback of a load is running, which may only read.
-    loading: Cell<bool>,
+    /// How many there are while which it may only read: the callback of a load, snapshots that it shares.
+    holding_still: Cell<u32>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
     buffers: Cell<Option<Box<Buffers>>>,
     /// Shapes that it made, with their commands.
@@ -94,7 +94,7 @@ impl Transaction {
             inner: Some(inner),
             conflicted: Cell::new(false),
             to_retry: Cell::new(None),
-            loading: Cell::new(false),
+            holding_still: Cell::new(0),
             buffers: Cell::new(buffers),
             shapes: RefCell::new(Vec::new()),
             rollbacks: Cell::new(0),
@@ -190,15 +190,20 @@ impl Transaction {
         Ok(())
     }
 
-    pub(crate) fn set_loading(&self, loading: bool) {
-        self.loading.set(loading);
+    /// It only reads until [`Transaction::move_on`] was called as often.
+    pub(crate) fn hold_still(&self) {
+        self.holding_still.set(self.holding_still.get() + 1);
+    }
+
+    pub(crate) fn move_on(&self) {
+        self.holding_still.set(self.holding_still.get() - 1);
     }
 
     #[inline]
-    fn check_not_loading(&self) -> Result<()> {
-        if self.loading.get() {
+    fn check_may_change(&self) -> Result<()> {
+        if self.holding_still.get() > 0 {
             return Err(Error::InvalidArgument {
-                what: "a write or a savepoint in the callback of a load, which may only read"
+                what: "a write or a savepoint in the callback of a load or while the snapshot is shared: only reads are possible"
                     .into(),
             });
         }
@@ -219,7 +224,7 @@ impl Transaction {
         if self.inner().options().read_only {
             return Err(Error::ReadOnly);
         }
-        self.check_not_loading()?;
+        self.check_may_change()?;
         if self.engine().is_poisoned() {
             // None of it could become durable any more.
             return Err(Error::Poisoned);
@@ -474,7 +479,7 @@ impl Transaction {
     /// `TransactionOver` after a conflict, `InvalidArgument` in the callback of a load.
     pub fn savepoint(&self) -> Result<Savepoint> {
         self.check_usable()?;
-        self.check_not_loading()?;
+        self.check_may_change()?;
         let at = self.inner().savepoint();
         let mut savepoints = self.savepoints.borrow_mut();
         savepoints.push(at);
@@ -494,7 +499,7 @@ impl Transaction {
     /// errors: it can only be rolled back then.
     pub fn rollback_to(&self, savepoint: &Savepoint) -> Result<()> {
         self.check_usable()?;
-        self.check_not_loading()?;
+        self.check_may_change()?;
         {
             let mut savepoints = self.savepoints.borrow_mut();
             let known = savepoint.stamp == self.identity

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::{key, rows, tiny};
 use vellum::{
-    Class, Config, Database, Durability, Error, Result, Table, Transaction, TransactionOptions,
+    Class, Config, Database, Durability, Error, Result, Statistics, Table, Transaction,
+    TransactionOptions,
 };
 use vellum_base::random::Random;
 use vellum_io::{PowerCut, SimulatedDirectory};
@@ -57,14 +58,16 @@ impl Known {
     }
 }
 
-/// What happens under old snapshots, up to the cut.
-fn work(database: &Database, known: &mut Known) -> Result<()> {
+/// What happens under old snapshots, up to the cut. `hot`: many rows are updated until they are fat, where that takes two updates.
+fn work(database: &Database, known: &mut Known, hot: bool) -> Result<()> {
     let table = database.retry(|tx| match tx.table("t") {
         Err(Error::NoSuchTable { .. }) => tx.create_table("t"),
         found => found,
     })?;
     let small = |byte: u8| move |_| Some(vec![byte; 120]);
     known.change(database, &table, 0..ROWS, small(1))?;
+    let hot = if hot { 600..1000 } else { 0..0 };
+    known.change(database, &table, hot.clone(), small(1))?;
     let old = begin(database, Class::Olap, Durability::Async)?;
     let seen = rows_or(&old, &table)?;
     database.step()?;
@@ -88,9 +91,12 @@ fn work(database: &Database, known: &mut Known) -> Result<()> {
             database.checkpoint()?;
         }
     }
+    for byte in 2..6 {
+        known.change(database, &table, hot.clone(), small(byte))?;
+    }
     // Frames run short: what is fat is turned back before its page goes.
     known.change(database, &table, 1000..1400, |_| Some(vec![9; 700]))?;
-    database.step()?;
+    while database.step()? {}
     assert_eq!(rows_or(&old, &table)?, seen);
     old.rollback()?;
     while database.step()? {}
@@ -133,11 +139,9 @@ fn check(directory: SimulatedDirectory, config: &Config, known: &Known, context:
     assert!(all(&known.state) || all(&both), "{context}: other rows");
 }
 
-#[test]
-fn crash_power_cut_at_every_io_while_rows_are_buried_turn_fat_and_back() {
-    let mut random = Random::new(support::seed("crash_power_cut_at_every_io_while_rows"));
-    let mut config = tiny(4096, 96);
-    config.promote_after_ticks = 1000;
+/// Cuts the power once in each run, after ever more calls, until a run comes to its end; returns what that counted.
+fn cut_everywhere(test: &str, config: &Config, hot: bool, step: u64) -> Statistics {
+    let mut random = Random::new(support::seed(test));
     let mut call = 1;
     let mut cuts = 0;
     loop {
@@ -146,24 +150,47 @@ fn crash_power_cut_at_every_io_while_rows_are_buried_turn_fat_and_back() {
         drop(Database::open_directory(directory.clone(), config.clone()).unwrap());
         directory.cut_after(call);
         let ended = match Database::open_directory(directory.clone(), config.clone()) {
-            Ok(database) => work(&database, &mut known),
+            Ok(database) => {
+                let ended = work(&database, &mut known, hot);
+                ended.map(|()| database.statistics())
+            }
             Err(error) => Err(error),
         };
         let kind = PowerCut::KINDS[random.below(PowerCut::KINDS.len() as u64) as usize];
         let context = format!("cut after call {call}");
         check(
             directory.power_cut(random.next_u64(), kind),
-            &config,
+            config,
             &known,
             &context,
         );
-        if ended.is_ok() {
-            break;
+        if let Ok(statistics) = ended {
+            println!("{cuts} cuts");
+            assert!(cuts > 30);
+            return statistics;
         }
         cuts += 1;
         // Each call once in a few runs of the test.
-        call += random.between(1, 12);
+        call += random.between(1, step);
     }
-    println!("{cuts} cuts");
-    assert!(cuts > 30);
+}
+
+#[test]
+fn crash_power_cut_at_every_io_while_rows_are_buried_swept_and_dropped() {
+    let mut config = tiny(4096, 96);
+    config.promote_after_ticks = 1000;
+    let seen = cut_everywhere("crash_power_cut_at_every_io", &config, false, 12);
+    assert!(seen.rows_moved > 0);
+}
+
+/// Symptom: none. Where rows have shortcuts hardly any is hot enough to turn fat; so here they have none, and two updates are enough.
+#[test]
+fn crash_power_cut_at_every_io_while_rows_turn_fat_and_back() {
+    let mut config = tiny(4096, 96);
+    config.promote_after_ticks = 1000;
+    config.versions.shortcuts = false;
+    config.versions.fat_updates = Some(1);
+    let seen = cut_everywhere("crash_power_cut_at_every_io", &config, true, 12);
+    assert!(seen.rows_moved > 0);
+    assert!(seen.fat_rows_made > 400, "{}", seen.fat_rows_made);
 }

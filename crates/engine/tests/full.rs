@@ -91,6 +91,26 @@ fn full_disk(config: &Config) -> (SimulatedDirectory, Database) {
 }
 
 #[test]
+fn regress_recovery_need_not_make_anew_what_was_cut_off_the_file() {
+    let config = tiny(4096, 64);
+    let disk = SimulatedDirectory::new();
+    let database = Database::open_directory(Arc::new(disk.clone()), config.clone()).unwrap();
+    for name in ["t", "u"] {
+        database.retry(|tx| tx.create_table(name)).unwrap();
+    }
+    database.retry(|tx| tx.drop_table("u")).unwrap();
+    settle(&database);
+    let checkpoints = database.statistics().checkpoints;
+    assert!(database.truncate().unwrap() > 0);
+    assert_eq!(database.statistics().checkpoints, checkpoints + 1);
+    // Somebody else takes what the file gave back, and the process is killed.
+    disk.set_space_limit(Some(disk.used_space()));
+    let disk = disk.process_kill();
+    let database = open(&(Arc::new(disk) as Arc<dyn Directory>), &config);
+    assert!(database.verify().unwrap().is_sound());
+}
+
+#[test]
 fn a_database_on_a_full_disk_opens_reads_and_deletes_after_a_close_and_after_crashes() {
     let config = tiny(4096, 64);
     let (mut disk, database) = full_disk(&config);

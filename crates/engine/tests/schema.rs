@@ -111,3 +111,35 @@ fn regress_a_load_that_committed_meanwhile_keeps_its_tree() {
     tx.commit().unwrap();
     assert!(database.verify().unwrap().is_sound());
 }
+
+/// Symptom: a table whose drop was rolled back was gone (found by reading). Cause: `Tables::forget` asked first whether the drop was void
+/// and then whether everyone sees it; between the two it was rolled back, and its slot committed again. Guard: the order of the two.
+#[test]
+fn table_whose_drop_is_rolled_back_while_it_is_looked_at_is_not_forgotten() {
+    let (_directory, database, table) = with_table(&small());
+    let other = database.retry(|tx| tx.create_table("other")).unwrap();
+    let dropper = database.begin().unwrap();
+    dropper.drop_table("t").unwrap();
+    let points = TestPoints::new();
+    let pause = points.pause("schema: between frozen and void");
+    thread::scope(|scope| {
+        let stepper = scope.spawn(|| {
+            let _scope = points.enter();
+            database.step().unwrap();
+        });
+        pause.wait_reached();
+        dropper.rollback().unwrap();
+        // In the slot of the drop, too: what was stamped there is below its last commit then.
+        for number in 0..100 {
+            database
+                .retry(|tx| tx.insert(&other, &key(number), b"v"))
+                .unwrap();
+        }
+        pause.release();
+        stepper.join().unwrap();
+    });
+    let tx = database.begin().unwrap();
+    assert_eq!(tx.table("t").map(drop).map_err(|e| e.to_string()), Ok(()));
+    tx.insert(&table, b"k", b"v").unwrap();
+    tx.commit().unwrap();
+}

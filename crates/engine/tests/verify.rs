@@ -316,6 +316,16 @@ fn damaged_or_missing_files_are_findings_and_foreign_ones_are_errors() {
     data.remove("data").unwrap();
     let report = verify_directory(Arc::new(data)).unwrap();
     assert_eq!(report.findings[0].what, "the data file is missing");
+    let missing = directory.process_kill();
+    missing.remove("data").unwrap();
+    let error = Database::open_directory(Arc::new(missing), config()).map(drop);
+    assert!(matches!(error, Err(Error::Corruption { .. })), "{error:?}");
+
+    let short = directory.process_kill();
+    let file = short.open("data", vellum_io::OpenOptions::existing());
+    file.unwrap().set_len(100).unwrap();
+    let report = verify_directory(Arc::new(short)).unwrap();
+    assert_eq!(report.findings[0].what, "length of the file");
 
     let foreign = directory.process_kill();
     foreign.flip_bit("control", 0, 0).unwrap();
@@ -442,4 +452,184 @@ fn findings_while_others_write_come_with_a_warning() {
     let report = database.verify().unwrap();
     assert_sound(&report);
     assert!(!report.changed_meanwhile);
+}
+
+/// Bytes of a page that are not what they can be; the checksum is right.
+struct Forged {
+    kind: u8,
+    bytes: fn(&mut [u8]),
+    what: &'static str,
+}
+
+const INNER: u8 = 3;
+const LEAF: u8 = 4;
+const OVERFLOW: u8 = 5;
+const BITMAP: u8 = 2;
+const FILE_HEADER: u8 = 1;
+
+/// More than any log of a test has.
+const GSN_FAR_AWAY: u64 = 1 << 40;
+
+fn set_gsn(page: &mut [u8], gsn: u64) {
+    page[8..16].copy_from_slice(&gsn.to_le_bytes());
+}
+
+fn set_heap(page: &mut [u8], heap: u16) {
+    page[28..30].copy_from_slice(&heap.to_le_bytes());
+}
+
+fn forgeries() -> Vec<Forged> {
+    let mut all = Vec::new();
+    let mut add = |kinds: &[u8], what, bytes| {
+        let of = |kind: &u8| Forged {
+            kind: *kind,
+            bytes,
+            what,
+        };
+        all.extend(kinds.iter().map(of));
+    };
+    let pages = [INNER, LEAF, OVERFLOW, BITMAP];
+    add(&pages, "bytes 6 and 7 of a page", |page| page[6] = 1);
+    add(&pages, "bytes 6 and 7 of a page", |page| page[7] = 0x80);
+    let flags = "flags of a page that have no meaning";
+    add(&pages, flags, |page| page[5] |= 8);
+    add(&pages, flags, |page| page[5] |= 0x80);
+    add(&[INNER, OVERFLOW, BITMAP], flags, |page| page[5] |= 4);
+    let newer = "gsn of a page that is newer than the log";
+    add(&pages, newer, |page| set_gsn(page, u64::MAX));
+    add(&pages, newer, |page| set_gsn(page, GSN_FAR_AWAY));
+    add(&[BITMAP], "tree of an allocation bitmap", |page| {
+        page[16] = 1
+    });
+    let unused = "bytes 24 to 64 of an allocation bitmap";
+    add(&[BITMAP], unused, |page| page[24] = 1);
+    add(&[BITMAP], unused, |page| page[63] = 1);
+    add(&[LEAF], "bytes 40 to 48 of a leaf", |page| page[40] = 1);
+    add(&[LEAF], "bytes 40 to 48 of a leaf", |page| page[47] = 1);
+    let nodes = [INNER, LEAF];
+    add(&nodes, "slots below the heap", |page| set_heap(page, 0));
+    add(&nodes, "heap inside the page", |page| set_heap(page, 4097));
+    add(&nodes, "heap inside the page", |page| {
+        set_heap(page, u16::MAX)
+    });
+    add(&[LEAF], "record inside the heap", |page| {
+        set_heap(page, 4090)
+    });
+    let header = "bytes 5 to 24, and from 44 on, of the file header";
+    add(&[FILE_HEADER], header, |page| page[5] = 1);
+    add(&[FILE_HEADER], header, |page| set_gsn(page, 1));
+    add(&[FILE_HEADER], header, |page| page[4095] = 1);
+    all
+}
+
+/// The pages of the data file, which are small, by number.
+fn pages(directory: &SimulatedDirectory) -> Vec<Vec<u8>> {
+    let file = directory
+        .open("data", vellum_io::OpenOptions::read_only())
+        .unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_at(&mut bytes, 0).unwrap();
+    bytes.chunks(4096).map(<[u8]>::to_vec).collect()
+}
+
+/// A copy of the directory in which a page was changed, and its checksum made right again.
+fn forge(directory: &SimulatedDirectory, page: usize, change: fn(&mut [u8])) -> SimulatedDirectory {
+    let forged = directory.process_kill();
+    let mut bytes = pages(directory).swap_remove(page);
+    change(&mut bytes);
+    let id = vellum_base::PageId(page as u64);
+    let sum = vellum_buffer::page::page_checksum(id, &bytes);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    let file = forged
+        .open("data", vellum_io::OpenOptions::existing())
+        .unwrap();
+    file.write_at(&bytes, page as u64 * 4096).unwrap();
+    forged
+}
+
+/// Reads and writes everywhere: errors may come, panics must not.
+fn use_all(directory: &SimulatedDirectory) -> vellum::Result<()> {
+    let database = Database::open_directory(Arc::new(directory.clone()), config())?;
+    database.retry(|tx| {
+        let people = tx.table("people")?;
+        let mut cursor = tx.cursor(&people, ..)?;
+        while cursor.next()?.is_some() {}
+        for number in 0u32..800 {
+            let mut value = vec![1; if number % 40 == 0 { 9000 } else { 60 }];
+            value[..4].copy_from_slice(&number.to_be_bytes());
+            tx.upsert(&people, &number.to_be_bytes(), &value)?;
+        }
+        tx.create_table("another").map(drop)
+    })?;
+    database.verify()?;
+    database.close()
+}
+
+/// One page of the kind that is in use, as a walk finds it: the root of a table, if that is of the kind.
+fn page_of_kind(directory: &SimulatedDirectory, kind: u8, report: &Report) -> usize {
+    let pages = pages(directory);
+    let root = report.tables.last().unwrap().tree.root;
+    let is_wanted = |page: &usize| {
+        let bytes = &pages[*page];
+        bytes[4] == kind
+            && match kind {
+                INNER => *page as u64 == root,
+                LEAF => bytes[16..24] == root.to_le_bytes(),
+                _ => true,
+            }
+    };
+    (0..pages.len()).rfind(is_wanted).unwrap()
+}
+
+#[test]
+fn pages_with_fixed_fields_that_are_otherwise_are_findings_and_panic_nobody() {
+    let directory = SimulatedDirectory::new();
+    let database = open(&directory);
+    fill(&database);
+    database.close().unwrap();
+    let sound = verify_directory(Arc::new(directory.clone())).unwrap();
+    assert_filled(&sound);
+    for forgery in forgeries() {
+        let page = page_of_kind(&directory, forgery.kind, &sound);
+        let forged = forge(&directory, page, forgery.bytes);
+        let report = verify_directory(Arc::new(forged.clone())).unwrap();
+        let named = report
+            .findings
+            .iter()
+            .any(|f| f.page == Some(page as u64) && f.what == forgery.what);
+        let shown = format!("{}, a page of kind {}", forgery.what, forgery.kind);
+        assert!(named, "{shown}: {:#?}", report.findings);
+        let used = use_all(&forged);
+        assert!(
+            matches!(used, Err(Error::Corruption { .. })),
+            "{shown}: {used:?}"
+        );
+    }
+}
+
+#[test]
+fn page_that_is_newer_than_the_log_is_a_finding_also_where_a_recovery_is_due() {
+    let directory = SimulatedDirectory::new();
+    let database = open(&directory);
+    fill(&database);
+    database.checkpoint().unwrap();
+    let later = |tx: &vellum::Transaction| tx.create_table("later").map(drop);
+    database.retry(later).unwrap();
+    database.sync().unwrap();
+    let killed = directory.process_kill();
+    let sound = verify_directory(Arc::new(killed.clone())).unwrap();
+    assert_eq!(sound.recovery, Recovery::Rehearsed);
+    let page = page_of_kind(&killed, LEAF, &sound);
+    let forged = forge(&killed, page, |page| set_gsn(page, GSN_FAR_AWAY));
+    let report = verify_directory(Arc::new(forged.clone())).unwrap();
+    let newer = "gsn of a page that is newer than the log";
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|f| f.page == Some(page as u64) && f.what == newer),
+        "{:#?}",
+        report.findings
+    );
+    assert!(use_all(&forged).is_err());
 }

@@ -28,8 +28,29 @@ const UNSAFE_HOMES: [&str; 6] = [
     "crates/transaction/version",
 ];
 
+/// Where files of the operating system are opened and looked at: those of databases in io; beside them configuration, host rules,
+/// certificates, the first password; what the shell reads and writes.
+const FILE_HOMES: [&str; 3] = [
+    "crates/storage/io",
+    "crates/frontend/server/src/files.rs",
+    "crates/frontend/cli/src/shell",
+];
+
+/// Methods of paths that look at the file system. `exists` of a directory of the io trait has an argument.
+const LOOKS_AT_FILES: [&str; 9] = [
+    ".exists()",
+    ".try_exists()",
+    ".is_file()",
+    ".is_dir()",
+    ".is_symlink()",
+    ".metadata()",
+    ".symlink_metadata()",
+    ".read_dir()",
+    ".canonicalize()",
+];
+
 /// The rules. They hold for everything below `crates/`.
-const HOMES: [Home; 13] = [
+const HOMES: [Home; 16] = [
     Home {
         what: "files of the operating system are opened in io only",
         paths: &[
@@ -37,6 +58,13 @@ const HOMES: [Home; 13] = [
             "File::open",
             "File::create",
             "OpenOptions::new",
+            "Path::exists",
+            "Path::try_exists",
+            "Path::is_file",
+            "Path::is_dir",
+            "Path::metadata",
+            "Path::read_dir",
+            "Path::canonicalize",
             "rustix::fs",
             "os::unix::fs",
             "libc::open",
@@ -46,12 +74,28 @@ const HOMES: [Home; 13] = [
             "libc::fsync",
             "libc::fdatasync",
         ],
-        // Beside the database: configuration, host rules, certificates, the first password; what the shell reads and writes.
+        folders: &FILE_HOMES,
+        free_in_tests: true,
+    },
+    Home {
+        what: "what a run depends on is an argument: the environment is read for the seeds and the planted bugs of tests only",
+        paths: &["std::env", "env::var", "env::args"],
         folders: &[
-            "crates/storage/io",
-            "crates/frontend/server/src/files.rs",
-            "crates/frontend/cli/src/shell",
+            "crates/foundation/base/src/planted.rs",
+            "crates/foundation/sync/src/lib.rs",
         ],
+        free_in_tests: true,
+    },
+    Home {
+        what: "only a program ends its process",
+        paths: &["process::exit", "process::abort"],
+        folders: &["crates/frontend/cli"],
+        free_in_tests: true,
+    },
+    Home {
+        what: "maps whose order differs from run to run are not used: vellum_base::maps, or BTreeMap",
+        paths: &["collections::HashMap", "collections::HashSet"],
+        folders: &["crates/foundation/base/src/maps.rs"],
         free_in_tests: true,
     },
     Home {
@@ -160,9 +204,11 @@ const HOMES: [Home; 13] = [
 ];
 
 /// Above what has a home: under another name, or without one, nobody would see what is called.
-const ABOVE: [&str; 8] = [
+const ABOVE: [&str; 10] = [
     "std",
     "core",
+    "std::collections",
+    "std::process",
     "std::sync",
     "core::sync",
     "std::os",
@@ -211,7 +257,24 @@ pub fn check(tree: &Tree, findings: &mut Findings) {
             }
         }
     }
+    look(tree, findings);
     forbid(tree, findings);
+}
+
+/// Methods have no path that tells whose they are: these go by their names.
+fn look(tree: &Tree, findings: &mut Findings) {
+    let outside = |path: &str| !FILE_HOMES.iter().any(|home| lies_in(path, home));
+    let of_crates = |path: &str| path.starts_with("crates/") && outside(path);
+    for file in tree.rust().filter(|file| of_crates(&file.path)) {
+        for (number, line) in file.lines.iter().enumerate() {
+            let called = LOOKS_AT_FILES.iter().find(|name| line.code.contains(*name));
+            if let Some(name) = called.filter(|_| !file.test[number]) {
+                let what =
+                    format!("{name}: files of the operating system are looked at in io only");
+                findings.add(&file.path, number + 1, "home", what);
+            }
+        }
+    }
 }
 
 /// A crate that is no home of `unsafe` says so to the compiler.
@@ -333,6 +396,75 @@ mod tests {
     }
 
     #[test]
+    fn files_are_looked_at_and_environments_read_at_home_only() {
+        let outside = "crates/transaction/gc/src/a.rs";
+        for code in [
+            "if path.exists() {",
+            "let n = path\n    .metadata()?;",
+            "for entry in path.read_dir()? {",
+            "Path::exists(p)",
+            "paths.filter(|p| p.is_dir())",
+        ] {
+            assert!(caught(outside, code), "{code}");
+            assert!(!caught("crates/storage/io/src/a.rs", code), "{code}");
+            assert!(
+                !caught("crates/frontend/server/src/files.rs", code),
+                "{code}"
+            );
+            let free = format!("#[cfg(test)]\nmod tests {{ fn f() {{ {code} }}\n }}");
+            assert!(!caught(outside, &free), "{code}");
+        }
+        assert!(!caught(outside, "directory.exists(CONTROL_FILE)?"));
+        for code in [
+            "std::env::var(NAME)",
+            "use std::env;",
+            "use std::env::args;",
+        ] {
+            assert!(caught(outside, code), "{code}");
+            assert!(caught("crates/frontend/cli/src/a.rs", code), "{code}");
+            assert!(
+                !caught("crates/foundation/base/src/planted.rs", code),
+                "{code}"
+            );
+        }
+        assert!(!caught(outside, "env!(\"CARGO_PKG_VERSION\")"));
+    }
+
+    #[test]
+    fn processes_are_ended_by_programs_only() {
+        for code in ["std::process::exit(1)", "use std::process::abort;"] {
+            assert!(caught("crates/engine/src/a.rs", code), "{code}");
+            assert!(!caught("crates/frontend/cli/src/a.rs", code), "{code}");
+        }
+        assert!(!caught("crates/engine/src/a.rs", "std::process::id()"));
+    }
+
+    #[test]
+    fn maps_with_an_order_of_their_own_are_caught() {
+        let outside = "crates/engine/src/a.rs";
+        for code in [
+            "use std::collections::HashMap;",
+            "use std::collections::{BTreeMap, HashSet};",
+            "std::collections::HashMap::<u8, u8>::new()",
+        ] {
+            assert!(caught(outside, code), "{code}");
+            assert!(
+                !caught("crates/foundation/base/src/maps.rs", code),
+                "{code}"
+            );
+            let free = format!("#[cfg(test)]\nmod tests {{ {code} }}");
+            assert!(!caught(outside, &free), "{code}");
+        }
+        for code in [
+            "use vellum_base::maps::HashMap;",
+            "use std::collections::hash_map::Entry;",
+            "use std::collections::BTreeMap;",
+        ] {
+            assert!(!caught(outside, code), "{code}");
+        }
+    }
+
+    #[test]
     fn another_name_for_what_homes_lie_in_is_caught() {
         for code in [
             "use std as s;",
@@ -344,7 +476,7 @@ mod tests {
         }
         for code in [
             "use std::io as i;",
-            "use std::collections::*;",
+            "use std::fmt::*;",
             "let n = libc_ as u64;",
         ] {
             assert!(!caught("crates/transaction/gc/src/a.rs", code), "{code}");

@@ -44,7 +44,8 @@ pub fn find(lines: &[Line]) -> Regions {
             return regions;
         }
         let end = item_end(&code, at);
-        let item: String = code[at..end].iter().map(|(c, _)| *c).collect();
+        let item = &code[behind_attributes(&code, at).min(end)..end];
+        let item: String = item.iter().map(|(c, _)| *c).collect();
         let mut words = item.split_whitespace().skip_while(|w| w.starts_with("pub"));
         if words.next() == Some("mod")
             && let Some(name) = words.next().and_then(|w| w.strip_suffix(';'))
@@ -129,17 +130,22 @@ fn conditions(list: &str) -> Vec<&str> {
     entries.filter(|entry| !entry.is_empty()).collect()
 }
 
-/// One past the end of the item, field or statement that begins at or after `from`.
-fn item_end(code: &[(char, usize)], mut from: usize) -> usize {
+/// Where what these attributes stand above begins.
+fn behind_attributes(code: &[(char, usize)], mut from: usize) -> usize {
     loop {
         while code.get(from).is_some_and(|(c, _)| c.is_whitespace()) {
             from += 1;
         }
         match code.get(from).and_then(|_| attribute(code, from)) {
             Some(attribute) => from = attribute.end,
-            None => break,
+            None => return from,
         }
     }
+}
+
+/// One past the end of the item, field or statement that begins at or after `from`.
+fn item_end(code: &[(char, usize)], from: usize) -> usize {
+    let from = behind_attributes(code, from);
     let first: String = code[from..]
         .iter()
         .map(|(c, _)| *c)
@@ -335,9 +341,10 @@ mod tests {
     #[test]
     fn modules_of_tests_in_files_of_their_own_are_named() {
         let regions = find(&split(
-            "#[cfg(test)]\npub(crate) mod tests;\n#[cfg(loom)] mod model;\nmod real;",
+            "#[cfg(test)]\npub(crate) mod tests;\n#[cfg(loom)] mod model;\n\
+             #[cfg(test)]\n#[cfg_attr(\n    any(loom, shuttle),\n    allow(dead_code)\n)]\nmod testing;\nmod real;",
         ));
-        assert_eq!(regions.test_modules, ["tests", "model"]);
+        assert_eq!(regions.test_modules, ["tests", "model", "testing"]);
     }
 
     #[test]

@@ -9,23 +9,40 @@
 
 use super::walk::{self, Roots};
 use super::{Finding, LogReport, Recovery, Report};
-use crate::config::Config;
+use crate::config::{Config, DATA_BYTES_MAX};
 use crate::control::{CONTROL_FILE, Control};
 use crate::database::Database;
-use crate::engine::{DATA_FILE, LOG_FOLDER, LogOfPool};
+use crate::engine::{DATA_FILE, LOG_FOLDER};
 use crate::error::{Error, Result};
 use crate::open;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use vellum_base::StorageError;
+use vellum_base::{Gsn, StorageError};
 use vellum_btree::TreeContext;
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_io::{Directory, OpenOptions, OverlayDirectory, RealDirectory};
-use vellum_wal::{LogPosition, LogReader, Verdict};
+use vellum_wal::{DurableGsn, LogPosition, LogReader, Verdict};
 
 /// Bytes of the smallest page, whatever the control file says.
 const SMALLEST_PAGE: u64 = 4096;
+/// Bytes of a pool that is not made smaller however small the file is.
+const SMALLEST_POOL: u64 = 64 << 20;
+
+/// A log that was read to its end and gets nothing more: what a pool is told that writes nothing.
+struct LogToItsEnd {
+    newest: Gsn,
+}
+
+impl DurableGsn for LogToItsEnd {
+    fn durable_gsn(&self) -> Gsn {
+        self.newest
+    }
+
+    fn make_durable(&self, _: Gsn) -> vellum_base::Result<()> {
+        Ok(())
+    }
+}
 
 /// How a closed directory is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -106,12 +123,13 @@ pub fn inspect_directory(directory: Arc<dyn Directory>, inspection: Inspection) 
         }
     };
     report.page_bytes = control.page_size.into();
-    let Some(log) = read_log(&*directory, &control, &mut report)? else {
+    let Some((log, newest)) = read_log(&*directory, &control, &mut report)? else {
         report.recovery = Recovery::Failed;
         return Ok(report);
     };
     report.log = Some(log);
-    let Some(pool) = open_pool(&*directory, &control, inspection, &mut report)? else {
+    let ended = LogToItsEnd { newest };
+    let Some(pool) = open_pool(&*directory, &control, ended, inspection, &mut report)? else {
         return Ok(report);
     };
     if log.closed_cleanly && log.rounds == 0 {
@@ -157,12 +175,12 @@ fn merged(before: Report, mut walked: Report) -> Report {
     walked
 }
 
-/// Reads the log from the checkpoint on; `None` (and a finding) if recovery could not.
+/// Reads the log from the checkpoint on, and up to which GSN it has records; `None` (and a finding) if recovery could not.
 fn read_log(
     directory: &dyn Directory,
     control: &Control,
     report: &mut Report,
-) -> Result<Option<LogReport>> {
+) -> Result<Option<(LogReport, Gsn)>> {
     let mut log = LogReport {
         checkpoint_segment: control.checkpoint.segment,
         checkpoint_offset: control.checkpoint.offset,
@@ -176,7 +194,7 @@ fn read_log(
             log.bytes += file.len()?;
         }
     }
-    let mut read = || -> vellum_base::Result<()> {
+    let mut read = || -> vellum_base::Result<Gsn> {
         // As recovery does: from the oldest undo on, then from the checkpoint on.
         let segment = control.analysis_segment;
         let from = LogPosition {
@@ -191,10 +209,11 @@ fn read_log(
             log.rounds += u64::from(bytes > 0);
             log.record_bytes += bytes as u64;
         }
-        Ok(())
+        let end = reader.ends().last().map_or(Gsn::ZERO, |last| last.m);
+        Ok(end.max(control.known.m))
     };
     match read() {
-        Ok(()) => Ok(Some(log)),
+        Ok(newest) => Ok(Some((log, newest))),
         Err(error) => {
             report.find(Finding::of("log", error)?);
             report.log = Some(log);
@@ -207,6 +226,7 @@ fn read_log(
 fn open_pool(
     directory: &dyn Directory,
     control: &Control,
+    log: LogToItsEnd,
     inspection: Inspection,
     report: &mut Report,
 ) -> Result<Option<Arc<Pool>>> {
@@ -214,12 +234,12 @@ fn open_pool(
         .open(DATA_FILE, OpenOptions::read_only().direct())
         .and_then(|file| {
             let page_size = control.page_size as usize;
-            let mut config = PoolConfig::new(page_size, inspection.pool_bytes);
+            let bytes = inspection.pool_bytes.min(useful_pool(file.len()?));
+            let mut config = PoolConfig::new(page_size, bytes);
             // No address beyond the file is needed.
             let pages = file.len()? / SMALLEST_PAGE;
             config.pages_max = pages.max(4 * PoolConfig::BATCH_MAX as u64);
-            // Nothing is changed, so nothing is asked of a log.
-            Pool::open(file, Arc::new(LogOfPool::default()), &config)
+            Pool::open(file, Arc::new(log), &config)
         });
     let finding = match opened {
         Ok(pool) if pool.page_size() as u64 == u64::from(control.page_size) => {
@@ -244,8 +264,9 @@ fn rehearse(
     inspection: Inspection,
     mut report: Report,
 ) -> Result<Report> {
+    let config = Config::default().pool_bytes(inspection.pool_bytes);
+    let config = detached_config(&*directory, config, inspection.memory_bytes)?;
     let overlay = OverlayDirectory::new(directory, inspection.memory_bytes);
-    let config = detached_config(Config::default().pool_bytes(inspection.pool_bytes));
     let walked = open::open(Arc::new(overlay), config)
         .and_then(|engine| engine.verify_with(inspection.compare_indexes));
     match walked {
@@ -279,11 +300,27 @@ fn rehearse(
     }
 }
 
-/// A configuration for a database whose changes vanish.
-fn detached_config(mut config: Config) -> Config {
+/// A pool that has every page of a file of this length has no use for more; each page of it costs memory beside its own.
+fn useful_pool(data_bytes: u64) -> u64 {
+    data_bytes.max(SMALLEST_POOL)
+}
+
+/// A configuration for a database whose changes vanish: as large as its data file is, and as what `memory_bytes` may add.
+fn detached_config(
+    directory: &dyn Directory,
+    mut config: Config,
+    memory_bytes: u64,
+) -> vellum_base::Result<Config> {
     config.create = false;
     config.background_threads = false;
-    config
+    // That there is none is found where it is opened.
+    if directory.exists(DATA_FILE)? {
+        let file = directory.open(DATA_FILE, OpenOptions::read_only())?;
+        let bytes = file.len()?.saturating_add(memory_bytes);
+        config.pool_bytes = config.pool_bytes.min(useful_pool(bytes));
+        config.data_bytes_max = config.data_bytes_max.max(bytes.min(DATA_BYTES_MAX));
+    }
+    Ok(config)
 }
 
 impl Database {
@@ -303,8 +340,9 @@ impl Database {
         let path = path.as_ref();
         let below = Arc::new(RealDirectory::open(path)?);
         existing(Control::read(&*below)?)?;
+        let config = detached_config(&*below, config, memory_bytes)?;
         let overlay = OverlayDirectory::new(below, memory_bytes);
-        Self::open_directory(Arc::new(overlay), detached_config(config))
+        Self::open_directory(Arc::new(overlay), config)
             .map_err(|error| open::with_path(error, path))
     }
 }

@@ -10,12 +10,13 @@ use super::indexes::{self, Sums};
 use super::{Finding, IndexReport, PagesReport, Report, TableReport, TreeReport};
 use crate::error::Result;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use vellum_base::maps::HashSet;
 use vellum_base::{PageId, Result as StorageResult, StorageError, TableId};
 use vellum_btree::overflow::{self, ChainRef, Reader};
 use vellum_btree::{Tree, TreeContext, TreeKind, TreeStatistics};
-use vellum_buffer::{BITMAP_BITS_AT, PageBuf, PageHeader, PageRead, kind};
+use vellum_buffer::{BITMAP_BITS_AT, PageBuf, PageHeader, PageRead, check_header, kind};
 use vellum_catalog::entry::{name_in_key, table_prefix};
 use vellum_catalog::{IndexEntry, TableEntry};
 use vellum_version::carried::CarriedRow;
@@ -433,6 +434,10 @@ impl Walk<'_> {
                 let values = (kind::BITMAP.into(), bits.kind().into());
                 self.find(DATABASE, at, "kind of an allocation bitmap", values);
                 continue;
+            }
+            if let Err(defect) = check_header(&bits) {
+                let values = (defect.expected, defect.found);
+                self.find(DATABASE, at, defect.what, values);
             }
             for (index, byte) in bits.as_bytes()[BITMAP_BITS_AT..].iter().enumerate() {
                 for bit in 0..8 {

@@ -47,7 +47,7 @@ pub use enabled::{Entered, Pause, TestPoints};
 mod enabled {
     use crate::{Condvar, Mutex};
     use std::cell::RefCell;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::fmt;
     use std::sync::Arc;
 
@@ -60,7 +60,7 @@ mod enabled {
     /// Callbacks by name, for the threads that entered. Clones share them.
     #[derive(Clone, Default)]
     pub struct TestPoints {
-        callbacks: Arc<Mutex<HashMap<&'static str, Callback>>>,
+        callbacks: Arc<Mutex<BTreeMap<&'static str, Callback>>>,
     }
 
     impl fmt::Debug for TestPoints {

@@ -31,6 +31,9 @@ use vellum::{Config, Database, Inspection, Report, verify_path};
 fn main() -> ExitCode {
     // Usage errors end the process here, with code 2.
     let arguments = Arguments::parse();
+    if let Err(error) = vellum::outlive_file_limits() {
+        eprintln!("vellum: a limit of file sizes will end it: {error}");
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let result = run(&arguments.command, &mut out)
         .and_then(|sound| out.flush().map(|()| sound).map_err(Failure::from));

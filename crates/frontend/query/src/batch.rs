@@ -12,7 +12,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::any::Any;
 use std::sync::Arc;
 use vellum_row::datetime::{Date, Interval, Time, Timestamp};
-use vellum_row::{ArrayRef as Items, JsonbRef, NumericRef, Type, Value, ValueRef};
+use vellum_row::{ArrayRef as Items, JsonbRef, NumericRef, RowView, Stored, Type, Value, ValueRef};
 
 /// Rows in a batch, at most.
 pub const BATCH_ROWS: usize = 8192;
@@ -60,6 +60,40 @@ impl Batch {
             let value = values.next();
             let value = value.ok_or_else(|| Error::internal("a row is too short"))?;
             let value = value.map_err(Error::Failed)?;
+            self.bytes += match value {
+                ValueRef::Bytea(bytes) => bytes.len(),
+                value => value.as_str().map_or(0, str::len),
+            };
+            column.push(value)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Adds a row as it is stored: these of its columns, in the order that was asked for; the number behind the last column is the key. Values of
+    /// fixed width go from bytes to arrays.
+    ///
+    /// # Errors
+    /// A row that is damaged; a value that is not of its column's type.
+    #[inline]
+    pub fn push_stored(
+        &mut self,
+        row: RowView<'_>,
+        columns: &[usize],
+        key: &[u8],
+    ) -> std::result::Result<(), Failure> {
+        let width = row.columns();
+        debug_assert_eq!(columns.len(), self.columns.len());
+        for (column, position) in self.columns.iter_mut().zip(columns) {
+            if *position >= width {
+                self.bytes += key.len();
+                column.push(ValueRef::Bytea(key))?;
+                continue;
+            }
+            if column.push_stored(row.stored(*position)) {
+                continue;
+            }
+            let value = row.get(*position)?;
             self.bytes += match value {
                 ValueRef::Bytea(bytes) => bytes.len(),
                 value => value.as_str().map_or(0, str::len),
@@ -137,6 +171,47 @@ impl ColumnBuilder {
         };
         let scratch = Vec::new();
         Self { ty, made, scratch }
+    }
+
+    /// Adds what stands in a row, if its bytes say it as they are; false, and nothing was added, if they have to be looked at.
+    #[inline]
+    pub fn push_stored(&mut self, stored: Stored<'_>) -> bool {
+        let bytes = match stored {
+            Stored::Fixed(bytes) => bytes,
+            Stored::Null | Stored::Other => return false,
+        };
+        match &mut self.made {
+            Made::Int2(made) => match bytes.first_chunk() {
+                Some(bytes) => made.append_value(i16::from_le_bytes(*bytes)),
+                None => return false,
+            },
+            Made::Int4(made) => match bytes.first_chunk() {
+                Some(bytes) => made.append_value(i32::from_le_bytes(*bytes)),
+                None => return false,
+            },
+            // Not every number is a time of day.
+            Made::Int8(made) if self.ty != Type::Time => match bytes.first_chunk() {
+                Some(bytes) => made.append_value(i64::from_le_bytes(*bytes)),
+                None => return false,
+            },
+            Made::Float4(made) => match bytes.first_chunk() {
+                Some(bytes) => made.append_value(f32::from_le_bytes(*bytes)),
+                None => return false,
+            },
+            Made::Float8(made) => match bytes.first_chunk() {
+                Some(bytes) => made.append_value(f64::from_le_bytes(*bytes)),
+                None => return false,
+            },
+            Made::Decimal(made, _) => match bytes.first_chunk() {
+                // A column's own scale is that of its kind.
+                Some(bytes) if Stored::is_coefficient(i64::from_le_bytes(*bytes)) => {
+                    made.append_value(i64::from_le_bytes(*bytes).into());
+                }
+                _ => return false,
+            },
+            _ => return false,
+        }
+        true
     }
 
     /// # Errors

@@ -6,8 +6,8 @@ use crate::aggregate::{Fold, Folding};
 use crate::error::{Error, Failure};
 use crate::function::key;
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::sync::Arc;
+use vellum_base::maps::HashSet;
 use vellum_row::{Type, Typmod, Value, ValueRef, compare, receive, send};
 
 /// A group whose rows are kept.
@@ -39,7 +39,7 @@ impl Collecting {
             own,
             how,
             rows: Vec::new(),
-            seen: HashSet::new(),
+            seen: HashSet::default(),
             bytes: 0,
         }
     }

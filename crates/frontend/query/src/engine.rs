@@ -2,13 +2,14 @@
 //!
 //! Concurrency: the thread that runs a statement serves what the operators ask of it ([`Request`]) until they are done: rows of tables, questions
 //! of functions, rows of the result to be told. So a transaction and a session are touched by one thread only. An operator never waits for
-//! another statement's host.
+//! another statement's host. Parts of large tables are read by threads beside the host's ([`Reader`]), which end before [`Engine::run`] returns: they
+//! are told when the statement is over ([`Line::is_over`]), and ask no one anything.
 
-use crate::batch::{ColumnReader, readers};
+use crate::batch::{ColumnReader, readers as column_readers};
 use crate::error::{Error, Failure, Result};
 use crate::memory::StatementMemory;
 use crate::relation::Relation;
-use crate::scan::{Answer, Reading};
+use crate::scan::{Answer, Part, Scans};
 use crate::types::Kind;
 use crate::{Batch, Column};
 use arrow::array::RecordBatch;
@@ -27,11 +28,11 @@ use datafusion::physical_plan::{
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt as _;
 use std::any::Any;
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -49,6 +50,18 @@ const STACK_BYTES: usize = 64 << 20;
 pub struct Limits {
     /// Bytes of memory.
     pub memory_bytes: usize,
+    /// What joins by equality keep in memory.
+    pub joins: Joins,
+}
+
+/// How rows are found that are joined by equality.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Joins {
+    /// By hash: one side is kept in memory.
+    #[default]
+    Hashed,
+    /// By sorting both sides, which goes into files where it does not fit. A `NOT IN` of a subquery is hashed all the same.
+    Sorted,
 }
 
 /// Whether more rows are wanted.
@@ -59,9 +72,9 @@ pub enum Flow {
     Enough,
 }
 
-/// Who reads tables and takes the result.
-pub trait Host {
-    /// A scan begins: of the table that it knows by `source`, of these of its columns. No more than `limit` rows are wanted.
+/// Who reads tables.
+pub trait Tables {
+    /// A scan begins: of a part of the table that is known by `source`, of these of its columns. No more than `limit` rows are wanted.
     ///
     /// # Errors
     /// What the query is to fail with; so for all of these.
@@ -69,6 +82,7 @@ pub trait Host {
         &mut self,
         scan: u64,
         source: usize,
+        part: Part,
         columns: &[usize],
         limit: Option<usize>,
     ) -> std::result::Result<(), Failure>;
@@ -79,6 +93,16 @@ pub trait Host {
     fn fill(&mut self, scan: u64, batch: &mut Batch) -> std::result::Result<(), Failure>;
     /// A scan ends.
     fn close(&mut self, scan: u64);
+}
+
+/// Who reads parts of tables in a thread beside the host's.
+pub trait Reader: Send {
+    /// Calls `serve` once, with what reads.
+    fn read(&mut self, serve: &mut dyn FnMut(&mut dyn Tables));
+}
+
+/// Who reads tables that are not parted, and takes the result.
+pub trait Host: Tables {
     /// A function asks something, with [`Line::ask`].
     fn asked(&mut self, question: Box<dyn Any + Send>);
     /// A row of the result.
@@ -99,6 +123,7 @@ pub(crate) enum Request {
     Open {
         scan: u64,
         source: usize,
+        part: Part,
         columns: Vec<usize>,
         kinds: Vec<Kind>,
         schema: SchemaRef,
@@ -113,23 +138,37 @@ pub(crate) enum Request {
     },
     Ask(Box<dyn Any + Send>),
     Output(RecordBatch, oneshot::Sender<()>),
+    /// To a reader: nothing more is wanted.
+    End,
     /// The steps with what they did, if that is asked for.
     Done(Planned<Vec<String>>),
 }
 
-/// Leads to a statement's host. Cheap to clone.
+/// Leads to a statement's host and its readers. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Line {
     requests: Sender<Request>,
-    last: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    last: AtomicU64,
+    over: AtomicBool,
+    readers: OnceLock<Vec<Sender<Request>>>,
 }
 
 impl Line {
     /// A line, and where its requests come out.
     pub fn new() -> (Self, Requests) {
         let (requests, received) = channel();
-        let last = Arc::default();
-        (Self { requests, last }, Requests(received))
+        let shared = Arc::default();
+        (Self { requests, shared }, Requests(received))
+    }
+
+    /// Whether the statement has ended: whoever works for it stops. Relaxed: it carries nothing but itself.
+    pub fn is_over(&self) -> bool {
+        self.shared.over.load(Ordering::Relaxed)
     }
 
     /// Asks the host something, and waits for the answer; none if the host is gone. `question` is told where the answer goes. The
@@ -145,9 +184,18 @@ impl Line {
         let _ = self.requests.send(request);
     }
 
+    /// To who reads this part of a table: a reader, or the host if there is none.
+    pub(crate) fn send_reader(&self, part: Part, request: Request) {
+        let readers = self.shared.readers.get().filter(|_| part.of > 1);
+        match readers.and_then(|readers| readers.get(part.number % readers.len().max(1))) {
+            Some(reader) => drop(reader.send(request)),
+            None => self.send(request),
+        }
+    }
+
     /// A number that no other scan has. Relaxed: it carries nothing but itself.
     pub(crate) fn number(&self) -> u64 {
-        self.last.fetch_add(1, Ordering::Relaxed)
+        self.shared.last.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -199,6 +247,16 @@ impl Engine {
         let _ = self.spill.set(directory);
     }
 
+    /// How many parts of a large table are read at a time.
+    pub fn parts(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    /// Whether what does not fit into memory may go into files.
+    pub fn spills(&self) -> bool {
+        self.spill.get().is_some()
+    }
+
     fn started(&self) -> Result<&Started> {
         if let Some(started) = self.started.get() {
             return Ok(started);
@@ -208,9 +266,8 @@ impl Engine {
         if let Some(started) = self.started.get() {
             return Ok(started);
         }
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
+            .worker_threads(self.parts())
             .thread_name("vellum-query")
             .thread_stack_size(STACK_BYTES)
             .build()
@@ -231,7 +288,7 @@ impl Engine {
         Ok(self.started.get_or_init(|| started))
     }
 
-    fn state(&self, limits: Limits) -> Result<(&Runtime, SessionState)> {
+    fn state(&self, limits: Limits, parts: usize) -> Result<(&Runtime, SessionState)> {
         let started = self.started()?;
         let environment = RuntimeEnv {
             memory_pool: Arc::new(StatementMemory::new(
@@ -244,9 +301,16 @@ impl Engine {
         };
         // Operators keep several batches, whatever is in their rows.
         let batch_rows = (limits.memory_bytes >> 12).clamp(256, crate::BATCH_ROWS);
-        // One thread a statement beside its host's.
+        // One thread a statement beside its host's, but where tables are read in parts.
+        let parts = match limits.joins {
+            Joins::Hashed => parts.max(1),
+            // DataFusion sorts for joins only where these have parts.
+            Joins::Sorted => parts.max(2),
+        };
+        let prefers_hash = limits.joins == Joins::Hashed;
         let config = SessionConfig::new()
-            .with_target_partitions(1)
+            .set_bool("datafusion.optimizer.prefer_hash_join", prefers_hash)
+            .with_target_partitions(parts)
             .with_batch_size(batch_rows)
             .with_sort_spill_reservation_bytes(limits.memory_bytes / 8)
             .with_create_default_catalog_and_schema(false);
@@ -268,16 +332,16 @@ impl Engine {
     /// Runs a relation: its rows are told the host, whose thread this is. Blocks until they are, or the host or an operator fails.
     ///
     /// # Errors
-    /// What the host or a function failed with; [`Error::Memory`]; [`Error::Unplanned`], before any row was told.
+    /// What the host, a reader or a function failed with; [`Error::Memory`]; [`Error::Unplanned`], before any row was told.
     pub fn run(
         &self,
         relation: &Relation,
-        requests: Requests,
-        line: Line,
+        line: (Requests, Line),
         limits: Limits,
         host: &mut dyn Host,
+        readers: Vec<Box<dyn Reader + '_>>,
     ) -> Result<()> {
-        let served = self.serve(relation, (requests, line), limits, host, false);
+        let served = self.serve(relation, line, limits, (host, readers), false);
         served.map(drop)
     }
 
@@ -288,12 +352,12 @@ impl Engine {
     pub fn analyze(
         &self,
         relation: &Relation,
-        requests: Requests,
-        line: Line,
+        line: (Requests, Line),
         limits: Limits,
         host: &mut dyn Host,
+        readers: Vec<Box<dyn Reader + '_>>,
     ) -> Result<Vec<String>> {
-        self.serve(relation, (requests, line), limits, host, true)
+        self.serve(relation, line, limits, (host, readers), true)
     }
 
     fn serve(
@@ -301,54 +365,74 @@ impl Engine {
         relation: &Relation,
         (requests, line): (Requests, Line),
         limits: Limits,
-        host: &mut dyn Host,
+        (host, readers): (&mut dyn Host, Vec<Box<dyn Reader + '_>>),
         tell: bool,
     ) -> Result<Vec<String>> {
-        let (runtime, state) = self.state(limits)?;
+        let (runtime, state) = self.state(limits, readers.len())?;
         let plan = relation.plan.clone();
-        let task = runtime.spawn(async move {
-            let done = work(&state, plan, &line, tell).await;
-            line.send(Request::Done(done));
-        });
-        let mut serving = Serving {
-            columns: &relation.columns,
-            open: HashMap::new(),
-            host,
-        };
-        let served = loop {
-            let request = match requests.0.recv_timeout(LOOK) {
-                Ok(request) => Some(request),
-                // Its last words may have come since.
-                Err(RecvTimeoutError::Timeout) if task.is_finished() => {
-                    match requests.0.try_recv() {
-                        Ok(request) => Some(request),
-                        Err(_) => break Err(Error::internal("an operator stopped")),
-                    }
+        let shared = line.shared.clone();
+        std::thread::scope(|scope| {
+            let mut senders = Vec::with_capacity(readers.len());
+            let mut threads: Vec<ScopedJoinHandle<'_, ()>> = Vec::with_capacity(readers.len());
+            let mut started = Ok(());
+            for mut reader in readers {
+                let (sender, received) = channel();
+                let builder = Builder::new().name("vellum-scan".to_owned());
+                let thread = builder
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, move || {
+                        reader.read(&mut |tables| read(tables, &received));
+                    });
+                match thread {
+                    Ok(thread) => threads.push(thread),
+                    Err(error) => started = Err(Error::internal(error)),
                 }
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    break Err(Error::internal("an operator stopped"));
-                }
-            };
-            match request.map(|request| serving.serve(request)) {
-                None | Some(Ok(None)) => {}
-                Some(Ok(Some(steps))) => break Ok(steps),
-                Some(Err(error)) => break Err(error),
+                senders.push(sender);
             }
-            if let Err(failure) = serving.host.look() {
-                break Err(Error::Failed(failure));
+            let served = started.and_then(|()| {
+                // Before anybody asks.
+                let _ = shared.readers.set(senders.clone());
+                let task = runtime.spawn(async move {
+                    let done = work(&state, plan, &line, tell).await;
+                    line.send(Request::Done(done));
+                });
+                let serving = Serving {
+                    columns: &relation.columns,
+                    scans: Scans::default(),
+                    host,
+                };
+                let served = serving.until_done(&requests, || task.is_finished());
+                task.abort();
+                served
+            });
+            shared.over.store(true, Ordering::Relaxed);
+            for sender in &senders {
+                let _ = sender.send(Request::End);
             }
-        };
-        task.abort();
-        served
+            // All of them, or the scope panics for those that nobody joined.
+            let mut sound = true;
+            for thread in threads {
+                sound &= thread.join().is_ok();
+            }
+            match sound {
+                true => served,
+                // What it read no more looks like the end of its part.
+                false => served.and(Err(Error::internal("a reader stopped"))),
+            }
+        })
     }
 
-    /// The steps in which a relation would be run, a line each.
+    /// The steps in which a relation would be run with so many readers, a line each.
     ///
     /// # Errors
     /// [`Error::Unplanned`].
-    pub fn explain(&self, relation: &Relation, limits: Limits) -> Result<Vec<String>> {
-        let (runtime, state) = self.state(limits)?;
+    pub fn explain(
+        &self,
+        relation: &Relation,
+        limits: Limits,
+        parts: usize,
+    ) -> Result<Vec<String>> {
+        let (runtime, state) = self.state(limits, parts)?;
         let plan = relation.plan.clone();
         let (tell, told) = channel();
         runtime.spawn(async move {
@@ -412,41 +496,56 @@ fn steps(plan: &dyn ExecutionPlan, depth: usize, done: bool, lines: &mut Vec<Str
     }
 }
 
+/// A reader's side: serves until it is told the end, or nobody is left who could ask.
+fn read(tables: &mut dyn Tables, requests: &Receiver<Request>) {
+    let mut scans = Scans::default();
+    while let Ok(request) = requests.recv() {
+        match request {
+            Request::End => return,
+            request => scans.serve(tables, request),
+        }
+    }
+}
+
 /// The host's side.
 struct Serving<'h> {
     columns: &'h [Column],
-    open: HashMap<u64, Reading>,
+    scans: Scans,
     host: &'h mut dyn Host,
 }
 
 impl Serving<'_> {
+    /// Serves until the last request; returns the steps that are to be told.
+    fn until_done(
+        mut self,
+        requests: &Requests,
+        is_finished: impl Fn() -> bool,
+    ) -> Result<Vec<String>> {
+        loop {
+            let request = match requests.0.recv_timeout(LOOK) {
+                Ok(request) => Some(request),
+                // Its last words may have come since.
+                Err(RecvTimeoutError::Timeout) if is_finished() => match requests.0.try_recv() {
+                    Ok(request) => Some(request),
+                    Err(_) => return Err(Error::internal("an operator stopped")),
+                },
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::internal("an operator stopped"));
+                }
+            };
+            if let Some(request) = request
+                && let Some(steps) = self.serve(request)?
+            {
+                return Ok(steps);
+            }
+            self.host.look().map_err(Error::Failed)?;
+        }
+    }
+
     /// Serves a request; if it was the last, the steps are returned that are to be told.
     fn serve(&mut self, request: Request) -> Result<Option<Vec<String>>> {
         match request {
-            Request::Open {
-                scan,
-                source,
-                columns,
-                kinds,
-                schema,
-                limit,
-            } => {
-                self.open.insert(scan, Reading { kinds, schema });
-                let opened = self.host.open(scan, source, &columns, limit);
-                opened.map_err(Error::Failed)?;
-            }
-            Request::Read { scan, reply } => {
-                let reading = self.open.get(&scan);
-                let reading = reading.ok_or_else(|| Error::internal("a scan that is not open"))?;
-                let batch = reading.next(|batch| self.host.fill(scan, batch));
-                // A failure is the statement's, whoever reads.
-                let batch = batch.map_err(Error::Failed)?;
-                let _ = reply.send(Ok(batch));
-            }
-            Request::Close { scan } => {
-                self.open.remove(&scan);
-                self.host.close(scan);
-            }
             Request::Ask(question) => self.host.asked(question),
             Request::Output(batch, take) => {
                 let flow = self.tell(&batch)?;
@@ -458,13 +557,14 @@ impl Serving<'_> {
             Request::Done(done) => {
                 return Ok(Some(done?));
             }
+            request => self.scans.serve(self.host, request),
         }
         Ok(None)
     }
 
     fn tell(&mut self, batch: &RecordBatch) -> Result<Flow> {
         let types: Vec<Type> = self.columns.iter().map(|column| column.ty).collect();
-        let readers: Vec<ColumnReader<'_>> = readers(&types, batch.columns())?;
+        let readers: Vec<ColumnReader<'_>> = column_readers(&types, batch.columns())?;
         let mut row: Vec<ValueRef<'_>> = Vec::with_capacity(readers.len());
         for number in 0..batch.num_rows() {
             row.clear();

@@ -2,6 +2,7 @@
 
 use datafusion::common::DataFusionError;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// Result of building or running a query.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -43,8 +44,8 @@ impl std::error::Error for Error {}
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
         match error {
-            DataFusionError::External(failure) => match failure.downcast::<Error>() {
-                Ok(own) => *own,
+            DataFusionError::External(failure) => match failure.downcast::<Carried>() {
+                Ok(carried) => carried.take(),
                 Err(failure) => match failure.downcast::<DataFusionError>() {
                     Ok(inner) => (*inner).into(),
                     Err(failure) => Self::Failed(failure),
@@ -74,16 +75,15 @@ impl From<DataFusionError> for Error {
     }
 }
 
-/// What several readers of one input failed with: its kind and its text are kept.
+/// What several readers of one input failed with: the first who asks gets the failure, the others its kind and its text.
 fn shared_error(shared: &DataFusionError) -> Error {
     match shared.find_root() {
         DataFusionError::ResourcesExhausted(text) => Error::Memory(text.clone()),
         DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
             Error::Unplanned(text.clone())
         }
-        DataFusionError::External(failure) => match failure.downcast_ref::<Error>() {
-            Some(Error::Failed(failure)) => Error::Failed(Box::new(Told(failure.to_string()))),
-            Some(own) => Error::internal(own),
+        DataFusionError::External(failure) => match failure.downcast_ref::<Carried>() {
+            Some(carried) => carried.take(),
             None => Error::Failed(Box::new(Told(failure.to_string()))),
         },
         other => Error::internal(other),
@@ -102,7 +102,33 @@ impl fmt::Display for Told {
 
 impl std::error::Error for Told {}
 
+/// A failure on its way through the operators, which may share it.
+#[derive(Debug)]
+struct Carried {
+    failure: Mutex<Option<Failure>>,
+    text: String,
+}
+
+impl Carried {
+    fn take(&self) -> Error {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = failure.take();
+        Error::Failed(taken.unwrap_or_else(|| Box::new(Told(self.text.clone()))))
+    }
+}
+
+impl fmt::Display for Carried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+impl std::error::Error for Carried {}
+
 /// A failure on its way through the operators.
 pub(crate) fn carried(failure: Failure) -> DataFusionError {
-    DataFusionError::External(Box::new(Error::Failed(failure)))
+    DataFusionError::External(Box::new(Carried {
+        text: failure.to_string(),
+        failure: Mutex::new(Some(failure)),
+    }))
 }

@@ -7,15 +7,19 @@ use crate::scan::{Rows, Scanned};
 use crate::term::{Column, Term};
 use crate::types::{Extent, Kind};
 use arrow::array::RecordBatch;
+use arrow::datatypes::DataType;
 use datafusion::catalog::MemTable;
 use datafusion::common::{Column as Name, NullEquality};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, SortExpr};
+use datafusion::logical_expr::{
+    Aggregate as GroupedBy, Expr, GroupingSet, JoinType, LogicalPlan, LogicalPlanBuilder, SortExpr,
+    bitwise_and, bitwise_or, bitwise_shift_left, bitwise_shift_right, cast, lit, when,
+};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use vellum_row::{Type, Value};
+use vellum_row::{Type, Value, ValueRef};
 
 /// Numbers of a query's columns and functions.
 #[derive(Debug, Default)]
@@ -48,6 +52,9 @@ impl Symbols {
         Column { number, ty, extent }
     }
 }
+
+/// Keys of grouping sets, at most.
+const GROUPING_KEYS_MAX: usize = 48;
 
 /// Rows of some columns.
 #[derive(Clone, Debug)]
@@ -269,6 +276,154 @@ impl Relation {
         let (builder, _) = self.builder();
         let grouped = Self::with(builder.aggregate(exprs, folded)?, Vec::new())?;
         grouped.only(columns)
+    }
+
+    /// The rows grouped by several sets of these keys, given by their numbers, one behind the other: the keys (null where they are not of the set),
+    /// the aggregates, then for each of `asked` a number whose bits say, key by key, that it is not of the set.
+    ///
+    /// # Errors
+    /// Sets of too many keys.
+    pub fn group_sets(
+        self,
+        symbols: &Symbols,
+        keys: Vec<Term>,
+        aggregates: Vec<Aggregate>,
+        sets: &[Vec<usize>],
+        asked: &[Vec<usize>],
+    ) -> Result<Self> {
+        // The number has 64 bits, of which some tell equal sets apart.
+        if keys.len() > GROUPING_KEYS_MAX {
+            return Err(Error::Unplanned("sets of so many keys".to_owned()));
+        }
+        let (empty, full): (Vec<&Vec<usize>>, Vec<&Vec<usize>>) =
+            sets.iter().partition(|set| set.is_empty());
+        let mut parts = Vec::new();
+        if !full.is_empty() {
+            let (keys, aggregates) = (keys.clone(), aggregates.clone());
+            let part = self
+                .clone()
+                .grouped_by(symbols, keys, aggregates, &full, asked);
+            parts.push(part?);
+        }
+        // One row, also of no rows: so it is not for the step that makes the others.
+        for _ in empty {
+            let count = aggregates.len();
+            let mut aggregates = aggregates.clone();
+            if aggregates.is_empty() {
+                // No step groups by nothing to find nothing.
+                aggregates.push(Aggregate::count_rows());
+            }
+            let grouped = self.clone().group(symbols, Vec::new(), aggregates)?;
+            let nulls = keys
+                .iter()
+                .map(|key| Term::literal(key.ty(), ValueRef::Null));
+            let mut terms = nulls.collect::<Result<Vec<Term>>>()?;
+            let found = &grouped.columns[..count];
+            terms.extend(found.iter().map(|column| column.term()));
+            for asked in asked {
+                let all = (1i64 << asked.len()) - 1;
+                let all = i32::try_from(all).unwrap_or(i32::MAX);
+                terms.push(Term::literal(Type::Int4, ValueRef::Int4(all))?);
+            }
+            parts.push(grouped.project(symbols, terms)?);
+        }
+        let mut parts = parts.into_iter();
+        let first = parts.next().ok_or_else(|| Error::internal("no sets"))?;
+        parts.try_fold(first, |all, part| all.union(symbols, part))
+    }
+
+    /// The same of sets that all have keys.
+    fn grouped_by(
+        self,
+        symbols: &Symbols,
+        keys: Vec<Term>,
+        aggregates: Vec<Aggregate>,
+        sets: &[&Vec<usize>],
+        asked: &[Vec<usize>],
+    ) -> Result<Self> {
+        let width = self.columns.len();
+        let shown: Vec<Kind> = keys.iter().map(Term::kind).collect();
+        // What is compared, and behind these what is shown of keys of which equal ones may look different.
+        let inexact = keys.iter().filter(|key| !key.kind().is_exact()).cloned();
+        let inexact: Vec<Term> = inexact.collect();
+        let compared = keys.into_iter().map(|key| match key.kind().is_exact() {
+            true => key,
+            false => key.key(symbols),
+        });
+        let mut made: Vec<Term> = compared.collect();
+        let count = made.len();
+        made.extend(inexact);
+        let extended = self.extend(symbols, made)?;
+        let compared = extended.columns[width..width + count].to_vec();
+        let mut folded = Vec::new();
+        let mut showing = Vec::new();
+        for column in &extended.columns[width + count..] {
+            let first = symbols.column(column.kind());
+            folded.push(first_of(column.term().expr).alias(first.name()));
+            showing.push(first);
+        }
+        let mut made = Vec::new();
+        for aggregate in aggregates {
+            let column = symbols.column(aggregate.kind());
+            folded.push(aggregate.expr(symbols)?.alias(column.name()));
+            made.push(column);
+        }
+        // Bits stand in the order in which keys come first.
+        let mut order: Vec<usize> = Vec::new();
+        for key in sets.iter().flat_map(|set| set.iter()) {
+            if !order.contains(key) {
+                order.push(*key);
+            }
+        }
+        let exprs = |set: &&Vec<usize>| -> Vec<Expr> {
+            set.iter().map(|key| compared[*key].term().expr).collect()
+        };
+        let sets = sets.iter().map(exprs).collect();
+        let sets = Expr::GroupingSet(GroupingSet::GroupingSets(sets));
+        let (builder, _) = extended.builder();
+        let grouped = Self::with(builder.aggregate(vec![sets], folded)?, Vec::new())?;
+        let mut showing = showing.into_iter();
+        let mut columns = Vec::new();
+        let mut named = Vec::new();
+        for (number, kind) in shown.into_iter().enumerate() {
+            let column = symbols.column(kind);
+            let key = compared[number].term().expr;
+            let first = (!kind.is_exact()).then(|| showing.next()).flatten();
+            let shown = match first {
+                _ if !order.contains(&number) => Term::literal(kind.ty, ValueRef::Null)?.expr,
+                None => key,
+                // Of another set's rows there is a first value, too.
+                Some(first) => when(key.is_not_null(), first.term().expr).end()?,
+            };
+            named.push(shown.alias(column.name()));
+            columns.push(column);
+        }
+        for column in made {
+            named.push(column.term().expr);
+            columns.push(column);
+        }
+        let id = cast(
+            Expr::Column(Name::from_name(GroupedBy::INTERNAL_GROUPING_ID)),
+            DataType::Int64,
+        );
+        for asked in asked {
+            let mut bits = lit(0i64);
+            for key in asked {
+                let bit = match order.iter().position(|other| other == key) {
+                    Some(at) => {
+                        let at = order.len() - 1 - at;
+                        bitwise_and(bitwise_shift_right(id.clone(), lit(at as i64)), lit(1i64))
+                    }
+                    None => lit(1i64),
+                };
+                bits = bitwise_or(bitwise_shift_left(bits, lit(1i64)), bit);
+            }
+            let column = symbols.column(Type::Int4);
+            named.push(cast(bits, DataType::Int32).alias(column.name()));
+            columns.push(column);
+        }
+        let (builder, _) = grouped.builder();
+        Self::with(builder.project(named)?, columns)
     }
 
     /// Each row once.

@@ -1,10 +1,11 @@
 //! Tables whose rows the host reads: batch by batch, when an operator wants them.
 //!
 //! Concurrency: an operator asks through the statement's [`Line`] and is woken by the answer. The next batch is asked for when one
-//! has come, so that the host reads while the operators work.
+//! has come, so that the host reads while the operators work. A table that is read in parts has one operator a part, and parts have readers
+//! beside the host.
 
 use crate::batch::{Batch, schema};
-use crate::engine::{Line, Request};
+use crate::engine::{Line, Request, Tables};
 use crate::error::{Failure, Result, carried};
 use crate::term::Column;
 use crate::types::Kind;
@@ -26,6 +27,7 @@ use datafusion::physical_plan::{
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+use vellum_base::maps::HashMap;
 
 /// A table that is to be scanned.
 #[derive(Clone, Debug)]
@@ -40,6 +42,17 @@ pub struct Scanned {
     pub kinds: Vec<Kind>,
     /// What it is expected to yield.
     pub expected: Option<Expected>,
+    /// In how many parts it is read at a time.
+    pub parts: usize,
+}
+
+/// One of several parts of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Its number, from 0 on.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
 }
 
 /// About how many rows a scan yields.
@@ -101,7 +114,7 @@ impl TableProvider for Rows {
         let statistics = statistics.unwrap_or_else(|| Statistics::new_unknown(&schema));
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema.clone()),
-            Partitioning::UnknownPartitioning(1),
+            Partitioning::UnknownPartitioning(self.scanned.parts),
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
@@ -137,6 +150,9 @@ struct ReadRows {
 impl DisplayAs for ReadRows {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Scan: {}, columns={:?}", self.scanned.name, self.columns)?;
+        if self.scanned.parts > 1 {
+            write!(f, ", parts={}", self.scanned.parts)?;
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -184,15 +200,21 @@ impl ExecutionPlan for ReadRows {
         let scan = line.number();
         let kinds = self.columns.iter();
         let kinds = kinds.map(|column| self.scanned.kinds[*column]);
-        line.send(Request::Open {
+        let part = Part {
+            number: partition,
+            of: self.scanned.parts,
+        };
+        let open = Request::Open {
             scan,
             source: self.scanned.source,
+            part,
             columns: self.columns.clone(),
             kinds: kinds.collect(),
             schema: self.schema.clone(),
             limit: self.limit,
-        });
-        let scan = OpenScan { line, scan };
+        };
+        line.send_reader(part, open);
+        let scan = OpenScan { line, part, scan };
         let first = scan.ask();
         let counted = BaselineMetrics::new(&self.metrics, partition);
         let start = Some((scan, first, counted));
@@ -221,6 +243,7 @@ pub(crate) type Answer = std::result::Result<Option<RecordBatch>, Failure>;
 /// A scan that the host has open.
 struct OpenScan {
     line: Line,
+    part: Part,
     scan: u64,
 }
 
@@ -228,30 +251,80 @@ impl OpenScan {
     fn ask(&self) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         let scan = self.scan;
-        self.line.send(Request::Read { scan, reply });
+        self.line
+            .send_reader(self.part, Request::Read { scan, reply });
         answer
     }
 }
 
 impl Drop for OpenScan {
     fn drop(&mut self) {
-        self.line.send(Request::Close { scan: self.scan });
+        let close = Request::Close { scan: self.scan };
+        self.line.send_reader(self.part, close);
     }
 }
 
-/// What the host knows of an open scan.
+/// The scans that who reads tables has open.
+#[derive(Debug, Default)]
+pub(crate) struct Scans {
+    open: HashMap<u64, Reading>,
+}
+
 #[derive(Debug)]
-pub(crate) struct Reading {
-    pub kinds: Vec<Kind>,
-    pub schema: SchemaRef,
+struct Reading {
+    kinds: Vec<Kind>,
+    schema: SchemaRef,
+    /// Why it could not be opened.
+    failure: Option<Failure>,
+}
+
+impl Scans {
+    /// Opens, reads or closes. Who reads is told what failed.
+    pub fn serve<T: Tables + ?Sized>(&mut self, tables: &mut T, request: Request) {
+        match request {
+            Request::Open {
+                scan,
+                source,
+                part,
+                columns,
+                kinds,
+                schema,
+                limit,
+            } => {
+                let opened = tables.open(scan, source, part, &columns, limit);
+                let reading = Reading {
+                    kinds,
+                    schema,
+                    failure: opened.err(),
+                };
+                self.open.insert(scan, reading);
+            }
+            Request::Read { scan, reply } => {
+                let answer = match self.open.get_mut(&scan) {
+                    Some(reading) => reading.next(|batch| tables.fill(scan, batch)),
+                    None => Err("a scan that is not open".into()),
+                };
+                // Who has enough hears nothing, also of what failed.
+                let _ = reply.send(answer);
+            }
+            Request::Close { scan } => {
+                self.open.remove(&scan);
+                tables.close(scan);
+            }
+            Request::Ask(_) | Request::Output(..) | Request::End | Request::Done(_) => {}
+        }
+    }
 }
 
 impl Reading {
     /// The next batch, filled by `fill`; none if it stays empty.
-    pub fn next(
-        &self,
+    fn next(
+        &mut self,
         fill: impl FnOnce(&mut Batch) -> std::result::Result<(), Failure>,
     ) -> Answer {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let mut batch = Batch::new(&self.kinds);
         fill(&mut batch)?;
         if batch.rows() == 0 {

@@ -22,10 +22,10 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
 };
-use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 use vellum_row::{Numeric, NumericRef, Type, Value};
 
 /// What becomes of a group's sum.
@@ -108,7 +108,7 @@ impl Known {
             result: self.result,
             sums: Vec::new(),
             counts: Vec::new(),
-            beyond: HashMap::new(),
+            beyond: HashMap::default(),
         }
     }
 }
@@ -299,7 +299,7 @@ impl Totals {
         let sums = emit.take_needed(&mut self.sums);
         let counts = emit.take_needed(&mut self.counts);
         let taken = sums.len();
-        let mut beyond = HashMap::new();
+        let mut beyond = HashMap::default();
         for (group, value) in std::mem::take(&mut self.beyond) {
             match group.checked_sub(taken) {
                 Some(later) => self.beyond.insert(later, value),
@@ -413,7 +413,7 @@ impl GroupsAccumulator for Totals {
             result: self.result,
             sums: Vec::new(),
             counts: Vec::new(),
-            beyond: HashMap::new(),
+            beyond: HashMap::default(),
         };
         each.room(values.first().map_or(0, |values| values.len()));
         each.add_rows(values, opt_filter, |row| row)?;
@@ -478,7 +478,7 @@ mod tests {
             result: Type::Numeric.into(),
             sums: Vec::new(),
             counts: Vec::new(),
-            beyond: HashMap::new(),
+            beyond: HashMap::default(),
         }
     }
 

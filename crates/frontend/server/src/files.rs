@@ -30,6 +30,11 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
+/// True if there is a file of this name, as far as that can be seen.
+pub fn is_there(path: &Path) -> bool {
+    path.exists()
+}
+
 /// Removes a directory with all that is in it; it need not be there.
 ///
 /// # Errors

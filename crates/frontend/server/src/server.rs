@@ -201,7 +201,7 @@ impl Server {
     pub fn connect_command(&self) -> String {
         let user = credentials::SUPERUSER;
         let password = credentials::password_path(&self.shared.settings.data);
-        let prefix = if password.exists() {
+        let prefix = if files::is_there(&password) {
             format!("PGPASSWORD=$(cat {}) ", quoted(&password))
         } else {
             String::new()

@@ -10,12 +10,12 @@
 use crate::secret;
 use crate::stream::Socket;
 use crate::wire::report::Report;
-use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use vellum_base::maps::HashMap;
 use vellum_sql::CancelHandle;
 
 /// Most logins under way.

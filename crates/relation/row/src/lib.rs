@@ -38,7 +38,7 @@ pub use json::{Jsonb, JsonbRef};
 pub use key::{KeyCodec, KeyColumn, KeyRange};
 pub use numeric::{Numeric, NumericRef};
 pub use pattern::Pattern;
-pub use schema::{Assigned, Column, ColumnId, RowView, Schema};
+pub use schema::{Assigned, Column, ColumnId, RowView, Schema, Stored};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
 pub use text::{input, output, text_of_bytes};
 pub use types::{

@@ -9,6 +9,10 @@
 //! validates P again, so if P is still valid, C was its child at that instant, and any later
 //! change of C changes the version that the reader holds.
 //!
+//! A child that is latched or evicted is waited for only while its parent is unchanged ([`Optimistic::follow`]). Once
+//! it is given back its id may name a fresh page, and the maker of that one holds it while it waits for leaves: for one,
+//! perhaps, that the reader has latched, for a descent in a system tree happens under a leaf of a table.
+//!
 //! Whoever loses [`OPTIMISTIC_TRIES`] times (a pool of a few pages under load evicts a parent
 //! while its child is read) goes down once with shared latches, parent held while the child is
 //! fetched: at most two latches a thread, so a pool of `PoolConfig::FRAMES_MIN` frames serves.
@@ -131,7 +135,7 @@ impl Tree {
             if !path.page.validate() {
                 return Ok(None);
             }
-            let page = pool.optimistic(child)?;
+            let page = path.page.follow(child)?;
             if shape.level == 1 {
                 page.touch_slots();
             }

@@ -36,6 +36,7 @@ mod range;
 mod read;
 pub mod record;
 mod redo;
+mod separators;
 mod split;
 #[cfg(test)]
 #[cfg_attr(

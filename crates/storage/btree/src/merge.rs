@@ -127,7 +127,7 @@ impl Tree {
         if !above.validate() {
             return Ok(Outcome::Changed);
         }
-        let neighbour = context.pool().optimistic(neighbour)?;
+        let neighbour = above.follow(neighbour)?;
         if !above.validate() {
             return Ok(Outcome::Changed);
         }
@@ -290,7 +290,7 @@ impl Tree {
         if shape.level == 0 || shape.count > 0 {
             return Ok(Outcome::Nothing);
         }
-        let child = context.pool().optimistic(child)?;
+        let child = root.follow(child)?;
         let Some(mut root) = root.try_exclusive() else {
             return Ok(Outcome::Changed);
         };

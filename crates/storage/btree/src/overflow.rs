@@ -30,7 +30,7 @@ use crate::tree::{Entry, Tree};
 use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, Result, StorageError};
-use vellum_buffer::{Exclusive, PageBuf, PageRead, PageWrite};
+use vellum_buffer::{Exclusive, PageBuf, PageRead, PageWrite, check_header};
 
 /// Bytes before the data.
 pub const CHAIN_HEADER_BYTES: usize = 40;
@@ -359,6 +359,9 @@ fn check<P: PageRead + ?Sized>(
     if kind != KIND_OVERFLOW {
         let what = "kind of an overflow page";
         return Err(context.corrupt(id, what, KIND_OVERFLOW.into(), kind.into()));
+    }
+    if let Err(defect) = check_header(page) {
+        return Err(context.corrupt(id, defect.what, defect.expected, defect.found));
     }
     if page.tree_id() != root {
         let found = page.tree_id().get();

@@ -300,7 +300,7 @@ impl Tree {
         if !parent.validate() {
             return Ok(false);
         }
-        let leaf = self.context().pool().optimistic(child)?;
+        let leaf = parent.follow(child)?;
         if !parent.validate() || !self.is_leaf(&leaf) {
             return Ok(false);
         }

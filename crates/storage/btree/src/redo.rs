@@ -37,8 +37,9 @@ use crate::node::layout::{
     NodeRead, record_bytes,
 };
 use crate::record::{Operation, Side};
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use vellum_base::maps::HashSet;
 use vellum_base::planted::{self, Bug};
 use vellum_base::{Gsn, PageId, Result, StorageError};
 use vellum_buffer::{Exclusive, PageBuf, PageRead, PageWrite, Pool, RedoPage, bitmap};
@@ -52,7 +53,7 @@ pub struct Redo {
     /// GSN of the last record that exists.
     end: Gsn,
     reduced: Mutex<HashSet<PageId>>,
-    groundless: Mutex<HashMap<PageId, StorageError>>,
+    groundless: Mutex<BTreeMap<PageId, StorageError>>,
 }
 
 impl std::fmt::Debug for Redo {
@@ -70,8 +71,8 @@ impl Redo {
             pool,
             rows,
             end: Gsn::MAX,
-            reduced: Mutex::new(HashSet::new()),
-            groundless: Mutex::new(HashMap::new()),
+            reduced: Mutex::new(HashSet::default()),
+            groundless: Mutex::new(BTreeMap::new()),
         }
     }
 
@@ -95,16 +96,21 @@ impl Redo {
         let Some(operation) = Operation::decode(header.kind, redo) else {
             return Err(self.corrupt(id, "redo bytes of a record", 0, header.kind.into()));
         };
-        match operation {
-            Operation::Note => return Ok(()),
-            Operation::Image(image) => {
-                let mut content = PageBuf::new(self.pool.page_size());
-                if !image.restore(&mut content) {
-                    return Err(self.corrupt(id, "page image", 0, redo.len() as u64));
-                }
-                return self.apply_image(header, &content);
+        if matches!(operation, Operation::Note) {
+            return Ok(());
+        }
+        let shape = self.pool.geometry();
+        let bitmap = matches!(operation, Operation::Bitmap(_));
+        let fits = !id.is_zero() && bitmap == shape.is_bitmap(id);
+        if !fits || (!bitmap && shape.is_reserved(id)) {
+            return Err(self.corrupt(id, "page of a record", 0, header.kind.into()));
+        }
+        if let Operation::Image(image) = operation {
+            let mut content = PageBuf::new(self.pool.page_size());
+            if !image.restore(&mut content) {
+                return Err(self.corrupt(id, "page image", 0, redo.len() as u64));
             }
-            _ => {}
+            return self.apply_image(header, &content);
         }
         let mut page = match self.pool.redo(id)? {
             RedoPage::Readable(page) => page,
@@ -155,8 +161,8 @@ impl Redo {
     fn gsn_of(&self, page: &Exclusive<'_>, id: PageId) -> Result<Gsn> {
         let found = page.page_gsn();
         if found > self.end {
-            let (what, end) = ("gsn of a page that is newer than the log", self.end.get());
-            return Err(self.corrupt(id, what, end, found.get()));
+            let end = self.end.get();
+            return Err(self.corrupt(id, vellum_buffer::NEWER_THAN_LOG, end, found.get()));
         }
         Ok(found)
     }
@@ -205,9 +211,17 @@ impl Redo {
         {
             return Ok(());
         }
-        let mut page = self
+        let made = self
             .pool
-            .redo_create(header.page, kind, header.tree, Gsn::ZERO)?;
+            .redo_create(header.page, kind, header.tree, Gsn::ZERO);
+        let mut page = match made {
+            // Beyond the end of a file that was cut, on a disk that is full: the page is free by now, or somebody will say so.
+            Err(error @ StorageError::OutOfSpace { .. }) => {
+                self.groundless.lock().entry(header.page).or_insert(error);
+                return Ok(());
+            }
+            made => made?,
+        };
         page.copy_from(content);
         page.set_word(1, header.gsn.get());
         self.groundless.lock().remove(&header.page);
@@ -401,6 +415,11 @@ impl Redo {
     }
 
     fn cut_at(&self, page: &Exclusive<'_>, separator: &[u8]) -> Result<(usize, bool)> {
+        let longest = crate::context::max_key(page.size());
+        if separator.len() > longest {
+            let (longest, found) = (longest as u64, separator.len() as u64);
+            return Err(self.corrupt(page.page_id(), "length of a separator", longest, found));
+        }
         // A separator equal to a fence would leave nothing on one side.
         if !page.covers(separator) || !page.covers_below(separator) {
             return Err(self.corrupt(page.page_id(), "separator between the fences", 1, 0));
@@ -430,7 +449,7 @@ impl Redo {
     /// # Errors
     /// The first such page that is in use; I/O.
     pub fn finish(&self) -> Result<()> {
-        for (page, error) in self.groundless.lock().drain() {
+        for (page, error) in std::mem::take(&mut *self.groundless.lock()) {
             let (bitmap_page, bit) = self.pool.geometry().bitmap_of(page);
             match self.pool.redo(bitmap_page)? {
                 RedoPage::Readable(bits) if !bitmap::is_set(&bits, bit) => {}

@@ -69,7 +69,7 @@ pub(crate) struct World {
     pub space: Arc<Space>,
 }
 
-fn pool_config(page_size: usize, frames: u64) -> PoolConfig {
+pub(crate) fn pool_config(page_size: usize, frames: u64) -> PoolConfig {
     PoolConfig {
         page_size,
         pool_bytes: frames * page_size as u64,

@@ -392,7 +392,7 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
     }
 
     /// Removes those of `keys` (ascending, the first one is in this leaf's range) that are here and that `goes` says yes to:
-    /// it gets their index in `keys` and the first byte of the payload. For temporary trees: nothing is logged. Returns how
+    /// it gets their index in `keys`, the first byte of the payload and its length. For temporary trees: nothing is logged. Returns how
     /// many of `keys` belong to this leaf. The position is lost.
     ///
     /// # Panics
@@ -400,7 +400,7 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
     pub fn remove_each<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
-        mut goes: impl FnMut(usize, u8) -> bool,
+        mut goes: impl FnMut(usize, u8, usize) -> bool,
     ) -> usize {
         assert_eq!(self.tree.kind(), TreeKind::Temporary, "nothing is logged");
         let here = match keys.last() {
@@ -430,8 +430,8 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
                 continue;
             }
             let slot = self.page.slot(at);
-            let empty = self.page.payload_len(slot) == 0;
-            if !empty && goes(index, self.page.u8_at(slot.payload_at())) {
+            let length = self.page.payload_len(slot);
+            if length > 0 && goes(index, self.page.u8_at(slot.payload_at()), length) {
                 gone.push(at);
             }
             at += 1;

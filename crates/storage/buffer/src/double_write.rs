@@ -41,10 +41,12 @@ use crate::pool::Pool;
 use std::collections::BTreeMap;
 use vellum_base::codec::Reader;
 use vellum_base::planted::{self, Bug};
-use vellum_base::{Gsn, PageId, Result};
+use vellum_base::{Gsn, PageId, Result, StorageError};
 use vellum_io::{AlignedBuf, File};
 
 const MAGIC: &[u8; 8] = b"VELLUMDW";
+/// No file has seen so many batches: a number at or above it is damage, whatever the checksum says.
+const BATCH_NUMBER_MAX: u64 = 1 << 62;
 const ENTRIES_AT: usize = 64;
 const ENTRY_BYTES: usize = 12;
 const _: () = assert!(ENTRIES_AT + ENTRY_BYTES * crate::PoolConfig::BATCH_MAX <= 4096);
@@ -84,7 +86,19 @@ fn read_half(file: &dyn File, shape: Geometry, half: u64) -> Result<Option<Half>
     if page::check(at, &bytes) != Check::Good || &bytes[24..32] != MAGIC {
         return Ok(None);
     }
-    Ok(decode(&bytes, shape).filter(|found| found.batch % 2 == half))
+    let found = decode(&bytes, shape).filter(|found| found.batch % 2 == half);
+    if let Some(Half { batch, .. }) = &found
+        && *batch >= BATCH_NUMBER_MAX
+    {
+        return Err(StorageError::Corruption {
+            file: file.name().clone(),
+            page: Some(at),
+            what: "number of a batch",
+            expected: BATCH_NUMBER_MAX,
+            found: *batch,
+        });
+    }
+    Ok(found)
 }
 
 fn decode(bytes: &[u8], shape: Geometry) -> Option<Half> {
@@ -197,5 +211,26 @@ mod tests {
             bytes[40..44].copy_from_slice(&257_u32.to_le_bytes());
             assert_eq!(decode(&bytes, shape), None);
         }
+    }
+
+    #[test]
+    fn regress_batch_with_an_impossible_number_is_damage() {
+        use vellum_io::{Directory, MemoryDirectory, OpenOptions};
+        let shape = Geometry {
+            page_size: 4096,
+            batch_pages: 4,
+        };
+        let directory = MemoryDirectory::new();
+        let file = directory.open("data", OpenOptions::create()).unwrap();
+        file.allocate(0, shape.offset(shape.first_free())).unwrap();
+        let mut bytes = AlignedBuf::zeroed(4096).unwrap();
+        compose(shape, u64::MAX, std::iter::empty(), &mut bytes);
+        let at = shape.double_write_half(1);
+        file.write_at(&bytes, shape.offset(at)).unwrap();
+        let next = next_batch(&*file, shape);
+        assert!(
+            matches!(next, Err(StorageError::Corruption { .. })),
+            "{next:?}"
+        );
     }
 }

@@ -3,6 +3,9 @@
 //! Invariants:
 //! - Frames F1: memory of a page is touched only with a frame in hand.
 //! - A page that cannot be read stays evicted; its frame goes back; others notice nothing.
+//! - F3 No page is resident beyond the end of the file. A fault looks at the file's length once more under the page's
+//!   latch; truncation publishes the new length and then looks at the latches of the pages that it cuts. Each stores before
+//!   it looks, so one of them sees the other.
 //!
 //! Concurrency: of several threads that miss the same page one latches it and reads, the others wait for its
 //! latch. A thread that finds no free frame evicts by itself. If every frame is held by threads that
@@ -20,7 +23,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use vellum_base::{Gsn, PageId, Result, StorageError};
 use vellum_io::AlignedBuf;
 use vellum_sync::Backoff;
-use vellum_sync::atomic::Ordering;
+use vellum_sync::atomic::{Ordering, fence};
 use vellum_sync::rank::{Rank, assert_may_wait_below};
 
 /// Rounds without a frame after which a fault gives up; all but the first few sleep up to a
@@ -46,6 +49,9 @@ fn with_bounce<T>(size: usize, body: impl FnOnce(&mut AlignedBuf) -> Result<T>) 
     BOUNCE.set(Some(buffer));
     result
 }
+
+/// What is wrong with a page whose GSN no record has.
+pub const NEWER_THAN_LOG: &str = "gsn of a page that is newer than the log";
 
 /// A page as redo finds it.
 #[derive(Debug)]
@@ -136,8 +142,13 @@ impl Pool {
     #[cold]
     pub(crate) fn fault(&self, page: PageId) -> Result<Option<Exclusive<'_>>> {
         self.check_id(page)?;
-        let guard = self.fault_with(page, |words| self.read_in(page, words, false))?;
-        Ok(guard)
+        vellum_sync::test_point!("fault: before the latch");
+        self.fault_with(page, |words| {
+            // The id may be one that was remembered, of a page that was given back.
+            self.check_latched(page)?;
+            vellum_sync::test_point!("fault: before the file is read");
+            self.read_in(page, words, false)
+        })
     }
 
     /// As [`Pool::fault`], leaving the page zero.
@@ -154,6 +165,14 @@ impl Pool {
         } else {
             Err(self.outside(page))
         }
+    }
+
+    /// As [`Pool::check_id`], for who holds the latch of an evicted page that no frame names yet, and is about to read it:
+    /// what was looked at before the latch counts for nothing, truncation may have been between (F3).
+    pub(crate) fn check_latched(&self, page: PageId) -> Result<()> {
+        // Our latch before our look at the file's length; pairs with the fence in `Space::forget`.
+        fence(Ordering::SeqCst);
+        self.check_id(page)
     }
 
     fn fault_with(
@@ -229,13 +248,24 @@ impl Pool {
     }
 }
 
-/// Checks the bytes of a page that were read: checksum, then form. A page that was never written is an error if `written` demands it.
+/// Checks the bytes of a page that were read: checksum, form, then that the log knows of all its changes: by the WAL rule nothing
+/// newer was ever written. (Believed, such a page would swallow records of redo, and draw GSNs up to where they end.) A page that was
+/// never written is an error if `written` demands it.
 pub(crate) fn check_read(pool: &Pool, page: PageId, bytes: &[u8], written: bool) -> Result<()> {
     match page::check(page, bytes) {
-        Check::Good => match pool.check.get().map_or(Ok(()), |check| check(bytes)) {
-            Ok(()) => Ok(()),
-            Err(misfit) => Err(pool.corrupt(page, misfit.what, misfit.expected, misfit.found)),
-        },
+        Check::Good => {
+            let registered = pool.check.get();
+            let form = page::check_header(bytes)
+                .and_then(|()| registered.map_or(Ok(()), |check| check(bytes)));
+            if let Err(misfit) = form {
+                return Err(pool.corrupt(page, misfit.what, misfit.expected, misfit.found));
+            }
+            let (newest, found) = (pool.log.durable_gsn(), page::stored_gsn(bytes));
+            if found > newest {
+                return Err(pool.corrupt(page, NEWER_THAN_LOG, newest.get(), found.get()));
+            }
+            Ok(())
+        }
         Check::Zero if !written => Ok(()),
         Check::Zero => Err(pool.corrupt(page, "page was never written", 1, 0)),
         Check::Bad(expected, found) => {

@@ -23,7 +23,7 @@ use crate::warm::warm_words;
 use crate::words::{PageRead, PageWrite};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
-use vellum_base::{Gsn, PageId};
+use vellum_base::{Gsn, PageId, Result};
 
 /// How often taking a shared latch without waiting is tried while other readers change the word, or while
 /// more of them are inside than can be counted.
@@ -184,7 +184,7 @@ impl<'p> Optimistic<'p> {
         page: PageId,
         seen: Word,
     ) -> Self {
-        debug_assert!(seen.is_readable());
+        debug_assert!(seen.is_readable() || seen == Word::NEVER);
         Self {
             pool,
             state,
@@ -218,6 +218,23 @@ impl<'p> Optimistic<'p> {
     #[inline]
     pub fn validate(&self) -> bool {
         self.state.load_after_reads().same_version(self.seen)
+    }
+
+    /// A page whose id was read from this one, to be read without a latch; waits as [`Pool::optimistic`], but only while this page
+    /// is what was read. Once it is not, the other may have been given back and be held, for as long as he likes, by somebody
+    /// who waits for what the caller holds: then the view never validates, and neither does this one.
+    ///
+    /// # Errors
+    /// As [`Pool::optimistic`], if this page is still what was read.
+    #[inline]
+    pub fn follow(&self, page: PageId) -> Result<Optimistic<'p>> {
+        let (state, words) = self.pool.place(page)?;
+        let mut seen = state.load();
+        if !seen.is_readable() {
+            let named_by = Some((self.state, self.seen));
+            seen = self.pool.readable(page, state, named_by)?;
+        }
+        Ok(Optimistic::new(self.pool, state, words, page, seen))
     }
 
     /// The page under a shared latch, if it is still what was read; does not wait.
@@ -404,6 +421,10 @@ impl<'p> Exclusive<'p> {
     /// that freed it is durable.
     pub fn discard(self) {
         debug_assert!(self.is_temporary(), "page {} is durable", self.page);
+        if self.owed {
+            // Made under this guard over an older life that the file has: it is to be written (D5).
+            return;
+        }
         let guard = ManuallyDrop::new(self);
         guard.state.release_exclusive(Outcome::Clean);
     }

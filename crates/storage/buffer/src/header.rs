@@ -51,8 +51,15 @@ pub(crate) fn read(file: &dyn File) -> Result<Geometry> {
         what,
     };
     let length = file.len()?;
+    let corrupt = |what, expected: u64, found: u64| StorageError::Corruption {
+        file: file.name().clone(),
+        page: Some(PageId::ZERO),
+        what,
+        expected,
+        found,
+    };
     if length < PREFIX as u64 {
-        return Err(foreign(format!("a file of {length} bytes")));
+        return Err(corrupt("length of the file", PREFIX as u64, length));
     }
     let mut bytes = AlignedBuf::zeroed(PREFIX)?;
     file.read_at(&mut bytes, 0)?;
@@ -67,19 +74,21 @@ pub(crate) fn read(file: &dyn File) -> Result<Geometry> {
             "format version {version}, this build knows {FORMAT_VERSION}"
         )));
     }
-    let corrupt = |what, expected: u64, found: u64| StorageError::Corruption {
-        file: file.name().clone(),
-        page: Some(PageId::ZERO),
-        what,
-        expected,
-        found,
-    };
     match page::check(PageId::ZERO, &bytes) {
         page::Check::Good => {}
         page::Check::Zero => return Err(foreign("an empty header".to_owned())),
         page::Check::Bad(expected, found) => {
             return Err(corrupt("checksum", expected.into(), found.into()));
         }
+    }
+    let used = 24..44;
+    if let Some(at) = (5..PREFIX).find(|at| !used.contains(at) && bytes[*at] != 0) {
+        let what = "bytes 5 to 24, and from 44 on, of the file header";
+        return Err(corrupt(what, 0, bytes[at].into()));
+    }
+    if bytes[4] != page::kind::FILE_HEADER {
+        let found = bytes[4].into();
+        return Err(corrupt("kind of the file header", 1, found));
     }
     if !matches!(page_size, 4096 | 8192 | 16384) {
         return Err(corrupt("page size", 4096, page_size as u64));

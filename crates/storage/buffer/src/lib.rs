@@ -45,12 +45,15 @@ mod tests;
 
 pub use checkpoint::CheckpointScan;
 pub use config::{PoolConfig, PoolStatistics};
-pub use fault::RedoPage;
+pub use fault::{NEWER_THAN_LOG, RedoPage};
 pub use geometry::{BITMAP_BITS_AT, Geometry};
 pub use guard::{Exclusive, Optimistic, Shared};
 pub use header::FORMAT_VERSION;
-pub use page::{FLAG_FAT, Misfit, PAGE_HEADER_BYTES, PageCheck, PageHeader, PageHeaderMut, kind};
-pub use pool::Pool;
+pub use page::{
+    FLAG_FAT, FLAG_PLAIN, FLAG_TEMPORARY, Misfit, PAGE_HEADER_BYTES, PageCheck, PageHeader,
+    PageHeaderMut, check_header, kind,
+};
+pub use pool::{Addresses, Pool};
 pub use prefetch::PREFETCH_MAX;
 pub use private::PageBuf;
 pub use space::{Claim, PageUse, RESERVE_PAGES, Space, SpaceCounts};

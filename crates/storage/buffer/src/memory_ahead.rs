@@ -9,8 +9,11 @@
 //! - M1 What is got ahead is at most [`AHEAD_BYTES`], and at most a 64th of the pool: memory beyond frames that the limit of resident
 //!   bytes leaves room for. The same memory is not got twice.
 //! - M2 Nothing is got while frames run short: what it would be for goes where something else left.
+//! - M3 It is got behind the last page in use and nowhere else: that is where pages are free in one piece, and the window moves on only
+//!   over pages that were taken. Pages that are made in holes are followed by pages in use; memory got for those would have
+//!   no frame and nobody to give it back, and with holes everywhere it would be the whole file.
 //!
-//! Concurrency: positions are hints, each moves forward only. That a page is read in, evicted or discarded while its memory is
+//! Concurrency: positions are hints, each moves forward only but where the file is cut. That a page is read in, evicted or discarded while its memory is
 //! got is harmless: content is never touched, and zeroes under an evicted page are written over by who reads it in.
 //!
 //! Crash: memory only.
@@ -28,29 +31,54 @@ const POOL_FRACTION: usize = 64;
 /// So few pages are not worth a signal.
 const AHEAD_PAGES_MIN: u64 = 16;
 
-/// How far pages were made, and memory was got.
+/// How far pages were taken and made, and memory was got.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryAhead {
-    /// Behind the last page that was made.
+    /// Behind the last page in use; zero until somebody says so.
+    tail: AtomicU64,
+    /// Behind the last page that was made near the tail.
     made: AtomicU64,
     /// Behind the last page whose memory was got; the end of all pages once the system has refused.
     got: AtomicU64,
 }
 
 impl Pool {
-    /// Notes that a page was made which had no memory; signals when half of what was got ahead is used up.
-    pub(crate) fn note_made(&self, page: PageId) {
-        let ahead = &self.ahead;
+    /// Notes that pages before `end` are in use.
+    pub(crate) fn note_in_use(&self, end: u64) {
         // Relaxed throughout: hints.
-        if page.get() < ahead.made.load(Ordering::Relaxed) {
+        if self.ahead.tail.load(Ordering::Relaxed) < end {
+            self.ahead.tail.fetch_max(end, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the file ends at `end` now: gives back what was got behind it. No page there is resident, nor can be read in (F3).
+    pub(crate) fn note_end(&self, end: u64) {
+        let ahead = &self.ahead;
+        let tail = ahead.tail.swap(end, Ordering::Relaxed);
+        ahead.made.store(0, Ordering::Relaxed);
+        let got = ahead.got.load(Ordering::Relaxed);
+        if got == u64::MAX {
             return;
         }
-        let before = ahead.made.fetch_max(page.get() + 1, Ordering::Relaxed);
+        ahead.got.store(got.min(end), Ordering::Relaxed);
+        let pages: Vec<PageId> = (tail.max(end)..got).map(PageId).collect();
+        self.range.discard(&pages);
+    }
+
+    /// Notes that a page was made which had no memory; signals when half of what was got ahead is used up.
+    pub(crate) fn note_made(&self, page: PageId) {
+        let (ahead, end) = (&self.ahead, page.get() + 1);
+        let tail = ahead.tail.load(Ordering::Relaxed);
+        let in_a_hole = end + self.ahead_pages() < tail;
+        if in_a_hole || tail == 0 || end <= ahead.made.load(Ordering::Relaxed) {
+            return;
+        }
+        let before = ahead.made.fetch_max(end, Ordering::Relaxed);
         let half = self.ahead_pages() / 2;
         if half == 0 {
             return;
         }
-        if before / half < (page.get() + 1) / half && self.has_room_ahead() {
+        if before / half < end / half && self.has_room_ahead() {
             self.wake();
         }
     }
@@ -61,12 +89,12 @@ impl Pool {
     /// Who touches that memory meanwhile waits for the page that is being got.
     pub fn get_memory_ahead(&self) -> bool {
         let ahead = &self.ahead;
-        let made = ahead.made.load(Ordering::Relaxed);
-        if made == 0 || !self.has_room_ahead() {
+        if ahead.made.load(Ordering::Relaxed) == 0 || !self.has_room_ahead() {
             return false;
         }
-        let from = ahead.got.load(Ordering::Relaxed).max(made);
-        let end = (made + self.ahead_pages()).min(self.file_pages());
+        let tail = ahead.tail.load(Ordering::Relaxed);
+        let from = ahead.got.load(Ordering::Relaxed).max(tail);
+        let end = (tail + self.ahead_pages()).min(self.file_pages());
         if from >= end || ahead.got.swap(end, Ordering::Relaxed) >= end {
             return false;
         }

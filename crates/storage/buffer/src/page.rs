@@ -7,6 +7,7 @@
 //! A page of nothing but zeroes is valid and has kind [`kind::FREE`]: a place in the file that was
 //! never written.
 
+use crate::geometry::BITMAP_BITS_AT;
 use crate::words::{PageRead, PageWrite};
 use vellum_base::checksum::checksum;
 use vellum_base::planted::{self, Bug};
@@ -33,6 +34,9 @@ pub mod kind {
 
 /// Flag bit: version data, which no redo, checkpoint or torn-write repair is for.
 pub const FLAG_TEMPORARY: u8 = 1;
+
+/// Flag bit: payloads are plain bytes, not rows.
+pub const FLAG_PLAIN: u8 = 2;
 
 /// Flag bit: a leaf with rows that hold old versions. Eviction takes other pages first and names it to whoever can write
 /// those rows shorter ([`Pool::take_fat_pages`](crate::Pool::take_fat_pages)). A hint: nothing goes wrong where it is wrong.
@@ -95,6 +99,57 @@ pub trait PageHeaderMut: PageWrite {
 }
 
 impl<P: PageWrite + ?Sized> PageHeaderMut for P {}
+
+/// Flag bits that a page of this kind may have; `None` for a kind that no page outside of page 0 has.
+fn flags_known(kind: u8) -> Option<u8> {
+    match kind {
+        kind::LEAF => Some(FLAG_TEMPORARY | FLAG_PLAIN | FLAG_FAT),
+        kind::INNER | kind::OVERFLOW => Some(FLAG_TEMPORARY | FLAG_PLAIN),
+        kind::BITMAP => Some(0),
+        // Whatever it was before it was freed.
+        kind::FREE => Some(u8::MAX),
+        _ => None,
+    }
+}
+
+/// Checks what is fixed in the header of a page of any kind but the file header: bytes 6 and 7, flags, and what a bitmap
+/// has before its bits. Total: any bytes give an answer. Not here: the GSN, which is compared with the log where pages are read.
+///
+/// # Errors
+/// The first defect.
+pub fn check_header<P: PageRead + ?Sized>(page: &P) -> Result<(), Misfit> {
+    let expect = |what, expected: u64, found: u64| {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Misfit {
+            what,
+            expected,
+            found,
+        })
+    };
+    let kind = page.kind();
+    let Some(known) = flags_known(kind) else {
+        return expect("kind of a page", kind::LEAF.into(), kind.into());
+    };
+    if kind == kind::FREE {
+        return Ok(());
+    }
+    expect("bytes 6 and 7 of a page", 0, page.word(0) >> 48)?;
+    expect(
+        "flags of a page that have no meaning",
+        0,
+        (page.flags() & !known).into(),
+    )?;
+    if kind == kind::BITMAP {
+        expect("tree of an allocation bitmap", 0, page.tree().get())?;
+        for index in PAGE_HEADER_BYTES / 8..BITMAP_BITS_AT / 8 {
+            let what = "bytes 24 to 64 of an allocation bitmap";
+            expect(what, 0, page.word(index))?;
+        }
+    }
+    Ok(())
+}
 
 /// The checksum that page `page` with these bytes must carry.
 pub fn page_checksum(page: PageId, bytes: &[u8]) -> u32 {

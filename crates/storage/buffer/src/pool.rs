@@ -64,12 +64,58 @@ impl std::fmt::Debug for Pool {
     }
 }
 
+/// The address range of a pool, before there is one: what fails for want of addresses fails before a file is made.
+pub struct Addresses {
+    range: PageRange,
+    states: StateTable,
+    page_size: usize,
+    pages: u64,
+}
+
+impl std::fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Addresses({} pages of {})", self.pages, self.page_size)
+    }
+}
+
+impl Addresses {
+    /// Reserves what a pool with these settings needs; takes no memory.
+    ///
+    /// # Errors
+    /// `Io`, `MemoryLimit` if the process has no such range left.
+    pub fn reserve(config: &PoolConfig) -> Result<Self> {
+        Ok(Self {
+            range: PageRange::reserve(config.page_size, config.pages_max)?,
+            states: StateTable::reserve(config.pages_max)?,
+            page_size: config.page_size,
+            pages: config.pages_max,
+        })
+    }
+
+    fn is_for(&self, config: &PoolConfig) -> bool {
+        (self.page_size, self.pages) == (config.page_size, config.pages_max)
+    }
+}
+
 impl Pool {
     /// Makes the data file: header, empty bitmap, double-write area. Durable on return.
     ///
     /// # Errors
     /// I/O errors; `MemoryLimit` if the pool is too small or addresses cannot be reserved.
     pub fn create_file(
+        file: Arc<dyn File>,
+        log: Arc<dyn DurableGsn>,
+        config: &PoolConfig,
+    ) -> Result<Self> {
+        Self::create_file_at(None, file, log, config)
+    }
+
+    /// As [`Pool::create_file`], at addresses that were reserved for these settings.
+    ///
+    /// # Errors
+    /// As [`Pool::create_file`].
+    pub fn create_file_at(
+        addresses: Option<Addresses>,
         file: Arc<dyn File>,
         log: Arc<dyn DurableGsn>,
         config: &PoolConfig,
@@ -82,7 +128,7 @@ impl Pool {
         file.allocate(0, shape.offset(shape.first_free()))?;
         header::write(&*file, shape)?;
         file.sync_data()?;
-        Self::over(file, log, shape, config)
+        Self::over(addresses, file, log, shape, config)
     }
 
     /// Opens an existing data file. Page size and batch size are those of the file. Reads the
@@ -95,6 +141,19 @@ impl Pool {
         log: Arc<dyn DurableGsn>,
         config: &PoolConfig,
     ) -> Result<Self> {
+        Self::open_at(None, file, log, config)
+    }
+
+    /// As [`Pool::open`], at addresses that were reserved, if they are for pages of the file's size.
+    ///
+    /// # Errors
+    /// As [`Pool::open`].
+    pub fn open_at(
+        addresses: Option<Addresses>,
+        file: Arc<dyn File>,
+        log: Arc<dyn DurableGsn>,
+        config: &PoolConfig,
+    ) -> Result<Self> {
         let shape = header::read(&*file)?;
         let config = PoolConfig {
             page_size: shape.page_size,
@@ -102,10 +161,11 @@ impl Pool {
             ..config.clone()
         };
         config.check()?;
-        Self::over(file, log, shape, &config)
+        Self::over(addresses, file, log, shape, &config)
     }
 
     fn over(
+        addresses: Option<Addresses>,
         file: Arc<dyn File>,
         log: Arc<dyn DurableGsn>,
         shape: Geometry,
@@ -120,9 +180,13 @@ impl Pool {
         }
         let frames = u32::try_from(config.frames()).expect("checked by PoolConfig");
         let writer = Writer::new(&*file, shape)?;
+        let addresses = match addresses.filter(|addresses| addresses.is_for(config)) {
+            Some(addresses) => addresses,
+            None => Addresses::reserve(config)?,
+        };
         Ok(Self {
-            range: PageRange::reserve(shape.page_size, config.pages_max)?,
-            states: StateTable::reserve(config.pages_max)?,
+            range: addresses.range,
+            states: addresses.states,
             frames: Frames::new(frames),
             evictor: Evictor::new(frames, shape.batch_pages),
             writer: Mutex::new(writer),
@@ -227,13 +291,22 @@ impl Pool {
         if seen.is_readable() {
             return Ok(Optimistic::new(self, state, words, page, seen));
         }
-        let seen = self.readable(page, state)?;
+        let seen = self.readable(page, state, None)?;
         Ok(Optimistic::new(self, state, words, page, seen))
     }
 
-    /// Waits for a readable state: the slow part of [`Pool::optimistic`].
+    /// Waits for a readable state: the slow part of [`Pool::optimistic`]. [`Word::NEVER`] if the page that named this one, given
+    /// by its state and the word under which it was read, changes meanwhile.
     #[cold]
-    fn readable(&self, page: PageId, state: &PageState) -> Result<Word> {
+    pub(crate) fn readable(
+        &self,
+        page: PageId,
+        state: &PageState,
+        named_by: Option<(&PageState, Word)>,
+    ) -> Result<Word> {
+        let still_named =
+            || named_by.is_none_or(|(state, seen)| state.load_after_reads().same_version(seen));
+        vellum_sync::test_point!("pool: page is not readable");
         let mut backoff = Backoff::new();
         loop {
             let seen = state.load();
@@ -245,10 +318,18 @@ impl Pool {
                     return Ok(seen);
                 }
             } else if seen.is_evicted() {
-                // Its guard, if we got one, ends here: the next look finds the page readable.
-                drop(self.fault(page)?);
-            } else {
+                match self.fault(page) {
+                    // Its guard, if we got one, ends here: the next look finds the page readable.
+                    Ok(guard) => drop(guard),
+                    Err(error) if still_named() => return Err(error),
+                    // Given back, and perhaps cut off the file: nobody looks for it there.
+                    Err(_) => return Ok(Word::NEVER),
+                }
+            } else if still_named() {
+                vellum_sync::test_point!("pool: wait for a page");
                 backoff.wait();
+            } else {
+                return Ok(Word::NEVER);
             }
         }
     }

@@ -63,8 +63,10 @@ impl Pool {
             let Some(frame) = self.take_spare_frame() else {
                 break;
             };
+            vellum_sync::test_point!("prefetch: before the latch");
             match self.try_latch_evicted(page) {
-                Some(guard) => taken.push((frame, guard)),
+                Some(guard) if self.check_latched(page).is_ok() => taken.push((frame, guard)),
+                Some(guard) => self.put_back([(frame, guard)]),
                 None => self.frames.give(frame),
             }
         }

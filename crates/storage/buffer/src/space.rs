@@ -26,7 +26,7 @@ use crate::pool::Pool;
 use crate::write_out::Mode;
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, Result, StorageError};
-use vellum_sync::atomic::{AtomicU64, Ordering};
+use vellum_sync::atomic::{AtomicU64, Ordering, fence};
 use vellum_sync::{Backoff, Mutex, MutexGuard};
 
 /// Pages that ordinary allocations leave alone.
@@ -248,12 +248,15 @@ impl Space {
                 mirror.counts.free -= u64::from(bits.count_ones());
             }
         }
-        Ok(Self {
+        let space = Self {
             pool,
             shape,
             mirror: Mutex::new(mirror),
             floor: AtomicU64::new(floor.get()),
-        })
+        };
+        let end = space.cut_at(&space.mirror.lock());
+        space.pool.note_in_use(end);
+        Ok(space)
     }
 
     /// A mirror that read no bitmap and says of every page that it is free: for who only looks at pages, of
@@ -368,6 +371,7 @@ impl Space {
                 .take(self.shape, temporary)
                 .expect("as many are free as were counted");
             debug_assert!(!self.shape.is_reserved(*page));
+            self.pool.note_in_use(page.get() + 1);
         }
         // Under the mutex: whoever freed one of these pages raised the floor before.
         Ok(self.floor())
@@ -505,12 +509,16 @@ impl Space {
         drop(mirror);
         // Release: pairs with the acquire in Pool::file_pages: faults refuse the pages from now on.
         self.pool.file_pages.store(end, Ordering::Release);
-        let cut = if self.forget(end) {
+        let forgotten = self.forget(end, before);
+        vellum_sync::test_point!("truncation: before the cut");
+        let cut = if forgotten {
             self.cut_file(end).map(|()| true)
         } else {
             Ok(false)
         };
-        if !matches!(cut, Ok(true)) {
+        if matches!(cut, Ok(true)) {
+            self.pool.note_end(end);
+        } else {
             self.pool.file_pages.store(before, Ordering::Release);
             self.mirror.lock().extend(self.shape, before);
         }
@@ -578,9 +586,28 @@ impl Space {
         pool.write_out(&mut batch, Mode::Checkpoint).map(|_| ())
     }
 
-    /// Drops resident pages from `end` on. False if somebody holds on to one, or one is still to be
+    /// Drops resident pages in `end..before`. False if somebody holds on to one, or one is still to be
     /// written.
-    fn forget(&self, end: u64) -> bool {
+    fn forget(&self, end: u64, before: u64) -> bool {
+        // The file's new length before our look at the latches; pairs with the fence in `Pool::check_latched`.
+        fence(Ordering::SeqCst);
+        let mut backoff = Backoff::new();
+        // A fault that looked at the length before it was published holds a latch, but its page is in no frame until it has
+        // read it.
+        for _ in 0..FORGET_ATTEMPTS {
+            if !self.forget_framed(end) {
+                return false;
+            }
+            if !(end..before).any(|page| self.pool.is_resident(PageId(page))) {
+                return true;
+            }
+            backoff.wait();
+        }
+        false
+    }
+
+    /// Drops the pages from `end` on that a frame names. False as [`Space::forget`].
+    fn forget_framed(&self, end: u64) -> bool {
         let pool = &*self.pool;
         for frame in 0..u32::try_from(pool.frames()).expect("the number of frames fits") {
             let mut backoff = Backoff::new();

@@ -54,6 +54,9 @@ const VERSION: u64 = 1 << VERSION_SHIFT;
 pub(crate) struct Word(u64);
 
 impl Word {
+    /// A word that no page has, of a version that none reaches (I4): what was read under it never counts.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+
     const fn latch(self) -> u64 {
         self.0 & LATCH
     }

@@ -25,6 +25,7 @@ mod aligned;
 mod contract;
 mod directory;
 mod exact;
+mod file_limit;
 mod lock;
 mod memory;
 mod overlay;
@@ -34,6 +35,7 @@ mod simulated;
 
 pub use aligned::{ALIGNMENT, AlignedBuf, is_aligned};
 pub use directory::{Directory, File, OpenOptions, check_name, parent_of};
+pub use file_limit::outlive_file_limits;
 pub use lock::LockGuard;
 pub use memory::MemoryDirectory;
 pub use overlay::OverlayDirectory;

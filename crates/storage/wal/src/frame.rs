@@ -26,6 +26,8 @@
 //! - I1 A segment's number is used once, ever: it is the generation of the file's content, and the
 //!   crcs are seeded with it. What an earlier use of the file left behind fails its crc.
 //! - I2 Decoding is total.
+//! - I3 What counts something is below [`NUMBER_MAX`] in every log that there can be. Anything else under a right checksum is
+//!   damage, and found before somebody adds to it.
 
 use vellum_base::checksum::{checksum, checksum_append};
 use vellum_base::{Gsn, Lsn, SlotId, Timestamp};
@@ -40,6 +42,14 @@ const TRAILER_MAGIC: u32 = u32::from_le_bytes(*b"VLTR");
 const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"VELLUMLG");
 /// The format that this build writes, and the only one that it reads.
 pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// See I3: what adds up two such numbers does not overflow.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
+
+/// The first number that violates I3.
+pub(crate) fn impossible(numbers: &[u64]) -> Option<u64> {
+    numbers.iter().copied().find(|number| *number >= NUMBER_MAX)
+}
 
 /// Rounds up to the alignment of frames.
 pub(crate) const fn align8(bytes: usize) -> usize {
@@ -98,6 +108,8 @@ pub(crate) enum NoSegment {
     Unused,
     /// A header of a format that this build does not read.
     Foreign(u32),
+    /// A whole header with a number that no segment has (I3).
+    Impossible(u64),
 }
 
 impl SegmentHeader {
@@ -137,6 +149,14 @@ impl SegmentHeader {
         }
         if fields.u32(12) != Self::crc(block) {
             return Err(NoSegment::Unused);
+        }
+        let numbers: [u64; 9] = std::array::from_fn(|index| fields.u64(16 + 8 * index));
+        // Segments, incarnations and rounds are counted from 1.
+        if let Some(zero) = numbers[..3].iter().find(|number| **number == 0) {
+            return Err(NoSegment::Impossible(*zero));
+        }
+        if let Some(number) = impossible(&numbers) {
+            return Err(NoSegment::Impossible(number));
         }
         Ok(Self {
             segment: fields.u64(16),
@@ -194,6 +214,13 @@ impl ChunkHeader {
         let crc = checksum(self.segment, &out[8..]);
         put32(out, 4, crc);
         crc
+    }
+
+    /// See I3.
+    pub fn impossible(&self) -> Option<u64> {
+        let (start, before) = (self.start.0, self.before_start.0);
+        let counted = [self.round, self.last_durable, start, self.stamp.0];
+        impossible(&counted).or_else(|| impossible(&[self.before_segment, before]))
     }
 
     /// The header at the front of `bytes` if it is whole and belongs to `segment`, and its crc.
@@ -256,6 +283,11 @@ impl Trailer {
         put32(out, 60, u32::from(self.attempt));
         let crc = checksum(self.segment, &out[8..]);
         put32(out, 4, crc);
+    }
+
+    /// See I3.
+    pub fn impossible(&self) -> Option<u64> {
+        impossible(&[self.round, self.last_durable, self.c.0, self.m.0])
     }
 
     /// The trailer at the front of `bytes` if it is whole and belongs to `segment`.
@@ -380,5 +412,38 @@ mod tests {
         block[8] = 1;
         block[20] ^= 1;
         assert_eq!(SegmentHeader::decode(&block), Err(NoSegment::Unused));
+    }
+
+    #[test]
+    fn regress_segment_header_with_impossible_numbers_is_damage() {
+        let header = SegmentHeader {
+            segment: 4,
+            incarnation: 2,
+            first_round: 17,
+            segment_bytes: 65536,
+            previous: Verdict {
+                incarnation: 1,
+                last_round: 16,
+                c: Timestamp(5),
+                m: Gsn(6),
+            },
+            last_durable: 16,
+        };
+        for at in (16..88).step_by(8) {
+            for number in [u64::MAX, 1 << 63, NUMBER_MAX] {
+                let mut block = header.encode();
+                put64(&mut block, at, number);
+                let crc = SegmentHeader::crc(&block);
+                put32(&mut block, 12, crc);
+                let found = SegmentHeader::decode(&block);
+                assert_eq!(found, Err(NoSegment::Impossible(number)), "byte {at}");
+            }
+        }
+        let first = SegmentHeader {
+            first_round: 0,
+            ..header
+        };
+        let found = SegmentHeader::decode(&first.encode());
+        assert_eq!(found, Err(NoSegment::Impossible(0)));
     }
 }

@@ -5,7 +5,8 @@
 //! need the next one. When a round ends, the first kind is woken, and one of the second
 //! kind to lead. Wakers of polled waits count as the second kind unless they are covered.
 //!
-//! States: idle --leader--> running --end--> idle, or failed for good after a failed sync.
+//! States: idle --leader--> running --end--> idle, or failed for good after a failed sync, a panic, or the last attempt that can be
+//! numbered (`round` I2).
 //!
 //! Invariants:
 //! - I1 Whoever waits is woken: while somebody waits, a round is running, or somebody was woken who
@@ -181,6 +182,23 @@ impl Group {
     }
 }
 
+/// Dropped where a round panics: what it was in the middle of nobody can tell, and those who wait for its end must not wait
+/// for ever.
+struct Unwinding<'a>(&'a Group);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        let mut turn = self.0.turn.lock();
+        turn.running = false;
+        turn.failed.get_or_insert(StorageError::Poisoned);
+        self.0.ends.iter().for_each(Condvar::notify_all);
+        self.0.withdrawn.notify_all();
+        self.0.demanded.notify_all();
+        turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
+        self.0.release_held_back(&mut turn);
+    }
+}
+
 impl Core {
     /// True if the target is reached.
     pub fn covered(&self, target: Target) -> bool {
@@ -215,12 +233,14 @@ impl Core {
     /// withdrawals there had been when it began.
     fn lead(&self) -> (Result<Outcome>, u64, MutexGuard<'_, Turn>) {
         let seen = self.group.withdrawals.load(Ordering::Relaxed);
+        let unwinding = Unwinding(&self.group);
         let result = self.run_round();
+        std::mem::forget(unwinding);
         let mut turn = self.group.turn.lock();
         turn.running = false;
         turn.last_failed = result.is_err();
         if let Err(error) = &result
-            && self.segments.poisoned()
+            && (self.segments.poisoned() || matches!(error, StorageError::Poisoned))
             && turn.failed.is_none()
         {
             turn.failed = Some(error.clone());

@@ -21,7 +21,7 @@ use crate::slot::SlotLog;
 /// to a crash.
 #[derive(Debug)]
 pub struct Log {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
     slots: Box<[SlotLog]>,
 }
 

@@ -15,16 +15,16 @@
 //!
 //! Not here: what records mean; which transactions are losers (`txn`).
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 
 use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
 use vellum_io::{Directory, File, OpenOptions};
 
 use crate::config::{BLOCK_BYTES, ChunkPosition, LogPosition, LogStart, Verdict};
 use crate::frame::{
-    CHUNK_HEADER_BYTES, ChunkHeader, SegmentHeader, TRAILER_BYTES, Trailer, align_block, align8,
-    chain_crc, evidence, records_crc,
+    CHUNK_HEADER_BYTES, ChunkHeader, Evidence, NUMBER_MAX, SegmentHeader, TRAILER_BYTES, Trailer,
+    align_block, align8, chain_crc, evidence, impossible, records_crc,
 };
 use crate::record::Records;
 use crate::round::ROUND_BYTES_MAX;
@@ -144,6 +144,11 @@ fn corrupt(file: &Arc<dyn File>, what: &'static str, expected: u64, found: u64) 
     }
 }
 
+/// What a frame says under a right checksum, and cannot be.
+fn impossible_in(file: &Arc<dyn File>, found: u64) -> StorageError {
+    corrupt(file, "numbers of a log round", NUMBER_MAX, found)
+}
+
 /// A header is synced before the first round behind it is written: a file without a header that has
 /// a round of a later segment than any with one had a header. (A middle segment is missed by
 /// what follows it.)
@@ -175,6 +180,17 @@ impl LogReader {
         } else {
             Vec::new()
         };
+        let named = [from.segment, from.offset, from.round, known.incarnation];
+        let held = [known.last_round, known.c.0, known.m.0];
+        if let Some(found) = impossible(&named).or_else(|| impossible(&held)) {
+            return Err(StorageError::Corruption {
+                file: "log".into(),
+                page: None,
+                what: "numbers of a log position",
+                expected: NUMBER_MAX,
+                found,
+            });
+        }
         let files = Arc::new(SegmentFiles::default());
         let (mut segments, mut headless) = (Vec::new(), Vec::new());
         let (mut segment_max, mut incarnation_max) = (0, known.incarnation);
@@ -225,7 +241,7 @@ impl LogReader {
             last: known,
             floor: Default::default(),
             ends: Vec::new(),
-            slots: HashMap::new(),
+            slots: HashMap::default(),
             window: Window::default(),
             segment_max,
             incarnation_max,
@@ -354,6 +370,9 @@ impl LogReader {
                 return Ok(None);
             };
             if let Some(trailer) = Trailer::decode(head, number) {
+                if let Some(found) = trailer.impossible() {
+                    return Err(impossible_in(&segment.file, found));
+                }
                 let end = at + TRAILER_BYTES as u64;
                 let whole = trailer.round == self.expected
                     && trailer.chunks as usize == chunks.len()
@@ -371,6 +390,9 @@ impl LogReader {
             let Some((header, header_crc)) = ChunkHeader::decode(head, number) else {
                 return Ok(None);
             };
+            if let Some(found) = header.impossible() {
+                return Err(impossible_in(&segment.file, found));
+            }
             let start = at + CHUNK_HEADER_BYTES as u64;
             let length = header.length as usize;
             let next = start + align8(length) as u64;
@@ -461,11 +483,16 @@ impl LogReader {
         }
     }
 
-    /// The highest round that anything from the current place on, in this incarnation, says was
+    /// The highest round that a frame from the current place on, in this incarnation, says was
     /// durable.
+    ///
+    /// Rounds start at blocks, with a frame, and each takes a block at least: nothing else is believed. Behind a hole nothing says where frames
+    /// end and what users wrote begins, and a value may look like a frame.
     fn durable_by(&mut self, incarnation: u64) -> Result<u64> {
         let mut durable = 0;
         let mut from = self.offset;
+        // Bytes of the segments that are done with.
+        let mut passed = 0;
         for segment in &self.segments[self.at..] {
             if segment.header.incarnation != incarnation {
                 break;
@@ -478,11 +505,15 @@ impl LogReader {
                 let Some(bytes) = self.window.get(segment, at, count as usize)? else {
                     break;
                 };
-                for offset in (0..bytes.len()).step_by(8) {
-                    let rest = &bytes[offset..];
-                    if rest.starts_with(b"VLCK") || rest.starts_with(b"VLTR") {
-                        let found = evidence(rest, segment.header.segment);
-                        durable = durable.max(found.map_or(0, |found| found.last_durable));
+                for offset in (0..bytes.len()).step_by(BLOCK_BYTES as usize) {
+                    let found = evidence(&bytes[offset..], segment.header.segment);
+                    let blocks = (passed + at + offset as u64 - from) / BLOCK_BYTES;
+                    let possible = |found: &Evidence| {
+                        found.last_durable < found.round
+                            && (self.expected..=self.expected + blocks).contains(&found.round)
+                    };
+                    if let Some(found) = found.filter(possible) {
+                        durable = durable.max(found.last_durable);
                     }
                 }
                 // The overlap finds a header that the end of this piece cut.
@@ -492,6 +523,7 @@ impl LogReader {
                     count
                 };
             }
+            passed += segment.bytes - from;
             from = BLOCK_BYTES;
         }
         Ok(durable)

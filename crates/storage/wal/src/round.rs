@@ -15,7 +15,8 @@
 //! - I1 Every record with a GSN at or below M, and every commit record with a timestamp below C, lies
 //!   in this round or an earlier one.
 //! - I2 What was not synced is not published. A round that failed before its sync is written again,
-//!   with the same number at the same place and a higher attempt; a failed sync is the end.
+//!   with the same number at the same place and a higher attempt; a failed sync is the end, and so is the last attempt that can
+//!   be numbered. What a round takes from slots goes back to them if it fails.
 //! - I3 Rounds that would write nothing write nothing: nothing was appended, and all that is on
 //!   disk counts already under the round before (`clean`).
 //!
@@ -151,12 +152,46 @@ impl Core {
             }
             Err(error) => {
                 state.next = next;
-                state.attempt = state.attempt.checked_add(1).ok_or(StorageError::Poisoned)?;
                 // What the failed attempt left in the segment is void, but it is not nothing.
                 state.clean = false;
                 state.failed = true;
-                Err(error)
+                self.put_back(state);
+                match state.attempt.checked_add(1) {
+                    Some(attempt) => {
+                        state.attempt = attempt;
+                        Err(error)
+                    }
+                    // Another one could not be told from what this one left. Who leads rounds takes this as the end.
+                    None => Err(StorageError::Poisoned),
+                }
             }
+        }
+    }
+
+    /// Gives the slots of a round that failed back what [`Core::visit`] took from them: the next round takes it again.
+    fn put_back(&self, state: &RoundState) {
+        let mut back = 0;
+        for piece in &state.pieces {
+            let _rank = RankToken::acquire(Rank::SlotLatch);
+            let mut slot = self.cell(piece.slot).state.lock();
+            debug_assert_eq!(slot.ring.flushed(), piece.from, "nothing was handed out");
+            slot.chunk_stamp = piece.stamp;
+            if piece.tax > 0 && slot.taxed {
+                // The slot reserved meanwhile, and was granted another one.
+                back += piece.tax;
+            }
+            slot.taxed |= piece.tax > 0;
+            let live = slot
+                .live
+                .as_ref()
+                .map_or(Timestamp::ZERO, |live| live.stamp);
+            // What was set aside for a transaction that has ended is free already.
+            if live == piece.live {
+                slot.aside_unflushed += piece.aside;
+            }
+        }
+        if back > 0 {
+            self.segments.give_back(back);
         }
     }
 
@@ -467,4 +502,47 @@ fn whole_records(bytes: &[u8]) -> usize {
         at += length;
     }
     at
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use vellum_base::{Gsn, PageId, SlotId, StorageError, Timestamp};
+    use vellum_io::{Call, Fault, SimulatedDirectory};
+
+    use crate::{Log, LogConfig, LogStart, RECORD_HEADER_BYTES, RecordHeader};
+
+    #[test]
+    fn regress_log_ends_with_the_last_attempt_that_can_be_numbered() {
+        let dir = SimulatedDirectory::new();
+        let config = LogConfig {
+            slots_max: 4,
+            slot_buffer_bytes: 16 << 10,
+            segment_bytes: 64 << 10,
+            log_bytes_max: 256 << 10,
+        };
+        let clock = Arc::new(|| Timestamp(1));
+        let log = Log::create(Arc::new(dir.clone()), config, clock, LogStart::first()).unwrap();
+        log.core.round.lock().attempt = u16::MAX;
+        let slot = log.slot(SlotId(0));
+        slot.reserve(RECORD_HEADER_BYTES).unwrap();
+        let mut guard = slot.lock();
+        let header = RecordHeader {
+            kind: 16,
+            flags: 0,
+            page: PageId(1),
+            tree: PageId(1),
+            gsn: guard.draw(Gsn::ZERO),
+        };
+        guard.append(&header, &[], &[]);
+        drop(guard);
+        dir.fail(Fault::nth(Call::Write, 0).on("log/"));
+        assert!(log.flush_round().is_err());
+        dir.clear_faults();
+        for _ in 0..2 {
+            let again = log.flush_round();
+            assert!(matches!(again, Err(StorageError::Poisoned)), "{again:?}");
+        }
+    }
 }

@@ -26,7 +26,7 @@ use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicBool, Ordering};
 
 use crate::config::{BLOCK_BYTES, LogConfig, LogPosition, LogStart, Purpose, segment_name};
-use crate::frame::{NoSegment, SegmentHeader};
+use crate::frame::{NUMBER_MAX, NoSegment, SegmentHeader};
 use crate::segment_file;
 
 /// Files of the segments that hold live content, by number.
@@ -140,7 +140,8 @@ pub(crate) struct Found {
 pub(crate) fn scan(dir: &dyn Directory, options: OpenOptions) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in dir.list("log")? {
-        let Some(index) = (name.len() == 8).then(|| name.parse().ok()).flatten() else {
+        let digits = name.len() == 8 && name.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(index) = digits.then(|| name.parse().ok()).flatten() else {
             continue;
         };
         let file = segment_file::open(dir, &format!("log/{name}"), options)?;
@@ -151,6 +152,15 @@ pub(crate) fn scan(dir: &dyn Directory, options: OpenOptions) -> Result<Vec<Foun
             header = match SegmentHeader::decode(&block) {
                 Ok(header) => Some(header),
                 Err(NoSegment::Unused) => None,
+                Err(NoSegment::Impossible(found)) => {
+                    return Err(StorageError::Corruption {
+                        file: file.name().clone(),
+                        page: None,
+                        what: "numbers of a log segment",
+                        expected: NUMBER_MAX,
+                        found,
+                    });
+                }
                 Err(NoSegment::Foreign(version)) => {
                     return Err(StorageError::ForeignFormat {
                         file: file.name().clone(),
@@ -266,18 +276,17 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Makes one more file: zeros, synced, free.
+    /// Makes one more file: zeros, synced, free. One at a time: under `growing`, or while the log is opened.
     fn make_file(&self) -> Result<()> {
-        let index = {
-            let mut table = self.table.lock();
-            table.next_index += 1;
-            table.next_index - 1
-        };
+        let index = self.table.lock().next_index;
         let name = segment_name(index);
         let made = self.fill(&name);
         match made {
             Ok(file) => {
-                self.table.lock().free.insert(
+                let mut table = self.table.lock();
+                // Only now: names have eight digits, and a full disk may refuse for as long as it likes.
+                table.next_index = index + 1;
+                table.free.insert(
                     0,
                     Owned {
                         index,

@@ -9,7 +9,7 @@
 //!   published M; a round publishes M, then reads the bits: one of the two sees the other (a
 //!   Dekker pair, closed by sequentially consistent fences).
 //! - I2 Idle: nothing unflushed, no transaction, nothing granted.
-//! - I3 What `reserve` promised stays granted until it is appended or superseded.
+//! - I3 What `reserve` promised stays granted until it is appended, superseded or withdrawn.
 //!
 //! Concurrency: everything in [`SlotState`] is under the slot's latch. `flushed` mirrors the ring's
 //! for waiters; a stale value costs them another look.
@@ -197,6 +197,14 @@ impl SlotLog {
         self.core.reserve_slowly(self, bytes, purpose)
     }
 
+    /// Withdraws what the last reservation promised and nobody appended: for who ends his work in the slot outside of a
+    /// transaction, whose end does the same. Until then the slot does not come to rest, keeps its ring and that log
+    /// space, and every round visits it.
+    pub fn withdraw(&self) {
+        let _rank = RankToken::acquire(Rank::SlotLatch);
+        self.cell().state.lock().promised = 0;
+    }
+
     /// The highest GSN of the slot.
     pub fn slot_gsn(&self) -> Gsn {
         let _rank = RankToken::acquire(Rank::SlotLatch);
@@ -239,16 +247,29 @@ impl SlotState {
     #[inline]
     pub fn promise(&mut self, bytes: usize, purpose: Purpose) -> bool {
         let need = needed(bytes, purpose);
-        if purpose == Purpose::Undo && self.allowance < need {
-            let taken = (need - self.allowance).min(self.aside);
-            self.aside -= taken;
-            self.allowance += taken;
-        }
-        if self.ring.free() < bytes || self.allowance < need || !self.taxed {
+        // First of all: what is taken from what is set aside and not promised goes to others in the next round.
+        if self.ring.free() < bytes || !self.taxed {
             return false;
+        }
+        if self.allowance < need {
+            if self.allowance + self.drawable(purpose) < need {
+                return false;
+            }
+            self.aside -= need - self.allowance;
+            self.allowance = need;
         }
         self.promised = need;
         true
+    }
+
+    /// Log bytes that were set aside for what a reservation is for.
+    #[inline]
+    fn drawable(&self, purpose: Purpose) -> u64 {
+        if purpose == Purpose::Undo {
+            self.aside
+        } else {
+            0
+        }
     }
 
     /// The newest chunk on disk that starts below `end`, where known without reading.
@@ -535,8 +556,10 @@ impl Core {
                 }
                 let need = needed(bytes, purpose);
                 let tax = if state.taxed { 0 } else { BLOCK_BYTES };
-                let missing = need.saturating_sub(state.allowance) + tax;
-                let wanted = if missing == tax && tax > 0 {
+                let there = state.allowance + state.drawable(purpose);
+                let missing = need.saturating_sub(there) + tax;
+                // Where the ring alone is full, nothing is asked for.
+                let wanted = if missing == tax {
                     tax
                 } else {
                     missing.max(self.quantum)
@@ -576,5 +599,49 @@ impl Core {
                 Some(missing) => self.wait_for_space(missing, purpose)?,
             }
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::{Log, LogConfig, LogStart};
+    use vellum_base::PageId;
+    use vellum_io::MemoryDirectory;
+
+    #[test]
+    fn regress_reservation_that_waits_for_the_ring_takes_nothing_from_what_is_set_aside() {
+        let config = LogConfig {
+            slots_max: 4,
+            slot_buffer_bytes: 16 << 10,
+            segment_bytes: 64 << 10,
+            log_bytes_max: 256 << 10,
+        };
+        let clock = Arc::new(|| Timestamp(1));
+        let dir = Arc::new(MemoryDirectory::new());
+        let log = Log::create(dir, config, clock, LogStart::first()).unwrap();
+        let slot = log.slot(SlotId(0));
+        slot.lock().begin_transaction(Timestamp(1));
+        for _ in 0..5 {
+            slot.reserve(RECORD_HEADER_BYTES + 1000).unwrap();
+            let mut guard = slot.lock();
+            let header = RecordHeader {
+                kind: 16,
+                flags: FLAG_UNDOABLE,
+                page: PageId(1),
+                tree: PageId(1),
+                gsn: guard.draw(Gsn::ZERO),
+            };
+            guard.append(&header, &[&[0; 500]], &[&[0; 500]]);
+        }
+        let mut state = slot.cell().state.lock();
+        let before = (state.aside, state.allowance);
+        assert!(before.0 > 5000);
+        assert!(!state.promise(16 << 10, Purpose::Undo));
+        assert_eq!((state.aside, state.allowance), before);
+        // Where there is room, it is taken from there.
+        assert!(state.promise(4000, Purpose::Undo));
+        assert_eq!(state.aside + state.allowance, before.0 + before.1);
+        assert!(state.allowance >= 4000 && state.aside < before.0);
     }
 }

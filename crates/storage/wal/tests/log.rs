@@ -388,3 +388,25 @@ fn reservation_that_no_segment_takes_is_refused() {
     engine.log.slot(A).reserve(16 << 10).unwrap();
     engine.log.slot(A).reserve(10).unwrap();
 }
+
+#[test]
+fn regress_round_that_panics_leaves_nobody_waiting() {
+    let panics = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let panicking = panics.clone();
+    let clock = Arc::new(move || {
+        assert!(
+            !panicking.load(std::sync::atomic::Ordering::Relaxed),
+            "planned"
+        );
+        vellum_base::Timestamp(1)
+    });
+    let dir = Arc::new(MemoryDirectory::new());
+    let log = Log::create(dir, small(), clock, LogStart::first()).unwrap();
+    log.flush_round().unwrap();
+    panics.store(true, std::sync::atomic::Ordering::Relaxed);
+    let round = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| log.flush_round()));
+    assert!(round.is_err());
+    panics.store(false, std::sync::atomic::Ordering::Relaxed);
+    let next = log.flush_round();
+    assert!(matches!(next, Err(StorageError::Poisoned)), "{next:?}");
+}

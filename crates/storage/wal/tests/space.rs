@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 use harness::*;
 use vellum_base::{Gsn, SlotId, StorageError};
-use vellum_io::{Directory, MemoryDirectory, PowerCut, SimulatedDirectory};
+use vellum_io::{Call, Directory, Fault, MemoryDirectory, PowerCut, SimulatedDirectory};
 use vellum_wal::*;
 
 const A: SlotId = SlotId(0);
@@ -265,6 +265,145 @@ fn incarnation_after_a_full_log_starts_and_keeps_what_recovery_needs() {
     let engine = open(Arc::new(dir.clone()), small(), reader.start_after(1)).unwrap();
     engine.log.release_before(engine.log.position()).unwrap();
     assert!(dir.list("log").unwrap().len() <= 3, "{:?}", dir.list("log"));
+}
+
+/// A flush whose first write fails, and the same again.
+fn flush_at_the_second_attempt(dir: &SimulatedDirectory, engine: &Engine) {
+    dir.fail(Fault::nth(Call::Write, 0).on("log/"));
+    assert!(engine.log.flush_round().is_err());
+    dir.clear_faults();
+    engine.log.flush_round().unwrap();
+}
+
+#[test]
+fn regress_rounds_that_failed_keep_no_log_space() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    for _ in 0..100 {
+        let stamp = engine.begin(A);
+        engine.change(A, stamp, 700).unwrap();
+        engine.commit(A).unwrap();
+        flush_at_the_second_attempt(&dir, &engine);
+        engine.log.flush_round().unwrap();
+        engine.log.release_before(engine.log.position()).unwrap();
+    }
+}
+
+#[test]
+fn regress_round_that_failed_keeps_what_is_set_aside_for_undo_with_its_records() {
+    let mut freed = Vec::new();
+    for fails in [false, true] {
+        let dir = SimulatedDirectory::new();
+        let config = LogConfig {
+            log_bytes_max: 1 << 20,
+            ..small()
+        };
+        let mut engine = open(Arc::new(dir.clone()), config, LogStart::first()).unwrap();
+        let stamp = engine.begin(A);
+        for _ in 0..20 {
+            for _ in 0..8 {
+                engine.change(A, stamp, 900).unwrap();
+            }
+            if fails {
+                flush_at_the_second_attempt(&dir, &engine);
+            } else {
+                engine.log.flush_round().unwrap();
+            }
+        }
+        let position = engine.log.position();
+        let before = engine.log.pressure();
+        let carry = engine.log.slot(A).carry(position.segment).unwrap();
+        assert!(engine.log.slot(A).lock().set_carried(stamp, carry.to));
+        engine.log.flush_round().unwrap();
+        freed.push(before - engine.log.pressure());
+    }
+    // What is set aside for what was carried is free again, also where the round was written twice.
+    assert!(freed[0] > 5, "{freed:?}");
+    assert!(freed[0].abs_diff(freed[1]) <= 1, "{freed:?}");
+}
+
+#[test]
+fn regress_round_that_failed_says_whose_records_it_starts_with() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    let first = engine.begin(A);
+    engine.change(A, first, 100).unwrap();
+    engine.log.flush_round().unwrap();
+    engine.change(A, first, 100).unwrap();
+    engine.commit(A).unwrap();
+    let second = engine.begin(A);
+    engine.change(A, second, 100).unwrap();
+    flush_at_the_second_attempt(&dir, &engine);
+    let (from, known) = (LogPosition::default(), Verdict::default());
+    let mut reader = LogReader::open(&dir.power_cut(1, PowerCut::CLEAN), from, known).unwrap();
+    let mut stamps = Vec::new();
+    while let Some(round) = reader.next_round().unwrap() {
+        stamps.extend(round.chunks.iter().map(|chunk| chunk.stamp));
+    }
+    assert_eq!(stamps, [vellum_base::Timestamp::ZERO, first]);
+}
+
+#[test]
+fn regress_slot_whose_reservation_is_withdrawn_comes_to_rest() {
+    let engine = open(Arc::new(MemoryDirectory::new()), small(), LogStart::first()).unwrap();
+    let before = engine.log.pressure();
+    let slot = engine.log.slot(B);
+    slot.reserve_for(10_000, Purpose::Optional).unwrap();
+    for _ in 0..3 {
+        engine.log.flush_round().unwrap();
+    }
+    assert!(engine.log.pressure() > before, "what was promised stays");
+    slot.withdraw();
+    engine.log.flush_round().unwrap();
+    assert_eq!(engine.log.pressure(), before);
+    // It comes back like any other.
+    slot.reserve_for(10_000, Purpose::Optional).unwrap();
+}
+
+#[test]
+fn regress_names_of_files_that_could_not_be_made_are_used_again() {
+    let dir = SimulatedDirectory::new();
+    dir.set_space_limit(Some(3 * (64 << 10)));
+    let config = LogConfig {
+        log_bytes_max: 1 << 20,
+        ..small()
+    };
+    let mut engine = open(Arc::new(dir.clone()), config, LogStart::first()).unwrap();
+    let (stamp, _) = fill(&mut engine);
+    for _ in 0..20 {
+        assert!(engine.change(A, stamp, 700).is_err());
+    }
+    dir.set_space_limit(None);
+    for _ in 0..100 {
+        engine.change(A, stamp, 700).unwrap();
+    }
+    let names = dir.list("log").unwrap();
+    let highest = names
+        .iter()
+        .map(|name| name.parse::<usize>().unwrap())
+        .max();
+    assert!(highest < Some(names.len()), "{names:?}");
+}
+
+#[test]
+fn regress_name_with_a_sign_is_no_name_of_a_log_file() {
+    let dir = SimulatedDirectory::new();
+    let mut engine = open(Arc::new(dir.clone()), small(), LogStart::first()).unwrap();
+    let stamp = engine.begin(A);
+    engine.change(A, stamp, 100).unwrap();
+    engine.log.flush_round().unwrap();
+    let dir = dir.power_cut(1, PowerCut::CLEAN);
+    dir.open("log/+0000001", vellum_io::OpenOptions::create())
+        .unwrap();
+    let before = dir.list("log").unwrap();
+    let (found, reader) = recover(&dir, LogPosition::default(), Verdict::default()).unwrap();
+    assert_eq!(found[&1].slots[&A].len(), 1);
+    open(Arc::new(dir.clone()), small(), reader.start_after(1)).unwrap();
+    let after = dir.list("log").unwrap();
+    assert!(
+        before.iter().all(|name| after.contains(name)),
+        "{before:?} {after:?}"
+    );
 }
 
 #[test]

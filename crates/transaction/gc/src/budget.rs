@@ -51,6 +51,26 @@ impl Budget {
         true
     }
 
+    /// Takes a quarter of what is left out, for what comes behind: so that it has its turn. To be [given back](Budget::give_back).
+    pub fn set_aside(&mut self) -> Self {
+        let mut aside = *self;
+        if self.items != u32::MAX {
+            aside.items = self.items / 4;
+            self.items -= aside.items;
+        }
+        if self.bytes != u64::MAX {
+            aside.bytes = self.bytes / 4;
+            self.bytes -= aside.bytes;
+        }
+        aside
+    }
+
+    /// Puts back what was [set aside](Budget::set_aside).
+    pub fn give_back(&mut self, aside: Self) {
+        self.items = self.items.saturating_add(aside.items);
+        self.bytes = self.bytes.saturating_add(aside.bytes);
+    }
+
     /// True if the step is over.
     #[inline]
     pub const fn is_spent(&self) -> bool {
@@ -74,7 +94,16 @@ mod tests {
         let mut by_bytes = Budget::new(100, 10);
         assert!(by_bytes.spend(9) && by_bytes.spend(9) && !by_bytes.spend(1));
         assert_eq!(by_bytes.items(), 98);
+        let mut shared = Budget::new(100, 1000);
+        let aside = shared.set_aside();
+        assert_eq!((shared.items(), aside.items()), (75, 25));
+        while shared.spend(1) {}
+        shared.give_back(aside);
+        assert_eq!(shared, Budget::new(25, 925));
         let mut unbounded = Budget::UNBOUNDED;
+        let aside = unbounded.set_aside();
+        assert!(aside == unbounded && unbounded == Budget::UNBOUNDED);
+        unbounded.give_back(aside);
         assert!((0..1000).all(|_| unbounded.spend(u64::MAX)));
     }
 }

@@ -18,6 +18,8 @@
 //!   away), but only if no open snapshot at or below `ts` sees the version: R4 keeps the entry of
 //!   each of these. So a "no" may be believed where the question is whether any of them sees it.
 //!
+//! Builds with debug assertions ask a model (every commit that ever was, every open snapshot) after each "dead".
+//!
 //! Concurrency: no state; may be asked by any thread. Lower bounds take no latch; questions about single versions
 //! may take the writer's slot latch, so the caller holds none.
 
@@ -144,11 +146,17 @@ impl<'d> Horizon<'d> {
     #[inline]
     pub fn is_plainly_dead(&self, version: &VersionStamp, successor: &VersionStamp) -> bool {
         // A commit is later than its stamp.
-        self.is_after_olap(version.stamp)
+        let dead = self.is_after_olap(version.stamp)
             && successor.stamp
                 < self
                     .domain
-                    .proven_below(successor.slot, self.marks.oldest_oltp)
+                    .proven_below(successor.slot, self.marks.oldest_oltp);
+        if dead {
+            let bound = Timestamp::ZERO;
+            self.domain
+                .debug_check_unseen(Some(version), successor, bound);
+        }
+        dead
     }
 }
 
@@ -181,13 +189,14 @@ pub fn is_dead_between(
     // Ascending: the first that sees the successor is followed only by those that do, too.
     for &snapshot in active.snapshots() {
         if domain.is_committed_before(successor, snapshot) {
-            return true;
+            break;
         }
         // I3 makes this "no" trustworthy.
         if domain.is_committed_before(version, snapshot) {
             return false;
         }
     }
+    domain.debug_check_unseen(Some(version), successor, Timestamp::ZERO);
     true
 }
 
@@ -201,5 +210,9 @@ pub fn is_dead_above(
     let first = active.snapshots().partition_point(|ts| *ts <= bound);
     // Ascending: who sees it is followed only by those that do, too. (The clock stands for who comes later.)
     let lowest = active.snapshots().get(first).copied();
-    domain.is_committed_before(version, lowest.unwrap_or(active.clock()))
+    let dead = domain.is_committed_before(version, lowest.unwrap_or(active.clock()));
+    if dead {
+        domain.debug_check_unseen(None, version, bound);
+    }
+    dead
 }

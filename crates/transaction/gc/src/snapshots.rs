@@ -11,12 +11,15 @@
 //! holds no latch.
 
 use crate::horizon::{Horizon, is_dead_between};
+use vellum_base::Timestamp;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 
 /// A list of the open snapshots that is collected again when it is too old. Keep one a collector.
 #[derive(Debug, Default)]
 pub struct OpenSnapshots {
     list: ActiveSnapshots,
+    /// The watermark of OLTP snapshots when the list was collected.
+    oldest_oltp: Timestamp,
     /// What [`Domain::olap_ended`] was when somebody last asked.
     ended: u64,
 }
@@ -26,13 +29,19 @@ impl OpenSnapshots {
     pub const fn new() -> Self {
         Self {
             list: ActiveSnapshots::new(),
+            oldest_oltp: Timestamp::ZERO,
             ended: 0,
         }
     }
 
     /// The open snapshots, no older than the pass of `horizon`.
     pub fn since(&mut self, horizon: &Horizon<'_>) -> &ActiveSnapshots {
-        if self.list.clock() < horizon.watermarks().clock {
+        let marks = horizon.watermarks();
+        // While no clock ticks an OLTP snapshot may end, and nobody counts these ends: a "no" for its sake would stay. Which of them matter
+        // are below what is the oldest one's now, and were not below what was the oldest one's then.
+        if self.list.clock() < marks.clock || self.oldest_oltp < marks.oldest_oltp {
+            // Before the list, which may be newer.
+            self.oldest_oltp = marks.oldest_oltp;
             horizon.domain().active_snapshots(&mut self.list);
         }
         &self.list
@@ -52,18 +61,22 @@ impl OpenSnapshots {
             delete.stamp < marks.oldest_oltp,
             "every OLTP snapshot sees the delete"
         );
-        if oldest.map_or(marks.newest_olap.is_zero(), |version| {
+        let is_after = oldest.map_or(marks.newest_olap.is_zero(), |version| {
             horizon.is_after_olap(version.stamp)
-        }) {
-            return true;
-        }
+        });
         let domain = horizon.domain();
-        let list = self.since(horizon);
-        match oldest {
-            Some(version) => is_dead_between(domain, list, version, delete),
-            // Who does not see the delete sees the row.
-            None => domain.is_committed_before(delete, list.oldest()),
+        let dead = is_after || {
+            let list = self.since(horizon);
+            match oldest {
+                Some(version) => is_dead_between(domain, list, version, delete),
+                // Who does not see the delete sees the row.
+                None => domain.is_committed_before(delete, list.oldest()),
+            }
+        };
+        if dead {
+            domain.debug_check_unseen(oldest, delete, Timestamp::ZERO);
         }
+        dead
     }
 
     /// True once after analytical snapshots have ended: rows that were kept for one of them are to be asked about

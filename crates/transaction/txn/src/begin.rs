@@ -4,12 +4,17 @@
 //! - I1 Begin and end of a read-only transaction write no memory that other slots write: the count of owners
 //!   that a transaction needs (so that it can be owned, sent and outlive a borrow) is the slot's own,
 //!   in its token, not the domain's.
+//! - I2 A follower's snapshot is older than R2 allows. It is its leader's, which is published before the follower begins and
+//!   until it has ended, so whatever a pass concludes that misses the follower's is right for the leader's, and so for it.
+//!   It is analytical, whatever the leader is: a leader that is promoted meanwhile has what it sees moved to
+//!   graveyards, where the follower looks, too.
 //!
 //! Concurrency: see `slot` (R2) and `waiters`.
 
 use crate::clock::Clock;
 use crate::domain::Domain;
 use crate::error::TransactionError;
+use crate::handles::SnapshotHandle;
 use crate::last_slot;
 use crate::lease::{Lease, ParkedWriter};
 use crate::protocol::{Policy, Protocol};
@@ -163,6 +168,40 @@ impl Manager {
             None => self.wait_for_slot(options.class, timeout)?,
         };
         Ok(self.open(slot, options))
+    }
+
+    /// Begins a transaction that reads what another one sees: of this snapshot of it, and of what it wrote before `command`. For
+    /// another thread, which then reads at the same time. None if no slot is free, or where commits become visible by another
+    /// protocol than the product's.
+    ///
+    /// It has to end before the handle goes, and before the leader reverts anything (I2).
+    ///
+    /// # Errors
+    /// [`TransactionError::SnapshotTooOld`] of the leader.
+    pub fn follow(
+        &self,
+        leader: &SnapshotHandle<'_>,
+        command: u32,
+    ) -> Result<Option<Transaction>, TransactionError> {
+        // Counted until the follower has published: the leader's snapshot is not withdrawn before that.
+        let operation = leader.transaction().operation()?;
+        if self.domain.protocol() != Protocol::Osic {
+            return Ok(None);
+        }
+        let options = Options {
+            isolation: Isolation::Snapshot,
+            durability: Durability::Async,
+            read_only: true,
+            class: Class::Olap,
+        };
+        let Some(slot) = self.domain.slots.take(options.class, last_slot::get()) else {
+            return Ok(None);
+        };
+        let snapshot = leader.snapshot();
+        let words = &self.domain.slot(slot).words;
+        words.publish_first(options.class, snapshot);
+        let follower = Transaction::new(self.token(slot), options, snapshot, None);
+        Ok(Some(follower.following(operation.transaction(), command)))
     }
 
     /// Begins a transaction when a slot is free: for callers that must not block.

@@ -21,11 +21,15 @@ use std::sync::{Arc, OnceLock};
 use vellum_base::clock::monotonic_nanos;
 use vellum_base::{SlotId, Timestamp};
 use vellum_sync::Mutex;
-use vellum_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use vellum_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vellum_wal::Log;
 
-/// How many times earlier than usual a pass promotes that was asked to.
+/// How many times earlier than usual a pass promotes that was asked to, at least.
 const EARLY: u64 = 16;
+
+/// Ticks that a transaction may be behind however urgent promotion is (unless [`Config::promote_after`] is a few of them): who commits within
+/// some dozen others is not idle.
+pub const PROMOTION_TICKS: u64 = 64;
 
 /// The shared state of all transactions of one database.
 pub struct Domain {
@@ -44,8 +48,8 @@ pub struct Domain {
     pass: Mutex<()>,
     /// Writers that were dropped and are not rolled back.
     parked: AtomicUsize,
-    /// Somebody asked the next pass to promote early.
-    early: AtomicBool,
+    /// How urgently somebody asked the next pass to promote early; zero if nobody did.
+    early: AtomicU64,
     /// About the time, in nanoseconds of the monotonic clock: as of the last [`Domain::note_time`].
     nanos: AtomicU64,
 }
@@ -86,7 +90,7 @@ impl Domain {
             slots: Slots::new(slots_max),
             pass: Mutex::new(()),
             parked: AtomicUsize::new(0),
-            early: AtomicBool::new(false),
+            early: AtomicU64::new(0),
             nanos: AtomicU64::new(monotonic_nanos()),
         }
     }
@@ -247,12 +251,11 @@ impl Domain {
             return self.watermarks();
         };
         // Relaxed: it says nothing about anything else. One request is good for one pass.
-        let early = self.early.load(Ordering::Relaxed) && self.early.swap(false, Ordering::Relaxed);
-        let promote_after = match self.promote_after {
-            u64::MAX => u64::MAX,
-            usual if early => usual / EARLY,
-            usual => usual,
+        let urgency = match self.early.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.early.swap(0, Ordering::Relaxed),
         };
+        let promote_after = promote_after(self.promote_after, urgency);
         let nanos = self.nanos.load(Ordering::Relaxed);
         let Some(marks) = self.slots.watermarks(&self.clock, promote_after, nanos) else {
             return self.watermarks();
@@ -267,11 +270,13 @@ impl Domain {
         marks
     }
 
-    /// Asks the next pass to promote transactions from a sixteenth of the usual age on: for collectors that are held
-    /// up by the oldest OLTP snapshot. Ask again where that goes on: an operation may have been running.
-    pub fn request_promotion(&self) {
-        if !self.early.load(Ordering::Relaxed) {
-            self.early.store(true, Ordering::Relaxed);
+    /// Asks the next pass to promote transactions from a sixteenth of the usual age on, divided by `urgency`, but not below
+    /// [`PROMOTION_TICKS`]: for collectors that are held up by the oldest OLTP snapshot. The urgency is how many times as much is held up as
+    /// would make one ask: what is held up is no matter of ticks, for a transaction of any size takes two. Ask again where that goes on: an
+    /// operation may have been running.
+    pub fn request_promotion(&self, urgency: u64) {
+        if self.early.load(Ordering::Relaxed) < urgency {
+            self.early.fetch_max(urgency, Ordering::Relaxed);
         }
     }
 
@@ -383,6 +388,39 @@ impl Domain {
         let _ = (slot, dead_below);
     }
 
+    /// Asserts, in builds with debug assertions, that no snapshot that is open now, or will be drawn, sees `version` and not what took its
+    /// place, `successor`: the brute-force model of every "nobody needs it". `None`: a version that everyone sees who does not see
+    /// the successor. Those at or below `bound` do not matter. Others do nothing. Only for [`Protocol::Osic`]; the caller holds no latch of a slot.
+    pub fn debug_check_unseen(
+        &self,
+        version: Option<&VersionStamp>,
+        successor: &VersionStamp,
+        bound: Timestamp,
+    ) {
+        #[cfg(all(debug_assertions, not(any(loom, shuttle))))]
+        if self.protocol == Protocol::Osic {
+            let mut active = ActiveSnapshots::new();
+            self.active_snapshots(&mut active);
+            let sees = |version: &VersionStamp, ts: Timestamp| {
+                version.stamp < self.restart_floor
+                    || self
+                        .slots
+                        .get(version.slot)
+                        .is_some_and(|slot| version.stamp < slot.commit_log.history().lcb(ts))
+            };
+            let clock = active.clock();
+            let snapshots = active.snapshots().iter().copied().chain([clock]);
+            for ts in snapshots.filter(|ts| *ts > bound) {
+                assert!(
+                    sees(successor, ts) || version.is_some_and(|version| !sees(version, ts)),
+                    "snapshot {ts} sees {version:?} and not {successor:?}"
+                );
+            }
+        }
+        #[cfg(not(all(debug_assertions, not(any(loom, shuttle)))))]
+        let _ = (version, successor, bound);
+    }
+
     /// Makes room in the slot's commit log, before a commit latches anything (R4).
     pub(crate) fn make_room(&self, slot: SlotId) {
         let log = &self.slot(slot).commit_log;
@@ -392,5 +430,31 @@ impl Domain {
             let latch = self.log.slot(slot).lock();
             log.clean(&latch, &active);
         }
+    }
+}
+
+/// From which age on a pass promotes.
+fn promote_after(usual: u64, urgency: u64) -> u64 {
+    match (usual, urgency) {
+        (u64::MAX, _) | (_, 0) => usual,
+        _ => {
+            let early = usual / EARLY;
+            (early / urgency).max(early.min(PROMOTION_TICKS))
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotion_is_the_earlier_the_more_is_held_up() {
+        assert_eq!(promote_after(100_000, 0), 100_000);
+        assert_eq!(promote_after(100_000, 1), 6250);
+        assert_eq!(promote_after(100_000, 10), 625);
+        assert_eq!(promote_after(100_000, 1000), PROMOTION_TICKS);
+        assert_eq!(promote_after(200, 1000), 12, "where it is small anyway");
+        assert_eq!(promote_after(u64::MAX, 1000), u64::MAX, "never");
     }
 }

@@ -28,6 +28,12 @@ impl<'t> SnapshotHandle<'t> {
     pub fn snapshot(&self) -> Timestamp {
         self.snapshot
     }
+
+    /// Whose snapshot it is.
+    #[inline]
+    pub fn transaction(&self) -> &'t Transaction {
+        self.transaction
+    }
 }
 
 impl Drop for SnapshotHandle<'_> {

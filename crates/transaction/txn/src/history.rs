@@ -26,18 +26,19 @@ impl History {
     }
 
     pub(crate) fn append(&self, commit_ts: Timestamp) {
-        self.commits.lock().push(commit_ts);
+        let mut commits = self.commits.lock();
+        assert!(commits.last().is_none_or(|last| *last < commit_ts));
+        commits.push(commit_ts);
     }
 
-    /// The last commit below `ts`, by looking at all.
+    /// The last commit below `ts`.
     pub(crate) fn lcb(&self, ts: Timestamp) -> Timestamp {
         let commits = self.commits.lock();
-        commits
-            .iter()
-            .rev()
-            .copied()
-            .find(|&commit| commit < ts)
-            .unwrap_or(Timestamp::ZERO)
+        // A slot's commits ascend.
+        let below = commits.partition_point(|&commit| commit < ts);
+        below
+            .checked_sub(1)
+            .map_or(Timestamp::ZERO, |index| commits[index])
     }
 
     /// Asserts that a cleaning by `active` left every answer as it was.

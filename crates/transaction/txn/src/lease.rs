@@ -2,7 +2,7 @@
 //! back a writer that was dropped.
 //!
 //! Invariants:
-//! - I1 A held slot pins nothing: it publishes no snapshot.
+//! - I1 A held slot pins nothing: it publishes no snapshot. Given back, it holds no log space either.
 //! - I2 A parked writer leaves PARKED only when every change of it is reverted and its abort record is in
 //!   the log. Until then nobody else runs in its slot, so its versions stay what they are: not
 //!   committed.
@@ -39,6 +39,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // Who cleans reserves for the worst. What he did not need must not keep the slot from coming to rest.
+        self.domain().log().slot(self.slot()).withdraw();
         self.domain().slots.release(self.slot());
     }
 }

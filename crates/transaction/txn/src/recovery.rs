@@ -22,7 +22,7 @@
 
 use crate::record::TransactionRecord;
 use crate::rollback::corrupt;
-use std::collections::{HashMap, HashSet};
+use vellum_base::maps::{HashMap, HashSet};
 use vellum_base::{Gsn, Lsn, Result, SlotId, Timestamp};
 use vellum_wal::{ChunkPosition, Record, RoundData, Verdict};
 

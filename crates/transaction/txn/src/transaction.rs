@@ -36,6 +36,15 @@ struct Open {
     holders: u32,
 }
 
+/// What reading has touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Touched {
+    /// Leaves that were looked into or copied.
+    pub pages: u64,
+    /// Versions behind the newest of their rows.
+    pub versions: u64,
+}
+
 /// A transaction. Owns its slot from begin to end.
 #[derive(Debug)]
 pub struct Transaction {
@@ -54,6 +63,10 @@ pub struct Transaction {
     met: Cell<Option<VersionStamp>>,
     /// None under the product's protocol.
     pub(crate) policy: Option<Box<Policy>>,
+    /// What it has touched so far.
+    touched: Cell<Touched>,
+    /// Slot and stamp of the transaction whose snapshot and writes this one reads ([`Manager::follow`](crate::Manager::follow)).
+    leader: Option<(SlotId, Timestamp)>,
     pub(crate) ended: bool,
 }
 
@@ -79,8 +92,24 @@ impl Transaction {
             cache: RefCell::new(None),
             met: Cell::new(None),
             policy,
+            touched: Cell::default(),
+            leader: None,
             ended: false,
         }
+    }
+
+    /// One that sees what `leader` sees of a snapshot of its, with what that wrote before `command`.
+    pub(crate) fn following(mut self, leader: &Self, command: u32) -> Self {
+        debug_assert!(self.options.read_only && leader.is_open(self.snapshot()));
+        self.leader = Some(leader.seen_as());
+        self.next_command = Cell::new(command.into());
+        self
+    }
+
+    /// Slot and stamp by which its own versions are known.
+    #[inline]
+    fn seen_as(&self) -> (SlotId, Timestamp) {
+        self.leader.unwrap_or((self.slot(), self.stamp.get()))
     }
 
     /// The slot that it leases.
@@ -319,7 +348,7 @@ impl Transaction {
     /// True if the version is this transaction's own, whatever the command.
     #[inline]
     pub fn is_own(&self, version: &VersionStamp) -> bool {
-        version.stamp == self.stamp.get() && version.slot == self.slot()
+        (version.slot, version.stamp) == self.seen_as()
     }
 
     /// THE visibility rule: does `snapshot` (an open one of this transaction) see `version`, read by the
@@ -335,9 +364,10 @@ impl Transaction {
             self.is_open(snapshot),
             "a snapshot that is not published may be gone (R4)"
         );
+        let (slot, stamp) = self.seen_as();
         let reader = Reader {
-            slot: self.slot(),
-            stamp: self.stamp.get(),
+            slot,
+            stamp,
             snapshot,
             command: reading_command,
         };
@@ -418,6 +448,21 @@ impl Transaction {
             slot: self.slot(),
             number: self.domain().slot(self.slot()).words.number(),
         }
+    }
+
+    /// What it has touched so far, and what was added.
+    pub fn touched(&self) -> Touched {
+        self.touched.get()
+    }
+
+    /// Counts what it touched.
+    #[inline]
+    pub fn touch(&self, pages: u64, versions: u64) {
+        let before = self.touched.get();
+        self.touched.set(Touched {
+            pages: before.pages + pages,
+            versions: before.versions + versions,
+        });
     }
 
     /// Notes the version that a write of this transaction could not replace.

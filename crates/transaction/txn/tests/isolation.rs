@@ -277,7 +277,7 @@ fn request_makes_one_pass_promote_from_a_sixteenth_of_the_age_on() {
         world.manager.clock().draw();
     }
     assert_eq!(world.manager.pass().oldest_oltp, old.snapshot());
-    world.manager.request_promotion();
+    world.manager.request_promotion(1);
     assert_eq!(world.manager.pass().oldest_oltp, young.snapshot());
     assert!(old.is_olap() && !young.is_olap());
     for _ in 0..6_000 {
@@ -457,6 +457,31 @@ fn slot_that_is_kept_after_commit_pins_nothing_and_is_free_after_that() {
     assert!(world.manager.idle_slots().any(|idle| idle == slot));
     assert_eq!(world.manager.lease_idle(slot).unwrap().slot(), slot);
     assert!(world.manager.lease_idle(SlotId(99)).is_none());
+}
+
+#[test]
+fn regress_slots_given_back_after_cleaning_keep_no_log_space() {
+    let world = world(8);
+    let open: Vec<_> = (0..8).map(|_| world.begin(ASYNC)).collect();
+    let slots: Vec<SlotId> = open.iter().map(|transaction| transaction.slot()).collect();
+    drop(open);
+    let lease = |slot: &SlotId| world.manager.lease_idle(*slot).unwrap();
+    let leases: Vec<_> = slots.iter().map(lease).collect();
+    let log = leases[0].domain().log().clone();
+    let at_rest = || {
+        log.flush_round().unwrap();
+        log.flush_round().unwrap();
+        log.pressure()
+    };
+    let before = at_rest();
+    // Whoever cleans reserves for the worst, and there may be nothing to do.
+    for slot in &slots {
+        let optional = vellum_wal::Purpose::Optional;
+        log.slot(*slot).reserve_for(16 << 10, optional).unwrap();
+    }
+    assert!(at_rest() > before);
+    drop(leases);
+    assert_eq!(at_rest(), before);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! Invariants:
 //! - V40 Epochs lie in the order of stamps, and all before-images of one stamp are in one of them.
 //! - V41 What is counted is at least what is there, and more by at most one epoch for each range that was collected up to its
-//!   middle: an epoch goes as a whole, when its last stamp is collected. (A last stamp that was reverted is collected with
+//!   middle: an epoch goes as a whole, when its last stamp is collected; what is left of it, for a lazy collection leaves some, is counted nowhere. (A last stamp that was reverted is collected with
 //!   the slot's next commit.)
 //!
 //! Concurrency: behind the mutex of the slot's right edge, which each append takes anyway.
@@ -177,6 +177,9 @@ pub(crate) struct Accounts {
     epoch_length: u64,
     /// The epoch that was looked for last, if it is still there: a sweep asks for one stamp after the other.
     found: usize,
+    /// The last stamp of the last epoch that was collected. Of stamps up to there nothing is counted, though it may be there (a lazy collection
+    /// leaves some).
+    collected: Timestamp,
     deltas: Tally,
     copies: Tally,
 }
@@ -187,6 +190,7 @@ impl Accounts {
             epochs: VecDeque::new(),
             epoch_length: EPOCH_MIN,
             found: 0,
+            collected: Timestamp::ZERO,
             deltas: Tally::default(),
             copies: Tally::default(),
         }
@@ -195,6 +199,9 @@ impl Accounts {
     /// Counts a new before-image.
     #[inline]
     pub fn add(&mut self, tree: PageId, stamp: Timestamp, full: bool, bytes: usize) {
+        if stamp <= self.collected {
+            return;
+        }
         let one = Tally::one(bytes);
         if full {
             self.copies.add(one);
@@ -268,6 +275,9 @@ impl Accounts {
 
     /// Takes a before-image out that was removed by name.
     pub fn forget(&mut self, tree: PageId, stamp: Timestamp, full: bool, bytes: usize) {
+        if stamp <= self.collected {
+            return;
+        }
         let one = Tally::one(bytes);
         let Some(epoch) = self.epoch_of(stamp) else {
             return;
@@ -296,6 +306,7 @@ impl Accounts {
                 self.deltas.take(sum.deltas);
                 self.copies.take(sum.copies);
             }
+            self.collected = epoch.last;
             self.epochs.pop_front();
         }
         if self.epochs.is_empty() {
@@ -311,6 +322,11 @@ impl Accounts {
             sums.add(VersionKind::Delta, sum.deltas);
             sums.add(VersionKind::FullCopy, sum.copies);
         }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.deltas.count + self.copies.count
     }
 
     /// Adds what there is of all indexes to `into`.
@@ -423,6 +439,26 @@ mod tests {
             assert_eq!(totals(&accounts).0, Tally::default());
             assert_eq!(totals(&accounts).1, Tally::default());
         }
+    }
+
+    #[test]
+    fn what_was_collected_is_taken_from_no_other_epoch() {
+        let mut accounts = Accounts::new();
+        for stamp in 1..=3 * EPOCH_MIN {
+            accounts.add(PageId(7), Timestamp(stamp), false, 10);
+        }
+        // A lazy collection: those below are forgotten, and some stay and are taken out by their names later.
+        accounts.forget_below(Timestamp(EPOCH_MIN + 1));
+        let count = accounts.count();
+        assert_eq!(count, 2 * EPOCH_MIN);
+        for stamp in 1..=EPOCH_MIN {
+            accounts.forget(PageId(7), Timestamp(stamp), false, 10);
+        }
+        assert_eq!(accounts.count(), count);
+        for stamp in EPOCH_MIN + 1..=3 * EPOCH_MIN {
+            accounts.forget(PageId(7), Timestamp(stamp), false, 10);
+        }
+        assert_eq!(accounts.count(), 0);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::error::damaged;
 use crate::pending::PendingKind;
 use crate::store::VersionStore;
 use crate::undo::for_undo;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum_base::codec::{Put, Reader as BytesReader};
 use vellum_base::{Gsn, PageId, Result, Timestamp};
@@ -270,7 +270,7 @@ impl Copies {
 /// Hands out copies, newest first, of several transactions in turn.
 #[derive(Debug, Default)]
 pub(crate) struct CarriedReader<'s> {
-    open: HashMap<Timestamp, OpenChain<'s>>,
+    open: BTreeMap<Timestamp, OpenChain<'s>>,
 }
 
 /// A chain that is being read.

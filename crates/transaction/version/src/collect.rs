@@ -16,14 +16,18 @@
 //! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
 //!   the drop is below every snapshot, and a writer's snapshot is from before its first write; no writer is
 //!   parked or withdrawn; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
+//! - V59 What cannot be read keeps nothing else: its entry is put aside, and tried again when others of its kind are, or by maintenance, after
+//!   ever more of its steps (`Patience`). (A commit's own collection does not wait for a disk that fails.) A log without room is
+//!   another matter: it ends the phase that meets it.
 //!
 //! Crash: the lists are gone after a crash; tombstones are then removed by any cleaner, chains and trees by
 //! recovery (`pending_free`).
 //!
 //! Not here: tombstones (`settle`, `held`); versions between two snapshots (`sweep`).
 
+use crate::accounts::Accounts;
 use crate::early::Early;
-use crate::error::Result;
+use crate::error::{FirstError, Result};
 use crate::pending::FREE_STEP;
 use crate::row::Header;
 use crate::store::{SlotVersions, VersionStore};
@@ -33,7 +37,7 @@ use vellum_base::planted::Bug;
 use vellum_base::{PageId, SlotId, Timestamp};
 use vellum_btree::{Cleaner, LeafCopy, RowFormat, Seek};
 use vellum_gc::{Budget, Horizon};
-use vellum_txn::Domain;
+use vellum_txn::{Domain, PROMOTION_TICKS};
 use vellum_wal::{Purpose, SlotLog};
 
 /// What one step of collection found.
@@ -47,11 +51,51 @@ pub struct Collected {
     pub more: bool,
 }
 
+/// How many steps of maintenance what failed waits: twice as many after each round in which something failed again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience {
+    failed: bool,
+    left: u32,
+    next: u32,
+}
+
+/// Steps of maintenance that what failed waits at most.
+const PATIENCE_MAX: u32 = 256;
+
+impl Patience {
+    /// Something could not be looked at.
+    pub fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    /// True if what failed is to be looked at again. `lazy`: not now.
+    pub fn is_over(&mut self, lazy: bool) -> bool {
+        if !self.failed || lazy {
+            return false;
+        }
+        self.left = self.left.saturating_sub(1);
+        self.left == 0
+    }
+
+    /// Everything that failed was looked at again.
+    pub fn end_round(&mut self, failed: bool) {
+        self.failed = failed;
+        self.next = if failed {
+            (2 * self.next).clamp(1, PATIENCE_MAX)
+        } else {
+            0
+        };
+        self.left = self.next;
+    }
+}
+
 /// Who collects, and how much.
 pub(crate) struct Step<'s> {
     pub slot: SlotId,
     pub log: &'s SlotLog,
     pub budget: &'s mut Budget,
+    /// The first error of the step (V59).
+    pub first: FirstError,
 }
 
 impl Step<'_> {
@@ -77,7 +121,8 @@ impl VersionStore {
     /// caller holds, this one or another.
     ///
     /// # Errors
-    /// I/O, log space. What was collected stays collected.
+    /// I/O, log space: the first error. What was collected stays collected; what cannot be read has held up nothing else, and is tried again
+    /// by maintenance, ever more seldom.
     pub fn collect(
         &self,
         domain: &Domain,
@@ -105,29 +150,43 @@ impl VersionStore {
         } else {
             dead
         };
+        request_promotion(versions, horizon);
+        // V59.
+        let mut first = FirstError::default();
         if !dead.is_zero() {
-            let done = versions.take_deltas_below(dead, REMOVE_STEP, budget.is_lazy())?;
-            collected.more |= !done;
+            let done = versions.take_deltas_below(dead, REMOVE_STEP, budget.is_lazy());
+            collected.more |= first.note(done.map_err(Into::into)) == Some(false);
         }
-        let mut step = Step { slot, log, budget };
+        let mut step = Step {
+            slot,
+            log,
+            budget,
+            first,
+        };
+        let (step, out) = (&mut step, &mut collected);
         let sweep = &mut collecting.sweep;
-        self.sweep_deltas(versions, sweep, horizon, dead, &mut step, &mut collected)?;
-        self.settle(
-            versions,
-            collecting,
-            horizon,
-            dead,
-            &mut step,
-            &mut collected,
-        )?;
-        self.recheck(collecting, horizon, dead, &mut step, &mut collected)?;
+        let swept = self.sweep_deltas(versions, sweep, horizon, dead, step, out);
+        step.first.note(swept);
+        let settled = self.settle(versions, collecting, horizon, dead, step, out);
+        step.first.note(settled);
+        // Rounds may follow one another; chains and trees have their turn.
+        let behind = step.budget.set_aside();
+        let looked = self.recheck(collecting, horizon, dead, step, out);
+        step.first.note(looked);
+        step.budget.give_back(behind);
+        // Also of those rows that went before an error.
+        let forgotten = self.forget_dead(versions, &mut collecting.tools);
+        step.first.note(forgotten);
         let due = horizon.chains_dead_below(slot);
         if !due.is_zero() {
             let list = (&mut collecting.done, &mut collecting.early);
-            self.work_off(versions, list, horizon, due, &mut step, &mut collected)?;
+            let done = self.work_off(versions, list, horizon, due, step, out);
+            step.first.note(done);
         }
         let list = (&mut collecting.early, &collecting.done);
-        self.free_early(versions, list, horizon, &mut step, &mut collected)?;
+        let freed = self.free_early(versions, list, horizon, step, out);
+        step.first.note(freed);
+        std::mem::take(&mut step.first).into_result()?;
         Ok(collected)
     }
 
@@ -145,6 +204,9 @@ impl VersionStore {
         let mut leaf = LeafCopy::new(self.context().page_size());
         let mut key = Vec::new();
         let mut from = done.through.clone();
+        if !done.aside.is_empty() && done.patience.is_over(step.budget.is_lazy()) {
+            self.work_off_aside(done, horizon, step, collected);
+        }
         if !done.is_removed {
             self.forget_done(versions, done)?;
         }
@@ -162,11 +224,25 @@ impl VersionStore {
                 }
                 let work = Work::decode(leaf.payload(index), &versions.work)?;
                 let enough = step.budget.spend(leaf.payload(index).len() as u64);
-                let is_done = early.is_freed(&key);
-                if !enough || !is_done && !self.work_on(&work, horizon, step, collected)? {
-                    collected.more |= !enough;
-                    stopped = true;
+                if !enough {
+                    (collected.more, stopped) = (true, true);
                     break;
+                }
+                if !early.is_freed(&key) {
+                    match self.work_on(&work, horizon, step, collected) {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            stopped = true;
+                            break;
+                        }
+                        // V59. It is listed in `pending_free`, whatever happens.
+                        Err(error) if error.concerns_one() => {
+                            step.first.note::<()>(Err(error));
+                            done.aside.push(work);
+                            done.patience.fail();
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
                 collected.work += 1;
                 done.through.clone_from(&key);
@@ -184,6 +260,24 @@ impl VersionStore {
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// Tries again what could not be read.
+    #[cold]
+    fn work_off_aside(
+        &self,
+        done: &mut Done,
+        horizon: &Horizon<'_>,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) {
+        let mut failed = false;
+        done.aside.retain(|work| {
+            let worked = self.work_on(work, horizon, step, collected);
+            failed |= worked.is_err();
+            step.first.note(worked) != Some(true)
+        });
+        done.patience.end_round(failed);
     }
 
     /// Removes the entries whose work is done.
@@ -231,6 +325,23 @@ impl VersionStore {
         }
         domain.log().flush_round()?;
         Ok(true)
+    }
+}
+
+/// Before-images that a slot keeps for want of an analytical snapshot, before it asks for promotion: nothing is a shortcut past them.
+const KEPT: u64 = 4096;
+
+/// Asks for promotion where a slot keeps many before-images for an OLTP snapshot, and nobody analytical is open: what is written then has no
+/// shortcuts (`shortcut`), and stays until that snapshot ends.
+#[inline]
+fn request_promotion(versions: &SlotVersions, horizon: &Horizon<'_>) {
+    let marks = horizon.watermarks();
+    let behind = marks.clock.get() - marks.oldest_oltp.get();
+    if marks.newest_olap.is_zero() && behind > PROMOTION_TICKS {
+        let kept = versions.account(Accounts::count);
+        if kept >= KEPT {
+            horizon.domain().request_promotion(kept / KEPT);
+        }
     }
 }
 

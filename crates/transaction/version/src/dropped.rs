@@ -77,6 +77,7 @@ impl VersionStore {
         let Some(oldest) = self.oldest_listed()? else {
             return Ok(());
         };
+        vellum_sync::test_point!("dropped: lists were looked at");
         let mut dropped = self.dropped().write();
         dropped.0.retain(|_, stage| match *stage {
             Stage::GoneSince(time) => time > oldest,

@@ -108,15 +108,23 @@ impl VersionStore {
                         let page_size = self.context().page_size();
                         let is_free = step.repeat(page_size, collected, |log| {
                             self.free_chain_step(root, log, Purpose::Optional)
-                        })?;
-                        if !is_free {
+                        });
+                        match is_free {
                             // Goes on with the same chain.
-                            return Ok(());
+                            Ok(false) => return Ok(()),
+                            Ok(true) => {
+                                early.freed.insert(key.clone());
+                                collected.work += 1;
+                                versions.work.delete(&key, None)?;
+                                early.freed.remove(&key);
+                            }
+                            // V59: its turn comes again, in order at the latest.
+                            Err(error) if error.concerns_one() => {
+                                step.first.note::<()>(Err(error));
+                                early.passed = true;
+                            }
+                            Err(error) => return Err(error),
                         }
-                        early.freed.insert(key.clone());
-                        collected.work += 1;
-                        versions.work.delete(&key, None)?;
-                        early.freed.remove(&key);
                     }
                     _ => early.passed = true,
                 }

@@ -23,6 +23,42 @@ pub enum VersionError {
     Storage(#[from] StorageError),
 }
 
+impl VersionError {
+    /// True if it says something about what was looked at, say a page that cannot be read: others may be better off. (Where the log is full,
+    /// or has failed, nobody is.)
+    pub(crate) fn concerns_one(&self) -> bool {
+        let Self::Storage(error) = self else {
+            return false;
+        };
+        !matches!(
+            error,
+            StorageError::OutOfSpace { .. } | StorageError::Poisoned
+        )
+    }
+}
+
+/// The first error of several things that are done one after another, whatever becomes of those before.
+#[derive(Debug, Default)]
+pub(crate) struct FirstError(Option<VersionError>);
+
+impl FirstError {
+    /// Remembers an error, if there was none before.
+    pub fn note<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// The error, if there was one.
+    pub fn into_result(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
 /// A row, delta or work-list entry whose bytes cannot have been written by this program.
 pub(crate) fn damaged(what: &'static str, tree: PageId) -> StorageError {
     StorageError::Corruption {

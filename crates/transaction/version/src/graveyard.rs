@@ -28,8 +28,8 @@ use crate::pair;
 use crate::read::{Resolved, View};
 use crate::row::Header;
 use crate::store::{VersionStore, remove_temporary};
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use vellum_base::maps::HashMap;
 use vellum_base::planted::Bug;
 use vellum_base::{PageId, Timestamp};
 use vellum_btree::{
@@ -67,7 +67,7 @@ pub(crate) struct Graveyard {
 impl Graveyards {
     pub fn new() -> Self {
         Self {
-            of: RwLock::new(HashMap::new()),
+            of: RwLock::new(HashMap::default()),
             count: AtomicUsize::new(0),
             discarded: Mutex::new(Vec::new()),
         }

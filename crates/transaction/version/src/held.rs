@@ -12,19 +12,23 @@
 //! - V29 The entry of a tombstone is there before the tombstone is buried, and goes after it went. An entry may say that a tombstone is
 //!   buried whose burial failed; it is in the main index then.
 //! - V53 An entry that is covered by an unfinished insert is looked at again when an insert over a tombstone was taken back: the tombstone
-//!   is in everybody's way again, and no end of a snapshot needs to come.
+//!   is in everybody's way again, and no end of a snapshot needs to come. And when one of the inserts that cover was committed: it needs
+//!   no entry any more.
+//! - V60 Each entry is looked at once because everyone sees its delete, and again in rounds only: what stays (it is covered, or cannot be
+//!   read) does not keep what comes behind it, and costs nothing.
 //! - V30 Ends of snapshots are asked for before the list of open ones by which is decided that an entry stays; so the end of
 //!   any that it stays for is noticed, also of one between two others.
 //!
 //! Concurrency: one collector at a time (V15). Crash: temporary.
 
-use crate::collect::{Collected, Step};
+use crate::collect::{Collected, Patience, Step};
 use crate::delta;
 use crate::error::{Result, damaged};
 use crate::fate::Fate;
 use crate::pair;
 use crate::settle::{Grave, Tools};
 use crate::store::{Collecting, VersionStore, remove_temporary};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use vellum_base::codec::Reader;
 use vellum_base::planted::Bug;
@@ -48,17 +52,26 @@ pub(crate) struct Held {
     tree: Option<Tree>,
     /// Entries; at no time less than there are.
     count: u64,
-    /// No entry has a stamp below it: most collections need not look.
-    none_below: Timestamp,
+    /// Entries below this key were looked at because everyone sees their delete (V60): most collections need not look.
+    purged: Vec<u8>,
     /// Where a round over all entries goes on.
     sweep: Option<Vec<u8>>,
     /// Another round is due: a snapshot has ended, or what is in a row's way has changed.
     pub is_due: bool,
     /// An entry stays in the main index for an unfinished insert only.
-    pub covered: bool,
+    covered: bool,
+    /// Of some of these inserts, what they wrote.
+    covering: SmallVec<[VersionStamp; COVERING_MAX]>,
     /// What [`VersionStore::restored`] said when covered ones were looked at last.
     restored: u64,
+    /// For entries that could not be looked at (V59).
+    patience: Patience,
+    /// One could not be, in this round.
+    failed: bool,
 }
+
+/// Unfinished inserts over held tombstones whose end is watched for.
+const COVERING_MAX: usize = 4;
 
 impl Held {
     /// Makes the tree. The caller holds no latch.
@@ -74,11 +87,36 @@ impl Held {
         self.tree.clone()
     }
 
+    /// An entry stays for an unfinished insert, which wrote this version.
+    pub fn note_covering(&mut self, by: VersionStamp) {
+        self.covered = true;
+        let is_known = |known: &VersionStamp| known.slot == by.slot && known.stamp == by.stamp;
+        if self.covering.len() < COVERING_MAX && !self.covering.iter().any(is_known) {
+            self.covering.push(by);
+        }
+    }
+
+    /// Notes that an entry could not be looked at (V59).
+    fn note_failure(&mut self) {
+        self.failed = true;
+        self.patience.fail();
+    }
+
+    /// Adds an entry for what could not be looked at, unless it has one.
+    pub fn add_failed(&mut self, grave: &Grave<'_>) -> Result<()> {
+        self.note_failure();
+        let tree = self.tree.as_ref().expect("prepared");
+        let name = delta::key(grave.delete.stamp, grave.delete.command);
+        if tree.get(&name, &mut Vec::new())? {
+            return Ok(());
+        }
+        self.add(Kind::Main, grave)
+    }
+
     /// Adds an entry, or changes what it says.
     pub fn add(&mut self, kind: Kind, grave: &Grave<'_>) -> Result<()> {
         let tree = self.tree.as_ref().expect("prepared before latching");
         let name = delta::key(grave.delete.stamp, grave.delete.command);
-        self.none_below = self.none_below.min(grave.delete.stamp);
         let root = grave.tree.root().get().to_le_bytes();
         let entry: [&[u8]; 3] = [&[kind as u8], &root, grave.key];
         let length = 9 + grave.key.len();
@@ -114,6 +152,13 @@ pub(crate) fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<(Kind, PageId, 
 }
 
 impl VersionStore {
+    /// Entries of a slot's list.
+    #[cfg(test)]
+    pub(crate) fn held(&self, slot: vellum_base::SlotId) -> u64 {
+        self.slot(slot)
+            .map_or(0, |versions| versions.collecting.lock().held.count)
+    }
+
     /// Looks at the held tombstones of a slot again: those whose delete everyone sees by now (`over`) go; the others too
     /// if a snapshot has ended and no other needs them.
     pub(crate) fn recheck(
@@ -126,22 +171,25 @@ impl VersionStore {
     ) -> Result<()> {
         let Collecting { held, tools, .. } = collecting;
         let Some(tree) = held.tree.clone().filter(|_| held.count > 0) else {
-            held.sweep = None;
+            (held.sweep, held.patience) = (None, Patience::default());
             return Ok(());
         };
         self.purge(&tree, held, tools, horizon, over, step, collected)?;
         held.is_due |= tools.snapshots.has_lost_one(horizon.domain());
         // V53. Asked before what is covered is looked at: what is taken back later is noticed next time.
         let restored = self.restored();
-        if held.covered && held.restored != restored {
-            held.is_due = true;
+        if held.covered {
+            let ended = |by: &VersionStamp| horizon.domain().is_committed(by);
+            held.is_due |= held.restored != restored || held.covering.iter().any(ended);
         }
         held.restored = restored;
+        held.is_due |= held.patience.is_over(step.budget.is_lazy());
         if held.sweep.is_none() && held.is_due {
-            (held.is_due, held.covered) = (false, false);
+            (held.is_due, held.covered, held.failed) = (false, false, false);
+            held.covering.clear();
             held.sweep = Some(Vec::new());
         }
-        self.sweep(&tree, held, tools, horizon, step, collected)
+        self.sweep(&tree, held, tools, horizon, over, step, collected)
     }
 
     /// Ends the oldest ones, which everyone sees deleted.
@@ -156,21 +204,18 @@ impl VersionStore {
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
-        if over <= held.none_below {
+        let bound = delta::key(over, 0);
+        if over.is_zero() || bound.as_slice() <= held.purged.as_slice() {
             return Ok(());
         }
-        let bound = delta::key(over, 0);
-        let mut stays = false;
         let mut leaf = LeafCopy::new(self.context().page_size());
-        let (mut key, mut from) = (Vec::new(), Vec::new());
+        let mut key = Vec::new();
         loop {
-            tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+            tree.read_leaf(Seek::AtOrAfter(&held.purged), &mut leaf)?;
             for index in leaf.position()..leaf.len() {
                 leaf.key(index, &mut key);
                 if key.as_slice() >= bound.as_slice() {
-                    if !stays {
-                        held.none_below = over;
-                    }
+                    held.purged = bound.to_vec();
                     return Ok(());
                 }
                 let entry = leaf.payload(index);
@@ -178,32 +223,64 @@ impl VersionStore {
                     collected.more = true;
                     return Ok(());
                 }
-                if self.look_again(tree, &key, entry, true, held, tools, horizon, step)? {
-                    // V29. Looking twice at what a failure leaves is harmless.
-                    remove_temporary(tree, &key, &mut tools.hints)?;
-                    held.count = held.count.saturating_sub(1);
-                    collected.work += 1;
-                } else {
-                    stays = true;
-                }
+                self.end_or_keep(
+                    tree, &key, entry, true, held, tools, horizon, step, collected,
+                )?;
+                held.purged.clone_from(&key);
+                held.purged.push(0);
             }
+            held.purged.clear();
             match leaf.upper_fence() {
-                Some(fence) => {
-                    from.clear();
-                    from.extend_from_slice(fence);
+                Some(fence) if fence < bound.as_slice() => held.purged.extend_from_slice(fence),
+                _ => {
+                    held.purged.extend_from_slice(&bound);
+                    return Ok(());
                 }
-                None => return Ok(()),
             }
         }
     }
 
+    /// Looks at an entry again, and removes it if nothing needs it any more. One that cannot be looked at stays (V59).
+    #[allow(clippy::too_many_arguments, reason = "one step, cut in two")]
+    fn end_or_keep(
+        &self,
+        tree: &Tree,
+        name: &[u8],
+        entry: &[u8],
+        is_over: bool,
+        held: &mut Held,
+        tools: &mut Tools,
+        horizon: &Horizon<'_>,
+        step: &mut Step<'_>,
+        collected: &mut Collected,
+    ) -> Result<()> {
+        let looked = self.look_again(tree, name, entry, is_over, held, tools, horizon, step);
+        match looked {
+            Ok(true) => {
+                // V29. Looking twice at what a failure leaves is harmless.
+                remove_temporary(tree, name, &mut tools.hints)?;
+                held.count = held.count.saturating_sub(1);
+                collected.work += 1;
+            }
+            Ok(false) => {}
+            Err(error) if error.concerns_one() => {
+                step.first.note::<()>(Err(error));
+                held.note_failure();
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Goes on with the round over all entries.
+    #[allow(clippy::too_many_arguments, reason = "one step, cut in two")]
     fn sweep(
         &self,
         tree: &Tree,
         held: &mut Held,
         tools: &mut Tools,
         horizon: &Horizon<'_>,
+        over: Timestamp,
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
@@ -219,13 +296,16 @@ impl VersionStore {
                     held.sweep = Some(key);
                     return Ok(());
                 }
-                if self.look_again(tree, &key, entry, false, held, tools, horizon, step)? {
-                    remove_temporary(tree, &key, &mut tools.hints)?;
-                    held.count = held.count.saturating_sub(1);
-                    collected.work += 1;
-                }
+                // Of those that everyone sees deleted by now the chain may be gone, which would say that somebody needs it.
+                let is_over = delta::decode_key(&key).is_some_and(|(stamp, _)| stamp < over);
+                self.end_or_keep(
+                    tree, &key, entry, is_over, held, tools, horizon, step, collected,
+                )?;
             }
             held.sweep = leaf.upper_fence().map(<[u8]>::to_vec);
+            if held.sweep.is_none() {
+                held.patience.end_round(held.failed);
+            }
         }
         Ok(())
     }
@@ -280,7 +360,7 @@ impl VersionStore {
                     return self.carry_out(&grave, fate, held, tools, horizon, step.log);
                 }
                 if fate == Fate::Dead {
-                    self.forget_versions(root, tools)?;
+                    self.forget_versions(&grave, tools)?;
                 }
                 Ok(true)
             }

@@ -21,7 +21,7 @@ use crate::error::{Result, damaged};
 use crate::fat;
 use crate::fat::layout::BODY_AT;
 use crate::row::{Header, Shape, Writer};
-use crate::shortcut::Shortcut;
+use crate::shortcut::{EVERYTHING, Shortcut};
 use crate::stamping;
 use crate::store::VersionStore;
 use std::ops::Range;
@@ -170,6 +170,7 @@ impl VersionStore {
         near: bool,
     ) -> Result<Option<Visible>> {
         for _ in 0..RESTARTS_MAX {
+            view.transaction.touch(1, 0);
             let resolved = if tree.get_near(key, row, hints, near)? {
                 self.resolve(view, tree, row, delta, None)?
             } else {
@@ -208,18 +209,18 @@ impl VersionStore {
             Head::Chain(header, _) if header.fat => self.resolve_fat(view, tree, row, delta),
             Head::Chain(header, writer) => {
                 row.drain(..header.length());
-                let name = next(view, &header, &writer);
-                self.walk(view, tree, name, row, delta, hints)
+                let next = next(view, &header, &writer);
+                self.walk(view, tree, next, row, delta, hints)
             }
         }
     }
 
-    /// Walks from an invisible version, whose body is `body`, to older ones: over the delta named `name`.
+    /// Walks from an invisible version, whose body is `body`, to older ones: over the delta that comes [`next`].
     fn walk(
         &self,
         view: &View<'_>,
         tree: &Tree,
-        mut name: VersionStamp,
+        (mut name, mut is_copy): (VersionStamp, bool),
         body: &mut Vec<u8>,
         entry: &mut Vec<u8>,
         mut hints: Option<&mut LeafHints>,
@@ -231,13 +232,14 @@ impl VersionStore {
                 command,
             } = name;
             vellum_sync::test_point!("read: between version and delta");
+            view.transaction.touch(0, 1);
             let key = delta::key(stamp, command);
             let found = match (self.deltas(slot), &mut hints) {
                 (Some(deltas), Some(hints)) => deltas.get_near(&key, entry, hints, true)?,
                 (Some(deltas), None) => deltas.get(&key, entry)?,
                 (None, _) => false,
             };
-            if !found {
+            if !found || is_copy && !delta::is_full(entry) {
                 return Ok(Resolved::Changed);
             }
             let header = delta::apply(entry, body).ok_or_else(|| damaged("delta", tree.root()))?;
@@ -246,7 +248,7 @@ impl VersionStore {
                     if is_absent(view, &header, &older) {
                         return Ok(Resolved::Absent);
                     }
-                    name = next(view, &header, &older);
+                    (name, is_copy) = next(view, &header, &older);
                 }
                 _ if header.shape.tombstone => return Ok(Resolved::Absent),
                 _ => {
@@ -312,12 +314,13 @@ fn is_absent(view: &View<'_>, header: &Header, writer: &Writer) -> bool {
         )
 }
 
-/// Whose delta a view goes on with that does not see the version of this header.
+/// Whose delta a view goes on with that does not see the version of this header; and whether that is a full copy for sure. (If it is none,
+/// the row has turned fat and back since, and the version that it belongs to may be of another length than this one.)
 #[inline]
-fn next(view: &View<'_>, header: &Header, writer: &Writer) -> VersionStamp {
+fn next(view: &View<'_>, header: &Header, writer: &Writer) -> (VersionStamp, bool) {
     match view.shortcut(header, &writer.version) {
-        Some(Shortcut::Link(link)) => link.version,
-        _ => writer.version,
+        Some(Shortcut::Link(link)) => (link.version, link.cover == EVERYTHING),
+        _ => (writer.version, false),
     }
 }
 

@@ -12,7 +12,8 @@
 //! Invariants:
 //! - V16 A tombstone leaves only while it is the row's newest version, by name, or if everyone sees it.
 //! - V27 Of a row that is dropped the tombstone goes first, from the main index or from the graveyard, then the deltas of its
-//!   chain. A reader that stands in the chain misses a delta, begins again (V4), and finds no row.
+//!   chain: before the step of collection ends, many of them together. A reader that stands in the chain misses a delta, begins
+//!   again (V4), and finds no row; nobody puts anything under the names meanwhile, since only who has the row in a leaf does.
 //! - V28 An entry that was settled may be settled again: a failure in between costs work, never a row.
 //!
 //! Crash: a tombstone leaves the main index by a redo-only record, which may be durable although the delete is not; undo of
@@ -20,18 +21,18 @@
 
 use crate::collect::{Collected, Step};
 use crate::delta;
-use crate::error::{Result, damaged};
+use crate::error::{FirstError, Result, damaged};
 use crate::fate::Fate;
 use crate::graveyard::{Graveyard, has_room};
 use crate::held::{Held, Kind};
 use crate::pair;
 use crate::row::{FAT, HEADER_MAX, Header, Shape};
-use crate::store::{Collecting, SlotVersions, VersionStore};
+use crate::store::{Collecting, Named, SlotVersions, VersionStore};
 use crate::undo::REMOVE_STEP;
 use crate::work::{Tombstone, decode_tombstone};
 use std::sync::Arc;
 use vellum_base::planted::Bug;
-use vellum_base::{PageId, Timestamp};
+use vellum_base::{PageId, StorageError, Timestamp};
 use vellum_btree::{
     Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
@@ -43,6 +44,9 @@ use vellum_wal::{Purpose, SlotLog};
 
 /// Settled entries that stay in the list before they are removed together.
 const REMOVE_AT: u32 = 64;
+
+/// Deltas of dropped rows that wait to be taken out together.
+const DEAD_MAX: usize = 128;
 
 /// Tombstones that a slot has in the main index because an old OLTP snapshot needs them, before it asks for promotion: a
 /// scan steps over all of them.
@@ -86,6 +90,8 @@ pub(crate) struct Tools {
     pub pair: Vec<u8>,
     /// Versions of the row at hand that have a delta.
     pub names: Vec<VersionStamp>,
+    /// Deltas of rows that were dropped in this step, in the slot's own index; they go at its end.
+    dead: Vec<Named>,
     /// Of the row at hand, if it is thought dead since its chain ends at the bound of this version (V51).
     pub ends_at: Option<Header>,
     pub snapshots: OpenSnapshots,
@@ -125,8 +131,8 @@ impl Tools {
 enum Head {
     /// It is the row's newest version (V16).
     Ours,
-    /// It is covered by an insert that may be reverted.
-    Covered,
+    /// It is covered by this version, an insert that may be reverted.
+    Covered(VersionStamp),
     /// The row is a tombstone that everyone sees, whoever made it: it was frozen on the way (a fat row that was turned
     /// back, an insert that was reverted).
     Frozen,
@@ -173,15 +179,18 @@ impl VersionStore {
         } else {
             due
         };
-        if due.is_zero() {
-            return Ok(());
-        }
-        let result = self.settle_due(versions, settling, held, tools, (due, over), horizon, step);
+        let result = if due.is_zero() {
+            Ok((0, false))
+        } else {
+            self.settle_due(versions, settling, held, tools, (due, over), horizon, step)
+        };
         if settling.settled >= REMOVE_AT {
             self.forget_settled(versions, settling)?;
         }
-        if versions.unsettled.load(Ordering::Relaxed) >= HELD_UP {
-            horizon.domain().request_promotion();
+        // Also where nothing is due: the slot may never have committed before the snapshot that holds it up.
+        let held_up = versions.unsettled.load(Ordering::Relaxed);
+        if held_up >= HELD_UP {
+            horizon.domain().request_promotion(held_up / HELD_UP);
         }
         let (work, more) = result?;
         collected.work += work;
@@ -234,7 +243,19 @@ impl VersionStore {
                     .ok_or_else(|| damaged("key of a list of tombstones", tombstone.root))?;
                 let delete = VersionStamp::new(step.slot, stamp, command);
                 let is_over = stamp < over;
-                self.settle_one(tombstone, delete, is_over, held, tools, horizon, step.log)?;
+                let looked =
+                    self.settle_one(tombstone, delete, is_over, held, tools, horizon, step.log);
+                match looked {
+                    Err(error) if error.concerns_one() => {
+                        // V59.
+                        step.first.note::<()>(Err(error));
+                        held.prepare(self.context())?;
+                        let tree = &tools.open(self, tombstone.root);
+                        let key = tombstone.key;
+                        held.add_failed(&Grave { tree, key, delete })?;
+                    }
+                    other => other?,
+                }
                 through.clone_from(key);
                 *settled += 1;
                 work += 1;
@@ -326,8 +347,8 @@ impl VersionStore {
         match head(&leaf, tree, &delete, horizon.domain())? {
             Head::Gone => return Ok(true),
             Head::Frozen => return take_out(leaf, tree, key, log).map(|()| true),
-            Head::Covered => {
-                held.covered = true;
+            Head::Covered(by) => {
+                held.note_covering(by);
                 return held.add(Kind::Main, grave).map(|()| false);
             }
             Head::Ours => {}
@@ -357,15 +378,16 @@ impl VersionStore {
             }
             _ => {}
         }
-        take_out(leaf, tree, key, log)?;
+        // The row is out of the leaf, whatever becomes of the leaf.
+        let joined = take_out(leaf, tree, key, log);
         if fate == Fate::Needed {
             self.context().metrics().increment(Counter::TombstonesMoved);
         }
         if fate == Fate::Dead {
             vellum_sync::test_point!("settle: between leaf and deltas");
-            self.forget_versions(tree.root(), tools)?;
+            self.forget_versions(grave, tools)?;
         }
-        Ok(fate != Fate::Needed)
+        joined.map(|()| fate != Fate::Needed)
     }
 
     /// V51, under the leaf's latch: the chain leads over the same deltas to the same end as when it was followed.
@@ -402,14 +424,40 @@ impl VersionStore {
         Ok(newer == ends_at && self.delta_behind(&newer, entry, hints, false)?.is_none())
     }
 
-    /// Removes the deltas of the row that `fate_of` called dead (V27).
-    pub(crate) fn forget_versions(&self, tree: PageId, tools: &mut Tools) -> Result<()> {
-        let Tools { names, hints, .. } = tools;
+    /// The deltas of the row that `fate_of` called dead go (V27): those of other slots now, the slot's own by
+    /// [`VersionStore::forget_dead`].
+    pub(crate) fn forget_versions(&self, grave: &Grave<'_>, tools: &mut Tools) -> Result<()> {
+        let (tree, own) = (grave.tree.root(), grave.delete.slot);
+        let Tools {
+            names, hints, dead, ..
+        } = tools;
+        // One that cannot be read keeps no other.
+        let mut first = FirstError::default();
         for version in names.drain(..) {
-            if let Some(versions) = self.slot(version.slot) {
-                versions.take_delta(tree, &version, hints)?;
+            if version.slot == own {
+                let name = delta::key(version.stamp, version.command);
+                dead.push(Named { name, tree });
+            } else if let Some(versions) = self.slot(version.slot) {
+                let taken = versions.take_delta(tree, &version, hints);
+                first.note(taken.map_err(Into::into));
             }
         }
+        if let Some(versions) = self.slot(own).filter(|_| dead.len() >= DEAD_MAX) {
+            first.note(self.forget_dead(versions, tools));
+        }
+        first.into_result()
+    }
+
+    /// Removes the deltas of the rows that were dropped in this step. The caller holds no latch.
+    pub(crate) fn forget_dead(&self, versions: &SlotVersions, tools: &mut Tools) -> Result<()> {
+        let dead = &mut tools.dead;
+        if dead.is_empty() {
+            return Ok(());
+        }
+        // Mostly they are: deletes are settled in their order.
+        dead.sort_unstable_by_key(|it| it.name);
+        versions.take_deltas(dead)?;
+        dead.clear();
         Ok(())
     }
 }
@@ -434,14 +482,14 @@ fn head(
             Head::Ours
         }
         // The leaf is latched, so the version stays the newest while this asks.
-        Some(writer) if !domain.is_committed(&writer.version) => Head::Covered,
+        Some(writer) if !domain.is_committed(&writer.version) => Head::Covered(writer.version),
         None if header.shape.tombstone => Head::Frozen,
         _ => Head::Gone,
     })
 }
 
 /// Removes the row that the leaf is positioned at, redo-only, and joins the leaf with a neighbour when it has just become
-/// small, or empty.
+/// small, or empty, and the log has room for that. The row is gone in any case.
 fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog) -> Result<()> {
     let was_underfull = leaf.is_underfull();
     leaf.remove(Logging::Record {
@@ -454,7 +502,10 @@ fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog)
     drop(leaf);
     if joins {
         let journal = Journal::new(log, Purpose::Optional);
-        tree.rebalance(key, Some(journal))?;
+        match tree.rebalance(key, Some(journal)) {
+            Err(StorageError::OutOfSpace { .. }) => {}
+            other => other?,
+        }
     }
     Ok(())
 }

@@ -24,7 +24,8 @@
 //! Invariants:
 //! - V45 A shortcut is right whatever the watermarks were when it was made: those only say whether it is of use.
 //! - V46 The delta that a link leads to is never transient, and stays covering while any version links to it: it may be
-//!   rewritten to hold more of the same version, under the leaf's latch.
+//!   rewritten to hold more of the same version, under the leaf's latch. A full copy stays one: versions of other lengths may link to it. (A
+//!   row that turned fat and back has no links, but a reader may have copied one before: it takes nothing else where its link covers everything.)
 //! - V47 Own versions that the statement must not see (later commands) are stepped over one by one: no shortcut there.
 
 use crate::delta::{self, RANGE_BYTES};

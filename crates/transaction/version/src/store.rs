@@ -23,7 +23,7 @@ use crate::graveyard::Graveyards;
 use crate::held::Held;
 use crate::options::VersionOptions;
 use crate::settle::{Settling, Tools};
-use crate::sweep::{Sweep, Swept};
+use crate::sweep::Sweep;
 use crate::work::Done;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
@@ -106,6 +106,21 @@ struct DeltaEdge {
     accounts: Accounts,
 }
 
+/// A before-image of a slot, to be taken out by its name.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Its `delta::key`.
+    pub name: [u8; delta::KEY_BYTES],
+    /// The index that it is of, for the accounts.
+    pub tree: PageId,
+}
+
+impl AsRef<[u8]> for Named {
+    fn as_ref(&self) -> &[u8] {
+        &self.name
+    }
+}
+
 impl SlotVersions {
     fn create(context: &Arc<TreeContext>) -> Result<Self> {
         let create = || Tree::create(context, None, TreeKind::Temporary, None);
@@ -158,30 +173,49 @@ impl SlotVersions {
         Timestamp(self.newest_transient.load(Ordering::Relaxed))
     }
 
-    /// Takes those of `names`, which lie side by side and ascend, that are transient (still) out. Returns how many. `swept`:
-    /// what each of them is. Leaves that become small are left to the caller.
-    pub fn take_transient(&self, names: &[[u8; delta::KEY_BYTES]], swept: &[Swept]) -> Result<u64> {
-        debug_assert!(names.len() == swept.len() && names.is_sorted());
+    /// Takes those of `names`, which ascend, that are transient (still) out. Returns how many. Leaves that become small are left to
+    /// the caller.
+    pub fn take_transient(&self, names: &[Named]) -> Result<u64> {
+        // V49.
+        self.take_each(names, |kind| delta::is_transient(&[kind]), false)
+    }
+
+    /// Takes before-images out by their names, which ascend; some may not be there. Those of a leaf at once: much less work than
+    /// [`SlotVersions::take_delta`] for each.
+    pub fn take_deltas(&self, names: &[Named]) -> Result<()> {
+        self.take_each(names, |_| true, true).map(drop)
+    }
+
+    /// `goes`: by the first byte of the entry. `joins`: leaves that become small, or empty, are joined with a neighbour.
+    fn take_each(&self, names: &[Named], goes: impl Fn(u8) -> bool, joins: bool) -> Result<u64> {
+        debug_assert!(names.is_sorted_by(|a, b| a.name < b.name));
         let (mut taken, mut done) = (0, 0);
-        // Once, unless the leaf was split meanwhile.
         while done < names.len() {
-            let mut gone: SmallVec<[usize; 64]> = SmallVec::new();
-            let mut leaf = self.deltas.write(&names[done])?;
-            let seen = leaf.remove_each(&names[done..], |index, kind| {
-                // V49.
-                let goes = delta::is_transient(&[kind]);
-                if goes {
-                    gone.push(done + index);
+            let mut gone: SmallVec<[(usize, bool, usize); 32]> = SmallVec::new();
+            let mut leaf = self.deltas.write(&names[done].name)?;
+            let was_underfull = leaf.is_underfull();
+            let seen = leaf.remove_each(&names[done..], |index, kind, length| {
+                let it_goes = goes(kind);
+                if it_goes {
+                    gone.push((done + index, delta::is_full(&[kind]), length));
                 }
-                goes
+                it_goes
             });
+            let joins = joins && leaf.is_underfull() && (!was_underfull || leaf.is_empty());
             drop(leaf);
-            let mut edge = self.delta_edge.lock();
-            for swept in gone.iter().map(|index| &swept[*index]) {
-                let Swept { tree, stamp, .. } = *swept;
-                edge.accounts.forget(tree, stamp, swept.full, swept.bytes);
+            {
+                let mut edge = self.delta_edge.lock();
+                for &(index, full, length) in &gone {
+                    let Named { tree, ref name } = names[index];
+                    let stamp = delta::decode_key(name).map_or(Timestamp::ZERO, |it| it.0);
+                    edge.accounts.forget(tree, stamp, full, length);
+                }
+            }
+            if joins {
+                self.deltas.rebalance(&names[done].name, None)?;
             }
             taken += gone.len() as u64;
+            // Once more for what is in the next leaf.
             done += seen.max(1);
         }
         Ok(taken)
@@ -306,7 +340,8 @@ fn described(leaf: &LeafWrite<'_, '_>) -> (bool, usize) {
 }
 
 /// Removes a key of a temporary tree, and joins its leaf with a neighbour when it has just become small, or empty:
-/// not at each removal between the two, which would seldom find room. False if the key was not there.
+/// not at each removal between the two, which would seldom find room. False if the key was not there. Where the neighbour cannot be read
+/// they stay apart: an error would say that the key is there.
 pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -> Result<bool> {
     debug_assert_eq!(tree.kind(), TreeKind::Temporary);
     let mut leaf = tree.write_near(key, hints)?;
@@ -318,7 +353,7 @@ pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -
     let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
     drop(leaf);
     if joins {
-        tree.rebalance(key, None)?;
+        let _ = tree.rebalance(key, None);
     }
     Ok(true)
 }

@@ -18,9 +18,9 @@
 use crate::collect::{Collected, Step};
 use crate::delta;
 use crate::error::{Result, damaged};
-use crate::store::{SlotVersions, VersionStore};
+use crate::store::{Named, SlotVersions, VersionStore};
+use vellum_base::Timestamp;
 use vellum_base::planted::Bug;
-use vellum_base::{PageId, Timestamp};
 use vellum_btree::{LeafCopy, Seek};
 use vellum_gc::{Horizon, OpenSnapshots};
 use vellum_txn::VersionStamp;
@@ -38,14 +38,6 @@ pub(crate) struct Sweep {
     /// What [`OpenSnapshots`] said about ends when last asked.
     snapshots: OpenSnapshots,
     leaf: Option<LeafCopy>,
-}
-
-/// A transient delta that was removed, for the accounts.
-pub(crate) struct Swept {
-    pub tree: PageId,
-    pub stamp: Timestamp,
-    pub full: bool,
-    pub bytes: usize,
 }
 
 impl VersionStore {
@@ -120,8 +112,7 @@ impl VersionStore {
         end: &[u8],
         step: &Step<'_>,
     ) -> Result<u64> {
-        let (mut key, mut swept) = (Vec::new(), Vec::new());
-        let mut names: Vec<[u8; delta::KEY_BYTES]> = Vec::new();
+        let (mut key, mut names) = (Vec::new(), Vec::new());
         for index in leaf.position()..leaf.len() {
             let entry = leaf.payload(index);
             let Some((tree, bound)) = delta::transient(entry) else {
@@ -145,18 +136,15 @@ impl VersionStore {
                 }
                 continue;
             }
-            names.push(delta::key(stamp, command));
-            swept.push(Swept {
+            names.push(Named {
+                name: delta::key(stamp, command),
                 tree,
-                stamp,
-                full: delta::is_full(entry),
-                bytes: entry.len(),
             });
         }
         if names.is_empty() {
             return Ok(0);
         }
-        Ok(versions.take_transient(&names, &swept)?)
+        Ok(versions.take_transient(&names)?)
     }
 }
 

@@ -15,6 +15,7 @@
 //!             u32 command
 //! ```
 
+use crate::collect::Patience;
 use crate::delta;
 use crate::error::damaged;
 use crate::shortcut::{decode_link, encode_link};
@@ -30,6 +31,9 @@ pub(crate) struct Done {
     pub through: Vec<u8>,
     /// These entries are gone, too.
     pub is_removed: bool,
+    /// What of it could not be done, since a page cannot be read (V59).
+    pub aside: Vec<Work>,
+    pub patience: Patience,
 }
 
 impl Default for Done {
@@ -37,6 +41,8 @@ impl Default for Done {
         Self {
             through: Vec::new(),
             is_removed: true,
+            aside: Vec::new(),
+            patience: Patience::default(),
         }
     }
 }

@@ -14,7 +14,12 @@ pub struct Program {
 
 impl Program {
     pub fn start(directory: &Path, more: &[&str]) -> Self {
-        let mut child = command(directory, more).spawn().unwrap();
+        Self::wait_for(command(directory, more))
+    }
+
+    /// Starts a server by a command of one's own.
+    pub fn wait_for(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut said = Vec::new();
         while !said

@@ -588,6 +588,9 @@ impl Binder<'_> {
         if let Some(kind) = AggregateKind::find(&name) {
             return self.aggregate(kind, function);
         }
+        if name == "grouping" {
+            return self.grouping(function);
+        }
         let mut arguments = Vec::new();
         match &function.args {
             // The parser takes it for a function without parentheses.

@@ -102,6 +102,8 @@ pub(crate) struct Binder<'c> {
     pub aggregates: Option<Vec<Aggregate>>,
     /// The same of window functions.
     pub windows: Option<Vec<Window>>,
+    /// The same of GROUPING: the arguments of each.
+    pub groupings: Option<Vec<Vec<Expr>>>,
     /// Whether it binds the argument of an aggregate.
     pub in_aggregate: bool,
     /// What WINDOW names.
@@ -118,6 +120,9 @@ pub(crate) struct Binder<'c> {
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
 pub(crate) const COMPARED_MAX: u16 = 4000;
+
+/// Where the slots of GROUPING begin, until aggregates are counted.
+pub(crate) const GROUPING_SLOTS: u16 = 0x4000;
 
 /// The most parameters, as the protocol counts them.
 const PARAMS_MAX: usize = 65_535;
@@ -147,6 +152,7 @@ impl<'c> Binder<'c> {
             accesses: Vec::new(),
             aggregates: None,
             windows: None,
+            groupings: None,
             in_aggregate: false,
             named_windows: Vec::new(),
             with: Vec::new(),

@@ -35,8 +35,8 @@ pub(crate) use store::Store;
 
 use crate::database::FIRST_ROLE;
 use crate::roles::{Grant, Rights, Role};
-use std::collections::HashMap;
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 
 /// Oid of `pg_catalog`.
 pub(crate) const PG_CATALOG: Oid = 11;

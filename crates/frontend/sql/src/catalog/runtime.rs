@@ -2,9 +2,9 @@
 
 use super::{Gate, Oid};
 use crate::error::Result;
-use std::collections::HashMap;
 use std::sync::Arc;
 use vellum::Transaction;
+use vellum_base::maps::HashMap;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU64, Ordering};
 

@@ -7,7 +7,7 @@ use crate::lock::Strength;
 use crate::plan::{ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
-use std::collections::HashSet;
+use vellum_base::maps::HashSet;
 use vellum_row::{Value, ValueRef, output};
 
 impl Run<'_, '_> {
@@ -31,6 +31,7 @@ impl Run<'_, '_> {
                 }
             }
             InsertSource::Select(select) => {
+                self.writes_as_it_reads.set(true);
                 self.select(select, &mut |row| {
                     let source = row.iter().map(|out| out.as_ref().to_value()).collect();
                     count += self.insert_row(insert, source, subqueries, each)?;
@@ -231,7 +232,7 @@ impl Run<'_, '_> {
 
     /// What a query finds to be changed: keys, and what stands behind them. Of a row that is found several times the first counts.
     fn found_by(&self, joined: &ByJoin) -> Result<Vec<(Vec<u8>, Vec<Value>)>> {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let mut found = Vec::new();
         self.select(&joined.select, &mut |row| {
             let ValueRef::Bytea(key) = row[0].as_ref() else {

@@ -31,10 +31,11 @@ use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use foreign::Due;
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use system::SystemRows;
 use vellum::{Database, Transaction};
+use vellum_base::maps::HashMap;
 use vellum_row::{Array, Value};
 
 /// Whether more rows are wanted.
@@ -66,6 +67,8 @@ pub(crate) struct Run<'r, 'w> {
     dues: RefCell<VecDeque<Due>>,
     /// Keys of the rows that a query stands at, by the number of their table, while its rows are to be locked.
     keys: RefCell<Option<Vec<Vec<u8>>>>,
+    /// Rows of its query are written as they come, while it runs: its snapshot cannot be shared.
+    pub(crate) writes_as_it_reads: Cell<bool>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
     /// Rows of system relations.
@@ -102,6 +105,7 @@ impl<'r, 'w> Run<'r, 'w> {
             repeatable: open.characteristics.repeatable,
             dues: RefCell::default(),
             keys: RefCell::new(None),
+            writes_as_it_reads: Cell::new(false),
             env,
             params,
             waiting,
@@ -127,6 +131,7 @@ impl<'r, 'w> Run<'r, 'w> {
             memory: Cell::new(self.memory.get()),
             dues: RefCell::default(),
             keys: RefCell::new(None),
+            writes_as_it_reads: self.writes_as_it_reads.clone(),
             steps: Cell::new(0),
             system: self.system.clone(),
             work: self.work.clone(),

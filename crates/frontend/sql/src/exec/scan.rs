@@ -97,6 +97,17 @@ impl Run<'_, '_> {
                 }
                 flow
             }
+            SourceKind::Lateral(select) => {
+                let frame = self.frame(rows, &[], subqueries);
+                let within = Run {
+                    outer: Some(&frame),
+                    ..self.beside(self.transaction)
+                };
+                within.select(select, &mut |row| {
+                    let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+                    on_row(RowRef::Values(&row))
+                })?
+            }
             SourceKind::Function { calls, ordinality } => {
                 let frame = self.frame(rows, &[], subqueries);
                 let mut made = SetRows::new(calls, *ordinality, &frame)?;
@@ -339,30 +350,52 @@ impl<'r> Run<'r, '_> {
     {
         let table = shape.table();
         let storage = table.storage.table(self.transaction)?;
-        let mut scan = TableScan {
-            transaction: self.transaction,
-            storage,
-            entries: None,
-            ranges: VecDeque::new(),
-            cursor: None,
-        };
-        let Some(number) = access.index else {
-            scan.cursor = Some(self.transaction.cursor(storage, ..)?);
-            return Ok(scan);
-        };
-        if let Some(entries) = &table.indexes[number].storage {
+        let ranges = self.key_ranges(shape, access)?.into();
+        let mut scan = TableScan::of_ranges(self.transaction, storage, ranges);
+        if let Some(number) = access.index
+            && let Some(entries) = &table.indexes[number].storage
+        {
             scan.entries = Some(entries.table(self.transaction)?);
         }
+        Ok(scan)
+    }
+
+    /// Where the keys lie that a path finds, which compares with nothing but constants and parameters.
+    ///
+    /// # Errors
+    /// Those of what it compares with.
+    pub(crate) fn key_ranges(&self, shape: &Shape, access: &Access) -> Result<Vec<KeyRange>> {
+        let Some(number) = access.index else {
+            return Ok(vec![KeyRange::of_prefix(Vec::new())]);
+        };
         let prefixes = self.prefixes(shape, number, access, &[], &[])?;
         let bounds = frame_bounds(self, access, &[], &[])?;
+        let mut ranges = Vec::with_capacity(prefixes.len());
         for prefix in prefixes {
             let column = access.equal.len();
             let range = key_range(&shape.keys[number], prefix, column, &bounds)?;
             if !range.is_empty() {
-                scan.ranges.push_back(range);
+                ranges.push(range);
             }
         }
-        Ok(scan)
+        Ok(ranges)
+    }
+}
+
+impl<'s> TableScan<'s> {
+    /// The rows with keys in these ranges.
+    pub fn of_ranges(
+        transaction: &'s Transaction,
+        storage: &'s vellum::Table,
+        ranges: VecDeque<KeyRange>,
+    ) -> Self {
+        Self {
+            transaction,
+            storage,
+            entries: None,
+            ranges,
+            cursor: None,
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 use super::distinct::DistinctRows;
 use super::system::KeptRows;
 use super::{Flow, Run};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
-use crate::plan::{Body, Select, SortBy, SortKey, SourceKind};
+use crate::plan::{Body, Join, Select, SortBy, SortKey, SourceKind};
 use sqlparser::ast::SetOperator;
 use std::cmp::Ordering;
+use std::rc::Rc;
 use vellum_row::{Value, ValueRef, compare};
 
 /// A row of a result that is to be sorted.
@@ -30,6 +31,32 @@ impl Run<'_, '_> {
         {
             return self.general(select, each);
         }
+        self.by_program(select, each)
+    }
+
+    /// The rows of a query for which another one, that is no program's, has no step of its own.
+    ///
+    /// # Errors
+    /// The query's; `0A000` if no program runs it either; `53200`.
+    pub(crate) fn rows_by_program(&self, select: &Select) -> Result<Rc<KeptRows>> {
+        let apart = matches!(&select.body, Body::From { sources, windows, grouping, .. }
+            if !windows.is_empty()
+                || grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some() || !grouping.asked.is_empty())
+                || sources.iter().any(|source| matches!(source.join, Join::Right | Join::Full)));
+        if apart || !select.distinct_on.is_empty() {
+            return Err(SqlError::unsupported("LATERAL in such a query"));
+        }
+        let mut rows = Vec::new();
+        self.by_program(select, &mut |row| {
+            let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+            self.keep_row(&row)?;
+            rows.push(row);
+            Ok(Flow::More)
+        })?;
+        Ok(KeptRows::new(rows))
+    }
+
+    fn by_program(&self, select: &Select, each: &mut super::Each<'_>) -> Result<Flow> {
         let subqueries = self.subqueries(&select.subqueries)?;
         let limit = self.count(select.limit.as_ref(), &subqueries, "LIMIT")?;
         let offset = self.count(select.offset.as_ref(), &subqueries, "OFFSET")?;

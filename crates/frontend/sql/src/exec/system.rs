@@ -4,9 +4,9 @@ use super::Run;
 use crate::error::Result;
 use crate::system::Definition;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
+use vellum_base::maps::HashMap;
 use vellum_row::{Value, ValueRef, hash};
 
 /// Rows in memory.
@@ -42,7 +42,7 @@ impl KeptRows {
         }
         let mut by_column = self.by_column.borrow_mut();
         let index = by_column.entry(column).or_insert_with(|| {
-            let mut index: HashMap<u64, Vec<usize>> = HashMap::new();
+            let mut index: HashMap<u64, Vec<usize>> = HashMap::default();
             for (number, row) in self.rows.iter().enumerate() {
                 let value = row[column].as_ref();
                 if !value.is_null() {

@@ -1,16 +1,17 @@
 //! The session's side of a query: rows of tables, answers, and where the rows of the result go.
 
 use super::function::{AskedFor, Question};
+use super::parts::{PartTables, Parted};
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::plan::Access;
 use crate::rows::Shape;
 use std::any::Any;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use vellum_query::{Batch, Failure, Host};
+use vellum_base::maps::HashMap;
+use vellum_query::{Batch, Failure, Host, Part, Tables};
 use vellum_row::{Type, Value, ValueRef};
 
 /// What is scanned.
@@ -22,6 +23,8 @@ pub(super) enum SourceRows<'t> {
         /// Of the table alone, as number 0; all have to be true.
         conditions: Vec<Expr>,
     },
+    /// A large table, in parts.
+    Parted(Arc<Parted>),
     Kept(Rc<KeptRows>),
     Series {
         from: i64,
@@ -48,6 +51,8 @@ struct Open<'s> {
 
 enum Position<'s> {
     Table(Box<TableScan<'s>>),
+    /// By [`PartTables`].
+    Parted,
     Kept(usize),
     Series(Option<i64>),
 }
@@ -57,16 +62,36 @@ pub(super) struct StatementHost<'h, 'r, 'w, 'e> {
     run: &'h Run<'r, 'w>,
     sources: &'h Sources<'h>,
     open: HashMap<u64, Open<'h>>,
+    /// Parts that no reader reads.
+    parts: PartTables<'h>,
     each: &'h mut Each<'e>,
     flow: Flow,
 }
 
+impl Sources<'_> {
+    /// Those that are read in parts, by their numbers.
+    pub fn parted(&self) -> Vec<Option<Arc<Parted>>> {
+        let scans = self.scans.iter();
+        let parted = scans.map(|rows| match rows {
+            SourceRows::Parted(parted) => Some(parted.clone()),
+            _ => None,
+        });
+        parted.collect()
+    }
+}
+
 impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
-    pub fn new(run: &'h Run<'r, 'w>, sources: &'h Sources<'h>, each: &'h mut Each<'e>) -> Self {
+    pub fn new(
+        run: &'h Run<'r, 'w>,
+        sources: &'h Sources<'h>,
+        parted: &'h [Option<Arc<Parted>>],
+        each: &'h mut Each<'e>,
+    ) -> Self {
         Self {
             run,
             sources,
-            open: HashMap::new(),
+            open: HashMap::default(),
+            parts: PartTables::new(run.transaction, parted, Box::new(|| run.step())),
             each,
             flow: Flow::More,
         }
@@ -84,6 +109,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                 SourceRows::Table { shape, access, .. } => {
                     Position::Table(Box::new(self.run.table_scan(shape, access)?))
                 }
+                SourceRows::Parted(_) => Position::Parted,
                 SourceRows::Kept(_) => Position::Kept(0),
                 SourceRows::Series { from, .. } => Position::Series(Some(*from)),
             },
@@ -112,14 +138,9 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                                 return Ok(());
                             }
                         }
-                        let columns = open.columns.iter().map(|column| {
-                            // Behind the last column stands the key.
-                            match *column < schema.len() {
-                                true => row.get(*column).map_err(Into::into),
-                                false => Ok(ValueRef::Bytea(key)),
-                            }
-                        });
-                        batch.try_push(columns).map_err(super::told)
+                        // Behind the last column stands the key.
+                        let pushed = batch.push_stored(row, &open.columns, key);
+                        pushed.map_err(super::carried)
                     })?;
                     if !found {
                         open.left = 0;
@@ -203,15 +224,19 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
     }
 }
 
-impl Host for StatementHost<'_, '_, '_, '_> {
+impl Tables for StatementHost<'_, '_, '_, '_> {
     fn open(
         &mut self,
         scan: u64,
         source: usize,
+        part: Part,
         columns: &[usize],
         limit: Option<usize>,
     ) -> std::result::Result<(), Failure> {
         let at = self.begin(source)?;
+        if let Position::Parted = at {
+            return self.parts.open(scan, source, part, columns, limit);
+        }
         let open = Open {
             source,
             columns: columns.to_vec(),
@@ -223,17 +248,22 @@ impl Host for StatementHost<'_, '_, '_, '_> {
     }
 
     fn fill(&mut self, scan: u64, batch: &mut Batch) -> std::result::Result<(), Failure> {
-        let open = self.open.remove(&scan);
-        let mut open = open.ok_or("a scan that is not open")?;
+        let Some(mut open) = self.open.remove(&scan) else {
+            return self.parts.fill(scan, batch);
+        };
         let filled = self.fill_from(&mut open, batch);
         self.open.insert(scan, open);
         Ok(filled?)
     }
 
     fn close(&mut self, scan: u64) {
-        self.open.remove(&scan);
+        if self.open.remove(&scan).is_none() {
+            self.parts.close(scan);
+        }
     }
+}
 
+impl Host for StatementHost<'_, '_, '_, '_> {
     fn asked(&mut self, question: Box<dyn Any + Send>) {
         let Ok(question) = question.downcast::<Question>() else {
             return;

@@ -13,6 +13,7 @@ mod function;
 mod host;
 mod joins;
 mod order;
+mod parts;
 mod shape;
 mod term;
 mod translate;
@@ -21,12 +22,13 @@ pub(crate) use translate::STEPS_MAX;
 
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, Run};
-use crate::expr::Explain;
+use crate::expr::{Explain, Out};
 use crate::plan::Select;
 use crate::sqlstate;
 use host::StatementHost;
+use std::cell::Cell;
 use translate::{Subqueries, Translation};
-use vellum_query::{Error, Limits, Line};
+use vellum_query::{Error, Failure, Joins, Limits, Line};
 
 impl Run<'_, '_> {
     /// Runs a query that no program runs.
@@ -34,19 +36,31 @@ impl Run<'_, '_> {
     /// # Errors
     /// The statement's.
     pub(crate) fn general(&self, select: &Select, each: &mut Each<'_>) -> Result<Flow> {
-        match self.general_with(select, Subqueries::Joined, each) {
+        let heard = Cell::new(false);
+        let mut each = |row: &[Out<'_>]| {
+            heard.set(true);
+            each(row)
+        };
+        let mut run = |joins| match self.general_with(select, Subqueries::Joined, joins, &mut each)
+        {
             Err(Error::Unplanned(_)) => {
-                let again = self.general_with(select, Subqueries::Asked, each);
-                again.map_err(told)
+                self.general_with(select, Subqueries::Asked, joins, &mut each)
             }
-            done => done.map_err(told),
-        }
+            done => done,
+        };
+        let done = match run(Joins::Hashed) {
+            // A side of a join that does not fit: PostgreSQL would have it in files, too.
+            Err(Error::Memory(_)) if self.queries.spills() && !heard.get() => run(Joins::Sorted),
+            done => done,
+        };
+        done.map_err(told)
     }
 
     fn general_with(
         &self,
         select: &Select,
         subqueries: Subqueries,
+        joins: Joins,
         each: &mut Each<'_>,
     ) -> std::result::Result<Flow, Error> {
         let (line, requests) = Line::new();
@@ -54,34 +68,46 @@ impl Run<'_, '_> {
         let relation = translation.query(select).map_err(failed)?;
         let relation = relation.readable(&translation.symbols)?;
         let sources = translation.into_sources();
-        let limits = self.limits();
+        let limits = Limits {
+            memory_bytes: self.memory.get(),
+            joins,
+        };
+        let parted = sources.parted();
+        let parts = match parted.iter().any(Option::is_some) {
+            true => self.queries.parts(),
+            false => 0,
+        };
         let explain = self.env.explain();
         if let Some((lines, Explain::Plan)) = explain {
             lines
                 .borrow_mut()
-                .extend(self.queries.explain(&relation, limits)?);
+                .extend(self.queries.explain(&relation, limits, parts)?);
             return Ok(Flow::More);
         }
-        let mut host = StatementHost::new(self, &sources, each);
+        let shared = (parts > 0).then(|| self.transaction.share());
+        let shared = shared.transpose().map_err(|error| failed(error.into()))?;
+        let readers = parts::readers(self.engine, shared.as_ref(), &parted, parts);
+        let readers = readers.map_err(failed)?;
+        let mut host = StatementHost::new(self, &sources, &parted, each);
+        let line = (requests, line);
         match explain {
             None => self
                 .queries
-                .run(&relation, requests, line, limits, &mut host)?,
+                .run(&relation, line, limits, &mut host, readers)?,
             Some((lines, _)) => {
                 let told = self
                     .queries
-                    .analyze(&relation, requests, line, limits, &mut host)?;
+                    .analyze(&relation, line, limits, &mut host, readers)?;
                 lines.borrow_mut().extend(told);
             }
         }
         Ok(host.flow())
     }
+}
 
-    fn limits(&self) -> Limits {
-        Limits {
-            memory_bytes: self.memory.get(),
-        }
-    }
+/// What a failure was, told as the statement's.
+fn carried(failure: Failure) -> SqlError {
+    told(Error::Failed(failure))
 }
 
 /// Why there is no relation.

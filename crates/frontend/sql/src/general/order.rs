@@ -9,7 +9,7 @@
 //! Not here: what is made of it (`translate`).
 
 use crate::expr::{Comparison, Expr};
-use crate::plan::{Source, SourceKind};
+use crate::plan::{Access, Source, SourceKind};
 use crate::statistics::{ColumnStatistics, TableStatistics};
 use std::sync::Arc;
 use vellum_query::Expected;
@@ -132,6 +132,14 @@ impl Estimate {
             all: UNKNOWN_ROWS,
             statistics: None,
             keys: Vec::new(),
+        }
+    }
+
+    /// About how many rows a path finds.
+    pub fn found(&self, access: &Access) -> f64 {
+        match access.index {
+            None => self.all,
+            Some(_) => self.rows,
         }
     }
 

@@ -179,6 +179,28 @@ impl<'t> Translation<'t, '_, '_> {
         }
     }
 
+    /// Whether operators look at it for many rows at once, and it cannot fail.
+    pub(super) fn is_columnar(&self, expr: &Expr) -> bool {
+        let plain = |left: &Expr, right: &Expr| {
+            let (a, b) = (type_of(left, self.level()), type_of(right, self.level()));
+            let decimals =
+                [left, right].map(|side| decimal(side, self.level()).is_some()) == [true; 2];
+            let both = a.or(b).zip(b.or(a));
+            decimals || both.is_some_and(|(a, b)| Term::compares(a, b))
+        };
+        match expr {
+            Expr::Compare { left, right, .. } => self.is_total(expr) && plain(left, right),
+            Expr::And(list) | Expr::Or(list) => {
+                self.is_total(expr) && list.iter().all(|expr| self.is_columnar(expr))
+            }
+            Expr::In { operand, list, .. } => {
+                self.is_total(expr) && list.iter().all(|item| plain(operand, item))
+            }
+            Expr::IsNull { operand, .. } => self.is_leaf(operand),
+            _ => false,
+        }
+    }
+
     fn is_leaf(&self, expr: &Expr) -> bool {
         matches!(
             expr,

@@ -13,7 +13,7 @@ use crate::plan::{Body, Grouping, Select, SetCall, SortBy, Source, SourceKind, S
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
 use vellum_query::{
-    Aggregate as Folded, Column, Kind, Line, Relation, Scanned, SortKey, Symbols, Term,
+    Aggregate as Folded, Column, Expected, Kind, Line, Relation, Scanned, SortKey, Symbols, Term,
     Window as Windowing, WindowFunction, Windowed,
 };
 use vellum_row::{Settings, Type, ValueRef};
@@ -57,6 +57,8 @@ pub(super) struct Translation<'t, 'r, 'w> {
     pub levels: Vec<Level>,
     pub sources: Sources<'t>,
     pub subqueries: Subqueries,
+    /// Whether tables are read by the host, in their order: that can be seen in what becomes of the rows, or the transaction writes meanwhile.
+    pub in_order: bool,
     /// Queries that it is inside of.
     height: usize,
     line: Line,
@@ -81,6 +83,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             levels: Vec::new(),
             sources: Sources::default(),
             subqueries,
+            in_order: run.writes_as_it_reads.get(),
             height: 0,
             line,
             away,
@@ -249,7 +252,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 windows,
                 output,
             } => {
-                let mut relation = self.from(sources, subs, select.keyed)?;
+                let aggregates = grouping.iter().flat_map(|grouping| &grouping.aggregates);
+                let shown = aggregates.into_iter().any(|one| one.kind.shows_order());
+                let around = self.in_order;
+                self.in_order |= shown;
+                let relation = self.from(sources, subs, select.keyed);
+                self.in_order = around;
+                let mut relation = relation?;
                 if let Some(grouping) = grouping {
                     relation = self.group(relation, grouping, subs)?;
                 }
@@ -348,10 +357,23 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let estimate = self.estimate(source, own)?;
         let (rows, name, kinds) = match &source.kind {
             SourceKind::Nothing => return Ok((built(Relation::one_row())?, estimate)),
+            SourceKind::Query(select) if select.has_lateral() => {
+                let rows = SourceRows::Kept(self.run.rows_by_program(select)?);
+                let kinds = select.types.iter().map(|ty| (*ty).into());
+                (rows, "lateral".to_owned(), kinds.collect())
+            }
             SourceKind::Query(select) => return Ok((self.query(select)?, estimate)),
+            SourceKind::Lateral(_) => {
+                return Err(SqlError::unsupported("LATERAL in such a query"));
+            }
             SourceKind::Table { shape, .. } => {
                 let conditions: Vec<Expr> = own.iter().map(|expr| alone(expr)).collect();
                 let (access, ..) = choose(&shape.relation, 0, &conditions, &[], None);
+                if let Some(ranges) = self.ranges(shape, &access, estimate.found(&access))? {
+                    let expected = estimate.expected(source, shape.table().schema.len());
+                    let relation = self.parted(shape, ranges, conditions, expected, keyed)?;
+                    return Ok((relation, estimate));
+                }
                 let columns = shape.table().schema.columns();
                 let mut kinds: Vec<Kind> = columns.map(kind_of).collect();
                 if keyed {
@@ -411,15 +433,30 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 ));
             }
         };
+        let expected = estimate.expected(source, kinds.len());
+        let relation = self.scan(rows, name, kinds, expected, 1)?;
+        Ok((relation, estimate))
+    }
+
+    /// The rows of a source that is read in so many parts.
+    pub(super) fn scan(
+        &mut self,
+        rows: SourceRows<'t>,
+        name: String,
+        kinds: Vec<Kind>,
+        expected: Option<Expected>,
+        parts: usize,
+    ) -> Result<Relation> {
         self.sources.scans.push(rows);
         let scanned = Scanned {
             line: self.line.clone(),
             source: self.sources.scans.len() - 1,
             name,
-            expected: estimate.expected(source, kinds.len()),
+            expected,
             kinds,
+            parts,
         };
-        Ok((built(Relation::scan(&self.symbols, scanned))?, estimate))
+        built(Relation::scan(&self.symbols, scanned))
     }
 
     fn group(
@@ -436,7 +473,16 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         for aggregate in &grouping.aggregates {
             folded.push(self.aggregate(aggregate, subs, false)?);
         }
-        let grouped = built(relation.group(&self.symbols, keys, folded))?;
+        let symbols = &self.symbols;
+        let grouped = match &grouping.sets {
+            None if grouping.asked.is_empty() => relation.group(symbols, keys, folded),
+            None => {
+                let all = [(0..keys.len()).collect()];
+                relation.group_sets(symbols, keys, folded, &all, &grouping.asked)
+            }
+            Some(sets) => relation.group_sets(symbols, keys, folded, sets, &grouping.asked),
+        };
+        let grouped = built(grouped)?;
         let level = self.level_mut()?;
         level.slots = grouped.columns().to_vec();
         level.tables.clear();

@@ -11,10 +11,10 @@
 //! back to a savepoint from before.
 
 use crate::catalog::{Oid, Runtime};
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use vellum::TransactionId;
+use vellum_base::maps::HashMap;
 use vellum_sync::Mutex;
 use vellum_sync::atomic::{Ordering, fence};
 

@@ -12,10 +12,10 @@
 use crate::error::{Result, SqlError};
 use crate::session::Waiting;
 use crate::sqlstate;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use vellum::TransactionId;
+use vellum_base::maps::HashMap;
 use vellum_sync::atomic::{AtomicU32, Ordering, fence};
 use vellum_sync::{Condvar, Mutex};
 
@@ -119,7 +119,7 @@ fn circle(
     own: TransactionId,
 ) -> Option<Vec<TransactionId>> {
     // Each node once, with the one that led to it.
-    let mut from: HashMap<TransactionId, TransactionId> = HashMap::new();
+    let mut from: HashMap<TransactionId, TransactionId> = HashMap::default();
     let mut next = vec![own];
     while let Some(at) = next.pop() {
         for on in entered.get(&at).map_or(&[][..], |wait| &wait.on) {

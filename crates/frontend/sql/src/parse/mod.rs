@@ -112,8 +112,29 @@ pub(crate) fn too_deep() -> SqlError {
     .with_hint("The statement is nested too deeply; write it flatter.")
 }
 
+/// Whether a parser stopped behind a query of WITH, at a clause that PostgreSQL has and the parser does not.
+fn clause_behind_with(parser: &Parser<'_>) -> Option<&'static str> {
+    let near = parser.index().saturating_sub(3)..parser.index() + 3;
+    let tokens = near.map(|at| &parser.token_at(at).token);
+    let tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let tokens: Vec<&Token> = tokens.collect();
+    tokens.windows(2).find_map(|pair| match pair {
+        [Token::RParen, Token::Word(word)] if word.quote_style.is_none() => {
+            match &*word.value.to_ascii_lowercase() {
+                "search" => Some("SEARCH"),
+                "cycle" => Some("CYCLE"),
+                _ => None,
+            }
+        }
+        _ => None,
+    })
+}
+
 #[cold]
 fn syntax_error(text: &str, parser: &Parser<'_>, error: ParserError) -> SqlError {
+    if let Some(clause) = clause_behind_with(parser) {
+        return SqlError::unsupported(format!("{clause} of WITH RECURSIVE"));
+    }
     match error {
         ParserError::RecursionLimitExceeded => too_deep(),
         ParserError::TokenizerError(message) => SqlError::syntax(tokenizer_message(&message)),

@@ -110,6 +110,10 @@ fn query(select: &Select, depth: usize, lines: &mut Vec<String>) {
                         query(&recursive.base, depth + 1, lines);
                         query(&recursive.step, depth + 1, lines);
                     }
+                    SourceKind::Lateral(inner) => {
+                        lines.push(format!("{}{join}Lateral Subquery Scan", indent(depth)));
+                        query(inner, depth + 1, lines);
+                    }
                     SourceKind::Query(inner) => {
                         lines.push(format!("{}{join}Subquery Scan", indent(depth)));
                         query(inner, depth + 1, lines);

@@ -6,8 +6,8 @@ use crate::ddl::unique_index;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
-use std::collections::HashMap;
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 use vellum_row::{Settings, Typmod, Value, cast};
 
 /// A foreign key.
@@ -149,7 +149,7 @@ impl Binder<'_> {
     /// # Errors
     /// Of defaults and CHECK constraints that cannot be bound.
     pub(super) fn foreign_tables(&mut self, relation: &Arc<Relation>) -> Result<ForeignTables> {
-        let mut tables = ForeignTables::new();
+        let mut tables = ForeignTables::default();
         let mut next = vec![relation.clone()];
         while let Some(relation) = next.pop() {
             if tables.contains_key(&relation.oid) {

@@ -51,6 +51,15 @@ impl Binder<'_> {
             };
             let before = self.scope.tables.len();
             let source = self.factor(&join.relation)?;
+            if matches!(source, SourceKind::Lateral(_)) && matches!(kind, Join::Right | Join::Full)
+            {
+                let text = "invalid reference to FROM-clause entry of a LATERAL subquery";
+                return Err(
+                    SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text).with_detail(
+                        "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+                    ),
+                );
+            }
             let mut source = Source::inner(source);
             source.join = kind;
             let mut conditions = Vec::new();
@@ -196,12 +205,19 @@ impl Binder<'_> {
                 self.table_function(&name, &args, *with_ordinality, alias.as_ref())
             }
             ast::TableFactor::Derived {
-                lateral: false,
+                lateral,
                 subquery,
                 alias,
                 ..
             } => {
-                let (select, columns) = self.query(subquery)?;
+                let (select, columns) = if *lateral {
+                    let around = self.general.take();
+                    let bound = self.within(|binder| binder.query(subquery));
+                    self.general = around;
+                    bound?
+                } else {
+                    self.query(subquery)?
+                };
                 let name = alias.as_ref().map(|alias| folded(&alias.name));
                 let name =
                     name.ok_or_else(|| SqlError::syntax("subquery in FROM must have an alias"))?;
@@ -326,7 +342,10 @@ impl Binder<'_> {
         };
         rename(&mut table, alias)?;
         self.scope.add(table)?;
-        Ok(SourceKind::Query(Box::new(select)))
+        Ok(match select.correlated {
+            true => SourceKind::Lateral(Box::new(select)),
+            false => SourceKind::Query(Box::new(select)),
+        })
     }
 
     fn table_function(

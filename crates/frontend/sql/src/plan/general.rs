@@ -14,6 +14,7 @@ pub(crate) enum General {
     FullJoin,
     WindowFunction,
     DistinctOn,
+    GroupingSets,
     /// Many rows are read and few returned.
     LargeScan,
     /// Rows of several tables decide how those of one are changed.
@@ -38,6 +39,7 @@ impl General {
             Self::FullJoin => "a full join",
             Self::WindowFunction => "a window function",
             Self::DistinctOn => "DISTINCT ON",
+            Self::GroupingSets => "grouping sets",
             Self::LargeScan => "a group of many rows",
             Self::ChangeByJoin => "a change by a join",
         }

@@ -8,6 +8,7 @@ mod factor;
 mod foreign;
 mod from;
 mod general;
+mod grouping;
 mod lock;
 mod output;
 mod path;

@@ -130,6 +130,11 @@ impl Reads<'_> {
                 self.select(&recursive.step);
             }
             SourceKind::Query(select) => self.select(select),
+            SourceKind::Lateral(select) => {
+                self.depth += 1;
+                self.select(select);
+                self.depth -= 1;
+            }
             SourceKind::Function { calls, .. } => {
                 for expr in calls.iter().flat_map(|call| &call.arguments) {
                     self.expression(expr, subs);
@@ -145,6 +150,17 @@ impl Reads<'_> {
 }
 
 impl Select {
+    /// Whether a table of it is a subquery that reads those before.
+    pub(crate) fn has_lateral(&self) -> bool {
+        match &self.body {
+            Body::Values(_) => false,
+            Body::Set { left, right, .. } => left.has_lateral() || right.has_lateral(),
+            Body::From { sources, .. } => sources
+                .iter()
+                .any(|source| matches!(source.kind, SourceKind::Lateral(_))),
+        }
+    }
+
     /// Whether all that it reads are system relations: these are small, and their subqueries are run row by row.
     pub(crate) fn reads_only_system(&self) -> bool {
         let inner = self
@@ -159,7 +175,9 @@ impl Select {
                 }
                 Body::From { sources, .. } => sources.iter().all(|source| match &source.kind {
                     SourceKind::Table { .. } => false,
-                    SourceKind::Query(query) => query.reads_only_system(),
+                    SourceKind::Query(query) | SourceKind::Lateral(query) => {
+                        query.reads_only_system()
+                    }
                     SourceKind::Recursive(recursive) => {
                         recursive.base.reads_only_system() && recursive.step.reads_only_system()
                     }

@@ -246,7 +246,7 @@ fn check_step(name: &str, step: &Select, number: usize) -> Result<()> {
             for (at, source) in sources.iter().enumerate() {
                 let found = match &source.kind {
                     SourceKind::Work { number: other, .. } => *other == number,
-                    SourceKind::Query(select) => {
+                    SourceKind::Query(select) | SourceKind::Lateral(select) => {
                         check_step(name, select, number)?;
                         reads(select, number)
                     }
@@ -276,7 +276,7 @@ fn reads(select: &Select, number: usize) -> bool {
         Body::Set { left, right, .. } => reads(left, number) || reads(right, number),
         Body::From { sources, .. } => sources.iter().any(|source| match &source.kind {
             SourceKind::Work { number: other, .. } => *other == number,
-            SourceKind::Query(select) => reads(select, number),
+            SourceKind::Query(select) | SourceKind::Lateral(select) => reads(select, number),
             _ => false,
         }),
     }

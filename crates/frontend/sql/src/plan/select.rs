@@ -1,13 +1,14 @@
 //! SELECT and VALUES.
 
 use super::general::reads_much;
+use super::grouping::asked_keys;
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
 use super::{General, OutputColumn, RowLock, SetCall, Subquery, SubqueryKind, factored};
 use crate::bind::{
-    Aggregate, Binder, Bound, COMPARED_MAX, Meaning, OuterScope, Scope, WINDOW_SLOTS, Window, With,
-    folded,
+    Aggregate, Binder, Bound, GROUPING_SLOTS, Meaning, OuterScope, Scope, WINDOW_SLOTS, Window,
+    With, folded,
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -49,7 +50,7 @@ pub(crate) struct Select {
 pub(crate) enum Body {
     From {
         sources: Vec<Source>,
-        grouping: Option<Grouping>,
+        grouping: Option<Box<Grouping>>,
         windows: Vec<Window>,
         output: Vec<Expr>,
     },
@@ -62,12 +63,16 @@ pub(crate) enum Body {
     },
 }
 
-/// GROUP BY and aggregates. Slots: the keys, then the aggregates.
+/// GROUP BY and aggregates. Slots: the keys, then the aggregates, then what GROUPING says.
 #[derive(Debug)]
 pub(crate) struct Grouping {
     pub keys: Vec<Expr>,
     pub types: Vec<Type>,
+    /// Of several sets of keys: numbers of their keys.
+    pub sets: Option<Vec<Vec<usize>>>,
     pub aggregates: Vec<Aggregate>,
+    /// Numbers of the keys that GROUPING asks for.
+    pub asked: Vec<Vec<usize>>,
     pub having: Option<Expr>,
 }
 
@@ -110,6 +115,8 @@ pub(crate) enum SourceKind {
         access: Access,
     },
     Query(Box<Select>),
+    /// A query that reads the tables before it: run for each of their rows.
+    Lateral(Box<Select>),
     System(&'static Definition),
     /// Functions that return sets, of columns of the tables before them, side by side: who ends first goes on with nulls.
     Function {
@@ -185,7 +192,7 @@ impl Binder<'_> {
     }
 
     /// Binds a query inside an expression: it sees the columns of those around it.
-    fn within(
+    pub(super) fn within(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<(Select, Vec<OutputColumn>)>,
     ) -> Result<(Select, Vec<OutputColumn>)> {
@@ -484,6 +491,8 @@ impl Binder<'_> {
         order: &[ast::OrderByExpr],
     ) -> Result<(Select, Vec<OutputColumn>)> {
         check_clauses(select)?;
+        // Not in FROM and WHERE.
+        let asked_around = self.groupings.take();
         let distinct = match &select.distinct {
             None | Some(ast::Distinct::All) => false,
             Some(ast::Distinct::Distinct) => true,
@@ -508,6 +517,7 @@ impl Binder<'_> {
             ast::GroupByExpr::Expressions(list, modifiers) if modifiers.is_empty() => list,
             _ => return Err(SqlError::unsupported("this form of GROUP BY")),
         };
+        self.groupings = Some(Vec::new());
         self.aggregates = Some(Vec::new());
         self.windows = Some(Vec::new());
         self.named_windows.clone_from(&select.named_window);
@@ -525,13 +535,7 @@ impl Binder<'_> {
                 .iter()
                 .try_for_each(|column| check_equality(column.ty))?;
         }
-        let mut keys = Vec::new();
-        for expr in group_by {
-            SqlError::check_room(keys.len(), COMPARED_MAX, "keys of groups")?;
-            let key = self.group_key(expr, &output, &columns)?;
-            check_equality(key.1)?;
-            keys.push(key);
-        }
+        let (keys, sets) = self.group_by(group_by, &output, &columns)?;
         let having = select.having.as_ref();
         let found = self.windows.take();
         let mut having = having
@@ -546,11 +550,18 @@ impl Binder<'_> {
         let mut apart = self.distinct_on(select, &output, &columns)?;
         let aggregates = self.aggregates.take().unwrap_or_default();
         let mut windows = self.windows.take().unwrap_or_default();
-        let grouped = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
+        let asked = std::mem::replace(&mut self.groupings, asked_around);
+        let (keys, types): (Vec<Expr>, Vec<Type>) = keys.into_iter().unzip();
+        let asked = asked_keys(asked.unwrap_or_default(), &keys)?;
+        let grouped =
+            !keys.is_empty() || sets.is_some() || !aggregates.is_empty() || having.is_some();
+        if sets.is_some() || !asked.is_empty() {
+            self.needs(General::GroupingSets);
+        }
         if grouped {
-            let (keys_only, _): (Vec<Expr>, Vec<Type>) = keys.iter().cloned().unzip();
             let names = &self.scope;
-            let regroup = |expr: &mut Expr| regroup(expr, &keys_only, names);
+            let count = aggregates.len();
+            let regroup = |expr: &mut Expr| regroup(expr, &keys, count, names);
             output.iter_mut().try_for_each(regroup)?;
             having.iter_mut().try_for_each(regroup)?;
             for key in &mut sort {
@@ -576,14 +587,22 @@ impl Binder<'_> {
         if grouped && reads_much(&sources) {
             self.needs(General::LargeScan);
         }
+        // Such a subquery is run again for each row, which programs do.
+        let lateral = sources
+            .iter()
+            .any(|source| matches!(source.kind, SourceKind::Lateral(_)));
+        if lateral && self.general.is_some_and(General::has_program) {
+            self.general = None;
+        }
         let grouping = grouped.then(|| {
-            let (keys, types) = keys.into_iter().unzip();
-            Grouping {
+            Box::new(Grouping {
                 keys,
                 types,
+                sets,
                 aggregates,
+                asked,
                 having,
-            }
+            })
         });
         let body = Body::From {
             sources,
@@ -744,8 +763,8 @@ fn check_clauses(select: &ast::Select) -> Result<()> {
     Ok(())
 }
 
-/// Replaces what is a group's key by its slot, and aggregates' slots by those behind the keys.
-fn regroup(expr: &mut Expr, keys: &[Expr], scope: &Scope) -> Result<()> {
+/// Replaces what is a group's key by its slot, and slots of aggregates and of GROUPING by those behind the keys.
+fn regroup(expr: &mut Expr, keys: &[Expr], aggregates: usize, scope: &Scope) -> Result<()> {
     if let Some(at) = keys.iter().position(|key| key == expr) {
         *expr = Expr::Slot(at as u16);
         return Ok(());
@@ -753,6 +772,9 @@ fn regroup(expr: &mut Expr, keys: &[Expr], scope: &Scope) -> Result<()> {
     match expr {
         // Window functions come behind the groups.
         Expr::Slot(number) if *number >= WINDOW_SLOTS => {}
+        Expr::Slot(number) if *number >= GROUPING_SLOTS => {
+            *number = *number - GROUPING_SLOTS + (keys.len() + aggregates) as u16;
+        }
         Expr::Slot(number) => *number += keys.len() as u16,
         Expr::Column { table, position } => {
             let table = &scope.tables[usize::from(*table)];
@@ -767,7 +789,7 @@ fn regroup(expr: &mut Expr, keys: &[Expr], scope: &Scope) -> Result<()> {
             let mut result = Ok(());
             other.children_mut(&mut |child| {
                 if result.is_ok() {
-                    result = regroup(child, keys, scope);
+                    result = regroup(child, keys, aggregates, scope);
                 }
             });
             return result;

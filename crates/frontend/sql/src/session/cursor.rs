@@ -15,8 +15,8 @@ use crate::parse::MOVE;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
-use std::collections::HashMap;
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 use vellum_row::Value;
 
 /// A cursor.

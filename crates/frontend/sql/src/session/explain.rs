@@ -27,6 +27,12 @@ pub(super) fn is_analyze(analyze: bool, options: Option<&[UtilityOption]>) -> bo
 }
 
 impl Session {
+    /// What reading has touched in the open transaction.
+    fn touched(&self) -> Option<vellum::Touched> {
+        let open = self.open.as_ref();
+        open.map(|open| open.transaction.touched())
+    }
+
     /// The lines of EXPLAIN.
     ///
     /// # Errors
@@ -49,6 +55,7 @@ impl Session {
                 Explain::Plan
             };
             let inner = Self::prepare_one(&outer.text, statement.clone(), &[]);
+            let touched_before = self.touched();
             let before = self.shared.engine.statistics();
             let started = monotonic_nanos();
             self.explaining = Some((RefCell::default(), how));
@@ -60,7 +67,14 @@ impl Session {
             if analyze {
                 let after = self.shared.engine.statistics();
                 lines.push(format!("Result: {tag}"));
-                // Of the whole database, while it ran: pages and versions are not counted by statement.
+                if let (Some(before), Some(after)) = (touched_before, self.touched()) {
+                    lines.push(format!(
+                        "Touched: pages={} versions={}",
+                        after.pages.saturating_sub(before.pages),
+                        after.versions.saturating_sub(before.versions),
+                    ));
+                }
+                // Of the whole database, while it ran.
                 lines.push(format!(
                     "Pages: read={} searched={}; versions kept: {} to {}",
                     after.pages_read - before.pages_read,

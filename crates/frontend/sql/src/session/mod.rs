@@ -55,8 +55,9 @@ pub(crate) use named::NamedStatement;
 use run::Prepared;
 use settings::SessionSettings;
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use vellum_base::maps::HashMap;
 
 use vellum_base::random::Random;
 
@@ -185,14 +186,14 @@ impl Session {
             open: None,
             status: TransactionStatus::Idle,
             failed_as: None,
-            statements: HashMap::new(),
-            portals: HashMap::new(),
+            statements: HashMap::default(),
+            portals: HashMap::default(),
             cursors: cursor::Cursors::default(),
-            plans: HashMap::new(),
+            plans: HashMap::default(),
             rest: VecDeque::new(),
             copy: None,
             explaining: None,
-            sequences: RefCell::new(HashMap::new()),
+            sequences: RefCell::new(HashMap::default()),
             random: RefCell::new(Random::new(Random::fresh_seed())),
             local: Vec::new(),
             body: Vec::new(),

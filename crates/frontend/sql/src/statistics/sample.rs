@@ -5,8 +5,8 @@
 use super::{ColumnStatistics, TableStatistics};
 use crate::catalog::Table;
 use crate::error::Result;
-use std::collections::HashMap;
 use vellum::Transaction;
+use vellum_base::maps::HashMap;
 use vellum_row::{Value, ValueRef, compare, send};
 
 /// Rows that are looked at, about.

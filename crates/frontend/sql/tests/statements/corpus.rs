@@ -83,5 +83,6 @@ macro_rules! corpus {
 }
 
 corpus!(
-    analytics, arithmetic, casts, changes, dates, gather, general, logic, recursive, tables, text
+    analytics, arithmetic, casts, changes, dates, gather, general, grouping, logic, recursive,
+    tables, text
 );

@@ -13,6 +13,7 @@ mod foreign;
 mod general;
 mod isolation;
 mod locks;
+mod parts;
 mod protocol;
 mod queries;
 mod roles;

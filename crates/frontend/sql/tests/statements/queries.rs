@@ -318,3 +318,23 @@ fn regress_lists_and_tables_have_as_many_columns_as_may_be() {
     let unique = format!("alter table wide add unique ({})", keys(33));
     assert_eq!(client.state(&unique), "54011");
 }
+
+#[test]
+fn clauses_of_with_that_are_not_there_are_no_syntax_errors() {
+    let mut client = Client::new();
+    let tree = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3)";
+    for clause in ["SEARCH DEPTH FIRST BY n SET o", "CYCLE n SET c USING p"] {
+        assert_eq!(
+            client.state(&format!("{tree} {clause} SELECT n FROM t")),
+            "0A000",
+            "{clause}"
+        );
+    }
+    assert_eq!(
+        client.state(&format!("{tree} SEARCHING SELECT n FROM t")),
+        "42601"
+    );
+    let writes = "WITH w AS (INSERT INTO t VALUES (1) RETURNING a) SELECT a FROM w";
+    client.ok("CREATE TABLE t (a int)");
+    assert_eq!(client.state(writes), "0A000");
+}

@@ -86,6 +86,14 @@ fn a_query_makes_what_is_missing_and_the_larger_table_is_read_past_the_smaller()
     );
 }
 
+fn pages_touched(told: &str) -> u64 {
+    let touched = told
+        .lines()
+        .find_map(|line| line.strip_prefix("Touched: pages="));
+    let (pages, _) = touched.unwrap().split_once(' ').unwrap();
+    pages.parse().unwrap()
+}
+
 #[test]
 fn explain_analyze_runs_and_tells_what_came() {
     let mut client = Client::new();
@@ -98,6 +106,13 @@ fn explain_analyze_runs_and_tells_what_came() {
         told.contains("Execution Time: ") && told.contains("Pages: "),
         "{told}"
     );
+    // 3,010 rows are in some pages, one is in one.
+    let pages = pages_touched(&told);
+    assert!((3..3000).contains(&pages), "{told}");
+    let told = client.ok("EXPLAIN ANALYZE SELECT * FROM many WHERE id = 7");
+    assert!(told.contains(" versions=0"), "{told}");
+    let few = pages_touched(&told);
+    assert!(0 < few && few < pages, "{told}");
     let told = client.ok("EXPLAIN (ANALYZE) DELETE FROM many WHERE id <= 5");
     assert!(told.contains("Result: DELETE 5"), "{told}");
     assert_eq!(client.ok("SELECT count(*) FROM many"), "2995");

@@ -75,7 +75,7 @@ impl Day {
     }
 
     /// Whether the calendar has the day.
-    pub fn exists(self) -> bool {
+    pub fn is_real(self) -> bool {
         (1..=12).contains(&self.month)
             && (1..=days_in_month(self.year, self.month)).contains(&self.day)
     }
@@ -142,10 +142,10 @@ mod tests {
             assert_eq!(day, expected);
             assert_eq!(day.number(), number);
             expected.day += 1;
-            if !expected.exists() {
+            if !expected.is_real() {
                 (expected.month, expected.day) = (expected.month + 1, 1);
             }
-            if !expected.exists() {
+            if !expected.is_real() {
                 (expected.year, expected.month) = (expected.year + 1, 1);
             }
         }

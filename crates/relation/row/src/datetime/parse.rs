@@ -633,7 +633,7 @@ fn parse_iso(text: &str) -> Option<Parsed> {
         month: digits(5, 2)?,
         day: digits(8, 2)?,
     };
-    if day.year == 0 || !day.exists() {
+    if day.year == 0 || !day.is_real() {
         return None;
     }
     let mut parsed = Parsed {

@@ -23,6 +23,25 @@ pub struct RowView<'a> {
     wide: bool,
 }
 
+/// A column as it stands in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stored<'a> {
+    /// Null.
+    Null,
+    /// A value of fixed width, little-endian, with what follows it in the row. A `numeric(p,s)` is the number of its units.
+    Fixed(&'a [u8]),
+    /// One of varying width, or one that the row was written without: for [`RowView::get`].
+    Other,
+}
+
+impl Stored<'_> {
+    /// Whether the units of a `numeric` that stands in a row are those of a number.
+    #[inline]
+    pub fn is_coefficient(units: i64) -> bool {
+        (-SMALL_MAX..=SMALL_MAX).contains(&units)
+    }
+}
+
 /// How [`Schema::assign`] changed a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Assigned {
@@ -251,6 +270,25 @@ impl<'a> RowView<'a> {
                 read_varying(column, &self.bytes[at]).ok_or_else(damaged)
             }
         }
+    }
+
+    /// The column at a position as its bytes stand there, unchecked.
+    #[inline]
+    pub fn stored(self, position: usize) -> Stored<'a> {
+        match self.layout.places[position] {
+            Place::Absent => Stored::Other,
+            Place::Fixed { bit, .. } | Place::Varying { bit, .. } if self.is_null_at(bit) => {
+                Stored::Null
+            }
+            Place::Fixed { at, .. } => Stored::Fixed(&self.bytes[usize::from(at)..]),
+            Place::Varying { .. } => Stored::Other,
+        }
+    }
+
+    /// How many columns the row's schema has.
+    #[inline]
+    pub fn columns(self) -> usize {
+        self.schema.len()
     }
 
     /// Whether the column at a position is null, without looking at its value.

@@ -13,7 +13,7 @@ use super::layout::{
     common_prefix, head_of, record_bytes,
 };
 use vellum_base::planted::{self, Bug};
-use vellum_buffer::{Misfit, PageBytes};
+use vellum_buffer::{Misfit, PageBytes, check_header};
 
 /// What is wrong with a page: the check, what was expected, what was found.
 pub type Defect = Misfit;
@@ -60,6 +60,7 @@ pub fn check_read_page(bytes: &[u8]) -> Result<(), Defect> {
 /// # Errors
 /// The first defect.
 pub fn check_node<P: PageBytes + ?Sized>(page: &P) -> Result<(), Defect> {
+    check_header(page)?;
     let (size, shape, fences) = (page.size(), page.shape(), page.fences());
     let kind = usize::from(page.kind_and_flags().0);
     let wanted = usize::from(if shape.level == 0 {
@@ -68,6 +69,13 @@ pub fn check_node<P: PageBytes + ?Sized>(page: &P) -> Result<(), Defect> {
         KIND_INNER
     });
     expect("page kind", wanted, kind)?;
+    if shape.level == 0 && !page.rightmost().is_zero() {
+        return Err(Defect {
+            what: "bytes 40 to 48 of a leaf",
+            expected: 0,
+            found: page.rightmost().get(),
+        });
+    }
     at_most(
         "open bounds",
         usize::from(OPEN_LOWER | OPEN_UPPER),

@@ -62,9 +62,9 @@ pub const KIND_LEAF: u8 = 4;
 pub const KIND_OVERFLOW: u8 = 5;
 
 /// Page flag: version data, neither logged nor redone.
-pub const FLAG_TEMPORARY: u8 = 1;
+pub const FLAG_TEMPORARY: u8 = vellum_buffer::FLAG_TEMPORARY;
 /// Page flag: payloads are plain bytes, not rows; a `RowFormat` is not asked about them.
-pub const FLAG_PLAIN: u8 = 2;
+pub const FLAG_PLAIN: u8 = vellum_buffer::FLAG_PLAIN;
 /// Page flag: some row holds its old versions (0013). A hint for eviction.
 pub const FLAG_FAT: u8 = vellum_buffer::FLAG_FAT;
 

@@ -16,3 +16,5 @@ mod near;
 mod ranges;
 #[cfg(not(any(loom, shuttle)))]
 mod redo;
+#[cfg(not(any(loom, shuttle)))]
+mod stale_child;

@@ -190,8 +190,9 @@ fn prop_remove_each_takes_what_is_here_and_asked_for() {
         let mut done = 0;
         while done < names.len() {
             let mut leaf = tree.write(&names[done]).unwrap();
-            let here = leaf.remove_each(&names[done..], |index, kind| {
-                assert_eq!(model[&names[done + index][..]][0], kind);
+            let here = leaf.remove_each(&names[done..], |index, kind, length| {
+                let payload = &model[&names[done + index][..]];
+                assert_eq!((payload[0], payload.len()), (kind, length));
                 kind == 1
             });
             assert!(here > 0, "the first one belongs to the leaf");

@@ -1,14 +1,15 @@
 //! What the log says is what was done: redo at every cut, from an empty file, from an old copy.
 
 use crate::testing::{
-    Records, TestRows, World, assert_sound, body, contents, records, recovered, seed,
+    Records, TestRows, World, assert_sound, body, contents, pool_config, records, recovered, seed,
 };
 use crate::{Cleaner, Entry, Logging, Redo, RowRedo, Tree, TreeKind, Verdict, row_log_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum_base::random::Random;
 use vellum_base::{Gsn, PageId, SlotId};
-use vellum_io::{Directory, MemoryDirectory, OpenOptions};
+use vellum_buffer::Pool;
+use vellum_io::{Directory, MemoryDirectory, OpenOptions, SimulatedDirectory};
 
 /// Shrinks every third row, removes tombstones (empty bodies with a mark).
 #[derive(Debug)]
@@ -403,4 +404,74 @@ fn damaged_records_are_errors() {
         refused += u32::from(failed || redo.finish().is_err());
     }
     assert!(refused > 100, "{refused} of 300 damaged logs were refused");
+}
+
+#[test]
+fn regress_records_that_name_no_page_of_theirs_or_a_separator_longer_than_keys_are_errors() {
+    let world = World::make(4096, 32, false, |context| context);
+    let tree = world.tree(TreeKind::Plain);
+    for number in 0..20_u64 {
+        tree.put(&number.to_be_bytes(), &[7; 40], world.journal(0))
+            .unwrap();
+    }
+    world.log.flush_round().unwrap();
+    let records = records(&world.directory);
+    let last = records.iter().map(|(header, _)| header.gsn).max().unwrap();
+    let of_kind = |kind: u8| records.iter().find(|(header, _)| header.kind == kind);
+    let (bitmap, bits) = of_kind(crate::record::BITMAP).unwrap();
+    let (image, content) = of_kind(crate::record::IMAGE).unwrap();
+    let (insert, row) = of_kind(crate::record::INSERT).unwrap();
+    let long = [10_u64.to_be_bytes().to_vec(), vec![1; 4090]].concat();
+    let leaf = insert.page;
+    let forged: [(u8, PageId, &[u8]); 7] = [
+        (insert.kind, PageId(0), row),
+        (bitmap.kind, PageId(0), bits),
+        (image.kind, PageId(0), content),
+        (bitmap.kind, leaf, bits),
+        (image.kind, bitmap.page, content),
+        (crate::record::KEEP_BELOW, leaf, &long),
+        (crate::record::KEEP_FROM, leaf, &long),
+    ];
+    for (kind, page, redo_bytes) in forged {
+        let found = recovered(4096, 16, None, &records, Gsn::MAX);
+        let redo = Redo::new(found.pool.clone(), None);
+        let header = vellum_wal::RecordHeader {
+            kind,
+            page,
+            gsn: Gsn(last.get() + 1),
+            ..*insert
+        };
+        let applied = redo.apply(&header, redo_bytes);
+        assert!(
+            matches!(applied, Err(vellum_base::StorageError::Corruption { .. })),
+            "kind {kind} on page {page}: {applied:?}"
+        );
+        redo.finish().unwrap();
+    }
+}
+
+#[test]
+fn regress_redo_on_a_full_disk_does_without_pages_that_are_free_in_the_end() {
+    for dropped in [true, false] {
+        let world = World::make(4096, 32, false, |context| context);
+        let tree = world.tree(TreeKind::Plain);
+        for number in 0..500_u64 {
+            tree.put(&number.to_be_bytes(), &[7; 40], world.journal(0))
+                .unwrap();
+        }
+        while dropped && !tree.drop_pages(10, world.journal(0), None).unwrap() {}
+        world.log.flush_round().unwrap();
+        // A file that ends before the tree's pages: it was cut when they were free. Somebody else has what it gave back.
+        let disk = SimulatedDirectory::new();
+        let file = disk.open("data", OpenOptions::create()).unwrap();
+        let pool = Pool::create_file(file, world.log.clone(), &pool_config(4096, 32)).unwrap();
+        disk.set_space_limit(Some(disk.used_space()));
+        let redo = Redo::new(Arc::new(pool), None);
+        for (header, bytes) in records(&world.directory) {
+            redo.apply(&header, &bytes).unwrap();
+        }
+        let end = redo.finish();
+        let full = matches!(end, Err(vellum_base::StorageError::OutOfSpace { .. }));
+        assert!(if dropped { end.is_ok() } else { full }, "{end:?}");
+    }
 }

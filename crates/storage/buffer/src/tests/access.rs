@@ -238,6 +238,34 @@ fn page_that_fails_the_registered_check_is_corruption_and_costs_no_frame() {
 }
 
 #[test]
+fn page_whose_gsn_no_record_has_is_corruption() {
+    let directory = vellum_io::MemoryDirectory::new();
+    let log = TestLog::at(7);
+    let pool = pool_in(&directory, &log, 4096, 8, 2);
+    for (index, gsn) in [(0, 7), (1, 8)] {
+        make(&pool, nth(&pool, index), 9, gsn);
+    }
+    evict_all(&pool);
+    let at_least = vellum_wal::DurableGsn::durable_gsn(&*log);
+    assert_eq!(at_least, Gsn(8), "the WAL rule");
+    assert_eq!(read(&pool, nth(&pool, 1)), Some(9));
+    // The log of another time, which ends one record before.
+    let pool = Pool::open(data_file(&directory), TestLog::at(7), &config(4096, 8)).unwrap();
+    assert_eq!(read(&pool, nth(&pool, 0)), Some(9));
+    let error = pool.shared(nth(&pool, 1)).map(drop).unwrap_err();
+    let StorageError::Corruption {
+        what,
+        expected,
+        found,
+        ..
+    } = error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((what, expected, found), (crate::NEWER_THAN_LOG, 7, 8));
+}
+
+#[test]
 fn read_error_leaves_the_page_readable_later() {
     let directory = SimulatedDirectory::new();
     let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, 8, 2);
@@ -302,11 +330,12 @@ fn foreign_newer_and_damaged_headers_are_told_apart() {
     assert!(foreign(open(&|bytes| bytes[24] = b'X', WHOLE)));
     assert!(foreign(open(&|bytes| bytes[32] = 2, WHOLE)));
     assert!(foreign(open(&|bytes| bytes.fill(0), WHOLE)));
-    assert!(foreign(open(&|_| {}, 100)));
     let corrupt = |result| matches!(result, Err(StorageError::Corruption { .. }));
     assert!(corrupt(open(&|bytes| bytes[37] ^= 1, WHOLE)));
     assert!(corrupt(open(&|bytes| bytes[4000] ^= 1, WHOLE)));
+    assert!(corrupt(open(&|bytes| bytes[44] = 1, WHOLE)));
     assert!(corrupt(open(&|_| {}, 8192)));
+    assert!(corrupt(open(&|_| {}, 100)));
 }
 
 #[test]

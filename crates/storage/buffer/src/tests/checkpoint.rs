@@ -93,6 +93,18 @@ fn owed_page_that_is_discarded_or_made_again_is_still_written() {
 }
 
 #[test]
+fn regress_page_that_is_discarded_by_its_maker_stays_owed() {
+    let (pool, _) = memory_pool(4096, 8, 8);
+    let page = nth(&pool, 0);
+    make(&pool, page, 1, 100);
+    pool.create(page, kind::FREE, PageId(1), true, Gsn(120))
+        .unwrap()
+        .discard();
+    assert_eq!(checkpoint(&pool), 1);
+    assert!(in_file(&pool, page).gsn() >= Gsn(120));
+}
+
+#[test]
 fn error_in_a_step_skips_nothing() {
     for failing in 0..12 {
         let directory = SimulatedDirectory::new();

@@ -315,3 +315,30 @@ fn step_frees_what_it_is_asked_for_and_not_much_more() {
         assert_eq!((before + freed, pool.free_frames()), (target, target));
     }
 }
+
+#[test]
+fn regress_page_that_is_newer_than_the_durable_log_is_damage() {
+    let log = TestLog::at(10);
+    let pool = pool_in(&MemoryDirectory::new(), &log, 4096, 16, 16);
+    let page = nth(&pool, 0);
+    make(&pool, page, 1, 100);
+    checkpoint(&pool);
+    evict_all(&pool);
+    assert_eq!(
+        log.durable.load(Ordering::SeqCst),
+        100,
+        "the log came first"
+    );
+    assert_eq!(read(&pool, page), Some(1));
+    evict_all(&pool);
+    // As if the newest part of the log was lost.
+    log.durable.store(99, Ordering::SeqCst);
+    let found = pool.shared(page).map(drop);
+    assert!(
+        matches!(found, Err(StorageError::Corruption { .. })),
+        "{found:?}"
+    );
+    assert_eq!(pool.prefetch(&[page]), 0);
+    log.durable.store(100, Ordering::SeqCst);
+    assert_eq!(read(&pool, page), Some(1));
+}

@@ -1,6 +1,15 @@
 //! Memory got ahead of need: as much as is said, only where there is room, and nobody's content changes.
 
 use super::{make, memory_pool, nth, read};
+use crate::{Pool, Space, bitmap};
+use std::sync::Arc;
+use vellum_base::Gsn;
+
+/// Makes the page with this number, as the next one that is taken.
+fn make_next(pool: &Pool, index: u64) {
+    pool.note_in_use(nth(pool, index).get() + 1);
+    make(pool, nth(pool, index), index, 1);
+}
 
 /// Pages of 4 KiB that are got ahead in a pool of so many frames.
 fn bound(frames: u64) -> u64 {
@@ -12,7 +21,7 @@ fn memory_is_got_for_the_next_pages_and_no_further_than_a_64th_of_the_pool() {
     let frames = 64 * 100;
     let (pool, _) = memory_pool(4096, frames, 2000);
     assert!(!pool.get_memory_ahead(), "no page was made");
-    make(&pool, nth(&pool, 0), 0, 1);
+    make_next(&pool, 0);
     let first = pool.get_memory_ahead();
     println!("the system does this: {first}");
     let got = || pool.statistics().got_ahead;
@@ -20,7 +29,7 @@ fn memory_is_got_for_the_next_pages_and_no_further_than_a_64th_of_the_pool() {
     assert!(!pool.get_memory_ahead(), "that is all");
     // As pages are made it goes on, and gets nothing twice.
     for index in 1..1500 {
-        make(&pool, nth(&pool, index), index, 1);
+        make_next(&pool, index);
         pool.get_memory_ahead();
         assert!(got() <= index + 1 + bound(frames) + 1);
     }
@@ -36,13 +45,13 @@ fn memory_is_got_for_the_next_pages_and_no_further_than_a_64th_of_the_pool() {
 fn memory_is_got_neither_beyond_the_file_nor_where_frames_run_short() {
     let (pool, _) = memory_pool(4096, 64 * 100, 50);
     for index in 0..50 {
-        make(&pool, nth(&pool, index), index, 1);
+        make_next(&pool, index);
         while pool.get_memory_ahead() {}
     }
     assert!(pool.statistics().got_ahead <= pool.file_pages());
     let (pool, _) = memory_pool(4096, 640, 2000);
     for index in 0..600 {
-        make(&pool, nth(&pool, index), index, 1);
+        make_next(&pool, index);
     }
     assert!(pool.free_frames() <= 2 * pool.high_water());
     assert!(!pool.get_memory_ahead());
@@ -56,7 +65,7 @@ fn pages_that_are_written_while_memory_is_got_keep_what_was_written() {
     std::thread::scope(|scope| {
         let maker = scope.spawn(|| {
             for index in 0..pages {
-                make(&pool, nth(&pool, index), index, 1);
+                make_next(&pool, index);
             }
         });
         while !maker.is_finished() {
@@ -66,4 +75,31 @@ fn pages_that_are_written_while_memory_is_got_keep_what_was_written() {
     for index in 0..pages {
         assert_eq!(read(&pool, nth(&pool, index)), Some(index));
     }
+}
+
+#[test]
+fn regress_pages_made_in_holes_get_no_memory_for_those_in_use_behind_them() {
+    // As a file is found whose pages are in use but for some, far from each other.
+    let (pool, _) = memory_pool(4096, 64 * 100, 20_000);
+    let pool = Arc::new(pool);
+    for index in (0..19_000).filter(|index| index % 100 > 0) {
+        let (at, bit) = pool.geometry().bitmap_of(nth(&pool, index));
+        bitmap::set(&mut pool.exclusive(at).unwrap(), bit, true);
+    }
+    let space = Space::load(pool.clone(), Gsn(1)).unwrap();
+    let got = || pool.statistics().got_ahead;
+    // The last hole is near the end.
+    for hole in 0..189 {
+        let (page, _) = space.take(false).unwrap();
+        make(&pool, page, hole, 1);
+        pool.get_memory_ahead();
+        assert_eq!(got(), 0, "for page {page}");
+    }
+    // Behind the last page in use it is got.
+    let (pages, _) = space.take_many(300, false).unwrap();
+    make(&pool, pages[299], 1, 1);
+    if pool.get_memory_ahead() {
+        assert_eq!(got(), bound(6400));
+    }
+    pages.iter().for_each(|page| space.give(*page, Gsn(1)));
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use vellum_base::{Gsn, PageId, StorageError};
 use vellum_io::{Call, Fault, MemoryDirectory, SimulatedDirectory};
+use vellum_sync::test_point::TestPoints;
 
 fn space_in(directory: &dyn vellum_io::Directory, page_size: usize) -> (Arc<Pool>, Space) {
     let pool = Arc::new(pool_in(directory, &TestLog::at(u64::MAX), page_size, 16, 0));
@@ -293,6 +294,84 @@ fn truncation_gives_up_while_somebody_holds_a_page_of_the_tail() {
     assert_eq!((space.counts(), pool.file_pages()), (before, before.file));
     drop(held);
     assert!(space.truncate_tail().unwrap() >= 30);
+}
+
+/// A page at the end of the file that was given back, and is in the file but not in memory.
+fn given_back(pool: &Pool, space: &Space) -> PageId {
+    let (pages, _) = space.take_many(30, true).unwrap();
+    make_temporary(pool, pages[29], 1, 7);
+    evict_all(pool);
+    for page in &pages {
+        space.give(*page, Gsn(7));
+    }
+    assert!(!pool.is_resident(pages[29]));
+    pages[29]
+}
+
+#[test]
+fn regress_late_reader_of_a_page_that_is_being_cut_off_does_not_bring_it_back() {
+    type Read = fn(&Pool, PageId) -> bool;
+    let ways: [(&str, Read); 2] = [
+        ("fault: before the latch", |pool, page| {
+            pool.shared(page).is_ok()
+        }),
+        ("prefetch: before the latch", |pool, page| {
+            pool.prefetch(&[page]) > 0
+        }),
+    ];
+    for (at, read) in ways {
+        let (pool, space) = space_in(&MemoryDirectory::new(), 4096);
+        let page = given_back(&pool, &space);
+        let points = TestPoints::new();
+        let reads = points.pause(at);
+        let cuts = points.pause("truncation: before the cut");
+        std::thread::scope(|scope| {
+            let (pool, space, points) = (&pool, &space, &points);
+            let reader = scope.spawn(move || {
+                let _entered = points.enter();
+                read(pool, page)
+            });
+            reads.wait_reached();
+            let truncation = scope.spawn(move || {
+                let _entered = points.enter();
+                space.truncate_tail()
+            });
+            cuts.wait_reached();
+            reads.release();
+            let brought_back = reader.join().unwrap();
+            cuts.release();
+            let cut = truncation.join().unwrap().unwrap();
+            assert!(!brought_back, "{at}: a page beyond the end was read");
+            assert!(cut >= 30);
+        });
+        assert!(!pool.is_resident(page), "{at}");
+    }
+}
+
+#[test]
+fn regress_truncation_gives_up_while_a_page_of_the_tail_is_being_read() {
+    let (pool, space) = space_in(&MemoryDirectory::new(), 4096);
+    let page = given_back(&pool, &space);
+    let points = TestPoints::new();
+    let reads = points.pause("fault: before the file is read");
+    std::thread::scope(|scope| {
+        let (pool, points) = (&pool, &points);
+        let reader = scope.spawn(move || {
+            let _entered = points.enter();
+            pool.shared(page).map(drop)
+        });
+        reads.wait_reached();
+        let before = space.counts();
+        let cut = space.truncate_tail();
+        let now = (space.counts(), pool.file_pages());
+        reads.release();
+        let read = reader.join().unwrap();
+        assert_eq!(cut.unwrap(), 0);
+        assert_eq!(now, (before, before.file));
+        read.unwrap();
+    });
+    assert!(space.truncate_tail().unwrap() >= 30);
+    assert!(!pool.is_resident(page));
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn run(threads: u64, steps: u64, pages: u64, page_size: usize, seed: u64) {
     }
     // What is in the file is what was in memory.
     checkpoint(&pool);
-    let log = TestLog::at(0);
+    let log = TestLog::at(u64::MAX);
     let pool = Pool::open(data_file(&directory), log, &config(4096, 64)).unwrap();
     for index in 0..pages {
         let expected = writes[index as usize].load(Ordering::SeqCst);

@@ -22,7 +22,7 @@ pub(super) fn check_writable(directory: &Path) -> Result<()> {
     match accessat(CWD, directory, access, AtFlags::EACCESS) {
         Err(error @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
             let name = Arc::from(directory.to_string_lossy());
-            Err(StorageError::io("make files in", &name, error.into()))
+            Err(StorageError::io("opening for writing", &name, error.into()))
         }
         _ => Ok(()),
     }

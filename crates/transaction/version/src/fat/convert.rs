@@ -2,7 +2,8 @@
 //!
 //! Paper: LeanStore §3.3 (detecting long version chains, FatTuple). Differences: the whole chain goes into the row or
 //! nothing does; deltas that are in the row are taken out of their indexes, where nobody would find them before the
-//! oldest snapshot ends.
+//! oldest snapshot ends. A chain that is longer than one follows at once is cut down first, a piece with each attempt: it stays a
+//! chain meanwhile.
 
 use crate::delta::{self, Entry};
 use crate::error::{Result, damaged};
@@ -15,7 +16,7 @@ use vellum_base::PageId;
 use vellum_btree::LeafHints;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 
-/// Deltas that are followed at most. A chain is longer only where it could not be put into the row before.
+/// Deltas that are followed at once. A chain is longer only where one transaction made it so.
 const CHAIN_MAX: usize = 1024;
 
 /// A chain, read from its delta indexes.
@@ -27,6 +28,8 @@ pub(crate) struct Chain {
     bytes: Vec<u8>,
     /// Nobody sees anything before its oldest version, or (if it has none) before the row's newest one.
     pub ends_first: bool,
+    /// The newest part of a longer one: behind its oldest version the chain goes on as it was.
+    pub is_cut: bool,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,8 @@ impl Chain {
                 None if link.header.shape.tombstone => Step::Same,
                 None => Step::Copy(*name),
             };
-            let mut header = link.header;
+            let goes_on = self.is_cut && index == last;
+            let mut header = if goes_on { link.older } else { link.header };
             if let Some(writer) = &mut header.writer {
                 writer.first |= self.ends_first && index == last;
             }
@@ -129,7 +133,7 @@ impl Chain {
 
 impl VersionStore {
     /// Reads the chain behind a plain row's newest version, down to the first version, or one that every snapshot in
-    /// `active` sees. `None` if it is too long. The caller holds the leaf's latch: a delta that is not there has been
+    /// `active` sees, or as far as is followed at once. The caller holds the leaf's latch: a delta that is not there has been
     /// collected.
     pub(crate) fn read_chain_of(
         &self,
@@ -139,7 +143,7 @@ impl VersionStore {
         newest: &Header,
         body: &[u8],
         image_max: usize,
-    ) -> Result<Option<Chain>> {
+    ) -> Result<Chain> {
         let mut chain = Chain::default();
         let mut entry = Vec::new();
         let mut hints = LeafHints::default();
@@ -150,7 +154,8 @@ impl VersionStore {
                 break;
             }
             if chain.names.len() == CHAIN_MAX {
-                return Ok(None);
+                chain.is_cut = true;
+                break;
             }
             let Some(name) = self.delta_behind(&newer, &mut entry, &mut hints, false)? else {
                 chain.ends_first = matches!(newer.shortcut, Shortcut::Absent(_));
@@ -168,7 +173,7 @@ impl VersionStore {
             }
             newer = chain.links.last().expect("just pushed").older;
         }
-        Ok(Some(chain))
+        Ok(chain)
     }
 
     /// Reads the delta by which the chain goes on behind the version of this header, for somebody who wants all that is

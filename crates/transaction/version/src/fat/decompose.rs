@@ -115,7 +115,15 @@ impl VersionStore {
                     delta::encode_full(header, &[], &mut entry);
                 }
                 KeptStep::Same => delta::encode_ranges(header, &[], &[], &mut entry),
-                KeptStep::Ranges(image) => delta::encode_ranges_of(header, image, &mut entry),
+                KeptStep::Ranges(image) => {
+                    // V46: versions of other lengths may link to what is a full copy.
+                    let copy = self.copy_if_full(&newer, &mut body)?;
+                    if copy && delta::apply_image(image, &mut body).is_some() {
+                        delta::encode_full(header, &body, &mut entry);
+                    } else {
+                        delta::encode_ranges_of(header, image, &mut entry);
+                    }
+                }
                 KeptStep::Copy(name) => {
                     if !self.full_copy(name, tree, &mut body)? {
                         // Collected: nobody asks for what is this old.
@@ -229,9 +237,12 @@ impl VersionStore {
                 turned += u64::from(self.decompose(domain, active, &tree, &key, Some(log))?);
             }
         }
-        if turned == 0 && !leaf.is_empty() {
-            // Marked for nothing: another way than this one made its rows plain.
-            leaf.key(0, &mut key);
+        if turned == 0 {
+            // Marked for nothing: another way than this one made its rows plain, or took them out.
+            match leaf.is_empty() {
+                false => leaf.key(0, &mut key),
+                true => key.extend_from_slice(leaf.lower_fence().unwrap_or_default()),
+            }
             let mut leaf = tree.write(&key)?;
             leaf.unmark_fat(|flags| flags & FAT != 0);
         }

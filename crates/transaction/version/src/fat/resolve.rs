@@ -25,6 +25,7 @@ struct Way<'r> {
 fn find<'r>(view: &View<'_>, versions: OldVersions<'r>, way: &mut Way<'r>) -> Option<Option<bool>> {
     for version in versions {
         let version = version.ok()?;
+        view.transaction.touch(0, 1);
         match version.step {
             Step::Same => {}
             Step::Ranges(image) => way.images.push(image),
@@ -136,5 +137,21 @@ impl VersionStore {
             body.drain(..copy.start);
         }
         Ok(found)
+    }
+
+    /// The same of a delta that may be none; false then, too.
+    pub(crate) fn copy_if_full(&self, name: &VersionStamp, body: &mut Vec<u8>) -> Result<bool> {
+        let Some(deltas) = self.deltas(name.slot) else {
+            return Ok(false);
+        };
+        if !deltas.get(&delta::key(name.stamp, name.command), body)? {
+            return Ok(false);
+        }
+        let Some(copy) = delta::full_body(body) else {
+            return Ok(false);
+        };
+        body.truncate(copy.end);
+        body.drain(..copy.start);
+        Ok(true)
     }
 }

@@ -7,8 +7,9 @@
 //! turned back into a chain.
 //!
 //! Invariants:
-//! - F5 A row turns fat only with its whole chain (F1), in an update by somebody who did not make the newest version: so
-//!   what stands in a fat row was put there as a delta, or straight into it, by one rule for all.
+//! - F5 A row turns fat only with its whole chain (F1), in an update or delete by somebody who did not make the newest version: so
+//!   what stands in a fat row was put there as a delta, or straight into it, by one rule for all. (Not in updates alone: where
+//!   each transaction deletes the row and inserts it again, its newest version is the inserter's own or is deleted next.)
 //! - F8 A row turns fat only if the body that is replaced would fit before the same old versions: undo puts it there, and
 //!   cannot fail.
 //! - F7 What goes into a row loses its shortcut: the row holds all that is left of its chain.
@@ -87,9 +88,14 @@ impl Place<'_> {
         }
         Form::Plain {
             updates: 0,
-            since: self.domain().watermarks().oldest_tx.get() as u16,
+            since: self.oldest_bits(),
             onward: Onward::Chain,
         }
+    }
+
+    /// What tells one oldest transaction from another, for the estimate.
+    fn oldest_bits(&self) -> u16 {
+        self.domain().watermarks().oldest_tx.get() as u16
     }
 
     /// The rows that nobody needs, by what is known already.
@@ -192,7 +198,7 @@ impl VersionStore {
         self.options().fat
             && usize::from(updates) > least
             && !is_own
-            && !matches!(change, Change::Delete | Change::Nothing)
+            && !matches!(change, Change::Nothing)
     }
 
     /// How the replaced version is kept, with its image in the scratch; and whether the body keeps its length.
@@ -315,9 +321,8 @@ impl VersionStore {
         if !place.is_listed {
             return Ok(None);
         }
-        let unchanged = *before;
         let Some(writer) = before.writer else {
-            return Ok(Some((place.plain(), unchanged)));
+            return Ok(Some((place.plain(), *before)));
         };
         let (kind, _) = Self::kind_of(place, before, old_body, change, scratch);
         let replaced = version_length(before, kind, &scratch.image);
@@ -329,10 +334,17 @@ impl VersionStore {
             old_body,
             place.image_max(),
         )?;
-        let Some(chain) = chain else {
-            return Ok(Some((place.plain(), unchanged)));
-        };
         let mut before = before.alone();
+        if chain.is_cut {
+            self.cut_down(place, writer.version, &chain, scratch)?;
+            // The next update goes on.
+            let again = Form::Plain {
+                updates: u8::MAX,
+                since: place.oldest_bits(),
+                onward: Onward::Chain,
+            };
+            return Ok(Some((again, before)));
+        }
         if let Some(writer) = &mut before.writer {
             writer.first |= chain.ends_first && chain.names.is_empty();
         }
@@ -348,6 +360,30 @@ impl VersionStore {
             Some(&chain),
             scratch,
         )
+    }
+
+    /// Takes out of the newest part of a long chain what nobody needs. It stays a chain (F5), which goes on behind its oldest
+    /// version by that one's own header, so that one stays.
+    #[cold]
+    fn cut_down(
+        &self,
+        place: &Place<'_>,
+        newest: VersionStamp,
+        chain: &Chain,
+        scratch: &mut FatScratch,
+    ) -> Result<()> {
+        let old: SmallVec<[OldVersion<'_>; 16]> = chain.versions().collect();
+        let stays = old.last().and_then(|last| last.header.writer);
+        let pruned = prune(newest, &old, |version, newer| match version {
+            Some(version) if stays.is_none_or(|stays| stays.version != *version) => {
+                is_dead_between(place.domain(), &scratch.active, version, newer)
+            }
+            _ => false,
+        });
+        let tree = place.tree.root();
+        self.rewrite_copies(tree, &chain.rewritten(&pruned))?;
+        forget_chain(chain, &pruned, &mut scratch.gone);
+        self.put_chain(tree, newest, &pruned.kept, &mut scratch.gone)
     }
 
     /// The form of a row whose old versions were pruned; `capacity`: its length now; `old_body`: of its body; `chain`: where they are now, if not

@@ -517,6 +517,7 @@ fn read_copy(
         Way::Forward => seek_forward(from),
         Way::Backward => seek_backward(from),
     };
+    view.transaction.touch(1, 0);
     tree.read_leaf(seek, leaf)?;
     let inside = inside(range, leaf);
     if view.olap

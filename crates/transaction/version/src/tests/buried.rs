@@ -157,6 +157,49 @@ fn rows_that_no_snapshot_sees_go_at_once_with_the_deltas_of_all_slots() {
     assert_eq!(numbers(&world.rows(&old, &tree)), [0]);
 }
 
+/// They are taken out together, out of leaves that hold what others still need, and the accounts know.
+#[test]
+fn deltas_of_dropped_rows_go_from_between_those_that_are_needed() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    fill(&world, &tree, 0..900, &[7; 40]);
+    let old = world.begin_olap();
+    fill(&world, &tree, 1000..1900, &[8; 40]);
+    let tx = world.begin();
+    let slot = tx.slot();
+    for number in 0..900u32 {
+        // Of a row that `old` sees, and of one that it does not: side by side in the list and in the delta index.
+        assert!(world.delete(&tx, &tree, &key(number)).unwrap().existed);
+        if number % 3 > 0 {
+            world.delete(&tx, &tree, &key(1000 + number)).unwrap();
+        }
+    }
+    world.commit(tx);
+    assert_eq!(world.deltas(), 1500);
+    let mut steps = 0;
+    loop {
+        let collected = world.collect_slot(slot, &mut Budget::new(40, u64::MAX));
+        steps += 1;
+        let kept = world.deltas();
+        assert_eq!(world.store.versions().total().count as usize, kept);
+        // None of a row that is gone outlives the step: 900 are needed, 300 rows were not deleted.
+        assert_eq!(
+            kept,
+            900 + (world.heads(&tree) - 300).saturating_sub(900 - world.store.buried() as usize)
+        );
+        if !collected.unwrap().more {
+            break;
+        }
+    }
+    assert!(steps > 10, "{steps}");
+    assert_eq!((world.deltas(), world.heads(&tree)), (900, 300));
+    assert_eq!(world.rows(&old, &tree).len(), 900);
+    drop(old);
+    world.collect();
+    assert_eq!((world.deltas(), world.store.buried()), (0, 0));
+    assert_eq!(world.store.versions().total().count, 0);
+}
+
 #[test]
 fn row_between_two_snapshots_is_dropped_and_one_that_a_middle_snapshot_saw_goes_when_that_ends() {
     let world = World::new(4096, 64);

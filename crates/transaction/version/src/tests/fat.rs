@@ -607,3 +607,43 @@ fn row_whose_chain_was_made_anew_while_it_was_followed_is_not_dropped() {
     }
     assert!(turned_fat.load(Ordering::Relaxed) > 0);
 }
+
+/// Symptom: an empty leaf was named to maintenance by each turn of eviction. Cause: its mark was taken away with a look at its first row.
+#[test]
+fn leaf_whose_fat_rows_are_gone_loses_its_mark() {
+    let options = VersionOptions {
+        fat_updates: Some(3),
+        shortcuts: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(PAGE, 64, options);
+    let tree = world.table();
+    let write = |byte: Option<u8>| {
+        let tx = world.begin();
+        match byte {
+            Some(byte) => world.put(&tx, &tree, b"k", &[byte; 100]).unwrap(),
+            None => world.delete(&tx, &tree, b"k").unwrap(),
+        };
+        world.commit(tx);
+    };
+    write(Some(0));
+    let old = world.begin_olap();
+    for byte in 1..60 {
+        write(Some(byte));
+    }
+    assert_eq!(world.fat_rows(&tree).len(), 1);
+    write(None);
+    world.collect();
+    assert_eq!((world.heads(&tree), world.store.buried()), (0, 1));
+    let pool = world.store.context().pool();
+    assert!(pool.fat_pages(100).contains(&tree.root()));
+    let (active, log) = (ActiveSnapshots::new(), world.log.slot(SlotId(SLOTS)));
+    let domain = world.manager.domain();
+    let turned = world
+        .store
+        .decompose_page(domain, &active, tree.root(), log)
+        .unwrap();
+    assert_eq!(turned, 0);
+    assert!(!pool.fat_pages(100).contains(&tree.root()));
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![0; 100]));
+}

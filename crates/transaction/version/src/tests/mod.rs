@@ -9,6 +9,8 @@
 #[cfg(not(shuttle))]
 mod accounts;
 #[cfg(not(shuttle))]
+mod bounds;
+#[cfg(not(shuttle))]
 mod buried;
 #[cfg(not(shuttle))]
 mod chains;
@@ -20,6 +22,8 @@ mod early;
 mod fat;
 #[cfg(not(shuttle))]
 mod fat_model;
+#[cfg(not(shuttle))]
+mod faults;
 #[cfg(not(shuttle))]
 mod given_up;
 #[cfg(not(shuttle))]

@@ -17,11 +17,16 @@ pub(super) fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
-/// Collects all slots, a little each, as commits do.
+/// Collects all slots, a little each, as commits do: mostly by watermarks that are not new (V58).
 pub(super) fn collect_some(world: &World) {
     for slot in (0..SLOTS).map(SlotId) {
         let mut budget = Budget::new(5, u64::MAX);
-        world.collect_slot(slot, &mut budget).unwrap();
+        let collected = if slot.get() % 3 == 0 {
+            world.collect_slot(slot, &mut budget)
+        } else {
+            world.collect_slot_by_last_pass(slot, &mut budget)
+        };
+        collected.unwrap();
     }
 }
 
@@ -121,7 +126,7 @@ fn run(rows: u32, rounds: u32, events: &Events) {
                     }
                     Ok(())
                 });
-                world.manager.request_promotion();
+                world.manager.request_promotion(1);
                 collect_some(&world);
             }
             // Whole leaves run empty, and are merged under the scans.
@@ -129,7 +134,7 @@ fn run(rows: u32, rounds: u32, events: &Events) {
                 (0..rows).try_for_each(|number| world.delete(tx, &tree, &key(number)).map(drop))
             });
             for _ in 0..rows / 2 {
-                world.manager.request_promotion();
+                world.manager.request_promotion(1);
                 collect_some(&world);
             }
         })
@@ -154,15 +159,49 @@ fn run(rows: u32, rounds: u32, events: &Events) {
             }
         })
     };
+    let comer = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            // What is kept for these goes when they end, whoever looked at it meanwhile (V30, V50).
+            for round in 0..rounds {
+                let own = key(rows + 20 + round);
+                retry(&world, |tx| world.put(tx, &tree, &own, &[1; 50]));
+                let snapshots = [world.begin_olap(), world.begin()];
+                retry(&world, |tx| world.delete(tx, &tree, &own));
+                collect_some(&world);
+                for tx in &snapshots {
+                    let rows = world.rows(tx, &tree);
+                    thread::yield_now();
+                    assert_eq!(world.rows(tx, &tree), rows);
+                }
+            }
+        })
+    };
     for _ in 0..rounds {
         check(&world, &tree, &declared, rows);
         check(&world, &tree, &idle, rows);
     }
     mover.join().unwrap();
     inserter.join().unwrap();
+    comer.join().unwrap();
     world.collect();
     check(&world, &tree, &declared, rows);
     check(&world, &tree, &idle, rows);
+    // With the idle one promoted and everything deleted, the rows of the two old snapshots are kept, once each, and no others.
+    retry(&world, |tx| {
+        (0..rows).try_for_each(|number| world.delete(tx, &tree, &key(number)).map(drop))
+    });
+    for _ in 0..if cfg!(shuttle) { 16 } else { 6_500 } {
+        world.manager.clock().draw();
+    }
+    world.manager.request_promotion(1);
+    world.collect();
+    world.collect();
+    assert_eq!(
+        (world.heads(&tree), world.store.buried()),
+        (0, u64::from(rows))
+    );
+    check(&world, &tree, &declared, rows);
     drop((declared, idle));
     world.collect();
     assert_eq!((world.store.buried(), world.deltas()), (0, 0));

@@ -70,7 +70,7 @@ fn run(rows: u32, rounds: u32) {
                 retry(&world, |tx| {
                     mine().try_for_each(|number| world.delete(tx, &tree, &key(number)).map(drop))
                 });
-                world.manager.request_promotion();
+                world.manager.request_promotion(1);
                 collect_some(&world);
             }
         })
@@ -79,7 +79,7 @@ fn run(rows: u32, rounds: u32) {
         let (world, id) = (world.clone(), goes.id());
         thread::spawn(move || {
             for _ in 0..rounds {
-                world.manager.request_promotion();
+                world.manager.request_promotion(1);
                 world.manager.domain().pass();
                 thread::yield_now();
             }

@@ -4,20 +4,17 @@ use super::world::{SLOTS, World};
 use crate::Change;
 use crate::pending::PendingKind;
 use crate::row::Shape;
+use std::sync::{Arc, OnceLock};
 use vellum_base::SlotId;
+use vellum_btree::Tree;
 use vellum_gc::Budget;
 use vellum_io::{Call, Fault};
+use vellum_sync::test_point::TestPoints;
 use vellum_txn::Transaction;
 use vellum_wal::Purpose;
 
 /// Puts a chain of `value` under `key`; gives the reference's bytes.
-fn put_chain(
-    world: &World,
-    tx: &Transaction,
-    tree: &vellum_btree::Tree,
-    key: &[u8],
-    value: &[u8],
-) -> Vec<u8> {
+fn put_chain(world: &World, tx: &Transaction, tree: &Tree, key: &[u8], value: &[u8]) -> Vec<u8> {
     let chain = world.store.write_chain(tx, value).unwrap();
     let body = chain.encode();
     world
@@ -407,14 +404,14 @@ fn chains_of_a_dropped_table_go_with_it_whatever_fails_in_between() {
         let collected = world.collect_slot(slot, &mut Budget::new(100, 1 << 16));
         world.directory.clear_faults();
         match collected {
-            Ok(collected) if !collected.more => break,
+            // What failed is tried again some steps later.
+            Ok(collected) if !collected.more && world.pending() == 0 => break,
             Ok(_) => {}
             Err(_) => failures += 1,
         }
         assert!(failures < 1000, "it gets on");
     }
     assert!(failures > 0, "the disk failed in between");
-    assert_eq!(world.pending(), 0);
     assert_eq!(world.space.counts().durable, before);
 }
 
@@ -504,4 +501,84 @@ fn a_dropped_table_is_forgotten_when_no_list_names_it_any_more_and_not_before() 
     world.commit(tx);
     world.collect();
     assert_eq!(world.heads(&tree), 0);
+}
+
+/// Symptom: none was seen (found by reading). Cause: the clock for trees that are gone was read before it was known which are gone; of one
+/// that went meanwhile a list had a younger entry, so the tree was forgotten while that named it. Guard: V55, the clock is read last.
+#[test]
+fn a_table_that_goes_while_lists_are_looked_at_is_not_forgotten_before_its_entries() {
+    let world = Arc::new(World::new(4096, 64));
+    let drop_all = |world: &World, trees: &[Tree]| {
+        let tx = world.begin();
+        let slot = tx.slot();
+        for tree in trees {
+            let dropped = PendingKind::Dropped;
+            world.store.disown(&tx, tree.root(), dropped, 0).unwrap();
+        }
+        world.commit(tx);
+        slot
+    };
+    let collect = |world: &World, slot: SlotId| {
+        world.log.flush_round().unwrap();
+        world.manager.domain().pass();
+        while world
+            .collect_slot(slot, &mut { Budget::UNBOUNDED })
+            .unwrap()
+            .more
+        {}
+    };
+    let forget = |world: &World| {
+        let now = || {
+            let tx = world.begin();
+            let now = tx.stamp().unwrap();
+            world.rollback(tx);
+            now
+        };
+        world.store.forget_dropped(now).unwrap();
+    };
+    // Enough for lists to be looked through.
+    let many: Vec<Tree> = (0..100).map(|_| world.table()).collect();
+    let slot = drop_all(&world, &many);
+    collect(&world, slot);
+    assert_eq!(world.pending(), 0, "their pages are free");
+    let went = Arc::new(OnceLock::new());
+    let points = TestPoints::new();
+    {
+        let (world, went, points) = (world.clone(), went.clone(), points.clone());
+        points.clone().on("dropped: lists were looked at", move || {
+            points.off("dropped: lists were looked at");
+            let tree = world.table();
+            let tx = world.begin();
+            world.put(&tx, &tree, b"k", b"v").unwrap();
+            world.commit(tx);
+            let (hold, tx) = (world.begin(), world.begin());
+            let of_delete = tx.slot();
+            world.delete(&tx, &tree, b"k").unwrap();
+            world.commit(tx);
+            let keep = world.begin();
+            let of_drop = drop_all(&world, std::slice::from_ref(&tree));
+            assert_ne!(of_drop, of_delete, "a slot of its own");
+            world.rollback(hold);
+            world.rollback(keep);
+            collect(&world, of_drop);
+            assert_eq!(world.pending(), 0, "its pages are free");
+            went.set((tree.root(), of_delete)).unwrap();
+        });
+    }
+    {
+        let _entered = points.enter();
+        forget(&world);
+    }
+    let (root, of_delete) = *went.get().expect("a tree went meanwhile");
+    forget(&world);
+    assert!(
+        world.store.dropped().read().contains(root),
+        "a list names it"
+    );
+    collect(&world, of_delete);
+    collect(&world, of_delete);
+    for _ in 0..2 {
+        forget(&world);
+    }
+    assert_eq!(world.store.dropped_known(), 0);
 }

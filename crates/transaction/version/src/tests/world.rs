@@ -385,12 +385,21 @@ impl World {
         self.store.free_given_up(transaction);
     }
 
-    /// One step of collection of a slot, by maintenance if a transaction runs in it.
+    /// One step of collection of a slot, by maintenance if a transaction runs in it, after a pass.
     pub(crate) fn collect_slot(&self, slot: SlotId, budget: &mut Budget) -> Result<Collected> {
+        self.manager.pass();
+        self.collect_slot_by_last_pass(slot, budget)
+    }
+
+    /// The same by the watermarks that there are: a commit's collection makes no pass.
+    pub(crate) fn collect_slot_by_last_pass(
+        &self,
+        slot: SlotId,
+        budget: &mut Budget,
+    ) -> Result<Collected> {
         let lease = self.manager.lease_idle(slot);
         let log = lease.as_ref().map_or(SlotId(SLOTS), |lease| lease.slot());
         let domain = self.manager.domain();
-        domain.pass();
         self.store.collect(domain, slot, self.log.slot(log), budget)
     }
 

@@ -1,0 +1,286 @@
+//! Large tables, read in parts: each part in a thread of its own, all of one snapshot.
+//!
+//! A table is cut at separators of its tree into more ranges than there are parts; each part has every so manieth of them, so that parts take
+//! about as long whatever is in them. Rows of a part come in the order of their keys, those of several parts in none.
+//!
+//! Concurrency: readers are followers of the statement's transaction (`vellum::SharedSnapshot`), which waits for them. They evaluate
+//! conditions as operators do, away from the session.
+
+use super::function::Away;
+use super::host::SourceRows;
+use super::shape::kind_of;
+use super::translate::{Level, Translation, built};
+use crate::error::{Result, SqlError};
+use crate::exec::TableScan;
+use crate::expr::{Expr, Frame, RowRef};
+use crate::plan::Access;
+use crate::rows::Shape;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vellum::{Database, Follower, SharedSnapshot, Transaction};
+use vellum_base::maps::HashMap;
+use vellum_query::{Batch, Expected, Failure, Kind, Line, Part, Reader, Relation, Tables, Term};
+use vellum_row::{KeyRange, Type};
+
+/// Rows from which on a table is read in parts: a thread costs as much as some thousand of them.
+const ROWS_MIN: f64 = 50_000.0;
+/// Ranges for each part, about.
+const RANGES: usize = 16;
+/// Rows between two looks whether the statement is over.
+const STEPS: u32 = 256;
+
+/// A table that is read in parts.
+#[derive(Debug)]
+pub(super) struct Parted {
+    pub shape: Arc<Shape>,
+    /// In the order of the keys.
+    pub ranges: Vec<KeyRange>,
+    /// Of the table alone, as number 0; all have to be true.
+    pub conditions: Vec<Expr>,
+    pub away: Arc<Away>,
+}
+
+impl Translation<'_, '_, '_> {
+    /// The ranges in which a table is read by this path, if it is large; `rows` are about those that the path finds.
+    pub(super) fn ranges(
+        &self,
+        shape: &Shape,
+        access: &Access,
+        rows: f64,
+    ) -> Result<Option<Vec<KeyRange>>> {
+        let table = shape.table();
+        let apart = access
+            .index
+            .is_some_and(|index| table.indexes[index].storage.is_some());
+        let parts = self.run.queries.parts();
+        if self.in_order || apart || access.any.is_some() || rows < ROWS_MIN || parts < 2 {
+            return Ok(None);
+        }
+        let transaction = self.run.transaction;
+        let storage = table.storage.table(transaction)?;
+        let mut found = transaction.separators(storage, parts * RANGES)?;
+        let every = found.len().div_ceil(parts * RANGES).max(1);
+        let mut number = 0;
+        found.retain(|_| {
+            number += 1;
+            number % every == 0
+        });
+        let mut ranges = Vec::new();
+        for mut range in self.run.key_ranges(shape, access)? {
+            for key in &found {
+                let inside = *key > range.start && range.end.as_ref().is_none_or(|end| key < end);
+                if inside {
+                    ranges.push(KeyRange {
+                        start: std::mem::replace(&mut range.start, key.clone()),
+                        end: Some(key.clone()),
+                    });
+                }
+            }
+            ranges.push(range);
+        }
+        Ok((ranges.len() > 1).then_some(ranges))
+    }
+}
+
+impl<'t> Translation<'t, '_, '_> {
+    /// The rows of a large table, which is read in these ranges. Conditions that operators have for whole columns are theirs.
+    pub(super) fn parted(
+        &mut self,
+        shape: &'t Arc<Shape>,
+        ranges: Vec<KeyRange>,
+        conditions: Vec<Expr>,
+        expected: Option<Expected>,
+        keyed: bool,
+    ) -> Result<Relation> {
+        let columns = shape.table().schema.columns();
+        let mut kinds: Vec<Kind> = columns.map(kind_of).collect();
+        if keyed {
+            kinds.push(Type::Bytea.into());
+        }
+        let place = self.sources.scans.len();
+        let rows = Arc::new(Parted {
+            shape: shape.clone(),
+            ranges,
+            conditions: Vec::new(),
+            away: self.away(),
+        });
+        let name = shape.relation.name.to_string();
+        let parts = self.run.queries.parts();
+        let relation = self.scan(SourceRows::Parted(rows), name, kinds, expected, parts)?;
+        self.levels.push(Level {
+            tables: vec![relation.columns().to_vec()],
+            ..Level::default()
+        });
+        let (whole, each): (Vec<Expr>, Vec<Expr>) = conditions
+            .into_iter()
+            .partition(|expr| self.is_columnar(expr));
+        let whole: Vec<&Expr> = whole.iter().collect();
+        let terms = self.all_of(&whole, &[]);
+        self.levels.pop();
+        if let Some(SourceRows::Parted(rows)) = self.sources.scans.get_mut(place)
+            && let Some(rows) = Arc::get_mut(rows)
+        {
+            rows.conditions = each;
+        }
+        let terms = terms?;
+        match terms.is_empty() {
+            true => Ok(relation),
+            false => built(relation.filter(Term::all(terms))),
+        }
+    }
+}
+
+/// An open scan of a part.
+struct Open<'s> {
+    source: usize,
+    columns: Vec<usize>,
+    left: usize,
+    scan: TableScan<'s>,
+}
+
+/// Reads parts for a transaction: a follower, or the statement's own.
+pub(super) struct PartTables<'s> {
+    transaction: &'s Transaction,
+    sources: &'s [Option<Arc<Parted>>],
+    open: HashMap<u64, Open<'s>>,
+    /// Is called again and again while rows are read: fails when the statement is to end.
+    step: Box<dyn Fn() -> Result<()> + 's>,
+}
+
+impl<'s> PartTables<'s> {
+    pub fn new(
+        transaction: &'s Transaction,
+        sources: &'s [Option<Arc<Parted>>],
+        step: Box<dyn Fn() -> Result<()> + 's>,
+    ) -> Self {
+        Self {
+            transaction,
+            sources,
+            open: HashMap::default(),
+            step,
+        }
+    }
+
+    fn parted(&self, source: usize) -> Result<&'s Arc<Parted>> {
+        let found = self.sources.get(source).and_then(Option::as_ref);
+        found.ok_or_else(|| SqlError::internal("a part of a table that has none"))
+    }
+
+    fn fill_from(
+        parted: &Parted,
+        open: &mut Open<'_>,
+        batch: &mut Batch,
+        step: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let schema = &parted.shape.table().schema;
+        let away = &*parted.away;
+        let mut steps = 0;
+        while open.left > 0 && !batch.is_full() {
+            let mut wanted = true;
+            let columns = &open.columns;
+            let found = open.scan.next(&mut |key, bytes| {
+                steps += 1;
+                if steps % STEPS == 0 {
+                    step()?;
+                }
+                let row = schema.view(bytes)?;
+                if !parted.conditions.is_empty() {
+                    let frame = Frame {
+                        params: &away.params,
+                        slots: &[],
+                        subqueries: &[],
+                        rows: &[RowRef::Stored(row)],
+                        env: away,
+                        outer: None,
+                        queries: None,
+                    };
+                    for condition in &parted.conditions {
+                        if !condition.is_true(&frame)? {
+                            wanted = false;
+                            return Ok(());
+                        }
+                    }
+                }
+                batch.push_stored(row, columns, key).map_err(super::carried)
+            })?;
+            if !found {
+                open.left = 0;
+            } else if wanted {
+                open.left -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tables for PartTables<'_> {
+    fn open(
+        &mut self,
+        scan: u64,
+        source: usize,
+        part: Part,
+        columns: &[usize],
+        limit: Option<usize>,
+    ) -> std::result::Result<(), Failure> {
+        let parted = self.parted(source)?;
+        let ranges = parted.ranges.iter().skip(part.number).step_by(part.of);
+        let ranges: VecDeque<KeyRange> = ranges.cloned().collect();
+        let storage = parted.shape.table().storage.table(self.transaction)?;
+        let open = Open {
+            source,
+            columns: columns.to_vec(),
+            left: limit.unwrap_or(usize::MAX),
+            scan: TableScan::of_ranges(self.transaction, storage, ranges),
+        };
+        self.open.insert(scan, open);
+        Ok(())
+    }
+
+    fn fill(&mut self, scan: u64, batch: &mut Batch) -> std::result::Result<(), Failure> {
+        let open = self.open.get_mut(&scan).ok_or("a scan that is not open")?;
+        let parted = self.sources.get(open.source).and_then(Option::as_ref);
+        let parted = parted.ok_or("a scan of nothing")?;
+        Ok(Self::fill_from(parted, open, batch, &*self.step)?)
+    }
+
+    fn close(&mut self, scan: u64) {
+        self.open.remove(&scan);
+    }
+}
+
+/// A follower in a thread of its own.
+pub(super) struct PartReader<'s> {
+    follower: Follower<'s>,
+    sources: &'s [Option<Arc<Parted>>],
+}
+
+impl Reader for PartReader<'_> {
+    fn read(&mut self, serve: &mut dyn FnMut(&mut dyn Tables)) {
+        let line = self.sources.iter().flatten().next();
+        let line = line.map(|parted| parted.away.line.clone());
+        let step = move || match line.as_ref().is_some_and(Line::is_over) {
+            true => Err(SqlError::internal("the statement has ended")),
+            false => Ok(()),
+        };
+        let step = Box::new(step);
+        serve(&mut PartTables::new(&self.follower, self.sources, step));
+    }
+}
+
+/// Who reads the parts, as many as there are slots for; without any the statement's own thread does.
+pub(super) fn readers<'s>(
+    database: &Database,
+    shared: Option<&'s SharedSnapshot<'_>>,
+    sources: &'s [Option<Arc<Parted>>],
+    parts: usize,
+) -> Result<Vec<Box<dyn Reader + 's>>> {
+    let mut readers: Vec<Box<dyn Reader + 's>> = Vec::new();
+    if let Some(shared) = shared {
+        while readers.len() < parts
+            && let Some(follower) = database.follow(shared)?
+        {
+            readers.push(Box::new(PartReader { follower, sources }));
+        }
+    }
+    Ok(readers)
+}

@@ -1,0 +1,211 @@
+//! GROUP BY: keys, sets of keys, GROUPING.
+
+use super::OutputColumn;
+use super::output::check_equality;
+use crate::bind::{Binder, Bound, COMPARED_MAX, GROUPING_SLOTS};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::ast;
+use vellum_row::Type;
+
+/// Sets of a query, at most; as in PostgreSQL.
+const SETS_MAX: usize = 4096;
+/// Elements of CUBE, at most; as in PostgreSQL.
+const CUBE_MAX: usize = 12;
+/// Arguments of GROUPING, at most: their bits stand in an integer.
+const ASKED_MAX: usize = 31;
+
+/// Sets of keys, by their numbers.
+type Sets = Vec<Vec<usize>>;
+
+/// Keys while they are found.
+struct Keys<'k> {
+    found: Vec<(Expr, Type)>,
+    output: &'k [Expr],
+    columns: &'k [OutputColumn],
+}
+
+impl Binder<'_> {
+    /// The keys of a GROUP BY, and the sets of them if it has some.
+    ///
+    /// # Errors
+    /// Of names and types; `54001`, `54011` for too many sets.
+    pub(super) fn group_by(
+        &mut self,
+        list: &[ast::Expr],
+        output: &[Expr],
+        columns: &[OutputColumn],
+    ) -> Result<(Vec<(Expr, Type)>, Option<Sets>)> {
+        let mut keys = Keys {
+            found: Vec::new(),
+            output,
+            columns,
+        };
+        let special = |expr: &ast::Expr| match expr {
+            ast::Expr::GroupingSets(_) | ast::Expr::Cube(_) | ast::Expr::Rollup(_) => true,
+            ast::Expr::Tuple(list) => list.is_empty(),
+            _ => false,
+        };
+        if !list.iter().any(special) {
+            for expr in list {
+                let key = self.group_key(expr, output, columns)?;
+                check_equality(key.1)?;
+                SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
+                keys.found.push(key);
+            }
+            return Ok((keys.found, None));
+        }
+        // Each item has several sets: one of each together make one of the query's.
+        let mut sets: Sets = vec![Vec::new()];
+        for expr in list {
+            let own = self.sets_of(expr, &mut keys)?;
+            if sets.len() * own.len() > SETS_MAX {
+                let text = format!("too many grouping sets present (maximum {SETS_MAX})");
+                return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
+            }
+            let pairs = sets
+                .iter()
+                .flat_map(|set| own.iter().map(move |other| (set, other)));
+            sets = pairs
+                .map(|(set, other)| {
+                    let mut all = set.clone();
+                    all.extend(other.iter().filter(|key| !set.contains(key)));
+                    all
+                })
+                .collect();
+        }
+        Ok((keys.found, Some(sets)))
+    }
+
+    fn sets_of(&mut self, expr: &ast::Expr, keys: &mut Keys<'_>) -> Result<Sets> {
+        let elements = match expr {
+            ast::Expr::GroupingSets(list) | ast::Expr::Cube(list) | ast::Expr::Rollup(list) => list,
+            plain => return Ok(vec![self.set(std::slice::from_ref(plain), keys)?]),
+        };
+        let elements = elements.iter().map(|list| self.set(list, keys));
+        let elements = elements.collect::<Result<Sets>>()?;
+        let together = |parts: &mut dyn Iterator<Item = &Vec<usize>>| {
+            let mut all: Vec<usize> = Vec::new();
+            for key in parts.flatten() {
+                if !all.contains(key) {
+                    all.push(*key);
+                }
+            }
+            all
+        };
+        Ok(match expr {
+            ast::Expr::Rollup(_) => (0..=elements.len())
+                .rev()
+                .map(|count| together(&mut elements[..count].iter()))
+                .collect(),
+            ast::Expr::Cube(_) => {
+                if elements.len() > CUBE_MAX {
+                    let text = format!("CUBE is limited to {CUBE_MAX} elements");
+                    return Err(SqlError::new(sqlstate::TOO_MANY_COLUMNS, text));
+                }
+                let count = elements.len();
+                (0..1usize << count)
+                    .rev()
+                    .map(|chosen| {
+                        let of = |at: &usize| chosen >> (count - 1 - at) & 1 == 1;
+                        together(&mut (0..count).filter(of).map(|at| &elements[at]))
+                    })
+                    .collect()
+            }
+            _ => elements,
+        })
+    }
+
+    /// The keys of a list, in which parentheses stand for several.
+    fn set(&mut self, list: &[ast::Expr], keys: &mut Keys<'_>) -> Result<Vec<usize>> {
+        let mut set = Vec::new();
+        for expr in list {
+            if let ast::Expr::Tuple(inner) = expr {
+                for key in self.set(inner, keys)? {
+                    if !set.contains(&key) {
+                        set.push(key);
+                    }
+                }
+                continue;
+            }
+            let key = self.group_key(expr, keys.output, keys.columns)?;
+            check_equality(key.1)?;
+            let known = keys.found.iter().position(|other| other.0 == key.0);
+            let number = known.unwrap_or(keys.found.len());
+            if known.is_none() {
+                SqlError::check_room(number, COMPARED_MAX, "keys of groups")?;
+                keys.found.push(key);
+            }
+            if !set.contains(&number) {
+                set.push(number);
+            }
+        }
+        Ok(set)
+    }
+
+    /// GROUPING: which of its arguments are not of a row's set.
+    ///
+    /// # Errors
+    /// `42803` where nothing is grouped; `54023`.
+    pub fn grouping(&mut self, function: &ast::Function) -> Result<Bound> {
+        let ast::FunctionArguments::List(list) = &function.args else {
+            return Err(SqlError::syntax("GROUPING needs arguments"));
+        };
+        if list.args.len() > ASKED_MAX {
+            let text = "GROUPING must have fewer than 32 arguments";
+            return Err(SqlError::new(sqlstate::TOO_MANY_ARGUMENTS, text));
+        }
+        let Some(mut known) = self.groupings.take() else {
+            let text = "grouping operations are not allowed here";
+            return Err(SqlError::new(sqlstate::GROUPING_ERROR, text));
+        };
+        let mut asked = Vec::with_capacity(list.args.len());
+        let mut failed = None;
+        for argument in &list.args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) = argument else {
+                failed = Some(SqlError::syntax("an argument of GROUPING is no expression"));
+                break;
+            };
+            match self.expr(expr) {
+                Ok(bound) => asked.push(bound.expr),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let number = known.len();
+        known.push(asked);
+        self.groupings = Some(known);
+        match failed {
+            Some(error) => Err(error),
+            None => {
+                SqlError::check_room(number, COMPARED_MAX, "GROUPING")?;
+                Ok(Bound::new(
+                    Expr::Slot(GROUPING_SLOTS + number as u16),
+                    Type::Int4,
+                ))
+            }
+        }
+    }
+}
+
+/// Numbers of the keys that GROUPING asks for.
+///
+/// # Errors
+/// `42803` for what is no key.
+pub(super) fn asked_keys(asked: Vec<Vec<Expr>>, keys: &[Expr]) -> Result<Sets> {
+    let number = |expr: Expr| {
+        let found = keys.iter().position(|key| *key == expr);
+        found.ok_or_else(|| {
+            let text =
+                "arguments to GROUPING must be grouping expressions of the associated query level";
+            SqlError::new(sqlstate::GROUPING_ERROR, text)
+        })
+    };
+    let asked = asked.into_iter();
+    asked
+        .map(|list| list.into_iter().map(number).collect())
+        .collect()
+}

@@ -1,0 +1,125 @@
+//! Large tables are read in parts by several threads: the same rows, of one snapshot.
+
+use super::client::{Client, database};
+use vellum_sql::SqlDatabase;
+
+const ROWS: u64 = 120_000;
+
+fn filled(database: &SqlDatabase) -> Client {
+    let mut client = Client::of(database);
+    client.ok("CREATE TABLE big (id int PRIMARY KEY, grp int, amount numeric(10,2), price float8, day date, note text)");
+    client.ok(&format!(
+        "INSERT INTO big SELECT g, g % 7, g * 0.01, g, date '2024-01-01' + g % 100, 'n' || g FROM generate_series(1, {ROWS}) g"
+    ));
+    client.ok("UPDATE big SET grp = NULL WHERE id % 1000 = 0; ANALYZE big");
+    client
+}
+
+fn several() -> bool {
+    std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1)
+}
+
+#[test]
+fn every_row_of_a_large_table_is_read_once() {
+    let mut client = filled(&database());
+    let sum = ROWS * (ROWS + 1) / 2;
+    let sql = "SELECT count(*), sum(id), sum(amount), count(grp), min(day), max(note), sum(price) FROM big";
+    let expected = format!(
+        "{ROWS}|{sum}|{}.{:02}|{}|2024-01-01|n99999|{sum}",
+        sum / 100,
+        sum % 100,
+        ROWS - ROWS / 1000
+    );
+    assert_eq!(client.ok(sql), expected);
+    let plan = client.ok(&format!("EXPLAIN {sql}"));
+    assert_eq!(plan.contains("parts="), several(), "{plan}");
+    for (condition, expected) in [
+        ("grp = 3 AND id <= 100000", "14272"),
+        ("note LIKE 'n1234%'", "11"),
+        ("id > 50000 AND id <= 110000 AND amount >= 600", "50001"),
+        ("grp IS NULL OR day = '2024-01-02'", "1320"),
+        ("grp IN (1, 2) AND note <> 'n1'", "34251"),
+        ("id % 3 = 0 AND price < 31", "10"),
+        ("id = 77", "1"),
+    ] {
+        // The sum keeps it from being a program's, which counts.
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT id, sum(id) FROM big WHERE {condition} GROUP BY id) x"
+        );
+        assert_eq!(client.ok(&sql), expected, "{condition}");
+    }
+    assert_eq!(
+        client.ok("SELECT a.grp, count(*) FROM big a JOIN big b ON a.id = b.id + 1 GROUP BY 1 ORDER BY 1 LIMIT 2"),
+        "0|17125\n1|17125"
+    );
+}
+
+#[test]
+fn what_the_transaction_wrote_is_read_and_what_others_commit_is_not() {
+    let database = database();
+    let mut client = filled(&database);
+    let sql = "SELECT grp, count(*), max(id) FROM big GROUP BY grp ORDER BY grp";
+    let before = client.ok(sql);
+    client.ok("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    client.ok("DELETE FROM big WHERE id <= 60000; INSERT INTO big VALUES (500000, 9); UPDATE big SET grp = 8 WHERE id = 60001");
+    let own = client.ok(sql);
+    assert!(own.contains("8|1|60001\n9|1|500000"), "{own}");
+    let mut other = Client::of(&database);
+    other.ok(
+        "UPDATE big SET grp = 5 WHERE id > 60001 AND id < 70000; DELETE FROM big WHERE id > 119000",
+    );
+    assert_eq!(client.ok(sql), own);
+    client.ok("ROLLBACK");
+    let after = client.ok(sql);
+    assert!(after != before && after.contains("5|"), "{after}");
+    assert_eq!(other.ok(sql), after);
+}
+
+#[test]
+fn rows_are_gathered_in_the_order_of_the_table() {
+    let mut client = filled(&database());
+    let sql = "SELECT (array_agg(id))[119998], string_agg(note, ',') LIKE 'n1,n2,n3,%' FROM big";
+    assert_eq!(client.ok(sql), "119998|t");
+    let plan = client.ok(&format!("EXPLAIN {sql}"));
+    assert!(!plan.contains("parts="), "{plan}");
+}
+
+#[test]
+fn a_reader_that_fails_ends_the_statement_alone() {
+    let mut client = filled(&database());
+    let failing = "SELECT grp, sum(id) FROM big WHERE 10 / (id - 60000) < 5 GROUP BY grp";
+    for _ in 0..3 {
+        assert_eq!(client.state(failing), "22012");
+    }
+    client.ok("SET statement_timeout = 30");
+    // Two thousand million pairs, which come in batches.
+    let endless = "SELECT count(*), sum(a.id) FROM big a, big b WHERE a.grp = b.grp";
+    assert_eq!(client.state(endless), "57014");
+    client.ok("RESET statement_timeout");
+    assert_eq!(client.ok("SELECT count(DISTINCT day) FROM big"), "100");
+}
+
+/// Symptom: `INSERT … SELECT` from a large table by groups failed: the transaction may not write while other threads read its snapshot.
+#[test]
+fn regress_rows_of_large_tables_are_written_as_they_come() {
+    let mut client = filled(&database());
+    client.ok("CREATE TABLE sums (grp int, n bigint)");
+    client.ok("INSERT INTO sums SELECT grp, count(*) FROM big GROUP BY grp");
+    assert_eq!(
+        client.ok("SELECT count(*), sum(n) FROM sums"),
+        format!("8|{ROWS}")
+    );
+    client.ok("CREATE TABLE more (day date, s float8)");
+    client.ok("INSERT INTO more SELECT day, sum(price) FROM big GROUP BY day RETURNING s");
+    assert_eq!(client.ok("SELECT count(*) FROM more"), "100");
+    client.ok("UPDATE sums SET n = x.n FROM (SELECT grp, max(id) AS n FROM big GROUP BY grp) x WHERE x.grp = sums.grp");
+    assert_eq!(
+        client.ok("SELECT max(n) FROM sums WHERE grp IS NOT NULL"),
+        "119999"
+    );
+    client.ok("DELETE FROM big WHERE id IN (SELECT max(id) FROM big GROUP BY day)");
+    assert_eq!(
+        client.ok("SELECT count(*) FROM big"),
+        (ROWS - 100).to_string()
+    );
+}
