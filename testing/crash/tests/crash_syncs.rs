@@ -36,7 +36,7 @@ const COVERED: [(&str, &str); 12] = [
         "earlier batches are durable by the sync of the last half, the last batch stands in the double-write area (D2)",
     ),
     (
-        "storage/buffer/src/pool.rs: create_file of \"data\"",
+        "storage/buffer/src/pool.rs: create_file_at of \"data\"",
         "nothing of a new database counts before its first checkpoint",
     ),
     (

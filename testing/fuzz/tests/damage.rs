@@ -127,3 +127,28 @@ fn regress_pages_that_only_redo_reads_are_checked_for_their_form() {
     }
     assert!(detected > 0, "no node was read");
 }
+
+/// Reading the log panicked where the control file named an offset beyond its segment. Each number of the control file, at the ends of its range and
+/// next to what it is, is answered.
+#[test]
+fn regress_numbers_of_the_control_file_at_their_ends_are_answered() {
+    let disk = corpus::make().expect("a database");
+    let control = corpus::bytes_of(&disk, "control").expect("a control file");
+    let mut detected = 0;
+    for at in (0..control.len() - 7).step_by(8) {
+        let own = u64::from_le_bytes(control[at..at + 8].try_into().expect("eight bytes"));
+        let near = [
+            own.wrapping_sub(1),
+            own.wrapping_add(1),
+            own ^ (1 << 12),
+            own ^ (1 << 48),
+        ];
+        let ends = [0, 1, u64::from(u32::MAX), (1 << 62) - 1, 1 << 62, u64::MAX];
+        for number in near.into_iter().chain(ends) {
+            let outcome = forge_control(&disk, at, number);
+            let outcome = outcome.unwrap_or_else(|what| panic!("{at}: {number}: {what}"));
+            detected += u32::from(outcome == Outcome::Detected);
+        }
+    }
+    assert!(detected > 0, "no number was looked at");
+}

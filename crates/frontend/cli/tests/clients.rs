@@ -15,7 +15,7 @@
 
 mod program;
 
-use program::{Program, end};
+use program::{Program, command, end};
 use rustix::process::Signal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn source(name: &str) -> PathBuf {
 /// Runs a client at a new server: it prints what is expected.
 fn prints(mut client: Command, expected: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let server = Program::start(folder.path(), &[]);
+    let server = Program::start(command(folder.path(), &[]));
     let password = std::fs::read_to_string(folder.path().join("password")).unwrap();
     let output = client
         .env("PGHOST", "127.0.0.1")

@@ -64,7 +64,7 @@ fn server_that_meets_a_limit_of_file_sizes_tells_its_client_and_serves_on() {
     limited
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
-    let server = Program::wait_for(limited);
+    let server = Program::start(limited);
     let password = std::fs::read_to_string(directory.join("password")).unwrap();
     let connect = || {
         postgres::Config::new()

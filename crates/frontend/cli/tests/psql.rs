@@ -6,7 +6,7 @@
 
 mod program;
 
-use program::{Program, end};
+use program::{Program, command, end};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -69,7 +69,7 @@ fn psql_gets_rows_tags_and_errors() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let server = Program::start(folder.path(), &[]);
+    let server = Program::start(command(folder.path(), &[]));
     let cases = [
         (
             "create table t (id int primary key, name text not null, n numeric default 1.5);",
@@ -139,7 +139,7 @@ fn crash_pgbench_keeps_its_balances_when_the_server_is_killed() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Program::start(folder.path(), &[]);
+    let mut server = Program::start(command(folder.path(), &[]));
     let mut initial = client("pgbench", &server, folder.path());
     let (_, said) = texts(initial.args(["-i", "-s", "1"]).output().unwrap());
     assert!(said.contains("done in"), "{said}");
@@ -173,7 +173,7 @@ fn crash_pgbench_keeps_its_balances_when_the_server_is_killed() {
     server.child.wait().unwrap();
     drop(report);
     assert!(!busy.wait().unwrap().success());
-    let again = Program::start(folder.path(), &[]);
+    let again = Program::start(command(folder.path(), &[]));
     let (sums, errors) = psql(&again, folder.path(), SUMS);
     let sums: Vec<&str> = sums.lines().collect();
     assert_eq!(errors, "");
@@ -197,7 +197,7 @@ fn psql_describes_everything_as_it_does_at_postgresql() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let server = Program::start(folder.path(), &[]);
+    let server = Program::start(command(folder.path(), &[]));
     let script = folder.path().join("catalog.sql");
     std::fs::write(&script, include_str!("golden/catalog.sql")).unwrap();
     let mut psql = client("psql", &server, folder.path());
@@ -220,7 +220,7 @@ fn a_user_logs_in_with_the_password_that_a_statement_set_and_not_past_its_time()
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let server = Program::start(folder.path(), &[]);
+    let server = Program::start(command(folder.path(), &[]));
     let (_, errors) = psql(
         &server,
         folder.path(),

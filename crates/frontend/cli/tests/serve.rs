@@ -30,7 +30,7 @@ fn let_in(program: &Program, directory: &Path) {
 fn it_says_how_to_connect_and_ends_in_good_order() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("db");
-    let first = Program::start(&directory, &[]);
+    let first = Program::start(command(&directory, &[]));
     let_in(&first, &directory);
     let password = directory.join("password");
     assert!(password.is_file());
@@ -56,7 +56,7 @@ fn it_says_how_to_connect_and_ends_in_good_order() {
         .unwrap();
     let report: serde_json::Value = serde_json::from_slice(&stat.stdout).unwrap();
     assert_eq!(report["recovery"], "not due");
-    let second = Program::start(&directory, &[]);
+    let second = Program::start(command(&directory, &[]));
     assert!(!second.said.iter().any(|line| line.contains("was made")));
     second.signal(Signal::INT);
     assert_eq!(end(second.child).0, 0);
@@ -65,10 +65,10 @@ fn it_says_how_to_connect_and_ends_in_good_order() {
 #[test]
 fn crash_a_server_that_was_killed_starts_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mut first = Program::start(folder.path(), &[]);
+    let mut first = Program::start(command(folder.path(), &[]));
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    let second = Program::start(folder.path(), &[]);
+    let second = Program::start(command(folder.path(), &[]));
     let_in(&second, folder.path());
     second.signal(Signal::TERM);
     assert_eq!(end(second.child).0, 0);
@@ -89,7 +89,7 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
         assert_eq!(ended, code, "{more:?}: {text}");
         assert!(text.contains(reason), "{more:?}: {text}");
     }
-    let first = Program::start(folder.path(), &[]);
+    let first = Program::start(command(folder.path(), &[]));
     let (code, text) = end(command(folder.path(), &[]).spawn().unwrap());
     assert_eq!(code, 3, "{text}");
     first.signal(Signal::TERM);

@@ -8,7 +8,7 @@
 mod program;
 
 use futures::{SinkExt, StreamExt, TryStreamExt};
-use program::{Program, end};
+use program::{Program, command, end};
 use rustix::process::Signal;
 use std::error::Error;
 use std::pin::pin;
@@ -48,7 +48,7 @@ impl ToSql for Raw {
 /// Runs a client at a new server.
 fn at_a_server<F: Future<Output = ()>>(work: impl FnOnce(Config) -> F) {
     let folder = tempfile::tempdir().unwrap();
-    let server = Program::start(folder.path(), &[]);
+    let server = Program::start(command(folder.path(), &[]));
     let password = std::fs::read_to_string(folder.path().join("password")).unwrap();
     let mut config = Config::new();
     config

@@ -258,6 +258,12 @@ impl LogReader {
                 reader.attempt = None;
             }
             Some(first) if first.header.segment == from.segment => {
+                // Rounds start at blocks behind the header; the last may have filled the segment.
+                let within = (BLOCK_BYTES..=first.bytes).contains(&from.offset);
+                if !within || !from.offset.is_multiple_of(BLOCK_BYTES) {
+                    let what = "offset of the first round to redo";
+                    return Err(corrupt(&first.file, what, first.bytes, from.offset));
+                }
                 reader.last.incarnation = first.header.incarnation;
                 reader.last.last_round = from.round.saturating_sub(1);
             }

@@ -13,12 +13,8 @@ pub struct Program {
 }
 
 impl Program {
-    pub fn start(directory: &Path, more: &[&str]) -> Self {
-        Self::wait_for(command(directory, more))
-    }
-
-    /// Starts a server by a command of one's own.
-    pub fn wait_for(mut command: Command) -> Self {
+    /// Starts a server by a command, that of [`command`] or one around it.
+    pub fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut said = Vec::new();
