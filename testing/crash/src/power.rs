@@ -88,6 +88,7 @@ impl fmt::Debug for CrashFailure {
 }
 
 /// What may be found after a crash.
+#[derive(Clone)]
 pub(crate) struct Allowed {
     /// Holds every commit that was asked for.
     pub(crate) model: Model,

@@ -373,6 +373,20 @@ pub fn wreck(
 }
 
 impl Wreck {
+    /// The same with files changed, in ways that do not change what the store holds.
+    ///
+    /// # Errors
+    /// What `change` says.
+    pub fn with(
+        &self,
+        change: impl FnOnce(&SimulatedDirectory) -> Result<(), String>,
+    ) -> Result<Self, String> {
+        let disk = self.disk.process_kill();
+        change(&disk)?;
+        let allowed = self.allowed.clone();
+        Ok(Self { disk, allowed })
+    }
+
     /// The syncs of the recovery (and of going on a little).
     ///
     /// # Errors

@@ -5,11 +5,13 @@ mod engine;
 
 use backups::Source;
 use engine::{KEY_LIMIT, open, profile};
+use vellum_crash::power::Open;
 use vellum_crash::syncs::{Wreck, half_made, wreck, wrecks};
 use vellum_crash::{fault, workload};
-use vellum_io::{Call, Fault, FaultError, PowerCut, SimulatedDirectory};
-use vellum_model::Step;
+use vellum_io::{Call, Directory, Fault, FaultError, OpenOptions, PowerCut, SimulatedDirectory};
+use vellum_model::engine::EngineSubject;
 use vellum_model::run::{first_seed, rounds, thorough};
+use vellum_model::{Step, Subject};
 
 /// Tries errors of calls of one kind: of every `stride`th call.
 fn try_calls(history: &[Step], call: Call, samples: u64) -> u64 {
@@ -26,7 +28,18 @@ fn faults(call: Call, n: u64) -> Vec<Fault> {
     if matches!(call, Call::Write | Call::Read) {
         errors.push(fault.clone().with(FaultError::Short));
     }
-    if matches!(call, Call::Write | Call::Allocate | Call::SetLen) {
+    // Names take space, too; where a file system copies what it changes, so does what makes files shorter or takes them away.
+    let takes_space = matches!(
+        call,
+        Call::Write
+            | Call::Allocate
+            | Call::SetLen
+            | Call::Open
+            | Call::CreateDir
+            | Call::Rename
+            | Call::Remove
+    );
+    if takes_space {
         errors.push(fault.with(FaultError::Enospc));
     }
     let both = errors
@@ -119,8 +132,59 @@ fn faults_each_call_of_a_recovery_fails_until_one_has_no_failure() {
             });
         }
         eprintln!("{call:?}: {met} recoveries met a fault");
-        // No recovery changes a length.
+        // Lengths are changed where something is left over, see below.
         assert!(met > 0 || call == Call::SetLen, "{call:?}: none was met");
+    }
+}
+
+/// The engine with segments of twice the size: those that are there are of another setting.
+fn open_larger(disk: &SimulatedDirectory) -> Result<Box<dyn Subject>, String> {
+    let mut config = engine::config();
+    config.log_segment_bytes *= 2;
+    config.log_bytes_max *= 2;
+    config.checkpoint_log_bytes *= 2;
+    EngineSubject::open(disk, &config)
+        .map(|subject| Box::new(subject) as Box<dyn Subject>)
+        .map_err(|error| format!("{error:?}"))
+}
+
+/// What a recovery removes and makes shorter: files of the log that a killed process had half made, and those of another setting; what stood beside the
+/// control file; a database that was made half.
+#[test]
+fn faults_each_removal_and_length_of_a_recovery_fails_until_one_has_no_failure() {
+    let commits: Vec<Step> = workload::commits().into_iter().take(24).collect();
+    let mut wrecks = wrecks_of(&commits);
+    wrecks.extend(wrecks_of(&workload::shrinks()));
+    let longer = wrecks.iter().map(|wreck| {
+        wreck.with(|disk| {
+            let file = disk.open("control.tmp", OpenOptions::create());
+            let written = file.and_then(|file| {
+                file.write_at(&[0xa5; 700], 0)?;
+                file.sync_data()
+            });
+            written.map_err(|error| error.to_string())
+        })
+    });
+    let longer: Result<Vec<Wreck>, String> = longer.collect();
+    wrecks.extend(longer.expect("a sound disk"));
+    let opens: [(&str, Open<'_>); 2] = [("the same setting", &open), ("another", &open_larger)];
+    for call in [Call::SetLen, Call::Remove] {
+        for (setting, open) in opens {
+            let mut met = 0;
+            for (number, wreck) in wrecks.iter().enumerate() {
+                met += until_none_fails(call, |n| {
+                    let tried = faults(call, n).into_iter().map(|fault| {
+                        let recovered = fault::recover_with(wreck, (call, fault.clone()), open);
+                        recovered.unwrap_or_else(|what| {
+                            panic!("wreck {number}, {setting}, {fault:?}: {what}")
+                        })
+                    });
+                    tried.map(u64::from).sum()
+                });
+            }
+            eprintln!("{call:?}, {setting}: {met} recoveries met a fault");
+            assert!(met > 0, "{call:?}, {setting}: none was met");
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`targets`] | the decoders, each as a function of bytes |
 //! | [`relation`] | the decoders of rows, keys and schemas of SQL |
 //! | [`sql`] | statements that nobody would write, at sessions of a database |
+//! | [`double_write`] | the double-write area with something changed, and pages that need it |
 //! | [`misplaced`] | writes that land elsewhere, or nowhere |
 //! | [`each`] | every byte of a page and of a chunk of each kind, before the pool and the log's reader |
 //! | [`aged`] | an open database with old snapshots, whose disk is changed under it |
@@ -18,6 +19,7 @@
 pub mod aged;
 pub mod corpus;
 pub mod damage;
+pub mod double_write;
 pub mod each;
 pub mod misplaced;
 pub mod mutate;
