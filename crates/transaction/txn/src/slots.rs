@@ -4,9 +4,14 @@
 //! - I1 Slots below `high` are those that were ever leased. `high` is raised before a slot is leased
 //!   for the first time, so a pass that reads C, then `high`, then the slots misses nobody (R2).
 //! - I2 A slot runs one transaction after another, never two at once.
+//! - I3 A pass during which snapshots were withdrawn counts for nothing, and looks at all slots again. Interleaving otherwise: a pass
+//!   finds slot F free; the transaction in slot L, behind it, has a follower begin there, with its old snapshot, and is withdrawn; the
+//!   pass finds nothing in L: it has missed a snapshot that was open all the time. (Who goes by ending takes its followers
+//!   with it before: `begin` I2.)
 //!
 //! Concurrency: `high` belongs to the Dekker pair of `slot`: raised (SeqCst) before the state word
-//! is taken, read (SeqCst) after the clock.
+//! is taken, read (SeqCst) after the clock. I3: a withdrawal is counted as begun before the word says so, and as done after; a pass reads
+//! the second count before the first slot, and the first one behind the last slot: equal, if none was under way in between.
 
 use crate::active::ActiveSnapshots;
 use crate::clock::Clock;
@@ -56,6 +61,9 @@ pub(crate) struct Slots {
     promotions: AtomicU64,
     /// Writers that go on without their snapshots. Counted before these go.
     withdrawn_writers: AtomicUsize,
+    /// Withdrawals (also in vain) that began, and that are done (I3).
+    withdrawals_begun: AtomicU64,
+    withdrawals_done: AtomicU64,
     pub(crate) waiters: Waiters,
 }
 
@@ -73,6 +81,8 @@ impl Slots {
             olap_ended: CachePadded::new(AtomicU64::new(0)),
             promotions: AtomicU64::new(0),
             withdrawn_writers: AtomicUsize::new(0),
+            withdrawals_begun: AtomicU64::new(0),
+            withdrawals_done: AtomicU64::new(0),
             waiters: Waiters::new(),
         }
     }
@@ -174,20 +184,37 @@ impl Slots {
     pub(crate) fn withdraw(&self, slot: &Slot, number: u64) -> Withdrawal {
         let writers = &self.withdrawn_writers;
         let about_to = |writer: bool| {
+            // Relaxed: the release of the word's change publishes it to who finds that.
+            self.withdrawals_begun.fetch_add(1, Ordering::Relaxed);
             if writer {
                 writers.fetch_add(1, Ordering::Relaxed);
             }
         };
+        // Release pairs with the acquire in `withdrawals_done`: who counts it as done finds the followers that began before it.
+        let done = || self.withdrawals_done.fetch_add(1, Ordering::Release);
         let in_vain = |writer: bool| {
+            done();
             if writer {
                 writers.fetch_sub(1, Ordering::Relaxed);
             }
         };
         let withdrawal = slot.words.withdraw(number, about_to, in_vain);
         if withdrawal == Withdrawal::Done {
+            done();
             self.olap_has_ended();
         }
         withdrawal
+    }
+
+    /// What a pass asks before it looks at the first slot, for `is_whole`.
+    fn withdrawals_done(&self) -> u64 {
+        self.withdrawals_done.load(Ordering::Acquire)
+    }
+
+    /// True if nobody withdrew snapshots since `withdrawals_done` gave `before` (I3).
+    fn is_whole(&self, before: u64) -> bool {
+        // Relaxed: the looks at the slots before it acquire.
+        self.withdrawals_begun.load(Ordering::Relaxed) == before
     }
 
     /// True while a writer whose snapshots were withdrawn has not ended.
@@ -212,25 +239,34 @@ impl Slots {
         self.olap_ended.load(Ordering::Acquire)
     }
 
-    /// Collects every open snapshot. Waits (briefly, for owners between two instructions) for slots that are
-    /// about to publish one; so the caller holds no latch.
+    /// Collects every open snapshot. Waits (briefly, for others between two instructions) for slots that are
+    /// about to publish one, and for withdrawals; so the caller holds no latch.
     pub(crate) fn collect(&self, clock: &Clock, out: &mut ActiveSnapshots) {
-        // R2: the clock first, the slots second.
-        out.restart(clock.now());
-        dekker_fence();
-        for slot in self.used() {
-            let before = out.count();
-            let mut backoff = Backoff::new();
-            while slot.words.look(|snapshot| out.push(snapshot)) == Seen::Busy {
-                out.truncate(before);
-                backoff.wait();
+        let mut again = Backoff::new();
+        loop {
+            let withdrawals = self.withdrawals_done();
+            // R2: the clock first, the slots second.
+            out.restart(clock.now());
+            dekker_fence();
+            for slot in self.used() {
+                let before = out.count();
+                let mut backoff = Backoff::new();
+                while slot.words.look(|snapshot| out.push(snapshot)) == Seen::Busy {
+                    out.truncate(before);
+                    backoff.wait();
+                }
+                vellum_sync::test_point!("pass: looked at a slot");
             }
+            if self.is_whole(withdrawals) {
+                break;
+            }
+            again.wait();
         }
         out.seal();
     }
 
     /// Computes the watermarks; `None` where a slot is about to publish a snapshot and does not get
-    /// there within a few looks. Promotes undeclared transactions that are more than `promote_after` behind.
+    /// there within a few looks, or snapshots were withdrawn meanwhile (I3). Promotes undeclared transactions that are more than `promote_after` behind.
     /// `nanos` is about the time, for the ages of transactions.
     pub(crate) fn watermarks(
         &self,
@@ -238,6 +274,7 @@ impl Slots {
         promote_after: u64,
         nanos: u64,
     ) -> Option<Watermarks> {
+        let withdrawals = self.withdrawals_done();
         let now = clock.now();
         dekker_fence();
         let mut marks = Watermarks {
@@ -262,6 +299,7 @@ impl Slots {
                     Seen::Busy => backoff.wait(),
                 }
             };
+            vellum_sync::test_point!("pass: looked at a slot");
             if olap.is_some() {
                 slot.words.note_seen(nanos);
             }
@@ -281,7 +319,7 @@ impl Slots {
             marks.oldest_tx = marks.oldest_tx.min(oldest);
         }
         debug_assert!(marks.is_consistent());
-        Some(marks)
+        self.is_whole(withdrawals).then_some(marks)
     }
 
     /// Moves every slot's `settled` up (see [`CommitLog::settle`]).

@@ -11,6 +11,7 @@ use std::time::Duration;
 use store::{Refused, World};
 use vellum_base::{SlotId, Timestamp};
 use vellum_io::MemoryDirectory;
+use vellum_sync::test_point::TestPoints;
 use vellum_txn::{
     ActiveSnapshots, Class, Durability, Isolation, Options, TransactionError, VersionStamp,
 };
@@ -354,6 +355,57 @@ fn r10_withdrawn_snapshot_pins_nothing_and_its_owner_is_told_with_the_next_opera
         assert!(!world.manager.withdraw(id), "it names one transaction only");
         assert!(next.iter().all(|next| next.operation().is_ok()));
     }
+}
+
+/// What `look` finds that has looked at the slot of a follower before that begins, and at its leader's after that was withdrawn.
+fn looks_while_a_follower_takes_over<T: Send>(
+    look: impl Fn(&World) -> T + Send + Sync,
+) -> (T, Timestamp) {
+    let world = world(2);
+    put(&world, 1, 1);
+    let before = world.begin(ASYNC);
+    let leader = world.begin(ASYNC);
+    let (first, behind) = (before.slot(), leader.slot());
+    assert!(first < behind);
+    drop(before);
+    for value in 2..10 {
+        put(&world, 1, value);
+    }
+    let points = TestPoints::new();
+    let looked = points.pause("pass: looked at a slot");
+    std::thread::scope(|scope| {
+        let pass = scope.spawn(|| {
+            let _entered = points.enter();
+            look(&world)
+        });
+        looked.wait_reached();
+        let handle = leader.open_snapshot();
+        let follower = world.manager.follow(&handle, 0).unwrap().unwrap();
+        assert_eq!(
+            (follower.slot(), follower.snapshot()),
+            (first, leader.snapshot())
+        );
+        assert!(world.manager.withdraw(leader.id()));
+        looked.release();
+        let found = pass.join().unwrap();
+        assert_eq!(world.read(&follower, follower.snapshot(), 0, 1), Some(1));
+        (found, follower.snapshot())
+    })
+}
+
+#[test]
+fn r2_pass_does_not_miss_a_follower_whose_leader_is_withdrawn_meanwhile() {
+    let (marks, open) = looks_while_a_follower_takes_over(|world| {
+        world.manager.pass();
+        world.manager.watermarks()
+    });
+    assert!(marks.oldest_tx <= open, "{marks:?} with {open:?} open");
+    let (active, open) = looks_while_a_follower_takes_over(|world| {
+        let mut active = ActiveSnapshots::new();
+        world.manager.active_snapshots(&mut active);
+        active
+    });
+    assert_eq!(active.snapshots(), [open]);
 }
 
 #[test]
