@@ -3,8 +3,7 @@
 //! Each holder is a thread with a session of its own. It opens a transaction in its second of the run, does what its
 //! kind does, and rolls back when the snapshots are to be released, or with the run.
 //!
-//! The first holder can scan tables at set ages, each time twice: in the held snapshot, and in a fresh one at the
-//! same moment. What the held one sees must never change: every scan of it gives one digest, or the run is inconsistent.
+//! The first holder can scan tables at set ages, by turns in the held snapshot and in a fresh one. What the held one sees must never change: every scan of it gives one digest, or the run is inconsistent.
 //!
 //! Concurrency: holders wait on the run's stage with a deadline, never by sleeping, so that the end of a run ends them.
 
@@ -20,10 +19,10 @@ use vellum_workload::engine::{
 
 /// Seconds between the begins of two holders.
 pub(crate) const APART_S: u64 = 1;
-/// Scans at one age, at most: the median counts.
-const SCANS: usize = 5;
-/// No more of them once they took this long.
-const SCANS_TIME: Duration = Duration::from_millis(200);
+/// Scans at one age in each of the two snapshots, at most: the median counts.
+const SCANS: usize = 15;
+/// No more of them once both took this long.
+const SCANS_TIME: Duration = Duration::from_millis(400);
 /// A scan that takes minutes waits between rows, but never shorter than this.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
@@ -205,11 +204,7 @@ impl Holding<'_> {
                 break;
             }
             let age_s = opened.elapsed().as_secs_f64();
-            let held = self.timed_scans(session)?;
-            fresh.begin(TxOptions::READ_ONLY)?;
-            let now = self.timed_scans(fresh);
-            fresh.rollback()?;
-            let (Some(held), Some(now)) = (held, now?) else {
+            let Some((held, now)) = self.timed_scans(session, fresh)? else {
                 break;
             };
             let found = held.digest;
@@ -223,39 +218,53 @@ impl Holding<'_> {
             self.held.scans.push(AgedScan {
                 age_s: (age_s * 1000.0).round() / 1000.0,
                 rows: found.rows,
-                held_us: held.median_us,
-                held_first_us: held.first_us,
-                fresh_us: now.median_us,
-                fresh_first_us: now.first_us,
+                held_us: held.median(),
+                held_first_us: held.first(),
+                fresh_us: now.median(),
+                fresh_first_us: now.first(),
             });
         }
         Ok(())
     }
 
-    /// Scans a few times in the open transaction; none if the run ended meanwhile.
-    fn timed_scans<S: Session>(&self, session: &mut S) -> EngineResult<Option<Timed>> {
+    /// Scans in the open transaction and in a fresh one by turns, so that neither finds in the processor's caches what the other did not: what a
+    /// scan leaves there is the same for both. None if the run ended meanwhile. A held scan that shows another thing than the one before is the last.
+    fn timed_scans<S: Session>(
+        &self,
+        session: &mut S,
+        fresh: &mut S,
+    ) -> EngineResult<Option<(Timed, Timed)>> {
         let begin = Instant::now();
-        let mut times = Vec::with_capacity(SCANS);
-        let mut first: Option<Digest> = None;
-        while times.len() < SCANS && (times.is_empty() || begin.elapsed() < SCANS_TIME) {
-            let start = Instant::now();
-            let mut cut = false;
-            let found = digest(session, self.plan.scanned, || {
-                cut = self.control.stopped();
-                !cut
-            })?;
-            let time = start.elapsed();
-            if cut {
+        let (mut held, mut now) = (Timed::default(), Timed::default());
+        while held.times.len() < SCANS
+            && (held.times.is_empty() || begin.elapsed() < SCANS_TIME)
+            && !held.has_changed
+        {
+            if !self.timed_scan(session, &mut held)? {
                 return Ok(None);
             }
-            times.push(micros(time));
-            let digest = *first.get_or_insert(found);
-            if digest != found {
-                // The caller compares what is returned with what was seen at first.
-                return Ok(Some(Timed::of(&mut times, found)));
+            fresh.begin(TxOptions::READ_ONLY)?;
+            // As for the held one, the snapshot is taken before the time counts.
+            let first = fresh.scan(self.plan.scanned[0], &[], Direction::Forward, |_, _| false);
+            let scanned = first.and_then(|()| self.timed_scan(fresh, &mut now));
+            fresh.rollback()?;
+            if !scanned? {
+                return Ok(None);
             }
         }
-        Ok(first.map(|found| Timed::of(&mut times, found)))
+        Ok(Some((held, now)))
+    }
+
+    /// One scan of all tables; false if the run ended meanwhile.
+    fn timed_scan<S: Session>(&self, session: &mut S, timed: &mut Timed) -> EngineResult<bool> {
+        let start = Instant::now();
+        let mut cut = false;
+        let found = digest(session, self.plan.scanned, || {
+            cut = self.control.stopped();
+            !cut
+        })?;
+        timed.add(micros(start.elapsed()), found);
+        Ok(!cut)
     }
 
     /// One scan that takes until the release, then another one: no row sooner than its share of the time.
@@ -293,21 +302,32 @@ impl Holding<'_> {
     }
 }
 
+/// The scans of one kind at one age.
+#[derive(Default)]
 struct Timed {
+    /// In microseconds.
+    times: Vec<f64>,
+    /// What the last scan showed.
     digest: Digest,
-    first_us: f64,
-    median_us: f64,
+    /// Whether that was another thing than what the scan before it showed.
+    has_changed: bool,
 }
 
 impl Timed {
-    fn of(times: &mut [f64], digest: Digest) -> Self {
-        let first_us = times[0];
+    fn add(&mut self, time: f64, digest: Digest) {
+        self.has_changed = !self.times.is_empty() && self.digest != digest;
+        self.times.push(time);
+        self.digest = digest;
+    }
+
+    fn first(&self) -> f64 {
+        self.times[0]
+    }
+
+    fn median(&self) -> f64 {
+        let mut times = self.times.clone();
         times.sort_unstable_by(f64::total_cmp);
-        Self {
-            digest,
-            first_us,
-            median_us: times[times.len() / 2],
-        }
+        times[times.len() / 2]
     }
 }
 
