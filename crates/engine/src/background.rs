@@ -44,7 +44,9 @@ impl Engine {
             busy = true;
         }
         if self.pool.free_frames() < self.pool.low_water() {
-            busy |= self.pool.evict_step(self.pool.high_water())? > 0;
+            let evicted = self.pool.evict_step(self.pool.high_water())?;
+            // In a pool of a few frames the step itself reads what the next one has to make room for: that would go on for ever.
+            busy |= evicted > 0 && self.pool.free_frames() < self.pool.low_water();
         }
         if self.space.runs_short() {
             // A disk that is full is found by who needs the space.

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use vellum::{
     Config, Cursor, Database, Durability, Error, Isolation, KeyDescription, KeyPart, Savepoint,
-    Source, Table, Transaction, TransactionOptions,
+    Source, Table, Transaction, TransactionOptions, VersionKind,
 };
 use vellum_base::random::Random;
 use vellum_io::{MemoryDirectory, PowerCut, SimulatedDirectory};
@@ -99,6 +99,9 @@ impl Handles {
         Ok(found)
     }
 }
+
+/// Steps of background work after which there is something wrong if there is still more.
+const UNITS_MAX: u32 = 2000;
 
 /// The index of every table.
 const INDEX: &str = "by value";
@@ -254,6 +257,54 @@ impl EngineSubject {
         self.all_of(&copy)
     }
 
+    /// Does all background work, and names what is kept although nobody can see it.
+    fn left_behind(&self) -> Result<Answer, Error> {
+        let database = self.database()?;
+        let mut units = 0..UNITS_MAX;
+        while database.step()? {
+            if units.next().is_none() {
+                return Ok(Refusal::Other("background work does not end".into()).into());
+            }
+        }
+        let now = database.statistics();
+        let old = database.versions()?;
+        let of = |kind| -> u64 { old.tables.iter().map(|it| it.sums.of(kind).count).sum() };
+        let above = |count: u64, most: u64| count.saturating_sub(most);
+        // A row that is fat keeps a version until it is full, or its page goes.
+        let fat = if self.config.versions.fat {
+            0
+        } else {
+            of(VersionKind::Fat)
+        };
+        // Trees that were made stay, with few pages: four of each slot, and a graveyard of each index.
+        let pages = above(
+            now.pages_of_versions,
+            4 * u64::from(self.config.slots_max) + 32,
+        );
+        let left = [
+            ("transactions", now.transactions_open),
+            ("buried rows", now.rows_buried),
+            ("buried rows that are listed", of(VersionKind::Buried)),
+            ("tombstones", now.tombstones),
+            ("tombstones that are listed", of(VersionKind::Tombstone)),
+            ("deltas", now.version_deltas),
+            ("bytes of deltas", now.version_delta_bytes),
+            ("full copies", now.version_copies),
+            ("bytes of full copies", now.version_copy_bytes),
+            ("uncounted lists", u64::from(!old.complete)),
+            ("fat rows", fat),
+            (
+                "pages of chains and trees",
+                database.verify()?.pages.pending,
+            ),
+            ("pages of versions", pages),
+        ];
+        Ok(match left.into_iter().find(|(_, count)| *count > 0) {
+            None => Answer::Done,
+            Some((what, count)) => Refusal::Other(format!("left: {what}: {count}")).into(),
+        })
+    }
+
     fn all(&self) -> Result<Answer, Error> {
         self.all_of(self.database()?)
     }
@@ -313,6 +364,11 @@ impl Subject for EngineSubject {
 
     fn contents(&mut self) -> Answer {
         answer(self.all())
+    }
+
+    fn end_all(&mut self) -> Answer {
+        self.open.clear();
+        answer(self.left_behind())
     }
 }
 

@@ -306,7 +306,8 @@ fn panicked(payload: Box<dyn std::any::Any + Send>) -> Answer {
     Answer::Refused(Refusal::Other(format!("panicked: {text}")))
 }
 
-/// Compares everything that is visible, before and after a restart in good order.
+/// Compares everything that is visible, before and after a restart in good order; between them, when no transaction is open any more, no old version may
+/// be left.
 ///
 /// # Errors
 /// Both answers, where they differ.
@@ -317,6 +318,11 @@ pub fn compare_at_end(
     compare(model, subject, &Step::Verify)?;
     for restart in [false, true] {
         if restart {
+            let left = catch_unwind(AssertUnwindSafe(|| subject.end_all()));
+            let left = left.unwrap_or_else(panicked);
+            if left != Answer::Done {
+                return Err((Answer::Done, left));
+            }
             compare(model, subject, &Step::Reopen)?;
             compare(model, subject, &Step::Verify)?;
         }

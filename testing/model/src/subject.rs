@@ -18,6 +18,11 @@ pub trait Subject {
     /// Everything that a fresh transaction sees.
     fn contents(&mut self) -> Answer;
 
+    /// Ends every open transaction, does all background work that there is, and says whether something old is left then: nobody can see it.
+    fn end_all(&mut self) -> Answer {
+        Answer::Done
+    }
+
     /// Whether its tables have indexes, so that a changed row may be a new entry.
     fn has_indexes(&self) -> bool {
         false

@@ -274,3 +274,35 @@ fn regress_redo_leaves_pages_of_carried_undo_alone_that_were_leaves_before() {
         check(&history);
     }
 }
+
+/// Symptom: once nobody was there any more, old versions were counted for as long as the slot's next commit did not come. Cause: they are counted by runs of
+/// stamps, and a run went when its last stamp was committed; that one was rolled back. Guard: V61.
+#[test]
+fn regress_nothing_is_counted_of_a_slot_whose_last_transaction_was_rolled_back() {
+    let mut history = table(1).to_vec();
+    history.extend([begin(2), put(2, "a", 11), put(2, "b", 45), commit(2)]);
+    history.extend([begin(3), put(3, "a", 12), commit(3)]);
+    history.extend([begin(4), put(4, "b", 35)]);
+    check(&history);
+}
+
+/// Symptom: an entry of the list of held tombstones stayed until an analytical transaction ended. Cause: it was found covered by an update of the row that had been
+/// inserted over the tombstone, and that update was rolled back, which nobody waited for. Guard: V53.
+#[test]
+fn regress_a_tombstone_is_forgotten_that_was_covered_by_an_update_which_was_rolled_back() {
+    let mut history = table(1).to_vec();
+    history.extend([begin(2), put(2, "a", 100), commit(2)]);
+    let delete = Operation::Delete {
+        table: T.into(),
+        key: key("a"),
+    };
+    history.extend([begin(3), on(3, delete), put(3, "a", 100), commit(3)]);
+    let update = Operation::Update {
+        table: T.into(),
+        key: key("a"),
+        ranges: vec![(9, 11)],
+        with: 30,
+    };
+    history.extend([begin(4), on(4, update)]);
+    check(&history);
+}

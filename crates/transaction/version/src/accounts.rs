@@ -9,8 +9,8 @@
 //! Invariants:
 //! - V40 Epochs lie in the order of stamps, and all before-images of one stamp are in one of them.
 //! - V41 What is counted is at least what is there, and more by at most one epoch for each range that was collected up to its
-//!   middle: an epoch goes as a whole, when its last stamp is collected; what is left of it, for a lazy collection leaves some, is counted nowhere. (A last stamp that was reverted is collected with
-//!   the slot's next commit.)
+//!   middle: an epoch goes as a whole, when its last stamp is collected; what is left of it, for a lazy collection leaves some, is counted nowhere. (A last stamp that was reverted is
+//!   collected once no transaction runs in the slot: V61.)
 //!
 //! Concurrency: behind the mutex of the slot's right edge, which each append takes anyway.
 

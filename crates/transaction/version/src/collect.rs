@@ -16,6 +16,8 @@
 //! - V22 The pages of a dropped tree go only when every transaction that may have written to it has ended, for good:
 //!   the drop is below every snapshot, and a writer's snapshot is from before its first write; no writer is
 //!   parked or withdrawn; and a flush round began after that, so that no crash makes a writer a loser whose undo needs the tree.
+//! - V61 Between transactions every stamp that the slot has drawn is committed, or was reverted. If all its commits are below `oldest_tx`, so is what
+//!   it stamped below that, or nothing is left of it: the accounts of its before-images end there (V41), though no commit comes in the slot any more.
 //! - V59 What cannot be read keeps nothing else: its entry is put aside, and tried again when others of its kind are, or by maintenance, after
 //!   ever more of its steps (`Patience`). (A commit's own collection does not wait for a disk that fails.) A log without room is
 //!   another matter: it ends the phase that meets it.
@@ -153,8 +155,9 @@ impl VersionStore {
         request_promotion(versions, horizon);
         // V59.
         let mut first = FirstError::default();
-        if !dead.is_zero() {
-            let done = versions.take_deltas_below(dead, REMOVE_STEP, budget.is_lazy());
+        let without = self.dead_without_transaction(slot, log, dead, horizon);
+        if !without.is_zero() {
+            let done = versions.take_deltas_below(without, REMOVE_STEP, budget.is_lazy());
             collected.more |= first.note(done.map_err(Into::into)) == Some(false);
         }
         let mut step = Step {
@@ -188,6 +191,24 @@ impl VersionStore {
         step.first.note(freed);
         std::mem::take(&mut step.first).into_result()?;
         Ok(collected)
+    }
+
+    /// Stamps of `slot` below which there is no before-image that anybody needs: above `dead` (V61) where no transaction runs in the slot, which who
+    /// collects on the slot's own log says.
+    fn dead_without_transaction(
+        &self,
+        slot: SlotId,
+        log: &SlotLog,
+        dead: Timestamp,
+        horizon: &Horizon<'_>,
+    ) -> Timestamp {
+        let oldest = horizon.watermarks().oldest_tx;
+        let newest = horizon.domain().proven_below(slot, Timestamp::MAX);
+        if log.id() == slot && newest <= dead && !self.has(Bug::DeltasTooEarly) {
+            oldest.max(dead)
+        } else {
+            dead
+        }
     }
 
     /// Does the work that is due, oldest first.

@@ -12,8 +12,9 @@
 //! - V29 The entry of a tombstone is there before the tombstone is buried, and goes after it went. An entry may say that a tombstone is
 //!   buried whose burial failed; it is in the main index then.
 //! - V53 An entry that is covered by an unfinished insert is looked at again when an insert over a tombstone was taken back: the tombstone
-//!   is in everybody's way again, and no end of a snapshot needs to come. And when one of the inserts that cover was committed: it needs
-//!   no entry any more.
+//!   is in everybody's way again, and no end of a snapshot needs to come. And when one of the writers that cover has ended: it needs
+//!   no entry any more. (Also one that was rolled back. Interleaving: T deletes a row and inserts it again; W updates it; the entry is
+//!   found covered by W; W is rolled back. Nothing was taken back over a tombstone, and W's update is never committed.)
 //! - V60 Each entry is looked at once because everyone sees its delete, and again in rounds only: what stays (it is covered, or cannot be
 //!   read) does not keep what comes behind it, and costs nothing.
 //! - V30 Ends of snapshots are asked for before the list of open ones by which is decided that an entry stays; so the end of
@@ -70,7 +71,7 @@ pub(crate) struct Held {
     failed: bool,
 }
 
-/// Unfinished inserts over held tombstones whose end is watched for.
+/// Unfinished writers of rows with held tombstones whose end is watched for.
 const COVERING_MAX: usize = 4;
 
 impl Held {
@@ -179,7 +180,10 @@ impl VersionStore {
         // V53. Asked before what is covered is looked at: what is taken back later is noticed next time.
         let restored = self.restored();
         if held.covered {
-            let ended = |by: &VersionStamp| horizon.domain().is_committed(by);
+            let ended = |by: &VersionStamp| {
+                let live = horizon.domain().log().slot(by.slot).lock();
+                live.live_transaction().is_none_or(|it| it.0 != by.stamp)
+            };
             held.is_due |= held.restored != restored || held.covering.iter().any(ended);
         }
         held.restored = restored;
