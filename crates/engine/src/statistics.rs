@@ -57,6 +57,13 @@ pub struct Statistics {
     pub rows_moved: u64,
     /// How often a row began to hold its own old versions.
     pub fat_rows_made: u64,
+    /// How often a fat row was turned back, with the old versions that somebody needs in a chain: for its page to be evicted, or by an update that
+    /// found that nobody needs them, or that they are too many for the row.
+    pub fat_rows_decomposed: u64,
+    /// Updates of fat rows whose old version took the place of one that nobody sees.
+    pub versions_displaced: u64,
+    /// Old versions of other rows that went although an older snapshot is open, because nobody sees them.
+    pub deltas_swept: u64,
     /// Snapshots that were withdrawn.
     pub snapshots_withdrawn: u64,
     /// Old versions that are byte ranges of rows that were updated.
@@ -94,6 +101,7 @@ impl Database {
         let versions = engine.store.versions();
         let deltas = versions.of(VersionKind::Delta);
         let copies = versions.of(VersionKind::FullCopy);
+        let count = |counter| engine.context.metrics().get(counter);
         let frames = engine.pool.frames() as u64;
         Statistics {
             log_bytes_written: log.bytes_written,
@@ -115,10 +123,13 @@ impl Database {
             version_bytes: space.temporary * engine.pool.page_size() as u64,
             tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
-            tree_searches: engine.context.metrics().get(Counter::TreeSearches),
+            tree_searches: count(Counter::TreeSearches),
             promotions: engine.manager.domain().promotions(),
-            rows_moved: engine.context.metrics().get(Counter::TombstonesMoved),
-            fat_rows_made: engine.context.metrics().get(Counter::FatTuplesMade),
+            rows_moved: count(Counter::TombstonesMoved),
+            fat_rows_made: count(Counter::FatTuplesMade),
+            fat_rows_decomposed: count(Counter::FatTuplesDecomposed),
+            versions_displaced: count(Counter::VersionsDisplaced),
+            deltas_swept: count(Counter::VersionsSwept),
             snapshots_withdrawn: engine.version_budget.withdrawn(),
             version_deltas: deltas.count,
             version_delta_bytes: deltas.bytes,

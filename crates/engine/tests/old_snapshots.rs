@@ -6,7 +6,7 @@
 mod support;
 
 use std::ops::Bound;
-use support::{by_value, key, rows, settle, small, value_of, with_table};
+use support::{by_value, key, rows, settle, small, tiny, value_of, with_table};
 use vellum::{Class, Database, Durability, Error, Index, Table, Transaction, TransactionOptions};
 
 const ROWS: u32 = 400;
@@ -310,4 +310,153 @@ fn versions_stop_growing_once_every_row_was_updated_under_an_idle_snapshot() {
     old.rollback().unwrap();
     settle(&database);
     assert_eq!(database.statistics().version_deltas, 0);
+}
+
+/// What [`vellum::Statistics`] counts of old snapshots.
+fn counts(database: &Database) -> [u64; 6] {
+    let now = database.statistics();
+    [
+        now.promotions,
+        now.rows_moved,
+        now.deltas_swept,
+        now.fat_rows_made,
+        now.versions_displaced,
+        now.fat_rows_decomposed,
+    ]
+}
+
+/// One transaction that updates eight bytes of a row.
+fn touch(database: &Database, table: &Table, number: u32, byte: u8) {
+    let tx = begin(database, Class::Oltp);
+    let change = |value: &mut [u8]| value[4..12].fill(byte);
+    assert!(tx.update(table, &key(number), &[4..12], change).unwrap());
+    tx.commit().unwrap();
+}
+
+#[test]
+fn what_old_snapshots_make_happen_is_counted_where_it_happens_and_nowhere_else() {
+    const HOT: u32 = 3;
+    let mut config = tiny(4096, 256);
+    config.promote_after_ticks = 500;
+    let (_, database, table) = with_table(&config);
+    let index = by_value(0, Some(4), false);
+    let other = database
+        .retry(|tx| {
+            tx.create_index(&table, "i", index.clone())?;
+            tx.create_table("other")
+        })
+        .unwrap();
+    database
+        .retry(|tx| (0..4 * ROWS).try_for_each(|n| tx.insert(&table, &key(n), &value(n))))
+        .unwrap();
+    settle(&database);
+    let work = |round: u8| {
+        for number in 0..ROWS {
+            touch(&database, &table, HOT, number as u8);
+            touch(&database, &table, ROWS + number, round);
+        }
+        let deleted = u32::from(round) * 10;
+        for number in 2 * ROWS + deleted..2 * ROWS + deleted + 10 {
+            let tx = begin(&database, Class::Oltp);
+            assert!(tx.delete(&table, &key(number)).unwrap());
+            tx.commit().unwrap();
+        }
+        settle(&database);
+    };
+    // Nobody looks at the past.
+    work(0);
+    assert_eq!(counts(&database), [0; 6]);
+    // A declared class is kept, however old; a row that is updated all the time under it turns fat.
+    let declared = begin(&database, Class::Oltp);
+    work(1);
+    let [promotions, moved, swept, made, displaced, decomposed] = counts(&database);
+    assert_eq!([promotions, moved, swept, displaced], [0; 4]);
+    assert_eq!((made, decomposed), (1, 0));
+    // An analytical one: rows and their entries go to graveyards, and of the hot row one old version gives its place to the next.
+    let analytical = begin(&database, Class::Olap);
+    declared.commit().unwrap();
+    work(2);
+    let [promotions, moved, _, _, displaced, _] = counts(&database);
+    assert_eq!(promotions, 0, "it was declared");
+    assert_eq!(moved, 20, "ten rows and ten entries");
+    assert!(displaced > 50, "{:?}", counts(&database));
+    // What is updated again under it leaves a version that nobody sees.
+    let before = counts(&database)[2];
+    work(3);
+    let [_, moved, swept, _, _, _] = counts(&database);
+    assert_eq!(moved, 40);
+    assert!(swept > before + u64::from(ROWS) / 2, "{before}, {swept}");
+    // One that declares nothing is promoted, once.
+    let idle = begin(&database, Class::Auto);
+    assert_eq!(counts(&database)[0], 0);
+    work(4);
+    work(5);
+    assert_eq!(counts(&database)[0], 1);
+    drop(idle);
+    // The hot row's page is wanted for others.
+    let declared = begin(&database, Class::Oltp);
+    (0..200).for_each(|byte| touch(&database, &table, HOT, byte));
+    let [_, _, _, made, _, decomposed] = counts(&database);
+    assert!(made > decomposed, "{made}, {decomposed}");
+    let large = vec![7; 3000];
+    for number in 0..500 {
+        database
+            .retry(|tx| tx.insert(&other, &key(number), &large))
+            .unwrap();
+        if number % 32 == 0 {
+            settle(&database);
+        }
+    }
+    assert_eq!(counts(&database)[5], made);
+    drop((analytical, declared));
+    settle(&database);
+    assert_eq!(database.statistics().version_deltas, 0);
+}
+
+/// The slot's thread is gone, and its lists of work were written out: maintenance reads them again.
+#[test]
+fn garbage_of_an_idle_slot_whose_pages_were_evicted_goes_with_maintenance() {
+    let (_, database, table) = with_table(&tiny(4096, 24));
+    let other = database.retry(|tx| tx.create_table("other")).unwrap();
+    let large = vec![7; 1000];
+    for number in 0..ROWS {
+        database
+            .retry(|tx| tx.insert(&table, &key(number), &large))
+            .unwrap();
+    }
+    settle(&database);
+    for class in [Class::Oltp, Class::Olap] {
+        let seen = begin(&database, class);
+        let before = rows(&seen, &table);
+        // All in one slot, which nobody uses from here on: `holder` and `reader` have others.
+        let writer = begin(&database, Class::Oltp);
+        for number in 0..ROWS / 2 {
+            writer.delete(&table, &key(number)).unwrap();
+            writer
+                .upsert(&table, &key(ROWS / 2 + number), &[1; 900])
+                .unwrap();
+        }
+        let reader = begin(&database, Class::Oltp);
+        writer.commit().unwrap();
+        let copies = database.statistics().version_copies;
+        assert!(copies >= u64::from(ROWS), "{copies}");
+        // Everything else is read, again and again: no page of the slot's trees stays in memory.
+        let read = database.statistics().pages_read;
+        for _ in 0..3 {
+            assert_eq!(rows(&seen, &table), before);
+            assert_eq!(rows(&reader, &other).len(), 0);
+        }
+        assert!(database.statistics().pages_read > read + 300);
+        drop((seen, reader));
+        settle(&database);
+        let now = database.statistics();
+        let left = (now.version_copies, now.version_deltas, now.rows_buried);
+        assert_eq!(left, (0, 0, 0), "{class:?}");
+        assert_eq!(tombstones(&database), 0);
+        assert!(now.pages_of_versions < 40, "{}", now.pages_of_versions);
+        database
+            .retry(|tx| (0..ROWS).try_for_each(|n| tx.upsert(&table, &key(n), &large).map(drop)))
+            .unwrap();
+        settle(&database);
+    }
 }

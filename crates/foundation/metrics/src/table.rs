@@ -86,6 +86,9 @@ table! {
         TombstonesMoved, "tombstones_moved", Count, "Tombstones moved to a graveyard.";
         TombstonesReclaimed, "tombstones_reclaimed", Count, "Tombstones removed for good.";
         FatTuplesMade, "fat_tuples_made", Count, "Chains turned into fat tuples.";
+        FatTuplesDecomposed, "fat_tuples_decomposed", Count, "Fat tuples turned back into plain rows, with a chain if somebody needs it.";
+        VersionsDisplaced, "versions_displaced", Count, "Updates of fat tuples whose version took the place of one that nobody sees.";
+        VersionsSwept, "versions_swept", Count, "Before-images taken out although an older snapshot is open, since nobody sees them.";
     }
 }
 

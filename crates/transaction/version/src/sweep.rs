@@ -23,6 +23,7 @@ use vellum_base::Timestamp;
 use vellum_base::planted::Bug;
 use vellum_btree::{LeafCopy, Seek};
 use vellum_gc::{Horizon, OpenSnapshots};
+use vellum_metrics::Counter;
 use vellum_txn::VersionStamp;
 
 /// How far a slot's delta index was swept.
@@ -144,7 +145,10 @@ impl VersionStore {
         if names.is_empty() {
             return Ok(0);
         }
-        Ok(versions.take_transient(&names)?)
+        let taken = versions.take_transient(&names)?;
+        let metrics = self.context().metrics();
+        metrics.add(Counter::VersionsSwept, taken);
+        Ok(taken)
     }
 }
 

@@ -354,9 +354,13 @@ impl<'w> Writer<'w> {
         row.keep_before_image(self.versions, tree, key, change, scratch)?;
         vellum_sync::test_point!("write: between delta and row");
         row.apply(&mut leaf, change, scratch);
-        if !form.is_plain() && before.is_some_and(|before| !before.fat) {
+        if before.is_some_and(|before| before.fat == form.is_plain()) {
             let metrics = self.store.context().metrics();
-            metrics.increment(Counter::FatTuplesMade);
+            metrics.increment(if form.is_plain() {
+                Counter::FatTuplesDecomposed
+            } else {
+                Counter::FatTuplesMade
+            });
         }
         if !scratch.fat.gone.is_empty() {
             self.store.remove_deltas(tree.root(), &scratch.fat.gone);

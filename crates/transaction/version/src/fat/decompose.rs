@@ -21,6 +21,7 @@ use vellum_base::planted::Bug;
 use vellum_base::{PageId, StorageError};
 use vellum_btree::{Journal, LeafCopy, LeafHints, Tree, TreeKind};
 use vellum_gc::is_dead_between;
+use vellum_metrics::Counter;
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 use vellum_wal::{Purpose, SlotLog};
 
@@ -195,6 +196,8 @@ impl VersionStore {
         leaf.shrink_unlogged(&plain);
         leaf.unmark_fat(|flags| flags & FAT != 0);
         self.remove_deltas(tree.root(), &gone);
+        let metrics = self.context().metrics();
+        metrics.increment(Counter::FatTuplesDecomposed);
         let underfull = leaf.is_underfull();
         drop(leaf);
         if let Some(log) = log

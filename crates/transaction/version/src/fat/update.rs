@@ -34,6 +34,7 @@ use std::ops::Range;
 use vellum_base::planted::Bug;
 use vellum_btree::{LeafWrite, Tree, max_inline_payload};
 use vellum_gc::{Horizon, is_dead_between};
+use vellum_metrics::Counter;
 use vellum_txn::{ActiveSnapshots, Domain, Transaction, VersionStamp};
 
 /// Updates that are waited for at least, if nothing else was chosen.
@@ -250,12 +251,17 @@ impl VersionStore {
         let (_, versions) = crate::fat::layout::lengths(lengths);
         let look = &mut scratch.row;
         let spare = self.has(Bug::DisplacedTooMuch);
-        let versions = displace(place, leaf, old_body.len(), versions, before, look, spare);
+        let all = versions;
+        let versions = displace(place, leaf, old_body.len(), all, before, look, spare);
         let plain = Header {
             fat: false,
             ..*before
         };
         if same_length && BODY_AT + old_body.len() + versions + replaced <= capacity {
+            if versions < all {
+                let metrics = self.context().metrics();
+                metrics.increment(Counter::VersionsDisplaced);
+            }
             return Ok(Some((Form::Patched { versions, kind }, plain)));
         }
         let mut row = std::mem::take(&mut scratch.row);
