@@ -145,11 +145,37 @@ impl<'s> Held<'s> {
     }
 }
 
-/// One schedule's work, on a disk that is empty; returns how many transactions were committed.
+/// What happened in a schedule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Happened {
+    /// Transactions that were committed.
+    pub committed: u64,
+    /// Transactions that were promoted.
+    pub promotions: u64,
+    /// Deleted rows that went to a graveyard.
+    pub moved: u64,
+    /// Rows that turned fat.
+    pub fat: u64,
+    /// Old versions that went although an older snapshot was open.
+    pub swept: u64,
+}
+
+impl Happened {
+    /// Adds what happened in another.
+    pub fn add(&mut self, other: &Self) {
+        self.committed += other.committed;
+        self.promotions += other.promotions;
+        self.moved += other.moved;
+        self.fat += other.fat;
+        self.swept += other.swept;
+    }
+}
+
+/// One schedule's work, on a disk that is empty.
 ///
 /// # Panics
 /// If something does not hold.
-pub fn run(disk: &SimulatedDirectory, rounds: u32) -> u32 {
+pub fn run(disk: &SimulatedDirectory, rounds: u32) -> Happened {
     let open = |disk: &SimulatedDirectory| {
         Database::open_directory(Arc::new(disk.clone()), config()).expect("it opens")
     };
@@ -210,7 +236,14 @@ pub fn run(disk: &SimulatedDirectory, rounds: u32) -> u32 {
     let after = shared.look(&recovered).expect("C4: after the cut");
     assert_eq!(read, after, "C4");
     judge(shared.recorder.events());
-    committed
+    let seen = database.statistics();
+    Happened {
+        committed: committed.into(),
+        promotions: seen.promotions,
+        moved: seen.rows_moved,
+        fat: seen.fat_rows_made,
+        swept: seen.deltas_swept,
+    }
 }
 
 /// C6.
