@@ -1,8 +1,9 @@
 //! Statements that nobody would write: answered, and the database is sound afterwards.
 
 use std::time::Instant;
+use vellum_fuzz::sql::copies::Source;
 use vellum_fuzz::sql::statements::{Corpus, HOSTILE, hostile};
-use vellum_fuzz::sql::{How, States, Step, run, run_alone, script, shrink, words};
+use vellum_fuzz::sql::{How, States, Step, definitions, run, run_alone, script, shrink, words};
 use vellum_model::run::{first_seed, rounds};
 
 /// Scripts of one run.
@@ -86,4 +87,48 @@ fn prop_sql_that_is_deep_or_long_is_refused_or_done_and_the_session_goes_on() {
         texts.iter().for_each(&mut say);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn prop_sql_copy_data_that_nobody_would_send_are_taken_whole_or_not_at_all() {
+    const ROUNDS: u64 = 250;
+    let first = first_seed();
+    eprintln!("VELLUM_SEED={first}");
+    let source = Source::make().unwrap_or_else(|what| panic!("{what}"));
+    let mut states = States::new();
+    for round in 0..rounds(ROUNDS) {
+        let state = source.try_one(first.wrapping_add(round));
+        let state = state.unwrap_or_else(|what| panic!("{what}"));
+        *states.entry(state).or_default() += 1;
+    }
+    eprintln!("{states:?}");
+    if rounds(ROUNDS) < ROUNDS {
+        return;
+    }
+    // Taken; no such form; no such value; no text; too long.
+    for state in ["00000", "22P04", "22P02", "22021", "54000"] {
+        assert!(states.contains_key(state), "{state} never came: {states:?}");
+    }
+}
+
+#[test]
+fn prop_sql_rows_of_the_catalog_that_nobody_wrote_are_answered() {
+    const ROUNDS: u64 = 120;
+    let first = first_seed();
+    eprintln!("VELLUM_SEED={first}");
+    let disk = definitions::make().unwrap_or_else(|what| panic!("{what}"));
+    let mut all = States::new();
+    for round in 0..rounds(ROUNDS) {
+        let states = definitions::change(&disk, first.wrapping_add(round));
+        for (state, count) in states.unwrap_or_else(|what| panic!("{what}")) {
+            *all.entry(state).or_default() += count;
+        }
+    }
+    eprintln!("{all:?}");
+    if rounds(ROUNDS) < ROUNDS {
+        return;
+    }
+    for state in ["00000", "open XX001"] {
+        assert!(all.contains_key(state), "{state} never came: {all:?}");
+    }
 }

@@ -147,6 +147,7 @@ impl Entrance<'_> {
             client_address: address
                 .map(|a| a.ip().to_canonical().to_string())
                 .unwrap_or_default(),
+            ..SessionOptions::default()
         };
         let session = self.shared.database.session(options).map_err(refused)?;
         let cancel = session.cancel_handle();

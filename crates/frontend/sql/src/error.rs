@@ -272,6 +272,10 @@ impl From<vellum::Error> for SqlError {
             E::Corruption { .. } | E::ForeignFormat { .. } => {
                 (sqlstate::DATA_CORRUPTED, error.to_string())
             }
+            // Tables of the engine are named by the catalog, which says of them what is not so.
+            E::NoSuchTable { .. } | E::TableExists { .. } => {
+                (sqlstate::DATA_CORRUPTED, error.to_string())
+            }
             E::Io { .. } | E::Poisoned | E::Locked { .. } => {
                 (sqlstate::IO_ERROR, error.to_string())
             }

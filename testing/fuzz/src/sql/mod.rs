@@ -6,8 +6,12 @@
 //! A script runs in one thread, so that it fails again; limits of time (`statement_timeout`, `lock_timeout`) are the exception: what
 //! takes long is cancelled a little earlier or later.
 //!
+//! [`copies`]: data of a COPY that nobody would send; [`definitions`]: rows of the catalog that nobody wrote.
+//!
 //! Not checked: that answers are right (the corpus of `vellum-sql` has PostgreSQL's), messages of the protocol (`vellum-server`).
 
+pub mod copies;
+pub mod definitions;
 pub mod statements;
 pub mod words;
 
@@ -16,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum::{Config, Database};
 use vellum_base::random::Random;
-use vellum_io::MemoryDirectory;
+use vellum_io::{Directory, MemoryDirectory};
 use vellum_sql::{
     CommandTag, CopyShape, FIRST_ROLE, Field, Fields, Format, OutputRow, Parameters, Progress,
     Session, SessionOptions, Sink, SqlDatabase, SqlError, SqlState, Told,
@@ -65,6 +69,8 @@ pub type States = BTreeMap<String, u64>;
 struct Heard {
     columns: Option<usize>,
     rows: Vec<Vec<u8>>,
+    copied: Vec<u8>,
+    tag: String,
     keeps: bool,
 }
 
@@ -91,7 +97,8 @@ impl Sink for Heard {
     }
 
     fn command_complete(&mut self, tag: &CommandTag) -> Told {
-        assert!(!tag.to_string().is_empty());
+        self.tag = tag.to_string();
+        assert!(!self.tag.is_empty());
         self.columns = None;
         Ok(())
     }
@@ -116,7 +123,10 @@ impl Sink for Heard {
         Ok(())
     }
 
-    fn copy_data(&mut self, _: &[u8]) -> Told {
+    fn copy_data(&mut self, data: &[u8]) -> Told {
+        if self.keeps {
+            self.copied.extend_from_slice(data);
+        }
         Ok(())
     }
 
@@ -125,16 +135,19 @@ impl Sink for Heard {
     }
 }
 
-fn open(directory: &Arc<MemoryDirectory>) -> Result<SqlDatabase, String> {
+fn open<D: Directory + 'static>(directory: &Arc<D>) -> Result<SqlDatabase, String> {
+    SqlDatabase::open(engine(directory)?).map_err(|error| format!("its catalog: {error}"))
+}
+
+fn engine<D: Directory + 'static>(directory: &Arc<D>) -> Result<Database, String> {
     let mut config = Config::default()
         .pool_bytes(16 << 20)
         .background_threads(false);
     // Segments are filled when they are made.
     config.log_segment_bytes = 1 << 20;
     config.log_bytes_max = 32 << 20;
-    let engine = Database::open_directory(directory.clone(), config)
-        .map_err(|error| format!("does not open: {error}"))?;
-    SqlDatabase::open(engine).map_err(|error| format!("its catalog: {error}"))
+    Database::open_directory(directory.clone(), config)
+        .map_err(|error| format!("does not open: {error}"))
 }
 
 fn session(database: &SqlDatabase) -> Result<Session, String> {

@@ -1,6 +1,8 @@
 //! COPY: rows from and to the client as text, csv (`copy_text`) or binary (`copy_binary`).
 //!
-//! Data from the client are cut anywhere; a row is worked off when its end has come. A quoted csv field may hold line ends.
+//! Data from the client are cut anywhere; a row is worked off when its end has come. A quoted csv field may hold line ends. What has come of a row
+//! stays where it is until then, so that a long one in many pieces costs no more than its bytes; one that is longer than
+//! [`SessionOptions::copy_row_bytes_max`](super::SessionOptions) is refused.
 
 use super::copy_binary::{self, Piece};
 use super::copy_text::{Lines, bad, csv_fields, lines_of, text_fields, write_field};
@@ -32,6 +34,8 @@ pub(super) struct CopyIn {
     rows: u64,
     /// What stands before the rows has come: of the binary form only.
     begun: bool,
+    /// What is read of the row that `pending` begins with: of the binary form only.
+    row: copy_binary::Begun,
     ended: bool,
 }
 
@@ -187,6 +191,7 @@ impl Session {
             line: 0,
             rows: 0,
             begun: false,
+            row: copy_binary::Begun::default(),
             ended: false,
         });
         Ok(Progress::CopyIn)
@@ -202,6 +207,11 @@ impl Session {
         };
         copy.pending.extend_from_slice(bytes);
         let done = with_stack(|| self.copy_rows(&mut copy, false));
+        let most = self.options.copy_row_bytes_max;
+        let done = match done {
+            Ok(()) if copy.pending.len() > most => Err(row_is_too_long(most, &copy)),
+            done => done,
+        };
         match done {
             Ok(()) => {
                 self.copy = Some(copy);
@@ -260,7 +270,7 @@ impl Session {
 
     /// The same of the binary form.
     fn copy_tuples(&mut self, copy: &mut CopyIn, last: bool) -> Result<()> {
-        let pending = std::mem::take(&mut copy.pending);
+        let mut pending = std::mem::take(&mut copy.pending);
         let mut at = 0;
         if !copy.begun
             && let Piece::Whole((), length) = copy_binary::header(&pending)?
@@ -275,7 +285,8 @@ impl Session {
             let context = |error: SqlError| {
                 error.with_context(format!("COPY {}, line {}", copy.table, copy.line + 1))
             };
-            match copy_binary::row(&pending[at..], &copy.types).map_err(context)? {
+            let row = copy_binary::row(&pending[at..], &copy.types, &mut copy.row);
+            match row.map_err(context)? {
                 Piece::Partial => break,
                 Piece::Whole(None, length) => {
                     copy.ended = true;
@@ -292,13 +303,14 @@ impl Session {
         if last && (at < pending.len() || !copy.begun) {
             return Err(bad("unexpected EOF in COPY data"));
         }
-        copy.pending = pending[at..].to_vec();
+        pending.drain(..at);
+        copy.pending = pending;
         Ok(())
     }
 
     /// Works off the lines that are whole.
     fn copy_lines(&mut self, copy: &mut CopyIn, last: bool) -> Result<()> {
-        let pending = std::mem::take(&mut copy.pending);
+        let mut pending = std::mem::take(&mut copy.pending);
         let mut start = 0;
         while let Some((end, next)) = copy.line_end(&pending, start, last) {
             let mut line = &pending[start..end];
@@ -320,7 +332,8 @@ impl Session {
             copy.rows += 1;
         }
         copy.scanned = copy.scanned.saturating_sub(start);
-        copy.pending = pending[start..].to_vec();
+        pending.drain(..start);
+        copy.pending = pending;
         Ok(())
     }
 
@@ -381,6 +394,13 @@ impl CopyIn {
         self.scanned = at;
         (last && start < bytes.len()).then_some((bytes.len(), bytes.len()))
     }
+}
+
+/// `54000`: the end of a row does not come.
+fn row_is_too_long(most: usize, copy: &CopyIn) -> SqlError {
+    let message = format!("row of COPY is longer than {most} bytes");
+    let context = format!("COPY {}, line {}", copy.table, copy.line + 1);
+    SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).with_context(context)
 }
 
 /// A sink that rows are copied through.

@@ -62,32 +62,48 @@ pub(super) fn header(bytes: &[u8]) -> Result<Piece<()>> {
     })
 }
 
-/// Reads a row; `None` for the end of the rows.
+/// What is read of a row whose end has not come.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    values: Vec<Value>,
+    /// Where the next column stands, from the row's beginning.
+    at: usize,
+}
+
+/// Reads a row; `None` for the end of the rows. `begun` is what earlier calls have read of the same row, when less of it had come, so that each column is
+/// read once; it is empty where another row begins.
 ///
 /// # Errors
 /// `22P04`; the type's for bytes that are none of its values.
-pub(super) fn row(bytes: &[u8], types: &[(Type, Typmod)]) -> Result<Piece<Option<Vec<Value>>>> {
-    let Some(count) = number(bytes, 0) else {
-        return Ok(Piece::Partial);
-    };
-    let count = i16::from_be_bytes(count);
-    if count == -1 {
-        return Ok(Piece::Whole(None, 2));
-    }
-    if usize::try_from(count) != Ok(types.len()) {
-        let message = format!("row field count is {count}, expected {}", types.len());
-        return Err(bad(&message));
-    }
-    let mut at = 2;
-    let mut values = Vec::with_capacity(types.len());
-    for (ty, typmod) in types {
-        let Some(length) = number(bytes, at) else {
+pub(super) fn row(
+    bytes: &[u8],
+    types: &[(Type, Typmod)],
+    begun: &mut Begun,
+) -> Result<Piece<Option<Vec<Value>>>> {
+    if begun.at == 0 {
+        let Some(count) = number(bytes, 0) else {
             return Ok(Piece::Partial);
         };
-        at += 4;
+        let count = i16::from_be_bytes(count);
+        if count == -1 {
+            return Ok(Piece::Whole(None, 2));
+        }
+        if usize::try_from(count) != Ok(types.len()) {
+            let message = format!("row field count is {count}, expected {}", types.len());
+            return Err(bad(&message));
+        }
+        begun.at = 2;
+        begun.values.reserve(types.len());
+    }
+    for (ty, typmod) in &types[begun.values.len()..] {
+        let Some(length) = number(bytes, begun.at) else {
+            return Ok(Piece::Partial);
+        };
+        let at = begun.at + 4;
         let length = i32::from_be_bytes(length);
         if length == -1 {
-            values.push(Value::Null);
+            begun.values.push(Value::Null);
+            begun.at = at;
             continue;
         }
         let Ok(length) = usize::try_from(length) else {
@@ -96,8 +112,9 @@ pub(super) fn row(bytes: &[u8], types: &[(Type, Typmod)]) -> Result<Piece<Option
         let Some(field) = bytes.get(at..at + length) else {
             return Ok(Piece::Partial);
         };
-        values.push(receive(*ty, *typmod, field)?);
-        at += length;
+        begun.values.push(receive(*ty, *typmod, field)?);
+        begun.at = at + length;
     }
+    let Begun { values, at } = std::mem::take(begun);
     Ok(Piece::Whole(Some(values), at))
 }

@@ -1,7 +1,7 @@
 //! What a session is started with.
 
 /// Who connects, and how.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// Role, after authentication.
     pub user: String,
@@ -13,4 +13,20 @@ pub struct SessionOptions {
     pub process_id: i32,
     /// Address of the client, for `pg_stat_activity`; empty in process.
     pub client_address: String,
+    /// Longest row of a COPY from the client, in bytes as they come; 1 GiB as in PostgreSQL, if nothing else is said. It stands in memory until its
+    /// end has come.
+    pub copy_row_bytes_max: usize,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            user: String::new(),
+            database: String::new(),
+            settings: Vec::new(),
+            process_id: 0,
+            client_address: String::new(),
+            copy_row_bytes_max: 1 << 30,
+        }
+    }
 }

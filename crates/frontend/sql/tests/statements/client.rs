@@ -122,6 +122,17 @@ impl Client {
         Self::of(&database())
     }
 
+    /// A client of a new database, with options other than its name.
+    pub fn with(options: SessionOptions) -> Self {
+        let options = SessionOptions {
+            user: FIRST_ROLE.to_owned(),
+            ..options
+        };
+        Self {
+            session: database().session(options).unwrap(),
+        }
+    }
+
     /// Runs statements that must succeed; rows as text.
     #[track_caller]
     pub fn ok(&mut self, sql: &str) -> String {

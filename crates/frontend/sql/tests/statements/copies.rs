@@ -1,7 +1,7 @@
 //! COPY in binary; csv with an escape of its own.
 
 use super::client::{Client, Heard};
-use vellum_sql::Progress;
+use vellum_sql::{Progress, SessionOptions};
 
 const TYPES: &str = "id int primary key, n numeric(12, 2), s text, b bytea, f float8, d date, t timestamptz, i interval, j jsonb";
 
@@ -126,4 +126,70 @@ fn regress_an_escaped_quote_ends_no_field_of_csv() {
         assert_eq!(all(&mut client, "u"), all(&mut client, "t"));
         client.ok("truncate u");
     }
+}
+
+/// Symptom: a client that sent a row without an end took as much memory as it liked. Cause: what has come of a row is kept until its end comes, and nobody
+/// asked how much that was. Guard: `SessionOptions::copy_row_bytes_max`.
+#[test]
+fn regress_a_row_whose_end_does_not_come_is_refused() {
+    const MOST: usize = 1 << 20;
+    let endless: [(&str, &[u8], &[u8]); 4] = [
+        ("text", b"1\t", b"abc"),
+        ("csv", b"1,\"", b"a\n,"),
+        // An extension of the header, and a field, of 2 GiB.
+        (
+            "binary",
+            b"PGCOPY\n\xff\r\n\0\0\0\0\0\x7f\xff\xff\xff",
+            b"\0\0\0",
+        ),
+        (
+            "binary",
+            b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\x04\0\0\0\x01\x7f\xff\xff\xff",
+            b"abc",
+        ),
+    ];
+    for (format, begin, piece) in endless {
+        let mut client = Client::with(SessionOptions {
+            copy_row_bytes_max: MOST,
+            ..SessionOptions::default()
+        });
+        client.ok("create table t (id int primary key, s text)");
+        let mut heard = Heard::default();
+        let sql = format!("copy t from stdin (format {format})");
+        client.session.simple_query(&sql, &mut heard).unwrap();
+        client.session.copy_data(begin).unwrap();
+        let piece = piece.repeat(1000);
+        let refused = (0..).find_map(|number| {
+            assert!(number <= MOST / piece.len(), "{format}: more is taken");
+            client.session.copy_data(&piece).err()
+        });
+        let refused = refused.unwrap();
+        assert_eq!(refused.sqlstate().to_string(), "54000", "{format}");
+        assert_eq!(client.ok("select count(*) from t"), "0");
+    }
+}
+
+/// Symptom: what a row cost that came in small pieces grew with the square of its length. Cause: with each piece what had come before was copied, and in
+/// binary decoded, again. Guard: it stays where it is, and is decoded when it is whole.
+#[test]
+fn regress_a_long_row_in_small_pieces_is_taken() {
+    const LONG: usize = 8 << 20;
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, s text)");
+    let mut binary = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\x04\0\0\0\x01".to_vec();
+    binary.extend_from_slice(&(LONG as u32).to_be_bytes());
+    binary.resize(binary.len() + LONG, b'x');
+    let text = [b"2\t", &b"x".repeat(LONG)[..], b"\n"].concat();
+    for (format, data) in [("binary", binary), ("text", text)] {
+        let mut heard = Heard::default();
+        let sql = format!("copy t from stdin (format {format})");
+        client.session.simple_query(&sql, &mut heard).unwrap();
+        for piece in data.chunks(50) {
+            client.session.copy_data(piece).unwrap();
+        }
+        client.session.copy_done(&mut heard).unwrap();
+        assert_eq!(heard.tags, ["COPY 1"], "{format}");
+    }
+    let long = format!("{LONG}\n{LONG}");
+    assert_eq!(client.ok("select length(s) from t order by id"), long);
 }
