@@ -372,7 +372,11 @@ impl Engine {
         let plan = relation.plan.clone();
         let shared = line.shared.clone();
         std::thread::scope(|scope| {
-            let mut senders = Vec::with_capacity(readers.len());
+            let mut ending = Ending {
+                requests,
+                shared: shared.clone(),
+                readers: Vec::with_capacity(readers.len()),
+            };
             let mut threads: Vec<ScopedJoinHandle<'_, ()>> = Vec::with_capacity(readers.len());
             let mut started = Ok(());
             for mut reader in readers {
@@ -387,11 +391,11 @@ impl Engine {
                     Ok(thread) => threads.push(thread),
                     Err(error) => started = Err(Error::internal(error)),
                 }
-                senders.push(sender);
+                ending.readers.push(sender);
             }
             let served = started.and_then(|()| {
                 // Before anybody asks.
-                let _ = shared.readers.set(senders.clone());
+                let _ = shared.readers.set(ending.readers.clone());
                 let task = runtime.spawn(async move {
                     let done = work(&state, plan, &line, tell).await;
                     line.send(Request::Done(done));
@@ -401,14 +405,12 @@ impl Engine {
                     scans: Scans::default(),
                     host,
                 };
-                let served = serving.until_done(&requests, || task.is_finished());
+                let served = serving.until_done(&ending.requests, || task.is_finished());
                 task.abort();
                 served
             });
-            shared.over.store(true, Ordering::Relaxed);
-            for sender in &senders {
-                let _ = sender.send(Request::End);
-            }
+            // Before anybody is waited for.
+            drop(ending);
             // All of them, or the scope panics for those that nobody joined.
             let mut sound = true;
             for thread in threads {
@@ -503,6 +505,23 @@ fn read(tables: &mut dyn Tables, requests: &Receiver<Request>) {
         match request {
             Request::End => return,
             request => scans.serve(tables, request),
+        }
+    }
+}
+
+/// What ends with a statement, also when its host panics: the scope waits for the readers all the same.
+struct Ending {
+    /// Goes with what was asked and not answered: who waits sees its channel closed, and so does who asks now.
+    requests: Requests,
+    shared: Arc<Shared>,
+    readers: Vec<Sender<Request>>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        for reader in &self.readers {
+            let _ = reader.send(Request::End);
         }
     }
 }

@@ -364,6 +364,43 @@ impl CatalogFunction {
         )
     }
 
+    /// Whether the session is asked for its value. Those that are not are known here: of others it is only supposed.
+    pub(super) fn asks(self) -> bool {
+        !matches!(
+            self,
+            Self::AlwaysTrue
+                | Self::AlwaysFalse
+                | Self::NoDefinition
+                | Self::NoNumber
+                | Self::EmptyText
+                | Self::ArrayDimensions
+                | Self::ArrayLength
+                | Self::ArrayLower
+                | Self::ArrayUpper
+                | Self::Cardinality
+                | Self::ArrayPosition
+                | Self::ArrayAppend
+                | Self::ArrayConcat
+                | Self::ArrayToText
+                | Self::Subscript
+                | Self::MakeRecord
+                | Self::Field(..)
+                | Self::MakeArray(_)
+                | Self::AnyOf(..)
+                | Self::Matches { .. }
+                | Self::BitAnd
+                | Self::JsonGet { .. }
+                | Self::JsonBuild { .. }
+                | Self::ToJson { .. }
+                | Self::QuoteIdent
+                | Self::QuoteLiteral
+                | Self::DatabaseEncoding
+                | Self::EncodingName
+                | Self::EncodingNumber
+                | Self::SizePretty
+        )
+    }
+
     /// Whether a null among the arguments makes the result null.
     pub(super) fn is_strict(self) -> bool {
         !matches!(

@@ -259,6 +259,62 @@ impl Builtin {
                 | Self::Random
         )
     }
+
+    /// Whether the session is asked for its value ([`Environment::ask`](super::Environment::ask)); otherwise it is computed of its arguments and
+    /// settings, in any thread.
+    pub fn asks(self) -> bool {
+        match self {
+            Self::Catalog(own) => own.asks(),
+            Self::Now
+            | Self::StatementTimestamp
+            | Self::ClockTimestamp
+            | Self::CurrentDate
+            | Self::CurrentUser
+            | Self::SessionUser
+            | Self::CurrentDatabase
+            | Self::CurrentSchema
+            | Self::CurrentSetting
+            | Self::SetConfig
+            | Self::Version
+            | Self::BackendPid
+            | Self::NextValue
+            | Self::CurrentValue
+            | Self::SetValue
+            | Self::Random => true,
+            Self::Length
+            | Self::OctetLength
+            | Self::Upper
+            | Self::Lower
+            | Self::Substring
+            | Self::Trim
+            | Self::LeftTrim
+            | Self::RightTrim
+            | Self::Replace
+            | Self::Position
+            | Self::Ascii
+            | Self::Character
+            | Self::Repeat
+            | Self::Reverse
+            | Self::Left
+            | Self::Right
+            | Self::LeftPad
+            | Self::RightPad
+            | Self::Concat
+            | Self::Abs
+            | Self::Sign
+            | Self::Round
+            | Self::Truncate
+            | Self::Ceiling
+            | Self::Floor
+            | Self::SquareRoot
+            | Self::Extract
+            | Self::DatePart
+            | Self::NullIf
+            | Self::Greatest
+            | Self::Least
+            | Self::TypeOf(_) => false,
+        }
+    }
 }
 
 /// Runs a function. All are strict but `concat`, `greatest`, `least`.

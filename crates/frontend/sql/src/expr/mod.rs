@@ -574,6 +574,17 @@ impl Expr {
         });
         volatile
     }
+
+    /// Whether its value is asked of the session, in part at least.
+    pub fn asks(&self) -> bool {
+        let mut asks = false;
+        self.walk(&mut |expr| {
+            if let Expr::Call { function, .. } = expr {
+                asks |= function.asks();
+            }
+        });
+        asks
+    }
 }
 
 /// What a subquery returns for the rows of a frame.

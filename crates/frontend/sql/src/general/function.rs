@@ -63,6 +63,21 @@ impl Environment for Away {
     }
 }
 
+/// What expressions have where nobody may be asked: who reads a part of a table is waited for by the session, and may be its own thread.
+#[derive(Debug)]
+pub(super) struct Alone(pub Arc<Away>);
+
+impl Environment for Alone {
+    fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    fn ask(&self, function: Builtin, _: &[Value]) -> Result<Value> {
+        let text = format!("{} is asked for by who reads a table", function.name());
+        Err(SqlError::internal(text))
+    }
+}
+
 impl RowFunction for Evaluated {
     fn call(&self, arguments: &[ValueRef<'_>]) -> std::result::Result<Value, Failure> {
         let frame = Frame {

@@ -4,9 +4,9 @@
 //! about as long whatever is in them. Rows of a part come in the order of their keys, those of several parts in none.
 //!
 //! Concurrency: readers are followers of the statement's transaction (`vellum::SharedSnapshot`), which waits for them. They evaluate
-//! conditions as operators do, away from the session.
+//! conditions away from the session, as operators do, but ask it nothing: the session waits for them when the statement ends.
 
-use super::function::Away;
+use super::function::Alone;
 use super::host::SourceRows;
 use super::shape::kind_of;
 use super::translate::{Level, Translation, built};
@@ -35,9 +35,9 @@ pub(super) struct Parted {
     pub shape: Arc<Shape>,
     /// In the order of the keys.
     pub ranges: Vec<KeyRange>,
-    /// Of the table alone, as number 0; all have to be true.
+    /// Of the table alone, as number 0; all have to be true, and none asks ([`Expr::asks`]).
     pub conditions: Vec<Expr>,
-    pub away: Arc<Away>,
+    pub alone: Alone,
 }
 
 impl Translation<'_, '_, '_> {
@@ -83,7 +83,7 @@ impl Translation<'_, '_, '_> {
 }
 
 impl<'t> Translation<'t, '_, '_> {
-    /// The rows of a large table, which is read in these ranges. Conditions that operators have for whole columns are theirs.
+    /// The rows of a large table, which is read in these ranges. Conditions that operators have for whole columns are theirs; none may ask.
     pub(super) fn parted(
         &mut self,
         shape: &'t Arc<Shape>,
@@ -102,7 +102,7 @@ impl<'t> Translation<'t, '_, '_> {
             shape: shape.clone(),
             ranges,
             conditions: Vec::new(),
-            away: self.away(),
+            alone: Alone(self.away()),
         });
         let name = shape.relation.name.to_string();
         let parts = self.run.queries.parts();
@@ -173,7 +173,7 @@ impl<'s> PartTables<'s> {
         step: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let schema = &parted.shape.table().schema;
-        let away = &*parted.away;
+        let alone = &parted.alone;
         let mut steps = 0;
         while open.left > 0 && !batch.is_full() {
             let mut wanted = true;
@@ -186,11 +186,11 @@ impl<'s> PartTables<'s> {
                 let row = schema.view(bytes)?;
                 if !parted.conditions.is_empty() {
                     let frame = Frame {
-                        params: &away.params,
+                        params: &alone.0.params,
                         slots: &[],
                         subqueries: &[],
                         rows: &[RowRef::Stored(row)],
-                        env: away,
+                        env: alone,
                         outer: None,
                         queries: None,
                     };
@@ -257,7 +257,7 @@ pub(super) struct PartReader<'s> {
 impl Reader for PartReader<'_> {
     fn read(&mut self, serve: &mut dyn FnMut(&mut dyn Tables)) {
         let line = self.sources.iter().flatten().next();
-        let line = line.map(|parted| parted.away.line.clone());
+        let line = line.map(|parted| parted.alone.0.line.clone());
         let step = move || match line.as_ref().is_some_and(Line::is_over) {
             true => Err(SqlError::internal("the statement has ended")),
             false => Ok(()),

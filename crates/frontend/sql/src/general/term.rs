@@ -485,6 +485,34 @@ impl<'t> Translation<'t, '_, '_> {
         Ok(expr.eval(&self.run.frame(&[], &[], &[]))?.into_value())
     }
 
+    /// The same condition of a table's columns with what is the same for all rows computed, the session's answers among it. What cannot be computed
+    /// stays: it may never be asked for.
+    pub(super) fn computed(&self, mut expr: Expr) -> Expr {
+        if !expr.is_volatile() {
+            self.compute(&mut expr);
+        }
+        expr
+    }
+
+    /// Returns whether it reads no row.
+    fn compute(&self, expr: &mut Expr) -> bool {
+        match expr {
+            Expr::Const(_) | Expr::Param(_) => return true,
+            Expr::Column { .. }
+            | Expr::Outer { .. }
+            | Expr::Slot(_)
+            | Expr::Subquery(_)
+            | Expr::InSubquery { .. } => return false,
+            _ => {}
+        }
+        let mut same = true;
+        expr.children_mut(&mut |child| same &= self.compute(child));
+        if same && let Ok(value) = self.constant(expr) {
+            *expr = Expr::Const(value);
+        }
+        same
+    }
+
     /// A subquery that reads nothing of what surrounds it is run before the query.
     fn run_once(&self, subquery: &'t Subquery) -> Result<Value> {
         match self.run.subquery(subquery)? {

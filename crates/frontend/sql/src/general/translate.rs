@@ -367,9 +367,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 return Err(SqlError::unsupported("LATERAL in such a query"));
             }
             SourceKind::Table { shape, .. } => {
-                let conditions: Vec<Expr> = own.iter().map(|expr| alone(expr)).collect();
+                let conditions = own.iter().map(|expr| self.computed(alone(expr)));
+                let conditions: Vec<Expr> = conditions.collect();
                 let (access, ..) = choose(&shape.relation, 0, &conditions, &[], None);
-                if let Some(ranges) = self.ranges(shape, &access, estimate.found(&access))? {
+                // Readers ask nobody: an answer per row would cost more than reading beside each other gains.
+                let asks = conditions.iter().any(Expr::asks);
+                let rows = estimate.found(&access);
+                if !asks && let Some(ranges) = self.ranges(shape, &access, rows)? {
                     let expected = estimate.expected(source, shape.table().schema.len());
                     let relation = self.parted(shape, ranges, conditions, expected, keyed)?;
                     return Ok((relation, estimate));

@@ -1,6 +1,11 @@
 //! Large tables are read in parts by several threads: the same rows, of one snapshot.
 
 use super::client::{Client, database};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use vellum::{Config, Database, TransactionOptions};
+use vellum_io::MemoryDirectory;
 use vellum_sql::SqlDatabase;
 
 const ROWS: u64 = 120_000;
@@ -122,4 +127,105 @@ fn regress_rows_of_large_tables_are_written_as_they_come() {
         client.ok("SELECT count(*) FROM big"),
         (ROWS - 100).to_string()
     );
+}
+
+/// Runs what must not wait for ever.
+#[track_caller]
+fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(work()));
+    let done = told.recv_timeout(Duration::from_secs(120));
+    done.expect("it ends, and does not fail")
+}
+
+/// Conditions that ask the session, the same for all rows.
+const ASKING: [&str; 4] = [
+    "a.day < current_date",
+    "a.day + 1 <= now() AND a.note <> 'n1'",
+    "a.note <> current_setting('search_path')",
+    "a.note || version() <> current_user",
+];
+
+/// Symptom: a statement waited for ever when it ended while a part of a table was read by a condition such as `day < current_date`: the reader
+/// waited for the session's answer, the session for the reader.
+#[test]
+fn regress_a_statement_ends_that_asks_in_conditions_of_large_tables() {
+    let mut client = filled(&database());
+    for condition in ASKING {
+        let few =
+            format!("SELECT a.id FROM big a, big b WHERE a.grp = b.grp AND {condition} LIMIT 3");
+        let all = format!("SELECT count(*), sum(a.id) FROM big a WHERE {condition}");
+        let endless = format!(
+            "SELECT count(*), sum(a.id) FROM big a, big b WHERE a.grp = b.grp AND {condition}"
+        );
+        let plan = client.ok(&format!("EXPLAIN {endless}"));
+        assert_eq!(
+            plan.matches("parts=").count(),
+            2 * usize::from(several()),
+            "{plan}"
+        );
+        client = ends(move || {
+            client.ok("SET statement_timeout = 30");
+            for _ in 0..3 {
+                assert_eq!(client.state(&endless), "57014");
+            }
+            client.ok("RESET statement_timeout");
+            assert_eq!(client.ok(&few).lines().count(), 3);
+            let found = client.ok(&all);
+            assert!(
+                found.starts_with("120000|") || found.starts_with("119999|"),
+                "{found}"
+            );
+            client
+        });
+    }
+    // What differs from row to row the session is asked while it reads itself.
+    let sql = "SELECT count(*), sum(id) FROM big WHERE to_regclass(note) IS NULL";
+    let plan = client.ok(&format!("EXPLAIN {sql}"));
+    assert!(!plan.contains("parts="), "{plan}");
+    assert!(client.ok(sql).starts_with("120000|"));
+    // What cannot be answered fails if it is asked for, and only then.
+    let failing = "current_setting('no.such') = 'x'";
+    assert_eq!(
+        client.state(&format!(
+            "SELECT count(*), sum(id) FROM big WHERE {failing}"
+        )),
+        "42704"
+    );
+    let guarded = format!(
+        "SELECT count(*), sum(id) FROM big WHERE CASE WHEN id < 0 THEN {failing} ELSE id = 7 END"
+    );
+    assert_eq!(client.ok(&guarded), "1|7");
+}
+
+/// Symptom: without a free slot the session read the parts itself, and asked itself.
+#[test]
+fn regress_a_session_that_reads_all_parts_does_not_ask_itself() {
+    let mut config = Config::default()
+        .pool_bytes(16 << 20)
+        .background_threads(false);
+    config.slots_max = 8;
+    let engine = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+    let mut client = filled(&SqlDatabase::open(engine.clone()).unwrap());
+    client.ok("BEGIN; SELECT count(*) FROM big WHERE id < 5");
+    let mut held = Vec::new();
+    while let Ok(other) =
+        engine.begin_with(TransactionOptions::default().slot_timeout(Duration::ZERO))
+    {
+        held.push(other);
+    }
+    for condition in ASKING {
+        let sql =
+            format!("SELECT count(*), sum(a.id) FROM big a WHERE {condition} AND a.id <= 110000");
+        let (back, found) = ends(move || {
+            let found = client.ok(&sql);
+            (client, found)
+        });
+        assert!(
+            found.starts_with("110000|") || found.starts_with("109999|"),
+            "{found}"
+        );
+        client = back;
+    }
+    drop(held);
 }
