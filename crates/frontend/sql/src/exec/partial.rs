@@ -14,6 +14,8 @@ pub(crate) struct Partial {
     pub value: Option<Value>,
     /// What is gathered, of aggregates that gather.
     pub items: Vec<Value>,
+    /// Of texts that are joined: the separator of the first one. It is written once another part of the group stands before.
+    pub between: Option<Value>,
 }
 
 impl Partial {
@@ -53,7 +55,10 @@ impl Partial {
     fn join(&mut self, text: ValueRef<'_>, between: &str) {
         let text = text.as_str().unwrap_or("");
         self.value = Some(match &self.value {
-            None => Value::text(text),
+            None => {
+                self.between = Some(Value::text(between));
+                Value::text(text)
+            }
             Some(had) => {
                 let had = had.as_ref().as_str().unwrap_or("");
                 Value::text([had, between, text].concat())
@@ -96,7 +101,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Takes what another part of the group has come to.
+    /// Takes what another part of the group has come to: its count, its value or items, and its separator.
     ///
     /// # Errors
     /// `22003`.
@@ -104,7 +109,7 @@ impl Partial {
         &mut self,
         kind: AggregateKind,
         count: i64,
-        value: ValueRef<'_>,
+        (value, between): (ValueRef<'_>, ValueRef<'_>),
         settings: &Settings,
     ) -> Result<()> {
         self.count += count;
@@ -114,9 +119,8 @@ impl Partial {
                 self.items.extend(items.items());
                 Ok(())
             }
-            // What stood between the parts is not known any more: such groups are kept whole.
             (AggregateKind::Join, text) => {
-                self.join(text, "");
+                self.join(text, between.as_str().unwrap_or(""));
                 Ok(())
             }
             (_, value) => self.step(kind, value, settings),

@@ -42,7 +42,10 @@ impl Fold for AggregateFold {
     }
 
     fn saved(&self) -> Vec<Type> {
-        vec![Type::Int8, self.ty]
+        match self.kind {
+            AggregateKind::Join => vec![Type::Int8, self.ty, Type::Text],
+            _ => vec![Type::Int8, self.ty],
+        }
     }
 }
 
@@ -94,18 +97,24 @@ impl Folding for Group {
             }
             _ => self.partial.value.clone(),
         };
-        vec![
+        let mut saved = vec![
             Value::Int8(self.partial.count),
             value.unwrap_or(Value::Null),
-        ]
+        ];
+        if self.fold.kind == AggregateKind::Join {
+            saved.push(self.partial.between.clone().unwrap_or(Value::Null));
+        }
+        saved
     }
 
     fn merge(&mut self, saved: &[ValueRef<'_>]) -> Result<(), Failure> {
-        let [ValueRef::Int8(count), value] = saved else {
-            return Err("a part of a group that is none".into());
+        let (count, parts) = match saved {
+            [ValueRef::Int8(count), value] => (count, (*value, ValueRef::Null)),
+            [ValueRef::Int8(count), value, between] => (count, (*value, *between)),
+            _ => return Err("a part of a group that is none".into()),
         };
         let AggregateFold { kind, settings, .. } = &self.fold;
-        Ok(self.partial.merge(*kind, *count, *value, settings)?)
+        Ok(self.partial.merge(*kind, *count, parts, settings)?)
     }
 
     fn bytes(&self) -> usize {

@@ -65,6 +65,7 @@ impl Run<'_, '_> {
     ) -> std::result::Result<Flow, Error> {
         let (line, requests) = Line::new();
         let mut translation = Translation::new(self, line.clone(), subqueries);
+        translation.in_order |= select.shows_order();
         let relation = translation.query(select).map_err(failed)?;
         let relation = relation.readable(&translation.symbols)?;
         let sources = translation.into_sources();

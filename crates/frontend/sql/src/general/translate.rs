@@ -57,7 +57,8 @@ pub(super) struct Translation<'t, 'r, 'w> {
     pub levels: Vec<Level>,
     pub sources: Sources<'t>,
     pub subqueries: Subqueries,
-    /// Whether tables are read by the host, in their order: that can be seen in what becomes of the rows, or the transaction writes meanwhile.
+    /// Whether all tables are read by the host, in their order: that can be seen in what becomes of some of the rows, or the transaction writes
+    /// meanwhile. All, since operators that run beside each other for one table have their shares of the others, too.
     pub in_order: bool,
     /// Queries that it is inside of.
     height: usize,
@@ -252,13 +253,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 windows,
                 output,
             } => {
-                let aggregates = grouping.iter().flat_map(|grouping| &grouping.aggregates);
-                let shown = aggregates.into_iter().any(|one| one.kind.shows_order());
-                let around = self.in_order;
-                self.in_order |= shown;
-                let relation = self.from(sources, subs, select.keyed);
-                self.in_order = around;
-                let mut relation = relation?;
+                let mut relation = self.from(sources, subs, select.keyed)?;
                 if let Some(grouping) = grouping {
                     relation = self.group(relation, grouping, subs)?;
                 }

@@ -1,6 +1,6 @@
 //! Which tables of a query an expression reads, what its subqueries read of it included.
 
-use super::{Body, Select, SortBy, Source, SourceKind, Subquery};
+use super::{Body, Select, SortBy, Source, SourceKind, Subquery, SubqueryKind};
 use crate::bind::{Aggregate, WindowKind};
 use crate::expr::Expr;
 
@@ -159,6 +159,38 @@ impl Select {
                 .iter()
                 .any(|source| matches!(source.kind, SourceKind::Lateral(_))),
         }
+    }
+
+    /// Whether the order of rows can be seen in an aggregate: of its own, or of a query that is run together with it.
+    pub(crate) fn shows_order(&self) -> bool {
+        // A value that is the same for all rows is found before.
+        let together = |subquery: &&Subquery| {
+            subquery.select.correlated || subquery.kind == SubqueryKind::List
+        };
+        let mut subqueries = self.subqueries.iter().filter(together);
+        subqueries.any(|subquery| subquery.select.shows_order())
+            || match &self.body {
+                Body::Values(_) => false,
+                Body::Set { left, right, .. } => left.shows_order() || right.shows_order(),
+                Body::From {
+                    sources,
+                    grouping,
+                    windows,
+                    ..
+                } => {
+                    let grouped = grouping.iter().flat_map(|grouping| &grouping.aggregates);
+                    let windowed = windows.iter().filter_map(|window| match &window.function {
+                        WindowKind::Aggregate(aggregate) => Some(aggregate),
+                        WindowKind::Function(_) => None,
+                    });
+                    let mut aggregates = grouped.chain(windowed);
+                    aggregates.any(|aggregate| aggregate.kind.shows_order())
+                        || sources.iter().any(|source| match &source.kind {
+                            SourceKind::Query(select) => select.shows_order(),
+                            _ => false,
+                        })
+                }
+            }
     }
 
     /// Whether all that it reads are system relations: these are small, and their subqueries are run row by row.

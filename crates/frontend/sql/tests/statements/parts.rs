@@ -89,6 +89,33 @@ fn rows_are_gathered_in_the_order_of_the_table() {
     assert!(!plan.contains("parts="), "{plan}");
 }
 
+/// Symptom: `string_agg` left out separators, and `array_agg` gave an order of its own, where anything else in the query was read in parts: its own
+/// rows went through several operators, too.
+#[test]
+fn regress_rows_are_gathered_in_order_beside_what_is_read_in_parts() {
+    let mut client = filled(&database());
+    client.ok("CREATE TABLE small (id int PRIMARY KEY, note text)");
+    client
+        .ok("INSERT INTO small SELECT g, 'n' || g FROM generate_series(1, 12000) g; ANALYZE small");
+    let notes: Vec<String> = (1..=12000).map(|id| format!("n{id}")).collect();
+    let both = "SELECT string_agg(note, ',') FROM small UNION ALL SELECT sum(id)::text FROM big";
+    let found = client.ok(both);
+    let whole = notes.join(",");
+    assert!(found.lines().any(|line| line == whole), "{}", found.len());
+    let joined = "SELECT (x.s = y.s) AS texts, (x.a = y.a) AS arrays, count(*) FROM \
+         (SELECT string_agg(note, '; ') AS s, array_agg(id) AS a FROM small) x, \
+         (SELECT string_agg(note, '; ' ORDER BY id) AS s, array_agg(id ORDER BY id) AS a FROM small) y, big \
+         WHERE big.id % 100 = 0 GROUP BY 1, 2";
+    assert_eq!(client.ok(joined), "t|t|1200");
+    let listed = "SELECT count(*), sum(id) FROM big WHERE note IN (SELECT right(string_agg(note, ','), 6) FROM small)";
+    assert_eq!(client.ok(listed), "1|12000");
+    // A value that is found before is no reason to read by one.
+    let before = "SELECT count(*), sum(id) FROM big WHERE note = (SELECT left(string_agg(note, ','), 2) FROM small)";
+    assert_eq!(client.ok(before), "1|1");
+    let plan = client.ok(&format!("EXPLAIN {before}"));
+    assert_eq!(plan.contains("parts="), several(), "{plan}");
+}
+
 #[test]
 fn a_reader_that_fails_ends_the_statement_alone() {
     let mut client = filled(&database());
