@@ -1,6 +1,7 @@
 //! Keys at which a tree can be read in parts: separators of its inner pages.
 //!
-//! Concurrency: pages are copied one after the other. What they say may be old by then: any key parts a tree, only less evenly.
+//! Concurrency: pages are copied one after the other. What they say may be old by then: any key parts a tree, only less evenly. A page whose id was read
+//! from a copy may be anything by now, also one behind the end of a file that was cut: that it cannot be read says nothing about the tree.
 
 use crate::descend::OPTIMISTIC_TRIES;
 use crate::merge::copy;
@@ -16,7 +17,7 @@ impl Tree {
     /// beside the first. Reads inner pages from the root down, as few as possible; nothing that is waited for but pages from disk.
     ///
     /// # Errors
-    /// I/O, corruption of an inner page.
+    /// I/O, corruption of the root. Where another inner page cannot be read the level above it serves: who reads the parts is told.
     pub fn separators(&self, wanted: usize) -> Result<Vec<Vec<u8>>> {
         let mut pages = vec![self.root()];
         let mut found: Vec<Vec<u8>> = Vec::new();
@@ -28,9 +29,11 @@ impl Tree {
                 if let Some(between) = number.checked_sub(1).and_then(|left| found.get(left)) {
                     keys.push(between.clone());
                 }
-                let Some(page) = self.inner_copy(*id)? else {
-                    // It changed: the level above serves as well.
-                    return Ok(found);
+                let page = match self.inner_copy(*id) {
+                    Ok(Some(page)) => page,
+                    Err(error) if *id == self.root() => return Err(error),
+                    // It changed, or is not there any more: the level above serves as well.
+                    Ok(None) | Err(_) => return Ok(found),
                 };
                 let shape = page.shape();
                 if shape.level == 0 {
@@ -48,6 +51,7 @@ impl Tree {
             if bottom || found.len() >= wanted {
                 return Ok(found);
             }
+            vellum_sync::test_point!("separators: between two levels");
         }
     }
 
