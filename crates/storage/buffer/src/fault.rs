@@ -232,6 +232,7 @@ impl Pool {
             if freed == 0 && self.free_frames() == 0 {
                 attempts += 1;
                 if attempts == ATTEMPTS {
+                    vellum_sync::test_point!("fault: every page in use");
                     return Err(StorageError::MemoryLimit {
                         what: "buffer pool: every page in use",
                     });

@@ -20,7 +20,7 @@
 //!   it stamped below that, or nothing is left of it: the accounts of its before-images end there (V41), though no commit comes in the slot any more.
 //! - V59 What cannot be read keeps nothing else: its entry is put aside, and tried again when others of its kind are, or by maintenance, after
 //!   ever more of its steps (`Patience`). (A commit's own collection does not wait for a disk that fails.) A log without room is
-//!   another matter: it ends the phase that meets it.
+//!   another matter: it ends the phase that meets it; and a pool all of whose pages are in use ends the step, for each page that it is asked for costs seconds.
 //!
 //! Crash: the lists are gone after a crash; tombstones are then removed by any cleaner, chains and trees by
 //! recovery (`pending_free`).
@@ -152,7 +152,7 @@ impl VersionStore {
         } else {
             dead
         };
-        request_promotion(versions, horizon);
+        request_promotion(versions, slot, dead, horizon);
         // V59.
         let mut first = FirstError::default();
         let without = self.dead_without_transaction(slot, log, dead, horizon);
@@ -160,6 +160,7 @@ impl VersionStore {
             let done = versions.take_deltas_below(without, REMOVE_STEP, budget.is_lazy());
             collected.more |= first.note(done.map_err(Into::into)) == Some(false);
         }
+        first.go_on()?;
         let mut step = Step {
             slot,
             log,
@@ -170,13 +171,16 @@ impl VersionStore {
         let sweep = &mut collecting.sweep;
         let swept = self.sweep_deltas(versions, sweep, horizon, dead, step, out);
         step.first.note(swept);
+        step.first.go_on()?;
         let settled = self.settle(versions, collecting, horizon, dead, step, out);
         step.first.note(settled);
+        step.first.go_on()?;
         // Rounds may follow one another; chains and trees have their turn.
         let behind = step.budget.set_aside();
         let looked = self.recheck(collecting, horizon, dead, step, out);
         step.first.note(looked);
         step.budget.give_back(behind);
+        step.first.go_on()?;
         // Also of those rows that went before an error.
         let forgotten = self.forget_dead(versions, &mut collecting.tools);
         step.first.note(forgotten);
@@ -185,6 +189,7 @@ impl VersionStore {
             let list = (&mut collecting.done, &mut collecting.early);
             let done = self.work_off(versions, list, horizon, due, step, out);
             step.first.note(done);
+            step.first.go_on()?;
         }
         let list = (&mut collecting.early, &collecting.done);
         let freed = self.free_early(versions, list, horizon, step, out);
@@ -355,13 +360,27 @@ const KEPT: u64 = 4096;
 /// Asks for promotion where a slot keeps many before-images for an OLTP snapshot, and nobody analytical is open: what is written then has no
 /// shortcuts (`shortcut`), and stays until that snapshot ends.
 #[inline]
-fn request_promotion(versions: &SlotVersions, horizon: &Horizon<'_>) {
+fn request_promotion(
+    versions: &SlotVersions,
+    slot: SlotId,
+    dead: Timestamp,
+    horizon: &Horizon<'_>,
+) {
     let marks = horizon.watermarks();
     let behind = marks.clock.get() - marks.oldest_oltp.get();
     if marks.newest_olap.is_zero() && behind > PROMOTION_TICKS {
-        let kept = versions.account(Accounts::count);
+        if versions.account(Accounts::count) < KEPT {
+            return;
+        }
+        let domain = horizon.domain();
+        // What is committed: the before-images of the slot's running transaction stay whoever is promoted, and it may be itself who is old.
+        let live = domain.log().slot(slot).lock().live_transaction();
+        let end = live.map_or(Timestamp::MAX, |(stamp, _)| stamp);
+        let kept = versions
+            .account(|accounts| accounts.between(dead, end))
+            .count;
         if kept >= KEPT {
-            horizon.domain().request_promotion(kept / KEPT);
+            domain.request_promotion(kept / KEPT);
         }
     }
 }

@@ -25,14 +25,16 @@ pub enum VersionError {
 
 impl VersionError {
     /// True if it says something about what was looked at, say a page that cannot be read: others may be better off. (Where the log is full,
-    /// or has failed, nobody is.)
+    /// or has failed, or there is no memory, nobody is.)
     pub(crate) fn concerns_one(&self) -> bool {
         let Self::Storage(error) = self else {
             return false;
         };
         !matches!(
             error,
-            StorageError::OutOfSpace { .. } | StorageError::Poisoned
+            StorageError::OutOfSpace { .. }
+                | StorageError::Poisoned
+                | StorageError::MemoryLimit { .. }
         )
     }
 }
@@ -50,6 +52,28 @@ impl FirstError {
                 self.0.get_or_insert(error);
                 None
             }
+        }
+    }
+
+    /// As [`FirstError::note`], of what others may be better off than.
+    ///
+    /// # Errors
+    /// Those that do not concern one.
+    pub fn note_of_one<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Err(error) if !error.concerns_one() => Err(error),
+            other => Ok(self.note(other)),
+        }
+    }
+
+    /// # Errors
+    /// What was noted, if that is a lack of memory: whoever asks next waits for it as long.
+    pub fn go_on(&self) -> Result<()> {
+        match &self.0 {
+            Some(error @ VersionError::Storage(StorageError::MemoryLimit { .. })) => {
+                Err(error.clone())
+            }
+            _ => Ok(()),
         }
     }
 

@@ -160,6 +160,13 @@ impl VersionStore {
             .map_or(0, |versions| versions.collecting.lock().held.count)
     }
 
+    /// Before-images of a slot's dropped rows that wait to be taken out.
+    #[cfg(test)]
+    pub(crate) fn waiting_to_go(&self, slot: vellum_base::SlotId) -> usize {
+        self.slot(slot)
+            .map_or(0, |versions| versions.collecting.lock().tools.dead())
+    }
+
     /// Looks at the held tombstones of a slot again: those whose delete everyone sees by now (`over`) go; the others too
     /// if a snapshot has ended and no other needs them.
     pub(crate) fn recheck(
@@ -187,7 +194,10 @@ impl VersionStore {
             held.is_due |= held.restored != restored || held.covering.iter().any(ended);
         }
         held.restored = restored;
-        held.is_due |= held.patience.is_over(step.budget.is_lazy());
+        if held.sweep.is_none() {
+            // A round that is under way is the look that patience was for.
+            held.is_due |= held.patience.is_over(step.budget.is_lazy());
+        }
         if held.sweep.is_none() && held.is_due {
             (held.is_due, held.covered, held.failed) = (false, false, false);
             held.covering.clear();

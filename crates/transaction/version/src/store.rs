@@ -18,6 +18,7 @@ use crate::accounts::{Accounts, Tally, VersionSums};
 use crate::delta;
 use crate::dropped::Dropped;
 use crate::early::Early;
+use crate::error::FirstError;
 use crate::given_up::GivenUp;
 use crate::graveyard::Graveyards;
 use crate::held::Held;
@@ -175,24 +176,41 @@ impl SlotVersions {
 
     /// Takes those of `names`, which ascend, that are transient (still) out. Returns how many. Leaves that become small are left to
     /// the caller.
-    pub fn take_transient(&self, names: &[Named]) -> Result<u64> {
+    pub fn take_transient(&self, names: &[Named]) -> crate::Result<u64> {
         // V49.
         self.take_each(names, |kind| delta::is_transient(&[kind]), false)
     }
 
     /// Takes before-images out by their names, which ascend; some may not be there. Those of a leaf at once: much less work than
     /// [`SlotVersions::take_delta`] for each.
-    pub fn take_deltas(&self, names: &[Named]) -> Result<()> {
+    ///
+    /// # Errors
+    /// The first one. Those whose leaf cannot be read stay; the others are gone, but where memory or space ran out (V59).
+    pub fn take_deltas(&self, names: &[Named]) -> crate::Result<()> {
         self.take_each(names, |_| true, true).map(drop)
     }
 
     /// `goes`: by the first byte of the entry. `joins`: leaves that become small, or empty, are joined with a neighbour.
-    fn take_each(&self, names: &[Named], goes: impl Fn(u8) -> bool, joins: bool) -> Result<u64> {
+    fn take_each(
+        &self,
+        names: &[Named],
+        goes: impl Fn(u8) -> bool,
+        joins: bool,
+    ) -> crate::Result<u64> {
         debug_assert!(names.is_sorted_by(|a, b| a.name < b.name));
         let (mut taken, mut done) = (0, 0);
+        // V59.
+        let mut first = FirstError::default();
         while done < names.len() {
             let mut gone: SmallVec<[(usize, bool, usize); 32]> = SmallVec::new();
-            let mut leaf = self.deltas.write(&names[done].name)?;
+            let mut leaf = match self.deltas.write(&names[done].name) {
+                Ok(leaf) => leaf,
+                Err(error) => {
+                    first.note_of_one::<()>(Err(error.into()))?;
+                    done += 1;
+                    continue;
+                }
+            };
             let was_underfull = leaf.is_underfull();
             let seen = leaf.remove_each(&names[done..], |index, kind, length| {
                 let it_goes = goes(kind);
@@ -212,13 +230,14 @@ impl SlotVersions {
                 }
             }
             if joins {
-                self.deltas.rebalance(&names[done].name, None)?;
+                let joined = self.deltas.rebalance(&names[done].name, None);
+                first.note_of_one(joined.map_err(Into::into))?;
             }
             taken += gone.len() as u64;
             // Once more for what is in the next leaf.
             done += seen.max(1);
         }
-        Ok(taken)
+        first.into_result().map(|()| taken)
     }
 
     /// Puts a before-image where it belongs, or in the place of the one of that name.

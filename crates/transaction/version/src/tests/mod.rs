@@ -15,6 +15,8 @@ mod buried;
 #[cfg(not(shuttle))]
 mod chains;
 #[cfg(not(shuttle))]
+mod damage;
+#[cfg(not(shuttle))]
 mod drops;
 #[cfg(not(shuttle))]
 mod early;
@@ -29,6 +31,8 @@ mod given_up;
 #[cfg(not(shuttle))]
 mod histories;
 mod moves;
+#[cfg(not(shuttle))]
+mod promotion;
 #[cfg(not(shuttle))]
 mod rollback;
 #[cfg(shuttle)]

@@ -1,0 +1,188 @@
+//! What a collector does about a part of its own lists, or of a delta index, that it cannot read, and about a pool without a free page.
+
+use super::world::{SLOTS, World};
+use crate::VersionError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use vellum_base::{PageId, SlotId, StorageError};
+use vellum_btree::Tree;
+use vellum_gc::Budget;
+use vellum_sync::test_point::TestPoints;
+
+fn key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}
+
+fn fill(world: &World, tree: &Tree, numbers: std::ops::Range<u32>) {
+    let tx = world.begin();
+    for number in numbers {
+        world.put(&tx, tree, &key(number), &[1; 50]).unwrap();
+    }
+    world.commit(tx);
+}
+
+/// Deletes rows; returns the slot that did.
+fn delete(world: &World, tree: &Tree, numbers: std::ops::Range<u32>) -> SlotId {
+    let tx = world.begin();
+    let slot = tx.slot();
+    for number in numbers {
+        world.delete(&tx, tree, &key(number)).unwrap();
+    }
+    world.commit(tx);
+    slot
+}
+
+/// Writes all pages out, and has others in memory.
+fn evict(world: &World) {
+    let other = world.table();
+    for part in 0..20 {
+        fill(world, &other, part * 100..part * 100 + 100);
+    }
+}
+
+fn flip(world: &World, page: PageId) {
+    let page_size = world.store.context().page_size() as u64;
+    let at = page.get() * page_size + page_size - 40;
+    world.directory.flip_bit("data", at, 3).unwrap();
+}
+
+/// Symptom: a leaf of a delta index that could not be read kept the before-images of all rows that were dropped after that, as long as the oldest
+/// snapshot was open; the list of what was to go grew, and each dropped row walked it. Cause: taking them out ended at the first error, and
+/// everything was tried again from the start. Guard: names behind it are gone on with, and nothing is tried again.
+#[test]
+fn unreadable_leaf_of_a_delta_index_keeps_no_other_before_images() {
+    let world = World::new(4096, 24);
+    let tree = world.table();
+    let old = world.begin_olap();
+    fill(&world, &tree, 0..1000);
+    let slot = delete(&world, &tree, 0..1000);
+    let deltas = world.store.deltas(slot).unwrap();
+    let mut names = Vec::new();
+    world.each_row(deltas, |name, _| names.push(name.to_vec()));
+    assert_eq!(names.len(), 1000);
+    let leaf_of = |name: &[u8]| {
+        let mut leaf = [PageId::ZERO];
+        deltas.find_leaves(&[name], &mut leaf);
+        leaf[0]
+    };
+    let damaged = leaf_of(&names[500]);
+    assert!(damaged != leaf_of(&names[0]) && damaged != leaf_of(&names[999]));
+    let in_damaged = names.iter().filter(|name| leaf_of(name) == damaged).count();
+    evict(&world);
+    flip(&world, damaged);
+    world.log.flush_round().unwrap();
+    let mut told = 0;
+    for _ in 0..200 {
+        let step = world.collect_slot(slot, &mut Budget::new(100, u64::MAX));
+        told += usize::from(matches!(step, Err(VersionError::Storage(_))));
+    }
+    assert!(told > 0, "somebody hears of it");
+    assert_eq!(world.heads(&tree), 0);
+    assert_eq!(world.store.waiting_to_go(slot), 0);
+    flip(&world, damaged);
+    assert!(
+        world.deltas() <= in_damaged,
+        "{} of {in_damaged} that could not be read",
+        world.deltas()
+    );
+    assert_eq!(world.rows(&old, &tree), []);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(world.deltas(), 0);
+}
+
+/// Symptom: rounds over held tombstones followed one another for as long as one of them could not be read. Cause: each step of a round asked whether patience
+/// was over, as it was since before the round. Guard: it is asked between rounds.
+#[test]
+fn what_cannot_be_read_is_waited_for_after_rounds_of_many_steps() {
+    let world = World::new(4096, 24);
+    let (damaged, good) = (world.table(), world.table());
+    fill(&world, &damaged, 0..1);
+    fill(&world, &good, 0..300);
+    let old = world.begin_olap();
+    let slot = delete(&world, &damaged, 0..1);
+    assert_eq!(delete(&world, &good, 0..300), slot);
+    evict(&world);
+    flip(&world, damaged.root());
+    world.log.flush_round().unwrap();
+    let mut told = 0;
+    for _ in 0..14_000 {
+        let step = world.collect_slot(slot, &mut Budget::new(1, u64::MAX));
+        told += usize::from(matches!(step, Err(VersionError::Storage(_))));
+    }
+    assert_eq!(world.store.held(slot), 301);
+    // 301 steps a round, and 1, 2, 4, … 256 between two of them: without these it were 46.
+    assert!((20..38).contains(&told), "{told} looks");
+    world.rollback(old);
+}
+
+/// Symptom: a commit took minutes where the pool had no page to give: its collection looked at one deleted row after another, and each look waited two seconds
+/// for a page. Cause: that was taken for an error of the row. Guard: it ends the step.
+#[test]
+fn pool_without_a_free_page_ends_a_step_of_collection_at_once() {
+    let world = World::new(4096, 24);
+    let tables: Vec<Tree> = (0..4).map(|_| world.table()).collect();
+    tables.iter().for_each(|table| fill(&world, table, 0..1));
+    let slot = delete(&world, &tables[0], 0..1);
+    for table in &tables[1..] {
+        assert_eq!(delete(&world, table, 0..1), slot);
+    }
+    evict(&world);
+    world.log.flush_round().unwrap();
+    let pool = world.store.context().pool();
+
+    let mut latched = Vec::new();
+    let other = world.table();
+    fill(&world, &other, 0..1500);
+    let mut leaves: Vec<PageId> = Vec::new();
+    for number in 0..1500 {
+        let mut leaf = [PageId::ZERO];
+        other.find_leaves(&[&key(number)], &mut leaf);
+        leaves.extend(leaf);
+    }
+    leaves.dedup();
+    leaves.sort_unstable();
+    leaves.dedup();
+    for page in leaves {
+        match pool.exclusive(page) {
+            Ok(guard) => latched.push(guard),
+            Err(error) => {
+                assert!(matches!(error, StorageError::MemoryLimit { .. }));
+                break;
+            }
+        }
+    }
+
+    let (points, met) = (TestPoints::new(), Arc::new(AtomicUsize::new(0)));
+    let counted = met.clone();
+    points.on("fault: every page in use", move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let domain = world.manager.domain();
+    domain.pass();
+    let step = {
+        let _entered = points.enter();
+        let mut budget = Budget::UNBOUNDED;
+        let log = world.log.slot(SlotId(SLOTS));
+        world.store.collect(domain, slot, log, &mut budget)
+    };
+    assert!(
+        matches!(
+            step,
+            Err(VersionError::Storage(StorageError::MemoryLimit { .. }))
+        ),
+        "{step:?}"
+    );
+    assert_eq!(met.load(Ordering::Relaxed), 1);
+    drop(latched);
+    world.collect();
+    assert!(tables.iter().all(|table| world.heads(table) == 0));
+}
+
+#[test]
+fn lack_of_memory_is_no_fault_of_what_was_looked_at() {
+    let of = |error| VersionError::from(error).concerns_one();
+    assert!(!of(StorageError::MemoryLimit { what: "pool" }));
+    assert!(!of(StorageError::Poisoned));
+    assert!(of(crate::error::damaged("row", PageId(9))));
+}
