@@ -66,10 +66,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// True once nothing may be written any more: a flush failed, or a thread of the engine panicked.
+    /// True once nothing may be written any more: a flush failed, the log has ended, or a thread of the engine panicked.
     pub fn is_poisoned(&self) -> bool {
         // Acquire: pairs with the release in `give_up`.
-        self.directory.poisoned() || self.given_up.load(Ordering::Acquire)
+        self.directory.poisoned() || self.log.has_failed() || self.given_up.load(Ordering::Acquire)
     }
 
     /// Takes no writes any more.

@@ -436,3 +436,23 @@ fn read_committed_writes_to_a_row_that_is_being_inserted_conflict_in_every_form(
         tx.commit().unwrap();
     }
 }
+
+/// Symptom: after a panic in a flush round commits that do not wait were acknowledged, and lost. Cause: only who waits for a round heard that the log had
+/// ended. Guard: writers ask for it.
+#[test]
+fn log_that_has_ended_takes_no_commit_that_does_not_wait() {
+    let (_directory, database, table) = with_table(&small());
+    let before = database.begin_with(asynchronous()).unwrap();
+    before.insert(&table, b"before", b"").unwrap();
+    let points = TestPoints::new();
+    points.on("round: clock read", || panic!("as planned"));
+    let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _entered = points.enter();
+        database.retry(|tx| tx.insert(&table, b"k", b"v"))
+    }));
+    assert!(committed.is_err());
+    assert!(matches!(before.commit(), Err(Error::Poisoned)));
+    let behind = database.begin_with(asynchronous()).unwrap();
+    let written = behind.insert(&table, b"behind", b"");
+    assert!(matches!(written, Err(Error::Poisoned)), "{written:?}");
+}

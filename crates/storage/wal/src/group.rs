@@ -73,6 +73,8 @@ pub(crate) struct Group {
     withdrawal_waiters: AtomicU64,
     /// Somebody serves, and was not asked yet since its last round.
     pub wants_demand: AtomicBool,
+    /// `Turn::failed` is set, for who does not wait for a round.
+    failed: AtomicBool,
 }
 
 impl Group {
@@ -88,7 +90,21 @@ impl Group {
             withdrawals: AtomicU64::new(0),
             withdrawal_waiters: AtomicU64::new(0),
             wants_demand: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
         }
+    }
+
+    /// True once no round can succeed any more.
+    pub fn has_failed(&self) -> bool {
+        // Acquire: pairs with the release in `fail`.
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Ends the log for good, unless it has ended.
+    fn fail(&self, turn: &mut Turn, error: StorageError) {
+        turn.failed.get_or_insert(error);
+        // Release: pairs with the acquire in `has_failed`.
+        self.failed.store(true, Ordering::Release);
     }
 
     pub fn horizon(&self) -> Timestamp {
@@ -190,7 +206,7 @@ impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
         let mut turn = self.0.turn.lock();
         turn.running = false;
-        turn.failed.get_or_insert(StorageError::Poisoned);
+        self.0.fail(&mut turn, StorageError::Poisoned);
         self.0.ends.iter().for_each(Condvar::notify_all);
         self.0.withdrawn.notify_all();
         self.0.demanded.notify_all();
@@ -241,9 +257,8 @@ impl Core {
         turn.last_failed = result.is_err();
         if let Err(error) = &result
             && (self.segments.poisoned() || matches!(error, StorageError::Poisoned))
-            && turn.failed.is_none()
         {
-            turn.failed = Some(error.clone());
+            self.group.fail(&mut turn, error.clone());
         }
         let parity = (turn.begun & 1) as usize;
         self.group.ends[parity].notify_all();

@@ -75,6 +75,12 @@ impl Log {
         self.core.group.horizon()
     }
 
+    /// True once nothing that is not on disk can get there any more: a sync failed, a round panicked, or failed once too often.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.core.group.has_failed()
+    }
+
     /// Runs one flush round that starts after the call (waiting for the one that runs now). Returns
     /// what it covered.
     ///

@@ -538,7 +538,9 @@ mod tests {
         guard.append(&header, &[], &[]);
         drop(guard);
         dir.fail(Fault::nth(Call::Write, 0).on("log/"));
+        assert!(!log.has_failed());
         assert!(log.flush_round().is_err());
+        assert!(log.has_failed(), "who does not wait for rounds is told");
         dir.clear_faults();
         for _ in 0..2 {
             let again = log.flush_round();
