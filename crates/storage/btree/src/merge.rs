@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::context::Journal;
 use crate::descend::Target;
 use crate::node::build::{Builder, Frame, entry, frame_of, join, lower_fence, upper_fence};
-use crate::node::layout::{CHILD_BYTES, NodeRead, record_bytes};
+use crate::node::layout::NodeRead;
 use crate::tree::Tree;
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Exclusive, PageBuf, PageRead};
@@ -187,8 +187,12 @@ impl Tree {
         Ok(Outcome::Nothing)
     }
 
-    /// Spreads the children of two inner pages evenly: what is done for a page with one child whose
+    /// Spreads the children of two inner pages, evenly if that fits: what is done for a page with one child whose
     /// neighbour is too full to take it.
+    ///
+    /// The neighbour's keys may share a long prefix that they lose beside the other page's, so an even share can be too much; one
+    /// child always fits (S1): the page with one child has no key, and what the neighbour's new fence takes, the key that became it took
+    /// before. [`Outcome::Nothing`] is left for a parent without room for any of the new separators.
     fn share_children<'t>(
         &'t self,
         mut pages: Neighbours<'t>,
@@ -196,70 +200,18 @@ impl Tree {
         high: &PageBuf,
         journal: Option<Journal<'_>>,
     ) -> Result<Outcome> {
-        let context = &**self.context();
         let above = copy(&pages.parent);
-        let between = entry(&above, pages.separator_index).key();
-        // The keys of both pages with the separator between them; child i lies left of key i.
-        let (low_count, high_count) = (low.shape().count, high.shape().count);
-        let mut keys: Vec<Vec<u8>> = (0..low_count).map(|i| entry(low, i).key()).collect();
-        let mut children: Vec<PageId> = (0..=low_count).map(|i| low.child(i, low_count)).collect();
-        keys.push(between.clone());
-        keys.extend((0..high_count).map(|i| entry(high, i).key()));
-        children.extend((0..=high_count).map(|i| high.child(i, high_count)));
-        let middle = keys.len() / 2;
-        let up = keys[middle].clone();
-        let (prefix, free) = (above.fences().prefix, above.shape().free);
-        let room = free + record_bytes(between.len() - prefix, CHILD_BYTES);
-        if middle == low_count || record_bytes(up.len() - prefix, CHILD_BYTES) > room {
+        let share = Share::new((low, high), &above, pages.separator_index);
+        let (even, count) = (share.keys.len() / 2, share.keys.len());
+        let found = if low.shape().count == 0 {
+            (1..=even).rev().find_map(|middle| share.at(middle))
+        } else {
+            (even..count - 1).find_map(|middle| share.at(middle))
+        };
+        let Some([new_low, new_high, new_above]) = found else {
             return Ok(Outcome::Nothing);
-        }
-        let size = context.page_size();
-        let (mut new_low, mut new_high) =
-            (PageBuf::to_overwrite(size), PageBuf::to_overwrite(size));
-        let base = frame_of(low);
-        let low_frame = Frame {
-            lower: lower_fence(low),
-            upper: Some(&up),
-            rightmost: children[middle],
-            ..base
         };
-        let high_frame = Frame {
-            lower: Some(&up),
-            upper: upper_fence(high),
-            rightmost: children[keys.len()],
-            ..base
-        };
-        let fill = |page: &mut PageBuf, frame: &Frame<'_>, from: usize, to: usize| {
-            let mut builder = Builder::new(page, frame);
-            let fits = (from..to).all(|number| {
-                builder.push(
-                    (&keys[number], &[]),
-                    &[&children[number].get().to_le_bytes()],
-                )
-            });
-            builder.finish();
-            fits
-        };
-        let fits = fill(&mut new_low, &low_frame, 0, middle)
-            && fill(&mut new_high, &high_frame, middle + 1, keys.len());
-        let mut new_above = PageBuf::to_overwrite(size);
-        let frame = frame_of(&above);
-        let mut builder = Builder::new(&mut new_above, &frame);
-        let fits = fits
-            && (0..above.shape().count).all(|number| {
-                let entry = entry(&above, number);
-                let key = if number == pages.separator_index {
-                    (&up[..], &[][..])
-                } else {
-                    (entry.prefix, entry.suffix)
-                };
-                builder.push(key, &[entry.payload])
-            });
-        builder.finish();
-        if !fits {
-            return Ok(Outcome::Nothing);
-        }
-        let mut change = Change::new(context, self.root(), journal);
+        let mut change = Change::new(self.context(), self.root(), journal);
         change.add_image(&mut pages.left, &new_low);
         change.add_image(&mut pages.right, &new_high);
         change.add_image(&mut pages.parent, &new_above);
@@ -304,6 +256,91 @@ impl Tree {
         change.free(child);
         change.commit()?;
         Ok(Outcome::Joined)
+    }
+}
+
+/// The children of two neighbouring inner pages, to be spread anew.
+struct Share<'p> {
+    low: &'p PageBuf,
+    high: &'p PageBuf,
+    above: &'p PageBuf,
+    separator_index: usize,
+    /// The keys of both pages with the separator between them; child i lies left of key i.
+    keys: Vec<Vec<u8>>,
+    children: Vec<PageId>,
+}
+
+impl<'p> Share<'p> {
+    fn new(
+        (low, high): (&'p PageBuf, &'p PageBuf),
+        above: &'p PageBuf,
+        separator_index: usize,
+    ) -> Self {
+        let (low_count, high_count) = (low.shape().count, high.shape().count);
+        let mut keys: Vec<Vec<u8>> = (0..low_count).map(|i| entry(low, i).key()).collect();
+        let mut children: Vec<PageId> = (0..=low_count).map(|i| low.child(i, low_count)).collect();
+        keys.push(entry(above, separator_index).key());
+        keys.extend((0..high_count).map(|i| entry(high, i).key()));
+        children.extend((0..=high_count).map(|i| high.child(i, high_count)));
+        Self {
+            low,
+            high,
+            above,
+            separator_index,
+            keys,
+            children,
+        }
+    }
+
+    /// The two pages, and the one above them, with key `middle` as the separator; `None` if one of them does not fit.
+    fn at(&self, middle: usize) -> Option<[PageBuf; 3]> {
+        let up = &self.keys[middle];
+        let base = frame_of(self.low);
+        let low = Frame {
+            lower: lower_fence(self.low),
+            upper: Some(up),
+            rightmost: self.children[middle],
+            ..base
+        };
+        let high = Frame {
+            lower: Some(up),
+            upper: upper_fence(self.high),
+            rightmost: self.children[self.keys.len()],
+            ..base
+        };
+        Some([
+            self.page(&low, 0..middle)?,
+            self.page(&high, middle + 1..self.keys.len())?,
+            self.above_with(up)?,
+        ])
+    }
+
+    fn page(&self, frame: &Frame<'_>, keys: std::ops::Range<usize>) -> Option<PageBuf> {
+        let mut page = PageBuf::to_overwrite(self.low.size());
+        let mut builder = Builder::new(&mut page, frame);
+        let fits = keys.into_iter().all(|number| {
+            let child = self.children[number].get().to_le_bytes();
+            builder.push((&self.keys[number], &[]), &[&child])
+        });
+        builder.finish();
+        fits.then_some(page)
+    }
+
+    fn above_with(&self, up: &[u8]) -> Option<PageBuf> {
+        let mut page = PageBuf::to_overwrite(self.above.size());
+        let frame = frame_of(self.above);
+        let mut builder = Builder::new(&mut page, &frame);
+        let fits = (0..self.above.shape().count).all(|number| {
+            let entry = entry(self.above, number);
+            let key = if number == self.separator_index {
+                (up, &[][..])
+            } else {
+                (entry.prefix, entry.suffix)
+            };
+            builder.push(key, &[entry.payload])
+        });
+        builder.finish();
+        fits.then_some(page)
     }
 }
 

@@ -219,6 +219,8 @@ impl Tree {
             }
             self.reserve_change(journal)?;
             match self.remove_step(doomed, journal, rest)? {
+                // Children came over, or a page was halved: what is gained by that comes with the next steps.
+                Step::Freed(0) => attempts += 1,
                 Step::Freed(pages) => {
                     freed += pages;
                     attempts = 0;
@@ -389,6 +391,12 @@ impl Tree {
 
     /// The parent at the edge has one child, wholly in the range: join that parent with a neighbour,
     /// or the ones above it.
+    ///
+    /// Ends (S2): pages that are joined or freed are fewer then; of a neighbour that is too full for that, at least one child comes over (S1), and is
+    /// freed next. Where the page above has no room for the separator between them, it is halved, and the two stay under one
+    /// page: with two separators there is room (keys are at most a quarter of a page, and a page at the edge has one fence), and of three or more
+    /// each half keeps one (`plan_inner_split`). Were the two parted, the next step would join
+    /// the halves again, for ever.
     fn climb(&self, doomed: Doomed<'_>, journal: Option<Journal<'_>>) -> Result<Step> {
         let mut level = 1;
         loop {
@@ -411,7 +419,10 @@ impl Tree {
                     if !above.validate() {
                         return Ok(Step::Changed);
                     }
-                    debug_assert!(content.shape().count > 0, "else the page is alone");
+                    if content.shape().count < 3 {
+                        // It had no room: others have changed it since.
+                        return Ok(Step::Changed);
+                    }
                     let key = entry(&content, 0).key();
                     self.split_until(&key, level + 1, None, journal)?;
                     return Ok(Step::Freed(0));

@@ -395,6 +395,10 @@ pub fn plan_inner_split(page: &PageBuf, key: &[u8]) -> Option<usize> {
         sum += bytes(number);
         number += 1;
     }
+    // A page with one child is of no use, and joined again with its neighbour if it is at the edge of a range that goes.
+    if shape.count >= 3 {
+        number = number.clamp(1, shape.count - 2);
+    }
     Some(number)
 }
 

@@ -59,6 +59,73 @@ fn prop_removed_ranges_are_gone_and_the_rest_stays() {
     }
 }
 
+/// A tree whose keys are as long as keys can be and share prefixes as long as fences can: inner pages have few children, and many more between
+/// fences that share a lot than between others.
+fn towering(world: &World, page_size: usize, rows: u64, random: &mut Random) -> (Tree, Model) {
+    let tree = world.tree(TreeKind::Plain);
+    let mut model = Model::new();
+    let longest = crate::max_key(page_size);
+    let shared = random.between(0, longest as u64 - 20) as usize;
+    let prefixes = random.between(1, 12);
+    for _ in 0..rows {
+        let mut key = vec![random.below(prefixes) as u8; shared];
+        key.extend_from_slice(&random.below(rows * 3).to_be_bytes());
+        let more = match random.below(3) {
+            0 => 0,
+            1 => random.below((longest - key.len()) as u64 + 1) as usize,
+            _ => longest - key.len(),
+        };
+        key.resize(key.len() + more, b'z');
+        tree.put(&key, &[7; 20], world.journal(1)).unwrap();
+        model.insert(key, vec![7; 20]);
+    }
+    (tree, model)
+}
+
+/// Dropping a tree never ended, and wrote log for ever: a page with one child, whose neighbour was too full to take it and could not give it half of
+/// its children either, had the page above halved; and the next step joined the halves again.
+#[test]
+fn regress_removal_of_long_keys_with_long_prefixes_ends() {
+    let seed = seed("regress_removal_of_long_keys_with_long_prefixes_ends");
+    let mut random = Random::new(seed);
+    for round in 0..60 {
+        let page_size = [4096, 8192][round % 2];
+        let world = World::new(page_size, 64);
+        let rows = random.between(50, 600);
+        let (tree, mut model) = towering(&world, page_size, rows, &mut random);
+        let pages = world.pages_in_use();
+        let some: Vec<u8> = model
+            .keys()
+            .nth(random.below(model.len() as u64) as usize)
+            .cloned()
+            .unwrap();
+        let way = random.below(3);
+        let budget = random.between(1, 20) as usize;
+        let mut steps = 0;
+        loop {
+            let done = match way {
+                0 => tree.remove_below(&some, budget, world.journal(1)),
+                1 => tree.remove_from(&some, budget, world.journal(1)),
+                _ => tree.drop_pages(budget, world.journal(1), None),
+            };
+            if done.unwrap() {
+                break;
+            }
+            steps += 1;
+            assert!(
+                steps < 2 * pages + 10,
+                "round {round}, way {way}: {pages} pages"
+            );
+        }
+        match way {
+            0 => model.retain(|key, _| *key >= some),
+            1 => model.retain(|key, _| *key < some),
+            _ => continue,
+        }
+        assert_is(&tree, &model);
+    }
+}
+
 #[test]
 fn queue_that_is_appended_and_trimmed_keeps_its_size() {
     let world = World::new(4096, 64);
