@@ -132,3 +132,14 @@ fn prop_sql_rows_of_the_catalog_that_nobody_wrote_are_answered() {
         assert!(all.contains_key(state), "{state} never came: {all:?}");
     }
 }
+
+/// Symptom: a statement panicked where the definition of a table named an index, or a foreign key, of a column that the table does not have. Cause: who
+/// works with indexes relies on their columns, and nobody had asked when the catalog was read. Guard: `Store::load` asks (`refers_to_what_is_there`).
+#[test]
+fn regress_an_index_of_a_column_that_is_not_there_is_damage() {
+    let disk = definitions::make().unwrap_or_else(|what| panic!("{what}"));
+    for seed in [2_086_756_068, 317_984_838] {
+        let states = definitions::change(&disk, seed).unwrap_or_else(|what| panic!("{what}"));
+        assert_eq!(states.keys().collect::<Vec<_>>(), ["open XX001"], "{seed}");
+    }
+}

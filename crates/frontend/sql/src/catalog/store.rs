@@ -4,13 +4,14 @@
 //! schema, name` of every relation and index (value: its oid), so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
 //! said of an object (value: the text).
 
-use super::relation::Kind;
+use super::relation::{Kind, Table};
 use super::{Catalog, Change, Comment, FIRST_USER_OID, Namespace, Oid, Relation, Runtimes, codec};
 use crate::error::{Result, SqlError};
 use crate::roles;
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::Transaction;
+use vellum_row::ColumnId;
 
 const TABLE: &str = Store::TABLE;
 
@@ -90,7 +91,12 @@ impl Store {
         for comment in &comments {
             catalog.apply(comment);
         }
-        Ok(catalog)
+        let tables = catalog.relations.values();
+        let mut tables = tables.filter_map(|relation| relation.table());
+        match tables.all(|table| refers_to_what_is_there(table, &catalog)) {
+            true => Ok(catalog),
+            false => Err(damaged()),
+        }
     }
 
     /// Writes a change; `before` is the image that it starts from.
@@ -205,6 +211,26 @@ fn names(relation: &Relation) -> Vec<(Vec<u8>, Oid)> {
         all.extend(indexes.map(|index| name(&index.name, index.oid)));
     }
     all
+}
+
+/// Whether the columns are there that indexes and foreign keys name: whoever works with them relies on it.
+fn refers_to_what_is_there(table: &Table, catalog: &Catalog) -> bool {
+    let has = |table: &Table, column: ColumnId| table.schema.position_of(column).is_some();
+    let indexes = table.indexes.iter();
+    let mut indexed = indexes.flat_map(|index| index.columns.iter().map(|column| column.column));
+    let mut keys = table.foreign_keys.iter();
+    indexed.all(|column| has(table, column))
+        && keys.all(|key| {
+            let target = catalog
+                .relation(key.target)
+                .and_then(|target| target.table());
+            key.columns.len() == key.target_columns.len()
+                && key.columns.iter().all(|column| has(table, *column))
+                && target.is_some_and(|target| {
+                    let mut columns = key.target_columns.iter();
+                    columns.all(|column| has(target, *column))
+                })
+        })
 }
 
 fn damaged() -> SqlError {
