@@ -33,7 +33,8 @@ fn config() -> Config {
     config.log_bytes_max = 8 * config.log_segment_bytes;
     config.checkpoint_log_bytes = 2 * config.log_segment_bytes;
     config.data_bytes_max = 8 << 20;
-    config.promote_after_ticks = 12;
+    // A schedule of a few rounds takes some ten ticks; a snapshot is to fall behind in the middle of it.
+    config.promote_after_ticks = 3;
     config.versions.fat_updates = Some(1);
     config.background_threads = false;
     config
