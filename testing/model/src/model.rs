@@ -362,7 +362,12 @@ impl Model {
             Some(Defect::SnapshotIsFresh) => true,
             _ => open.how.read_committed,
         };
-        if fresh {
+        // What reads nothing needs no snapshot, and has seen no commit for which its end would have to wait.
+        let reads = !matches!(
+            operation,
+            Operation::Savepoint { .. } | Operation::RollbackTo { .. } | Operation::Seek { .. }
+        );
+        if fresh && reads {
             open.snapshot = commits;
         }
         open.command += 1;

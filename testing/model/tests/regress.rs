@@ -99,6 +99,31 @@ fn regress_savepoint_of_read_committed_survives_later_statements() {
     check(&history);
 }
 
+/// The model held that a savepoint, or going back to it, had seen what others had committed by then, and that a commit behind it waits for that.
+#[test]
+fn regress_a_commit_waits_for_nothing_that_only_a_savepoint_could_have_seen() {
+    for seed in 0..12 {
+        let mut history = table(1).to_vec();
+        let no_wait = Begin {
+            no_wait: true,
+            ..Begin::default()
+        };
+        history.push(Step::Begin {
+            tx: 2,
+            how: no_wait,
+        });
+        history.extend([put(2, "a", 31), commit(2)]);
+        history.extend([
+            begin_read_committed(3),
+            on(3, Operation::Savepoint { savepoint: 1 }),
+            on(3, Operation::RollbackTo { savepoint: 1 }),
+            commit(3),
+            Step::PowerCut { seed },
+        ]);
+        check(&history);
+    }
+}
+
 #[test]
 fn regress_pages_of_a_dropped_table_wait_for_read_committed_writers() {
     for power_cut in [false, true] {
