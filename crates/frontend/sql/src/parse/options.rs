@@ -172,8 +172,11 @@ fn names_of_columns(tokens: &[TokenWithSpan], spoken: &[usize]) -> Vec<usize> {
         return Vec::new();
     };
     let mut behind = spoken.iter().enumerate().skip(table);
-    let open = behind.find(|(_, at)| tokens[**at].token == Token::LParen);
-    let Some((open, _)) = open else {
+    // Behind AS stands the query, with parentheses of its own.
+    let open = behind.find(|(number, at)| {
+        tokens[**at].token == Token::LParen || keyword(*number) == Keyword::AS
+    });
+    let Some((open, _)) = open.filter(|(number, _)| keyword(*number) != Keyword::AS) else {
         return Vec::new();
     };
     let mut names = Vec::new();

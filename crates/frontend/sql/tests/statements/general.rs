@@ -254,3 +254,18 @@ fn regress_first_queries_at_the_same_time_make_one_directory() {
         });
     }
 }
+
+/// Symptom: `42601` near "text": what stood in the first parentheses of the query was taken for a name of a column of the table.
+#[test]
+fn regress_a_table_of_a_query_that_begins_with_a_call_is_made() {
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int, b int); INSERT INTO t SELECT g % 3, g FROM generate_series(1, 30) g");
+    client.ok("CREATE TABLE sums AS SELECT a, sum(b) AS s FROM t GROUP BY a");
+    assert_eq!(
+        client.ok("SELECT a, s FROM sums ORDER BY a"),
+        "0|165\n1|145\n2|155"
+    );
+    client.ok("CREATE TEMP TABLE named (x, y) ON COMMIT DROP AS SELECT (a) AS c, sum(b) AS s FROM t GROUP BY a");
+    client.ok("CREATE TABLE IF NOT EXISTS renamed (x, y) AS SELECT (a) AS c, sum(b) AS s FROM t GROUP BY a");
+    assert_eq!(client.ok("SELECT max(x), sum(y) FROM renamed"), "2|465");
+}
