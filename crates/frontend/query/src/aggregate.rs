@@ -184,6 +184,13 @@ impl Aggregate {
         self.result
     }
 
+    /// Whether it may come to something else when it is computed again.
+    pub(crate) fn is_volatile(&self) -> bool {
+        let order = self.order.iter().map(|key| &key.term);
+        let mut terms = self.arguments.iter().chain(&self.filter).chain(order);
+        terms.any(|term| term.expr.is_volatile())
+    }
+
     /// Itself as a function, and its arguments.
     pub(crate) fn function(
         mut self,

@@ -9,6 +9,7 @@ use crate::types::{Extent, Kind};
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datafusion::catalog::MemTable;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column as Name, NullEquality};
 use datafusion::datasource::provider_as_source;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
@@ -282,7 +283,7 @@ impl Relation {
     /// the aggregates, then for each of `asked` a number whose bits say, key by key, that it is not of the set.
     ///
     /// # Errors
-    /// Sets of too many keys.
+    /// Sets of too many keys; sets of which some have no keys, of rows, keys or aggregates that would differ if they were computed again.
     pub fn group_sets(
         self,
         symbols: &Symbols,
@@ -297,6 +298,18 @@ impl Relation {
         }
         let (empty, full): (Vec<&Vec<usize>>, Vec<&Vec<usize>>) =
             sets.iter().partition(|set| set.is_empty());
+        // Each set without keys reads the rows anew, and so do the others together.
+        let again = empty.len() + usize::from(!full.is_empty()) > 1;
+        let volatile = || {
+            keys.iter().any(|key| key.expr.is_volatile())
+                || aggregates.iter().any(Aggregate::is_volatile)
+        };
+        if again && (volatile() || self.is_volatile()?) {
+            return Err(Error::Unplanned(
+                "sets without keys of rows that are not the same when they are read again"
+                    .to_owned(),
+            ));
+        }
         let mut parts = Vec::new();
         if !full.is_empty() {
             let (keys, aggregates) = (keys.clone(), aggregates.clone());
@@ -330,6 +343,16 @@ impl Relation {
         let mut parts = parts.into_iter();
         let first = parts.next().ok_or_else(|| Error::internal("no sets"))?;
         parts.try_fold(first, |all, part| all.union(symbols, part))
+    }
+
+    /// Whether its rows may be others when they are made again.
+    fn is_volatile(&self) -> Result<bool> {
+        let mut volatile = false;
+        self.plan.apply_with_subqueries(|step| {
+            volatile |= step.expressions().iter().any(Expr::is_volatile);
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(volatile)
     }
 
     /// The same of sets that all have keys.

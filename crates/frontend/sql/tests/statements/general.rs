@@ -255,6 +255,24 @@ fn regress_first_queries_at_the_same_time_make_one_directory() {
     }
 }
 
+/// Symptom: the total of `GROUP BY ROLLUP` was not the sum of its groups: it was made of rows that were read again, and `random()` was asked again.
+#[test]
+fn regress_totals_beside_groups_of_rows_that_differ_each_time_are_refused() {
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int); INSERT INTO t SELECT g % 3 FROM generate_series(1, 3000) g");
+    for sql in [
+        "SELECT a, count(*) FROM t WHERE random() < 0.5 GROUP BY ROLLUP (a)",
+        "SELECT a, sum(random()) FROM t GROUP BY CUBE (a)",
+        "SELECT count(*) FROM (SELECT random() AS r FROM t) x WHERE r < 0.5 GROUP BY GROUPING SETS ((), ())",
+    ] {
+        assert_eq!(client.state(sql), "0A000", "{sql}");
+    }
+    let once = "SELECT sum(n), count(*) FROM (SELECT count(*) AS n FROM t WHERE random() < 2 GROUP BY GROUPING SETS ((a), (a, a))) x";
+    assert_eq!(client.ok(once), "6000|6");
+    let same = "SELECT a, count(*) FROM t GROUP BY ROLLUP (a) ORDER BY 1";
+    assert_eq!(client.ok(same), "0|1000\n1|1000\n2|1000\n~|3000");
+}
+
 /// Symptom: `42601` near "text": what stood in the first parentheses of the query was taken for a name of a column of the table.
 #[test]
 fn regress_a_table_of_a_query_that_begins_with_a_call_is_made() {
