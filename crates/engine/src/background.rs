@@ -122,31 +122,33 @@ impl Engine {
         let mut active = ActiveSnapshots::new();
         domain.active_snapshots(&mut active);
         let log = self.system_slot(SystemSlot::Maintenance);
-        let mut any = false;
+        let (mut any, mut first) = (false, None);
         for page in pages {
             let turned = self.store.decompose_page(domain, &active, page, log);
-            any |= match turned.map_err(storage) {
+            match turned.map_err(storage) {
+                Ok(turned) => any |= turned > 0,
                 // They stay as they are, and are evicted so if need be.
-                Err(StorageError::OutOfSpace { .. }) => false,
-                other => other? > 0,
-            };
+                Err(StorageError::OutOfSpace { .. }) => {}
+                // Those behind it are named once only.
+                Err(error) => first = first.or(Some(error)),
+            }
         }
         log.withdraw();
-        Ok(any)
+        first.map_or(Ok(any), Err)
     }
 
     /// As [`Engine::collect_idle`], for who holds `maintenance`.
     pub fn collect_idle_alone(&self) -> Result<bool> {
         let horizon = Horizon::refreshed(self.manager.domain());
         self.tables.forget(&horizon);
-        self.store
-            .forget_dropped(|| self.clock.now())
-            .map_err(storage)?;
         // A page that cannot be read keeps what hangs on it; the garbage of others goes all the same.
-        let (mut any, mut first) = match self.free_given_up() {
-            Ok(any) => (any, None),
-            Err(error) => (false, Some(error)),
-        };
+        let forgotten = self.store.forget_dropped(|| self.clock.now());
+        let mut first = forgotten.map_err(storage).err();
+        let mut any = false;
+        match self.free_given_up() {
+            Ok(freed) => any |= freed,
+            Err(error) => first = first.or(Some(error)),
+        }
         for slot in (0..self.manager.slots_in_use() as u16).map(SlotId) {
             // What ran in a slot before its long transaction left garbage, too; that is collected on our own account.
             let lease = self.manager.lease_idle(slot);

@@ -108,13 +108,14 @@ fn regress_a_commit_waits_for_nothing_that_only_a_savepoint_could_have_seen() {
             no_wait: true,
             ..Begin::default()
         };
-        history.push(Step::Begin {
-            tx: 2,
-            how: no_wait,
-        });
-        history.extend([put(2, "a", 31), commit(2)]);
         history.extend([
             begin_read_committed(3),
+            Step::Begin {
+                tx: 2,
+                how: no_wait,
+            },
+            put(2, "a", 31),
+            commit(2),
             on(3, Operation::Savepoint { savepoint: 1 }),
             on(3, Operation::RollbackTo { savepoint: 1 }),
             commit(3),
