@@ -102,6 +102,8 @@ impl Handles {
 
 /// Steps of background work after which there is something wrong if there is still more.
 const UNITS_MAX: u32 = 2000;
+/// Steps without work after which all that failed has been tried again (the version store's patience ends at 256).
+const PATIENCE_STEPS: u32 = 600;
 
 /// The index of every table.
 const INDEX: &str = "by value";
@@ -258,14 +260,32 @@ impl EngineSubject {
     }
 
     /// Does all background work, and names what is kept although nobody can see it.
+    ///
+    /// Work that failed, as for want of a frame, waits for a number of steps that have nothing to do: what is left is asked for again behind them.
     fn left_behind(&self) -> Result<Answer, Error> {
         let database = self.database()?;
+        // Copies of the undo of transactions that have ended since go with a checkpoint.
+        database.checkpoint()?;
         let mut units = 0..UNITS_MAX;
-        while database.step()? {
-            if units.next().is_none() {
-                return Ok(Refusal::Other("background work does not end".into()).into());
+        let mut left = None;
+        for _ in 0..=PATIENCE_STEPS {
+            while database.step()? {
+                if units.next().is_none() {
+                    return Ok(Refusal::Other("background work does not end".into()).into());
+                }
+            }
+            left = self.first_left(database)?;
+            if left.is_none() {
+                break;
             }
         }
+        Ok(match left {
+            None => Answer::Done,
+            Some((what, count)) => Refusal::Other(format!("left: {what}: {count}")).into(),
+        })
+    }
+
+    fn first_left(&self, database: &Database) -> Result<Option<(&'static str, u64)>, Error> {
         let now = database.statistics();
         let old = database.versions()?;
         let of = |kind| -> u64 { old.tables.iter().map(|it| it.sums.of(kind).count).sum() };
@@ -299,10 +319,7 @@ impl EngineSubject {
             ),
             ("pages of versions", pages),
         ];
-        Ok(match left.into_iter().find(|(_, count)| *count > 0) {
-            None => Answer::Done,
-            Some((what, count)) => Refusal::Other(format!("left: {what}: {count}")).into(),
-        })
+        Ok(left.into_iter().find(|(_, count)| *count > 0))
     }
 
     fn all(&self) -> Result<Answer, Error> {

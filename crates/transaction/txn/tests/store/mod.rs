@@ -41,7 +41,7 @@ pub fn rounds(default: u64) -> u64 {
 }
 
 /// The protocol that this binary tests: its name says so.
-fn protocol() -> Protocol {
+pub fn protocol() -> Protocol {
     match env!("CARGO_CRATE_NAME") {
         "read_view" => Protocol::ReadView,
         "stamping" => Protocol::Stamping,
