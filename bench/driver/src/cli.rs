@@ -138,7 +138,7 @@ pub enum Workload {
     Hot(Hot),
     /// Loads rows in one transaction into an empty directory
     Load(Load),
-    /// Full scans, each in a snapshot
+    /// Scans of all rows or of ranges, each in a snapshot, alone or beside updates
     Scan(Scan),
 }
 
@@ -170,6 +170,9 @@ impl Workload {
         let mut settings = self.common().settings(self.name());
         // Whoever scans at set ages has a second session, for fresh snapshots.
         settings.sessions += self.hold().map_or(0, |hold| hold.holders as usize + 1);
+        if let Self::Scan(scan) = self {
+            settings.sessions += scan.update_threads as usize;
+        }
         settings
     }
 
@@ -522,6 +525,9 @@ pub struct Kv {
     /// Skew θ of the keys; 0 is uniform
     #[arg(long, default_value_t = 0.0, value_name = "THETA", value_parser = skew)]
     pub zipf: f64,
+    /// Share of the transactions, from 0 to 1, that read a key instead; needs a mix that writes
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    pub read_share: f64,
     /// Rows.
     #[command(flatten)]
     pub rows: Rows,
@@ -534,6 +540,13 @@ fn skew(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(theta) if (0.0..=10.0).contains(&theta) => Ok(theta),
         _ => Err("a number from 0 to 10".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("a number from 0 to 1".to_owned()),
     }
 }
 
@@ -563,6 +576,13 @@ pub struct Load {
 /// Flags of the scan.
 #[derive(Args, Debug)]
 pub struct Scan {
+    /// Rows of a scan, from a random one on [default: all]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub range: Option<u64>,
+    /// Threads that update random rows beside the scans, each in a transaction of its own
+    #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "check")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub update_threads: u32,
     /// Rows.
     #[command(flatten)]
     pub rows: Rows,

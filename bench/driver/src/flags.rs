@@ -4,7 +4,7 @@
 //!
 //! Not here: what depends on the data that is there (rows, warehouses); the workloads look at that before they load.
 
-use crate::cli::{Command, Figure, FigureName, Hold, Holder, Workload};
+use crate::cli::{Command, Figure, FigureName, Hold, Holder, MixName, Workload};
 use crate::hold::APART_S;
 
 impl Command {
@@ -41,7 +41,19 @@ impl Workload {
                     check_affinity(common.threads, warehouses)?;
                 }
             }
-            Self::Kv(_) | Self::Queue(_) | Self::Hot(_) | Self::Scan(_) => {}
+            Self::Kv(kv) => {
+                if kv.read_share > 0.0 && kv.mix == MixName::Read {
+                    return Err(
+                        "--mix read only reads: --read-share is of the mixes that write".into(),
+                    );
+                }
+            }
+            Self::Scan(scan) => {
+                if scan.update_threads > 0 && common.operations.is_some() {
+                    return Err("scans and updates beside them share no number of transactions: --update-threads goes with --seconds".into());
+                }
+            }
+            Self::Queue(_) | Self::Hot(_) => {}
         }
         let end = match common.operations {
             Some(_) => End::Operations,

@@ -31,6 +31,8 @@ pub(crate) fn run<E: Engine>(
     let settings = &mut summary.settings;
     settings.insert("mix".to_owned(), mix.name().to_owned());
     settings.insert("zipf".to_owned(), arguments.zipf.to_string());
+    let share = arguments.read_share;
+    settings.insert("read_share".to_owned(), share.to_string());
     let (rows, size) = populate(engine, &arguments.rows, context, summary)?;
     if context.common.check {
         return context.check(summary, || {
@@ -52,8 +54,9 @@ pub(crate) fn run<E: Engine>(
     summary
         .settings
         .insert("timed_every".to_owned(), timed_every.to_string());
+    let classes = [mix.name(), Mix::Read.name()];
     let plan = Plan {
-        classes: &[mix.name()],
+        classes: if share > 0.0 { &classes } else { &classes[..1] },
         threads: context.common.threads,
         limit: context.limit(),
         timed_every,
@@ -65,13 +68,8 @@ pub(crate) fn run<E: Engine>(
     let keys = Keys::new(rows, arguments.zipf);
     let seed = context.common.seed;
     let make = |_: &mut E::Session<'_>, thread: u32, _: &_| {
-        Ok(KvClient(kv::Client::new(
-            keys.clone(),
-            size,
-            mix,
-            seed,
-            u64::from(thread),
-        )))
+        let client = kv::Client::new(keys.clone(), size, mix, seed, u64::from(thread));
+        Ok(KvClient(client.with_read_share(share)))
     };
     let sync = context.settings.durability == Durability::Sync && mix != Mix::Read;
     let probe = || device::syncs_per_second(&context.settings.data, DEVICE_TIME);
@@ -81,11 +79,8 @@ pub(crate) fn run<E: Engine>(
     if let Some(before) = before {
         summary.device_sync_per_s = Some(rounded((before + probe()?) / 2.0));
     }
-    let committed = if mix == Mix::Read {
-        0
-    } else {
-        measured.transactions
-    };
+    // Of the mix itself: the share of reads is a class of its own.
+    let committed = measured.classes.first().map_or(0, |class| class.count);
     summary.measured(measured);
     context.measure_reads(summary)?;
     if checks && !summary.interrupted {
@@ -179,8 +174,7 @@ pub(crate) struct KvClient(pub(crate) kv::Client);
 impl Client for KvClient {
     #[inline]
     fn draw(&mut self) -> usize {
-        self.0.draw();
-        0
+        usize::from(self.0.draw())
     }
 
     #[inline]

@@ -178,9 +178,12 @@ fn fits<E: Engine>(workload: &Workload, settings: &Settings, engine: &E) -> Resu
             "{data} has pages of {has} bytes, not {asked}: give no --page-size, or another --data"
         )));
     }
-    let names = engine
+    let listed = engine
         .table_names()
         .map_err(Failure::engine("list the tables"))?;
+    let Some(names) = listed else {
+        return Ok(());
+    };
     let kinds: [(&str, &[TableSpec]); 3] = [
         ("TPC-C", vellum_workload::tpcc::schema::TABLES),
         ("rows of kv", vellum_workload::kv::TABLES),
@@ -193,6 +196,12 @@ fn fits<E: Engine>(workload: &Workload, settings: &Settings, engine: &E) -> Resu
     };
     let is_of = |name: &String, tables: &[TableSpec]| tables.iter().any(|spec| spec.name == name);
     let Some(other) = names.iter().find(|name| !is_of(name, own.1)) else {
+        if names.is_empty() && workload.common().check {
+            return Err(Failure::Usage(format!(
+                "{data} holds no {}",
+                own.0.trim_start_matches("a ")
+            )));
+        }
         return Ok(());
     };
     let kind = kinds.iter().find(|(_, tables)| is_of(other, tables));

@@ -15,6 +15,8 @@ use vellum_workload::engine::{
 pub struct VellumEngine {
     database: Database,
     tables: Vec<vellum::Table>,
+    /// Whether tables that are missing are made.
+    create: bool,
     durability: vellum::Durability,
     description: Description,
 }
@@ -53,6 +55,7 @@ impl VellumEngine {
         Ok(Self {
             database,
             tables: Vec::new(),
+            create: settings.create,
             durability,
             description: Description {
                 name: "vellum".to_owned(),
@@ -66,12 +69,15 @@ impl VellumEngine {
 impl Engine for VellumEngine {
     type Session<'e> = VellumSession<'e>;
 
+    /// Where nothing is to be made, a table that is missing is an error.
     fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
         let transaction = self.database.begin().map_err(EngineError::failed)?;
         let mut handles = Vec::with_capacity(tables.len());
         for spec in tables {
             let handle = match transaction.table(spec.name) {
-                Err(Error::NoSuchTable { .. }) => transaction.create_table(spec.name),
+                Err(Error::NoSuchTable { .. }) if self.create => {
+                    transaction.create_table(spec.name)
+                }
                 found => found,
             };
             handles.push(handle.map_err(EngineError::failed)?);
@@ -81,9 +87,9 @@ impl Engine for VellumEngine {
         Ok(())
     }
 
-    fn table_names(&self) -> Result<Vec<String>> {
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
         let transaction = self.database.begin().map_err(EngineError::failed)?;
-        transaction.tables().map_err(EngineError::failed)
+        transaction.tables().map(Some).map_err(EngineError::failed)
     }
 
     fn open_session(&self) -> Result<VellumSession<'_>> {

@@ -45,6 +45,26 @@ fn a_check_takes_the_rows_of_the_directory_and_not_a_flags_default() {
 }
 
 #[test]
+fn a_check_of_a_database_without_the_workloads_tables_makes_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut config = vellum::Config::default();
+    config.pool_bytes = 16 << 20;
+    drop(vellum::Database::open(&data, config.clone()).unwrap());
+    for (flags, what) in [
+        ("tpcc --check", "holds no TPC-C"),
+        ("kv --check", "holds no rows of kv"),
+        ("queue --check", "holds no queue"),
+    ] {
+        let ended = code(&bench(flags, &data));
+        assert_eq!(ended.0, Some(2), "{flags}: {}", ended.1);
+        assert!(ended.1.contains(what), "{flags}: {}", ended.1);
+    }
+    let database = vellum::Database::open(&data, config).unwrap();
+    assert_eq!(database.begin().unwrap().tables().unwrap(), [""; 0]);
+}
+
+#[test]
 fn what_another_workload_made_is_refused_by_name_and_another_page_size_by_both_figures() {
     let directory = tempfile::tempdir().unwrap();
     let data = |name: &str| directory.path().join(name);

@@ -298,6 +298,53 @@ impl Session for ForgetfulSession<'_> {
 }
 
 #[test]
+fn share_of_reads_is_a_class_of_its_own_and_only_the_rest_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Reference::new();
+    let summary = directory.path().join("summary.json");
+    let flags = "kv --rows 50 --mix update --read-share 0.5 --operations 4000 --threads 2 --json";
+    let flags = format!("{flags} {}", summary.display());
+    for _ in 0..2 {
+        let ended = bench(&flags, directory.path(), |_| Ok(engine.clone()));
+        assert_eq!(ended.code, 0, "{}", ended.table);
+        let summary = json(&summary);
+        assert_eq!(summary["consistency"], "ok");
+        let count = |class: &str| summary["counts"][class].as_u64().unwrap();
+        assert_eq!(count("read") + count("update"), 4000);
+        assert!((1700..2300).contains(&count("read")), "{summary}");
+    }
+    let ended = bench(&flags, directory.path(), |_| Ok(Forgetful(engine.clone())));
+    assert_eq!(ended.code, 1, "{}", ended.table);
+}
+
+#[test]
+fn scans_of_ranges_beside_updates_are_counted_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Reference::new();
+    let summary = directory.path().join("summary.json");
+    let flags = "scan --rows 400 --value-size 24 --range 50 --update-threads 2 --threads 1 --seconds 1 --json";
+    let flags = format!("{flags} {}", summary.display());
+    let ended = bench(&flags, directory.path(), |_| Ok(engine.clone()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let found = json(&summary);
+    assert_eq!(found["consistency"], "ok");
+    let count = |class: &str| found["counts"][class].as_u64().unwrap();
+    assert!(count("scan") > 0 && count("update") > 0, "{found}");
+    assert_eq!(found["settings"]["range"], "50");
+    let ended = bench(&flags, directory.path(), |_| Ok(Forgetful(engine.clone())));
+    assert_eq!(ended.code, 1, "{}", ended.table);
+    // More rows than there are.
+    let flags = "scan --rows 400 --value-size 24 --range 401 --seconds 1";
+    let ended = bench(flags, directory.path(), |_| Ok(engine.clone()));
+    assert_eq!(ended.code, 2, "{}", ended.table);
+    assert!(
+        ended.table.contains("there are 400 rows"),
+        "{}",
+        ended.table
+    );
+}
+
+#[test]
 fn lost_commit_is_found() {
     let directory = tempfile::tempdir().unwrap();
     let flags = "kv --rows 50 --mix update --operations 250";
@@ -484,6 +531,12 @@ fn wrong_usage_and_unusable_paths_are_told_before_any_work() {
         ("tpcc --check --no-check", 2),
         ("kv --zipf -1", 2),
         ("kv --zipf NaN", 2),
+        ("kv --mix update --read-share 1.1", 2),
+        ("kv --mix update --read-share NaN", 2),
+        ("kv --read-share 0.5", 2),
+        ("scan --range 0", 2),
+        ("scan --update-threads 1 --operations 5", 2),
+        ("scan --update-threads 1 --check", 2),
         ("kv --mix write", 2),
         ("nothing", 2),
         ("tpcc --check", 2),

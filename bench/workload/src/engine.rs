@@ -199,12 +199,12 @@ pub trait Engine: Sync {
     /// Whatever the engine reports. A second call replaces the list.
     fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()>;
 
-    /// Names of the tables that the database holds, in any order; none if the engine cannot list them.
+    /// Names of the tables that the database holds, in any order; `None` if the engine cannot list them.
     ///
     /// # Errors
     /// Whatever the engine reports.
-    fn table_names(&self) -> Result<Vec<String>> {
-        Ok(Vec::new())
+    fn table_names(&self) -> Result<Option<Vec<String>>> {
+        Ok(None)
     }
 
     /// A new client.

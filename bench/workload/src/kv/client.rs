@@ -34,6 +34,10 @@ pub struct Client {
     keys: Keys,
     random: Random,
     mix: Mix,
+    /// Of 2^32 transactions so many only read.
+    reads: u64,
+    /// What the drawn transaction does: `mix`, or a read.
+    drawn: Mix,
     pub(super) id: u64,
     value: Vec<u8>,
     /// The whole value changes.
@@ -48,16 +52,28 @@ impl Client {
             keys,
             random,
             mix,
+            reads: 0,
+            drawn: mix,
             id: 0,
             value: vec![0; size],
             range: std::array::from_fn(|_| 0..size),
         }
     }
 
-    /// Draws the next key.
+    /// Makes a share of the transactions, from 0 to 1, reads, whatever the mix.
+    #[must_use]
+    pub fn with_read_share(mut self, share: f64) -> Self {
+        self.reads = (share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
+        self
+    }
+
+    /// Draws the next transaction and its key. True if it is one of the share of reads.
     #[inline]
-    pub fn draw(&mut self) {
+    pub fn draw(&mut self) -> bool {
+        let read = self.reads > 0 && self.random.below(1 << 32) < self.reads;
+        self.drawn = if read { Mix::Read } else { self.mix };
         self.id = self.keys.next(&mut self.random);
+        read
     }
 
     /// Runs one transaction on the key that was drawn. After an error it is rolled back.
@@ -66,7 +82,7 @@ impl Client {
     /// Whatever the engine reports; [`EngineError::WrongData`] if the row is missing or another's.
     #[inline]
     pub fn attempt<S: Session>(&mut self, session: &mut S) -> Result<()> {
-        let attempted = match self.mix {
+        let attempted = match self.drawn {
             Mix::Read => self.read(session),
             Mix::Update => self.update(session),
             Mix::ReadModifyWrite => self.read_modify_write(session),

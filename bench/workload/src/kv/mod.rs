@@ -1,5 +1,5 @@
 //! Rows of eight-byte keys and values of one size: point reads, updates, read-modify-writes, bulk
-//! loads and full scans.
+//! loads, scans of all rows and of ranges.
 //!
 //! Layout of a value: `0 u64 key` (little-endian), `8 u64 counter` (how often it was updated), then
 //! bytes that follow from both; shorter values are a prefix of that. So whoever reads a row can
@@ -13,7 +13,7 @@ mod tests;
 
 pub use client::{Client, Mix};
 pub use load::{Order, load};
-pub use read::{Scanned, scan, shape, verify};
+pub use read::{Scanned, scan, scan_range, shape, verify};
 
 use crate::engine::{Table, TableSpec};
 

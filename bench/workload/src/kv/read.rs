@@ -66,6 +66,31 @@ pub fn scan<S: Session>(
     Ok(rows)
 }
 
+/// Reads the `length` rows from row `first` on in one snapshot. Returns the number of rows.
+///
+/// # Errors
+/// Whatever the engine reports; [`EngineError::WrongData`] if a row is missing or another's.
+pub fn scan_range<S: Session>(session: &mut S, first: u64, length: u64) -> Result<u64> {
+    let (mut next, mut wrong) = (first, None);
+    session.begin(TxOptions::READ_ONLY)?;
+    let scanned = session.scan(ROWS, &key(first), Direction::Forward, |found_key, value| {
+        let named = value.len().min(8);
+        if found_key != key(next) || value[..named] != next.to_le_bytes()[..named] {
+            wrong = Some(next);
+            return false;
+        }
+        next += 1;
+        next - first < length
+    });
+    session.rollback()?;
+    scanned?;
+    if wrong.is_some() || next - first != length {
+        let what = format!("a scan of {length} rows from row {first} on missed row {next}");
+        return Err(EngineError::WrongData { table: ROWS, what });
+    }
+    Ok(length)
+}
+
 fn whole_scan<S: Session>(session: &mut S, mut each: impl FnMut(&[u8], &[u8])) -> Result<()> {
     session.begin(TxOptions::READ_ONLY)?;
     let scanned = session.scan(ROWS, &[], Direction::Forward, |key, value| {

@@ -74,6 +74,47 @@ fn concurrent_updates_are_all_counted() {
 }
 
 #[test]
+fn share_of_reads_leaves_the_rest_to_the_mix() {
+    let (rows, size, steps) = (50, 32, 4000_u64);
+    for (share, least, most) in [(0.0, 0, 0), (0.25, 800, 1200), (1.0, steps, steps)] {
+        let engine = loaded(rows, size, Order::Sorted);
+        let mut session = engine.open_session().unwrap();
+        let mut client = Client::new(Keys::new(rows, 0.0), size, Mix::Update, 7, 0);
+        client = client.with_read_share(share);
+        let mut reads = 0;
+        for _ in 0..steps {
+            reads += u64::from(client.draw());
+            client.attempt(&mut session).unwrap();
+        }
+        assert!((least..=most).contains(&reads), "{reads} of {steps}");
+        let found = verify(&mut session, size).unwrap();
+        assert_eq!((found.updates, found.wrong), (steps - reads, 0));
+    }
+}
+
+#[test]
+fn ranges_are_read_whole_and_checked() {
+    let (rows, size) = (100, 20);
+    let engine = loaded(rows, size, Order::Sorted);
+    let mut session = engine.open_session().unwrap();
+    for (first, length) in [(0, 1), (0, 100), (99, 1), (40, 20)] {
+        assert_eq!(scan_range(&mut session, first, length).unwrap(), length);
+    }
+    // Behind the last row, over a gap, and where a row holds another's value.
+    assert!(scan_range(&mut session, 99, 2).is_err());
+    session.begin(TxOptions::READ_WRITE).unwrap();
+    session.delete(ROWS, &key(50)).unwrap();
+    let mut other = vec![0; size];
+    write_value(&mut other, 4, 0);
+    session.upsert(ROWS, &key(70), &other).unwrap();
+    session.commit().unwrap();
+    for (first, length) in [(45, 10), (50, 1), (65, 10)] {
+        assert!(scan_range(&mut session, first, length).is_err(), "{first}");
+    }
+    assert_eq!(scan_range(&mut session, 51, 19).unwrap(), 19);
+}
+
+#[test]
 fn foreign_missing_and_damaged_rows_are_found() {
     let (rows, size) = (10, 40);
     let engine = loaded(rows, size, Order::Sorted);

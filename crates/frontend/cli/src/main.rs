@@ -12,6 +12,16 @@
 //! What looks at closed databases writes nothing to them, but for `--recover`.
 #![forbid(unsafe_code)]
 
+/// A line for whoever reads what goes wrong; nobody may, and that changes nothing.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        // A closed pipe, a full disk: there is nowhere left to tell it.
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+pub(crate) use complain;
+
 mod args;
 mod dump;
 mod escape;
@@ -32,7 +42,7 @@ fn main() -> ExitCode {
     // Usage errors end the process here, with code 2.
     let arguments = Arguments::parse();
     if let Err(error) = vellum::outlive_file_limits() {
-        eprintln!("vellum: a limit of file sizes will end it: {error}");
+        crate::complain!("vellum: a limit of file sizes will end it: {error}");
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let result = run(&arguments.command, &mut out)
@@ -45,7 +55,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            eprintln!("vellum: {failure}");
+            crate::complain!("vellum: {failure}");
             failure.code().into()
         }
     }

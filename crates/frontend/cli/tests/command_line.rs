@@ -491,6 +491,29 @@ fn output_that_nobody_reads_any_more_is_no_error() {
     assert_eq!((code(&output), &*stderr(&output)), (0, ""));
 }
 
+#[test]
+fn error_that_nobody_reads_keeps_its_code() {
+    for arguments in [
+        vec!["stat", "/nowhere/at/all"],
+        vec!["stat"],
+        vec!["sql", "--no-such-option"],
+    ] {
+        let seen = code(&vellum(&arguments));
+        assert!((1..=4).contains(&seen), "{arguments:?}: {seen}");
+        // A pipe without a reader.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_vellum"))
+            .args(&arguments)
+            .stdin(std::process::Stdio::null())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer)
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(seen), "{arguments:?}");
+    }
+}
+
 /// A dump in no memory at all: says what to do, and nothing of a recovery.
 fn assert_does_not_fit(db: &str) {
     let output = vellum(&["dump", db, "--memory-mib", "0"]);

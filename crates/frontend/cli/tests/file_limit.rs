@@ -57,6 +57,31 @@ fn statement_that_meets_a_limit_of_file_sizes_fails_and_the_shell_goes_on() {
 }
 
 #[test]
+fn server_whose_log_nobody_reads_serves_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("db");
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut unread = command(&directory, &["--log", "trace"]);
+    unread.stderr(writer);
+    let mut server = Program::start(unread);
+    drop(reader);
+    let password = std::fs::read_to_string(directory.join("password")).unwrap();
+    for _ in 0..3 {
+        let mut client = postgres::Config::new()
+            .host("127.0.0.1")
+            .port(server.port())
+            .user("vellum")
+            .password(password.trim_end())
+            .connect(postgres::NoTls)
+            .unwrap();
+        let row = client.query_one("SELECT 7::bigint", &[]).unwrap();
+        assert_eq!(row.get::<_, i64>(0), 7);
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn server_that_meets_a_limit_of_file_sizes_tells_its_client_and_serves_on() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("db");

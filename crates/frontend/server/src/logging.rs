@@ -17,6 +17,8 @@ pub fn start(settings: &Settings) -> Result<(), SettingsError> {
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(false)
+        // It would be told on standard error, which cannot be written: that panics.
+        .log_internal_errors(false)
         .with_target(false);
     let started = match settings.log_format {
         LogFormat::Text => builder.finish().try_init(),

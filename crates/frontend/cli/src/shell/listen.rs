@@ -85,7 +85,7 @@ impl Sink for Listener<'_> {
     fn notice(&mut self, notice: &Fields) -> Told {
         if !self.quiet {
             let done = self.out.flush();
-            eprintln!("{}:  {}", notice.severity.as_str(), notice.message);
+            crate::complain!("{}:  {}", notice.severity.as_str(), notice.message);
             return self.told(done);
         }
         Ok(())

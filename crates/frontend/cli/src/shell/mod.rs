@@ -309,7 +309,7 @@ impl Shell<'_> {
         self.failed = true;
         let _ = self.out.flush();
         let fields = error.fields();
-        eprintln!(
+        crate::complain!(
             "{}:  {}: {}",
             fields.severity.as_str(),
             fields.sqlstate,
@@ -318,7 +318,7 @@ impl Shell<'_> {
         if let Some(position) = fields.position {
             let (number, line, column) = place(text, position);
             let head = format!("LINE {number}: ");
-            eprintln!("{head}{line}\n{:1$}^", "", head.len() + column);
+            crate::complain!("{head}{line}\n{:1$}^", "", head.len() + column);
         }
         for (name, value) in [
             ("DETAIL", &fields.detail),
@@ -326,7 +326,7 @@ impl Shell<'_> {
             ("CONTEXT", &fields.context),
         ] {
             if let Some(value) = value {
-                eprintln!("{name}:  {value}");
+                crate::complain!("{name}:  {value}");
             }
         }
     }
@@ -335,7 +335,7 @@ impl Shell<'_> {
     fn complain(&mut self, message: &str) {
         self.failed = true;
         let _ = self.out.flush();
-        eprintln!("vellum: {message}");
+        crate::complain!("vellum: {message}");
     }
 }
 
