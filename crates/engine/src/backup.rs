@@ -48,7 +48,7 @@ use vellum_buffer::{
     BITMAP_BITS_AT, PageBuf, PageHeader, PageRead, Pool, PoolConfig, bitmap, kind,
     page::page_checksum,
 };
-use vellum_io::{AlignedBuf, Directory, File, OpenOptions, RealDirectory};
+use vellum_io::{AlignedBuf, Directory, Entry, EntryKind, File, OpenOptions, RealDirectory};
 
 /// How often chains that were linked meanwhile are copied before checkpoints have to wait for the last ones.
 const CHAIN_PASSES: usize = 2;
@@ -98,15 +98,14 @@ impl Database {
     }
 }
 
-/// Refuses a target with anything in it. An empty folder is what a backup that failed leaves.
+/// Refuses a target with anything in it. An empty folder of the log is what a backup that failed leaves.
 fn check_target(target: &dyn Directory) -> Result<()> {
-    if target.exists(LOG_FOLDER)?
-        && target.list(LOG_FOLDER)?.is_empty()
-        && target.list("")?.iter().all(|name| name == "LOCK")
-    {
-        return Ok(());
+    let mut entries = target.entries("")?;
+    let is_log = |entry: &Entry| entry.name == LOG_FOLDER && entry.kind == EntryKind::Directory;
+    if entries.iter().any(is_log) && target.entries(LOG_FOLDER)?.is_empty() {
+        entries.retain(|entry| !is_log(entry));
     }
-    open::check_empty(target)
+    open::check_empty(&entries)
 }
 
 /// Says of an error that it is about the target.

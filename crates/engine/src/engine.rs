@@ -37,6 +37,8 @@ pub(crate) const SYSTEM_SLOTS: u16 = 2;
 pub(crate) const DATA_FILE: &str = "data";
 /// Name of the folder of log segments.
 pub(crate) const LOG_FOLDER: &str = "log";
+/// Name of the file that [`Directory::try_lock`] locks.
+pub(crate) const LOCK_FILE: &str = "LOCK";
 
 /// An open database without threads.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::checkpoint::{Checkpointer, SpaceByCheckpoint};
 use crate::config::Config;
 use crate::control::{CONTROL_FILE, Control};
 use crate::engine::{
-    DATA_FILE, Engine, LOG_FOLDER, LogOfPool, SYSTEM_SLOTS, SystemSlot, system_slot,
+    DATA_FILE, Engine, LOCK_FILE, LOG_FOLDER, LogOfPool, SYSTEM_SLOTS, SystemSlot, system_slot,
 };
 use crate::error::{Error, Result};
 use crate::recovery::Recovered;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use vellum_base::{Gsn, PageId, StorageError, Timestamp};
 use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Addresses, Pool, PoolConfig, Space};
-use vellum_io::{Directory, File, LockGuard, OpenOptions};
+use vellum_io::{Directory, Entry, EntryKind, File, LockGuard, OpenOptions};
 use vellum_sync::Mutex;
 use vellum_sync::atomic::AtomicBool;
 use vellum_txn::{Clock, Config as ManagerConfig, Manager, Protocol};
@@ -33,10 +33,14 @@ use vellum_wal::{Log, LogConfig, LogPosition, LogStart, Purpose, Verdict};
 pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<Engine>> {
     config.check()?;
     let look = |directory: &dyn Directory| {
-        let control = Control::read(directory)?.filter(|control| control.incarnation > 0);
-        if control.is_none() && !directory.exists(CONTROL_FILE)? {
-            check_empty(directory)?;
-        }
+        let entries = directory.entries("")?;
+        let control = if entries.iter().any(|entry| entry.name == CONTROL_FILE) {
+            check_kinds(directory, &entries)?;
+            Control::read(directory)?.filter(|control| control.incarnation > 0)
+        } else {
+            check_empty(&entries)?;
+            None
+        };
         if control.is_none() && !config.create {
             return Err(Error::ForeignFormat {
                 file: CONTROL_FILE.into(),
@@ -86,25 +90,82 @@ pub(crate) fn lock_if<R>(
     Ok((lock, found))
 }
 
-/// Refuses a directory with anything in it that is not ours.
-pub(crate) fn check_empty(directory: &dyn Directory) -> Result<()> {
-    let ours = ["LOCK".to_owned(), format!("{CONTROL_FILE}.tmp")];
-    match directory
-        .list("")?
-        .into_iter()
-        .find(|name| !ours.contains(name))
-    {
-        None if directory.exists(LOG_FOLDER)? => foreign(LOG_FOLDER),
-        None => Ok(()),
-        Some(name) => foreign(&name),
-    }
+/// What a file system makes at its root.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Refuses a directory with anything in it, of whatever kind, but what stands there before the control file does.
+pub(crate) fn check_empty(entries: &[Entry]) -> Result<()> {
+    let temporary = format!("{CONTROL_FILE}.tmp");
+    let is_ours = |entry: &&Entry| {
+        entry.kind == EntryKind::File && (entry.name == LOCK_FILE || entry.name == temporary)
+    };
+    let Some(entry) = entries.iter().find(|entry| !is_ours(entry)) else {
+        return Ok(());
+    };
+    let what = match (entry.name.as_str(), entry.kind) {
+        (LOST_AND_FOUND, EntryKind::Directory) => {
+            "the directory is the root of a file system; make one inside it for the database".into()
+        }
+        (name, kind) if kind != EntryKind::File && (name == LOCK_FILE || name == temporary) => {
+            return Err(unfit(name, kind));
+        }
+        (_, EntryKind::File) => {
+            "the directory holds files but no control file of a database".into()
+        }
+        (_, kind) => format!(
+            "it is {}, and the directory has no control file of a database",
+            kind.text()
+        ),
+    };
+    Err(Error::ForeignFormat {
+        file: entry.name.as_str().into(),
+        what,
+    })
 }
 
-fn foreign(name: &str) -> Result<()> {
-    Err(Error::ForeignFormat {
+/// Refuses a directory where something that is no regular file has the name of one of a database's files: before
+/// recovery writes to the first of them, or a database that is made again removes it. The log's folder may be a link to another.
+pub(crate) fn check_kinds(directory: &dyn Directory, entries: &[Entry]) -> Result<()> {
+    let temporary = format!("{CONTROL_FILE}.tmp");
+    for entry in entries {
+        let name = entry.name.as_str();
+        if name == LOG_FOLDER {
+            match entry.kind {
+                EntryKind::Directory => {}
+                EntryKind::Link if directory.exists(LOG_FOLDER)? => {}
+                kind => {
+                    return Err(Error::ForeignFormat {
+                        file: LOG_FOLDER.into(),
+                        what: format!("it is {}, and leads to no directory", kind.text()),
+                    });
+                }
+            }
+            let inside = directory.entries(LOG_FOLDER)?;
+            // Others' directories do no harm: that of a file system's root is one.
+            let is_unfit = |other: &&Entry| {
+                other.kind != EntryKind::File
+                    && other.name.bytes().all(|byte| byte.is_ascii_digit())
+            };
+            if let Some(other) = inside.iter().find(is_unfit) {
+                return Err(unfit(&format!("{LOG_FOLDER}/{}", other.name), other.kind));
+            }
+        } else if [LOCK_FILE, CONTROL_FILE, DATA_FILE, &temporary].contains(&name)
+            && entry.kind != EntryKind::File
+        {
+            return Err(unfit(name, entry.kind));
+        }
+    }
+    Ok(())
+}
+
+fn unfit(name: &str, kind: EntryKind) -> Error {
+    Error::ForeignFormat {
         file: name.into(),
-        what: "the directory holds files but no control file of a database".into(),
-    })
+        what: format!(
+            "it is {}, and a database has a regular file there",
+            kind.text()
+        ),
+    }
 }
 
 /// What the log is configured with.

@@ -10,7 +10,7 @@ use vellum::{
 use vellum_base::StorageError;
 use vellum_base::random::Random;
 use vellum_io::{
-    Directory, File, LockGuard, MemoryDirectory, OpenOptions, PowerCut, SimulatedDirectory,
+    Directory, Entry, File, LockGuard, MemoryDirectory, OpenOptions, PowerCut, SimulatedDirectory,
 };
 
 const ACCOUNTS: u32 = 2000;
@@ -423,6 +423,9 @@ impl Directory for Interrupted {
     }
     fn list(&self, subdir: &str) -> Result<Vec<String>, StorageError> {
         self.inner.list(subdir)
+    }
+    fn entries(&self, subdir: &str) -> Result<Vec<Entry>, StorageError> {
+        self.inner.entries(subdir)
     }
     fn create_dir(&self, name: &str) -> Result<(), StorageError> {
         self.inner.create_dir(name)

@@ -114,6 +114,7 @@ pub fn verify_path(path: impl AsRef<Path>, inspection: Inspection) -> Result<Rep
 /// As [`verify_directory`]; `MemoryLimit` if the memory for pages is too small.
 pub fn inspect_directory(directory: Arc<dyn Directory>, inspection: Inspection) -> Result<Report> {
     let _lock = directory.try_lock_shared()?;
+    open::check_kinds(&*directory, &directory.entries("")?)?;
     let mut report = Report::default();
     let control = match Control::read(&*directory) {
         Ok(control) => existing(control)?,

@@ -1,6 +1,6 @@
 //! What every directory promises, as a test that each implementation runs.
 
-use crate::{Directory, File, OpenOptions};
+use crate::{Directory, Entry, EntryKind, File, OpenOptions};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use vellum_base::StorageError;
@@ -55,6 +55,22 @@ fn names(directory: &dyn Directory) {
         .unwrap();
     assert_eq!(directory.list("").unwrap(), ["a"]);
     assert_eq!(directory.list("log").unwrap(), ["1", "2"]);
+    let entry = |name: &str, kind| Entry {
+        name: name.to_owned(),
+        kind,
+    };
+    assert_eq!(
+        directory.entries("").unwrap(),
+        [
+            entry("a", EntryKind::File),
+            entry("log", EntryKind::Directory)
+        ]
+    );
+    assert_eq!(
+        directory.entries("log").unwrap(),
+        ["1", "2"].map(|name| entry(name, EntryKind::File))
+    );
+    fails_with(directory.entries("no"), ErrorKind::NotFound);
     assert!(directory.exists("log").unwrap() && directory.exists("log/1").unwrap());
     assert!(!directory.exists("log/3").unwrap());
     let old = directory.open("log/2", OpenOptions::existing()).unwrap();
@@ -67,6 +83,7 @@ fn names(directory: &dyn Directory) {
     directory.rename("log/2", "log/2").unwrap();
     directory.rename("log/2", "top").unwrap();
     directory.remove("top").unwrap();
+    assert_eq!(directory.entries("log").unwrap(), []);
     directory.sync_dir("log").unwrap();
     directory.sync_dir("").unwrap();
 }

@@ -70,15 +70,50 @@ impl OpenOptions {
     }
 }
 
+/// What a name in a directory stands for; links are not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, whatever it leads to.
+    Link,
+    /// A pipe, a socket, a device.
+    Other,
+}
+
+impl EntryKind {
+    /// The field's word for it, with its article.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Directory => "a directory",
+            Self::Link => "a symbolic link",
+            Self::Other => "no regular file (a pipe, a socket or a device)",
+        }
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The name without its directory's. Bytes that are not UTF-8 are U+FFFD, which no name of a database has.
+    pub name: String,
+    /// What stands there.
+    pub kind: EntryKind,
+}
+
 /// The files of one database.
 ///
 /// Names are relative, with `/` between parts; subdirectories must have been made. The root is `""`.
 /// Every method blocks. Every method that changes something returns
 /// [`StorageError::Poisoned`] once a sync has failed.
 pub trait Directory: Send + Sync + Debug {
-    /// Opens a file. The new name is durable after [`Directory::sync_dir`] of its parent.
+    /// Opens a regular file. The new name is durable after [`Directory::sync_dir`] of its parent.
     ///
     /// # Errors
+    /// `ForeignFormat` if something else has the name: a link is not followed, a pipe not waited for.
     /// `Io` (kind `NotFound`, `AlreadyExists`, …), `OutOfSpace`, `Poisoned` if it would be made.
     fn open(&self, name: &str, options: OpenOptions) -> Result<Arc<dyn File>>;
 
@@ -87,6 +122,9 @@ pub trait Directory: Send + Sync + Debug {
 
     /// Names of the files in a subdirectory (without its own name, without subdirectories), sorted.
     fn list(&self, subdir: &str) -> Result<Vec<String>>;
+
+    /// Everything in a subdirectory, of whatever kind, sorted. The lock file is among it where there is one.
+    fn entries(&self, subdir: &str) -> Result<Vec<Entry>>;
 
     /// Makes a subdirectory; nothing happens if it exists.
     fn create_dir(&self, name: &str) -> Result<()>;

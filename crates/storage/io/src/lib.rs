@@ -34,7 +34,7 @@ mod real;
 mod simulated;
 
 pub use aligned::{ALIGNMENT, AlignedBuf, is_aligned};
-pub use directory::{Directory, File, OpenOptions, check_name, parent_of};
+pub use directory::{Directory, Entry, EntryKind, File, OpenOptions, check_name, parent_of};
 pub use file_limit::outlive_file_limits;
 pub use lock::LockGuard;
 pub use memory::MemoryDirectory;

@@ -2,7 +2,9 @@
 
 use crate::directory::{check_name, check_subdir};
 use crate::lock::MemoryLock;
-use crate::{Directory, File, LockGuard, OpenOptions, exact, is_aligned, parent_of};
+use crate::{
+    Directory, Entry, EntryKind, File, LockGuard, OpenOptions, exact, is_aligned, parent_of,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -77,6 +79,19 @@ impl Directory for MemoryDirectory {
         Ok(inside.map(|name| last_part(name).to_owned()).collect())
     }
 
+    fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {
+        check_subdir(subdir)?;
+        let names = self.names.lock();
+        if !names.has_dir(subdir) {
+            return Err(exact::error("list", subdir, ErrorKind::NotFound));
+        }
+        Ok(entries_of(
+            subdir,
+            names.files.keys(),
+            names.directories.iter(),
+        ))
+    }
+
     fn create_dir(&self, name: &str) -> Result<()> {
         check_name(name)?;
         let mut names = self.names.lock();
@@ -125,6 +140,26 @@ impl Directory for MemoryDirectory {
     fn poisoned(&self) -> bool {
         false
     }
+}
+
+/// What stands in a subdirectory, of all files and directories.
+pub(crate) fn entries_of<'a>(
+    subdir: &str,
+    files: impl Iterator<Item = &'a String>,
+    directories: impl Iterator<Item = &'a String>,
+) -> Vec<Entry> {
+    let files = files.map(|name| (name, EntryKind::File));
+    let directories = directories.map(|name| (name, EntryKind::Directory));
+    let mut entries: Vec<Entry> = files
+        .chain(directories)
+        .filter(|(name, _)| parent_of(name) == subdir)
+        .map(|(name, kind)| Entry {
+            name: last_part(name).to_owned(),
+            kind,
+        })
+        .collect();
+    entries.sort_unstable();
+    entries
 }
 
 /// The part of a name behind the last slash.

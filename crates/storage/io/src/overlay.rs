@@ -17,8 +17,8 @@
 
 use crate::directory::{check_name, check_subdir};
 use crate::lock::MemoryLock;
-use crate::memory::last_part;
-use crate::{Directory, File, LockGuard, OpenOptions, exact, is_aligned, parent_of};
+use crate::memory::{entries_of, last_part};
+use crate::{Directory, Entry, File, LockGuard, OpenOptions, exact, is_aligned, parent_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -214,6 +214,36 @@ impl Directory for OverlayDirectory {
             }
         }
         Ok(found.into_iter().collect())
+    }
+
+    fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {
+        check_subdir(subdir)?;
+        let names = self.shared.names.lock();
+        let below = subdir.is_empty() || self.shared.below.exists(subdir)?;
+        if !below && !names.directories.contains(subdir) {
+            return Err(exact::error("list", subdir, ErrorKind::NotFound));
+        }
+        let mut found = if below {
+            self.shared.below.entries(subdir)?
+        } else {
+            Vec::new()
+        };
+        let changed = |entry: &Entry| {
+            let full = match subdir {
+                "" => entry.name.clone(),
+                subdir => format!("{subdir}/{}", entry.name),
+            };
+            names.files.contains_key(&full) || names.directories.contains(&full)
+        };
+        found.retain(|entry| !changed(entry));
+        let files = names.files.iter().filter(|(_, node)| node.is_some());
+        found.extend(entries_of(
+            subdir,
+            files.map(|(name, _)| name),
+            names.directories.iter(),
+        ));
+        found.sort_unstable();
+        Ok(found)
     }
 
     fn create_dir(&self, name: &str) -> Result<()> {

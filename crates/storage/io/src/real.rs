@@ -17,7 +17,8 @@ mod tests;
 
 use crate::directory::{check_name, check_subdir};
 use crate::{
-    ALIGNMENT, AlignedBuf, Directory, File, LockGuard, OpenOptions, Poison, exact, parent_of,
+    ALIGNMENT, AlignedBuf, Directory, Entry, EntryKind, File, LockGuard, OpenOptions, Poison,
+    exact, parent_of,
 };
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -115,7 +116,7 @@ impl RealDirectory {
         }
         let path = self.path_of(name);
         match flags(options)
-            .custom_flags(OFlags::DIRECT.bits().cast_signed())
+            .custom_flags((OFlags::DIRECT | OFlags::NOFOLLOW).bits().cast_signed())
             .open(path)
         {
             // A reader may not leave trial files behind: it tries with what is there.
@@ -133,8 +134,35 @@ fn flags(options: OpenOptions) -> fs::OpenOptions {
         .read(true)
         .write(!options.read_only)
         .create(options.create && !options.read_only)
-        .create_new(options.create_new && !options.read_only);
+        .create_new(options.create_new && !options.read_only)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     flags
+}
+
+fn kind_of(found: fs::FileType) -> EntryKind {
+    if found.is_file() {
+        EntryKind::File
+    } else if found.is_dir() {
+        EntryKind::Directory
+    } else if found.is_symlink() {
+        EntryKind::Link
+    } else {
+        EntryKind::Other
+    }
+}
+
+/// Refuses what is no regular file.
+fn check_regular(name: &str, found: fs::FileType) -> Result<()> {
+    match kind_of(found) {
+        EntryKind::File => Ok(()),
+        kind => Err(StorageError::ForeignFormat {
+            file: name.into(),
+            what: format!(
+                "it is {}, and a database has a regular file there",
+                kind.text()
+            ),
+        }),
+    }
 }
 
 /// True for the errors by which a file system says that it has no direct I/O.
@@ -159,7 +187,7 @@ fn try_direct(path: &Path) -> Result<bool> {
     let mut open = fs::OpenOptions::new();
     open.read(true).write(true).create(true).truncate(true);
     let file = match open
-        .custom_flags(OFlags::DIRECT.bits().cast_signed())
+        .custom_flags((OFlags::DIRECT | OFlags::NOFOLLOW).bits().cast_signed())
         .open(path)
     {
         Ok(file) => file,
@@ -185,6 +213,10 @@ impl Directory for RealDirectory {
         check_name(name)?;
         if options.creates() {
             self.poison.check()?;
+        }
+        // Before it is opened: who opens a pipe may wait for ever for its other end.
+        if let Ok(found) = fs::symlink_metadata(self.path_of(name)) {
+            check_regular(name, found.file_type())?;
         }
         let direct = if options.direct {
             self.open_direct(name, options)?
@@ -232,6 +264,22 @@ impl Directory for RealDirectory {
         }
         names.sort_unstable();
         Ok(names)
+    }
+
+    fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {
+        check_subdir(subdir)?;
+        let listing = |source| StorageError::io("list", &Arc::from(subdir), source);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(self.path_of(subdir)).map_err(listing)? {
+            let entry = entry.map_err(listing)?;
+            let kind = kind_of(entry.file_type().map_err(listing)?);
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if kind != EntryKind::File || name != TRIAL_NAME {
+                entries.push(Entry { name, kind });
+            }
+        }
+        entries.sort_unstable();
+        Ok(entries)
     }
 
     fn create_dir(&self, name: &str) -> Result<()> {

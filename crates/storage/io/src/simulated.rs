@@ -40,8 +40,8 @@ pub use lie::{Lie, SyncObserver, WriteLie};
 
 use crate::directory::{check_name, check_subdir};
 use crate::lock::MemoryLock;
-use crate::memory::last_part;
-use crate::{Directory, File, LockGuard, OpenOptions, Poison, exact, parent_of};
+use crate::memory::{entries_of, last_part};
+use crate::{Directory, Entry, File, LockGuard, OpenOptions, Poison, exact, parent_of};
 use disk::{Disk, NameChange};
 use fault::{Plan, Verdict};
 use file::SimulatedFile;
@@ -304,6 +304,23 @@ impl Directory for SimulatedDirectory {
         }
         let inside = names.files.keys().filter(|name| parent_of(name) == subdir);
         Ok(inside.map(|name| last_part(name).to_owned()).collect())
+    }
+
+    fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {
+        check_subdir(subdir)?;
+        let mut state = self.machine.state.lock();
+        let full_name = Arc::from(subdir);
+        let verdict = state.plan.enter(Call::List, false, &full_name, 0, 0)?;
+        verdict.into_result(Call::List, &full_name)?;
+        let names = &state.disk.names;
+        if !names.has_dir(subdir) {
+            return Err(exact::error("list", subdir, ErrorKind::NotFound));
+        }
+        Ok(entries_of(
+            subdir,
+            names.files.keys(),
+            names.directories.iter(),
+        ))
     }
 
     fn create_dir(&self, name: &str) -> Result<()> {

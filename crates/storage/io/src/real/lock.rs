@@ -3,12 +3,14 @@
 //! (`LockGuard`). The file holds the holder's
 //! process id, for the message only.
 
+use super::check_regular;
 use crate::LockGuard;
 use crate::lock::LOCK_NAME;
-use rustix::fs::{Access, AtFlags, CWD, FlockOperation, accessat, flock};
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, OFlags, accessat, flock};
 use rustix::io::Errno;
 use std::fs;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use vellum_base::{Result, StorageError};
@@ -33,13 +35,9 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     let locking = |source| StorageError::io("lock", &name, source);
     // Before anything is written: who may write the files there are, but make none, would leave a database half recovered.
     check_writable(root)?;
-    let mut file = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(root.join(LOCK_NAME))
-        .map_err(locking)?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let mut file = open_regular(root, &mut options)?;
     match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -75,12 +73,12 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
 pub(super) fn try_lock_shared(root: &Path) -> Result<LockGuard> {
     let name = Arc::from(LOCK_NAME);
     let locking = |source| StorageError::io("lock", &name, source);
-    let mut file = match fs::File::open(root.join(LOCK_NAME)) {
+    let mut file = match open_regular(root, fs::OpenOptions::new().read(true)) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(LockGuard::of_nothing());
         }
-        Err(error) => return Err(locking(error)),
+        Err(error) => return Err(error),
     };
     match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockShared)) {
         Ok(()) => Ok(LockGuard::of_file(file)),
@@ -89,6 +87,25 @@ pub(super) fn try_lock_shared(root: &Path) -> Result<LockGuard> {
         }),
         Err(error) => Err(locking(error.into())),
     }
+}
+
+/// Opens the lock file, and nothing else that has its name: follows no link, waits for no other end of a pipe.
+fn open_regular(root: &Path, options: &mut fs::OpenOptions) -> Result<fs::File> {
+    let path = root.join(LOCK_NAME);
+    let name = Arc::from(LOCK_NAME);
+    let locking = |source| StorageError::io("lock", &name, source);
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let opened = options
+        .custom_flags(flags.bits().cast_signed())
+        .open(&path)
+        .map_err(|error| match fs::symlink_metadata(&path) {
+            Ok(found) => check_regular(LOCK_NAME, found.file_type())
+                .err()
+                .unwrap_or_else(|| locking(error)),
+            Err(_) => locking(error),
+        })?;
+    check_regular(LOCK_NAME, opened.metadata().map_err(locking)?.file_type())?;
+    Ok(opened)
 }
 
 /// True if the file holds nothing or a number: others name their lock files so, too.

@@ -112,7 +112,19 @@ fn failed_sync_poisons_every_file_of_the_directory_and_is_not_repeated() {
     let good = directory.open("good", OpenOptions::create()).unwrap();
     good.write_at(b"before", 0).unwrap();
     make_pipe(&directory, "pipe");
-    let pipe = directory.open("pipe", OpenOptions::existing()).unwrap();
+    // A directory opens no pipe.
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(directory.path().join("pipe"));
+    let pipe = RealFile {
+        name: Arc::from("pipe"),
+        file: opened.unwrap(),
+        options: OpenOptions::existing(),
+        is_direct: false,
+        poison: directory.poison.clone(),
+        rings: ring::Rings::default(),
+    };
     let error = pipe.sync_data().unwrap_err();
     assert!(matches!(
         error,
