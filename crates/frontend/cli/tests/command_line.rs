@@ -447,6 +447,28 @@ fn what_is_no_database_is_refused_and_left_alone() {
 }
 
 #[test]
+fn open_database_whose_lock_file_was_removed_is_refused_by_every_command() {
+    let world = World::new();
+    let database = world.open();
+    let (db, lock) = (world.path("db"), Path::new(&world.path("db")).join("LOCK"));
+    std::fs::remove_file(&lock).unwrap();
+    for command in [
+        &["verify", &db][..],
+        &["stat", &db],
+        &["dump", &db],
+        &["dump", &db, "--recover"],
+        &["backup", &db, &world.path("copy")],
+        &["sql", "--data", &db, "-c", "SELECT 1"],
+    ] {
+        let output = vellum(command);
+        assert_eq!(code(&output), 3, "{command:?}: {}", stderr(&output));
+    }
+    assert!(!lock.exists() && !Path::new(&world.path("copy")).exists());
+    database.close().unwrap();
+    assert_eq!(code(&vellum(&["verify", &db])), 0);
+}
+
+#[test]
 fn usage_errors_have_a_code_of_their_own_and_help_explains() {
     let _world = World::new();
     for arguments in [

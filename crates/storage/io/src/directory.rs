@@ -160,7 +160,7 @@ pub trait Directory: Send + Sync + Debug {
         false
     }
 
-    /// Takes the lock of the whole directory (file `LOCK`) until the guard is dropped or the
+    /// Takes the lock of the whole directory (file `LOCK`, and the directory itself) until the guard is dropped or the
     /// process ends, however it ends.
     ///
     /// # Errors
@@ -169,8 +169,7 @@ pub trait Directory: Send + Sync + Debug {
     fn try_lock(&self) -> Result<LockGuard>;
 
     /// Keeps others from taking [`Directory::try_lock`] until the guard is dropped, and writes
-    /// nothing: for who only reads. Several may hold it. Where nobody ever locked the directory there
-    /// is nothing to hold, and the guard holds nothing.
+    /// nothing: for who only reads. Several may hold it.
     ///
     /// # Errors
     /// `Locked` with the process id of who has the directory open; `Io`.

@@ -1,7 +1,7 @@
 //! The lock file: an advisory lock of the open file description, so it excludes a second opener
 //! in the same process too, and the kernel gives it back however the process ends; whoever ends before gives it back himself
 //! (`LockGuard`). The file holds the holder's
-//! process id, for the message only.
+//! process id, for the message only. The directory is locked too, and first: a lock file that somebody removed lets nobody in.
 
 use super::check_regular;
 use crate::LockGuard;
@@ -35,6 +35,7 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     let locking = |source| StorageError::io("lock", &name, source);
     // Before anything is written: who may write the files there are, but make none, would leave a database half recovered.
     check_writable(root)?;
+    let directory = lock_directory(root, FlockOperation::NonBlockingLockExclusive)?;
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let mut file = open_regular(root, &mut options)?;
@@ -65,7 +66,28 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
         result => result.map_err(locking)?,
     }
-    Ok(LockGuard::of_file(file))
+    Ok(LockGuard::of_file(file).with(directory))
+}
+
+/// Locks the directory itself, which nobody can remove from under a holder as he can the lock file. Makes nothing. Where
+/// the file system locks no directories (NFS), the lock file alone counts.
+fn lock_directory(root: &Path, how: FlockOperation) -> Result<LockGuard> {
+    let locking = |source| StorageError::io("lock", &Arc::from(root.to_string_lossy()), source);
+    let directory = fs::File::open(root).map_err(locking)?;
+    match rustix::io::retry_on_intr(|| flock(&directory, how)) {
+        Ok(()) => Ok(LockGuard::of_file(directory)),
+        Err(Errno::WOULDBLOCK) => {
+            // The holder's number, unless its file is gone.
+            let mut file = open_regular(root, fs::OpenOptions::new().read(true));
+            Err(StorageError::Locked {
+                pid: file.as_mut().map_or(0, read_pid),
+            })
+        }
+        Err(Errno::BADF | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {
+            Ok(LockGuard::of_nothing())
+        }
+        Err(error) => Err(locking(error.into())),
+    }
 }
 
 /// For readers: needs no write access, makes no file. The number in the file stays that of the last
@@ -73,15 +95,16 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
 pub(super) fn try_lock_shared(root: &Path) -> Result<LockGuard> {
     let name = Arc::from(LOCK_NAME);
     let locking = |source| StorageError::io("lock", &name, source);
+    let directory = lock_directory(root, FlockOperation::NonBlockingLockShared)?;
     let mut file = match open_regular(root, fs::OpenOptions::new().read(true)) {
         Ok(file) => file,
         Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Ok(LockGuard::of_nothing());
+            return Ok(directory);
         }
         Err(error) => return Err(error),
     };
     match rustix::io::retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockShared)) {
-        Ok(()) => Ok(LockGuard::of_file(file)),
+        Ok(()) => Ok(LockGuard::of_file(file).with(directory)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(StorageError::Locked {
             pid: read_pid(&mut file),
         }),

@@ -79,6 +79,61 @@ fn second_opener_in_the_same_process_is_locked_out_until_the_guard_goes() {
     drop(guard);
 }
 
+/// Names the directory to the process in which the test below runs again.
+const CHILD_ROOT: &str = "VELLUM_TEST_LOCKED_ROOT";
+
+#[test]
+fn second_process_is_locked_out_though_the_lock_file_was_removed() {
+    let locked_out = |directory: &RealDirectory, pid: u32| {
+        for result in [directory.try_lock(), directory.try_lock_shared()] {
+            match result.map(drop) {
+                Err(StorageError::Locked { pid: found }) => assert_eq!(found, pid),
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    if let Ok(root) = std::env::var(CHILD_ROOT) {
+        let (pid, root) = root.split_once(',').unwrap();
+        locked_out(&RealDirectory::open(root).unwrap(), pid.parse().unwrap());
+        return;
+    }
+    let (_temporary, directory) = scratch();
+    let lock = directory.path().join("LOCK");
+    let child = |pid: u32| {
+        let root = format!("{pid},{}", directory.path().display());
+        let name = "real::tests::second_process_is_locked_out_though_the_lock_file_was_removed";
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env(CHILD_ROOT, root)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
+    };
+    let guard = directory.try_lock().unwrap();
+    child(std::process::id());
+    fs::remove_file(&lock).unwrap();
+    child(0);
+    assert!(!lock.exists(), "who is refused makes no lock file");
+    // A copy of another's file does not help, either.
+    fs::write(&lock, b"").unwrap();
+    child(0);
+    drop(guard);
+    drop(directory.try_lock().unwrap());
+    // A reader, too, keeps openers out without the file.
+    let reader = directory.try_lock_shared().unwrap();
+    fs::remove_file(&lock).unwrap();
+    assert!(matches!(
+        directory.try_lock(),
+        Err(StorageError::Locked { pid: 0 })
+    ));
+    drop(reader);
+    drop(directory.try_lock().unwrap());
+}
+
 #[test]
 fn directory_that_cannot_be_written_gives_an_error_that_names_the_lock() {
     // Nobody, root included, makes files here.
