@@ -192,7 +192,7 @@ impl<'t> Cursor<'t> {
         let Some(view) = self.view_of_copy()? else {
             return Ok(false);
         };
-        Ok(self.scan.step_at_hand(&view, !matches!(step, Step::Prev)))
+        Ok(self.scan.step_at_hand(&view, step.is_forward()))
     }
 
     /// What the copy at hand is judged by; `None` if each step must be counted, or the copy is void.
@@ -227,6 +227,7 @@ impl<'t> Cursor<'t> {
             Step::Next => self.scan.next(store, &view, tree)?.is_some(),
             Step::NextAtHand => self.scan.next_at_hand(store, &view, tree)?.is_some(),
             Step::Prev => self.scan.prev(store, &view, tree)?.is_some(),
+            Step::PrevAtHand => self.scan.prev_at_hand(store, &view, tree)?.is_some(),
         };
         if !found {
             return Ok(None);
@@ -235,7 +236,7 @@ impl<'t> Cursor<'t> {
         if row.overflow
             && let Err(error) = store.read_chain_into(row.body, &mut self.large)
         {
-            self.scan.unread(!matches!(step, Step::Prev));
+            self.scan.unread(step.is_forward());
             return Err(error.into());
         }
         let row = self.scan.current();
@@ -270,13 +271,30 @@ impl<'t> Cursor<'t> {
     ///
     /// # Errors
     /// As [`Cursor::next`]; rows already handed over are behind the cursor.
-    pub fn batch(&mut self, mut each: impl FnMut(&[u8], &[u8])) -> Result<usize> {
-        let mut rows = 0;
-        let mut step = Step::Next;
+    pub fn batch(&mut self, each: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+        self.steps([Step::Next, Step::NextAtHand], each)
+    }
+
+    /// As [`Cursor::batch`], against key order: the rows below where the cursor stands, from the largest key down. Zero at the
+    /// start.
+    ///
+    /// # Errors
+    /// As [`Cursor::batch`].
+    pub fn batch_back(&mut self, each: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+        self.steps([Step::Prev, Step::PrevAtHand], each)
+    }
+
+    /// One step, and then as many of the others as find a row.
+    fn steps(
+        &mut self,
+        [first, others]: [Step; 2],
+        mut each: impl FnMut(&[u8], &[u8]),
+    ) -> Result<usize> {
+        let (mut rows, mut step) = (0, first);
         while let Some((key, value)) = self.step(step)? {
             each(key, value);
             rows += 1;
-            step = Step::NextAtHand;
+            step = others;
         }
         Ok(rows)
     }
@@ -289,4 +307,12 @@ enum Step {
     /// Not beyond the leaf that was read last.
     NextAtHand,
     Prev,
+    /// As [`Step::NextAtHand`].
+    PrevAtHand,
+}
+
+impl Step {
+    fn is_forward(self) -> bool {
+        matches!(self, Self::Next | Self::NextAtHand)
+    }
 }

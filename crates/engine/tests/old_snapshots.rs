@@ -78,6 +78,11 @@ fn trap_every_read_of_an_old_analytical_transaction_looks_into_the_graveyards() 
     while cursor.batch(|key, _| batches.push(key.to_vec())).unwrap() > 0 {}
     drop(cursor);
     assert_eq!(batches.len(), ROWS as usize);
+    let (mut cursor, mut back) = (old.cursor(&table, ..).unwrap(), Vec::new());
+    while cursor.batch_back(|key, _| back.push(key.to_vec())).unwrap() > 0 {}
+    drop(cursor);
+    back.reverse();
+    assert_eq!(back, batches);
     let columns = |number: u32| number.to_be_bytes();
     let (low, high) = (columns(10), columns(12));
     let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));

@@ -48,7 +48,7 @@ fn look(transaction: &Transaction, random: &mut Random, done: &mut Vec<Op>) -> R
     let table = transaction.table(TABLE)?;
     let mut cursor = transaction.cursor(&table, ..)?;
     let mut elements = Vec::new();
-    match random.below(3) {
+    match random.below(4) {
         0 => {
             while let Some((key, _)) = cursor.next()? {
                 elements.push(element_of(key));
@@ -58,6 +58,10 @@ fn look(transaction: &Transaction, random: &mut Random, done: &mut Vec<Op>) -> R
             while let Some((key, _)) = cursor.prev()? {
                 elements.push(element_of(key));
             }
+            elements.reverse();
+        }
+        2 => {
+            while cursor.batch_back(|key, _| elements.push(element_of(key)))? > 0 {}
             elements.reverse();
         }
         _ => while cursor.batch(|key, _| elements.push(element_of(key)))? > 0 {},

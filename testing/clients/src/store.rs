@@ -221,7 +221,7 @@ fn read_rows(
     let range = (Bound::Included(&low[..]), Bound::Included(&high[..]));
     let mut cursor = transaction.cursor(table, range)?;
     let mut rows: Vec<(u64, u64)> = Vec::new();
-    match random.below(3) {
+    match random.below(4) {
         0 => {
             while let Some((key, value)) = cursor.next()? {
                 rows.push((number(&key[8..]), number(value)));
@@ -230,6 +230,12 @@ fn read_rows(
         1 => {
             while let Some((key, value)) = cursor.prev()? {
                 rows.push((number(&key[8..]), number(value)));
+            }
+            rows.reverse();
+        }
+        2 => {
+            while cursor.batch_back(|key, value| rows.push((number(&key[8..]), number(value))))? > 0
+            {
             }
             rows.reverse();
         }

@@ -616,12 +616,18 @@ impl Open<'_> {
                 cursor.seek(&key.0);
                 Answer::Done
             }
-            Operation::Batch { cursor } => {
+            Operation::Batch { cursor, backward } => {
                 let Some(cursor) = self.cursors.get_mut(cursor) else {
                     return Ok(Answer::Skipped);
                 };
                 let mut rows = Vec::new();
-                cursor.batch(|key, value| rows.push((Key(key.to_vec()), value.to_vec())))?;
+                let each = |key: &[u8], value: &[u8]| {
+                    rows.push((Key(key.to_vec()), value.to_vec()));
+                };
+                match backward {
+                    true => cursor.batch_back(each)?,
+                    false => cursor.batch(each)?,
+                };
                 Answer::Rows(rows)
             }
             Operation::CloseCursor { cursor } => self

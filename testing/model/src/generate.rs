@@ -442,7 +442,10 @@ impl Generator {
                 match random.below(8) {
                     0..3 => Operation::Next { cursor, count },
                     3..5 => Operation::Prev { cursor, count },
-                    5..7 => Operation::Batch { cursor },
+                    way @ 5..7 => Operation::Batch {
+                        cursor,
+                        backward: way == 6,
+                    },
                     _ => Operation::Seek { cursor, key },
                 }
             }

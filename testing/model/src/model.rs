@@ -345,7 +345,7 @@ impl Model {
         let known = match operation {
             Operation::Next { cursor, .. }
             | Operation::Prev { cursor, .. }
-            | Operation::Batch { cursor }
+            | Operation::Batch { cursor, .. }
             | Operation::Seek { cursor, .. } => open.cursors.contains_key(cursor),
             Operation::RollbackTo { savepoint } => open.savepoints().any(|one| one == *savepoint),
             _ => true,
@@ -443,7 +443,7 @@ impl Model {
                 Ok(Answer::Done)
             }
             Operation::Next { cursor, count } => self.step_cursor(tx, *cursor, *count, false),
-            Operation::Batch { cursor } => self.step_cursor(tx, *cursor, 1, false),
+            Operation::Batch { cursor, backward } => self.step_cursor(tx, *cursor, 1, *backward),
             Operation::Prev { cursor, count } => self.step_cursor(tx, *cursor, *count, true),
             Operation::Seek { cursor, key } => {
                 let open = self.open.get_mut(&tx).expect("the caller looked");

@@ -194,7 +194,7 @@ pub fn compare(
         Step::Begin { tx, how } => model.begin(*tx, *how),
         Step::Do {
             tx,
-            operation: Operation::Batch { cursor },
+            operation: Operation::Batch { cursor, backward },
         } => {
             // The subject decides how many; none only at the end.
             let count = if let Answer::Rows(rows) = &found {
@@ -202,13 +202,12 @@ pub fn compare(
             } else {
                 1
             };
-            model.apply(
-                *tx,
-                &Operation::Next {
-                    cursor: *cursor,
-                    count,
-                },
-            )
+            let cursor = *cursor;
+            let taken = match backward {
+                true => Operation::Prev { cursor, count },
+                false => Operation::Next { cursor, count },
+            };
+            model.apply(*tx, &taken)
         }
         Step::Do { tx, operation } => model.apply(*tx, operation),
         Step::Background { .. } | Step::Checkpoint | Step::Truncate | Step::Verify => Answer::Done,

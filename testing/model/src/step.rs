@@ -214,6 +214,8 @@ pub enum Operation {
     Batch {
         /// Its number.
         cursor: CursorNumber,
+        /// Against key order.
+        backward: bool,
     },
     /// Closes a cursor.
     CloseCursor {

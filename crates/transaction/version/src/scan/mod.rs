@@ -192,6 +192,28 @@ impl Scan {
         }
     }
 
+    /// As [`Scan::prev`], but stays in the copy at hand: `None` also where that begins, or where more must be read than it.
+    ///
+    /// # Errors
+    /// As [`Scan::next`].
+    pub fn prev_at_hand(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let mut above = match self.place {
+            Place::On(index) => index,
+            Place::Buried(slot) => slot.below,
+            _ => return Ok(None),
+        };
+        self.turn(Way::Backward);
+        match self.previous_of_copy(&mut above, store, view, tree, true)? {
+            Some(place) => Ok(Some(self.stand(place))),
+            None => Ok(None),
+        }
+    }
+
     /// Moves to the neighbouring record of the copy at hand, if that alone says what the view sees there; false, and the
     /// scan stands where it stood, if it takes more than that. Looks at nothing but the private copy, so it needs no
     /// counted operation: what was buried since is in the copy. Not for who may be withdrawn at any moment: old versions
@@ -284,7 +306,7 @@ impl Scan {
         };
         self.turn(Way::Backward);
         loop {
-            if let Some(place) = self.previous_of_copy(&mut above, store, view, tree)? {
+            if let Some(place) = self.previous_of_copy(&mut above, store, view, tree, false)? {
                 return Ok(Some(self.stand(place)));
             }
             let fence = match self.leaf.lower_fence() {
@@ -342,10 +364,13 @@ impl Scan {
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
+        at_hand: bool,
     ) -> Result<Option<Place>> {
-        let slot = match self.buried.peek(store, view, tree, &self.leaf, false)? {
+        let ahead = self.buried.peek(store, view, tree, &self.leaf, at_hand)?;
+        let slot = match ahead {
             Peek::Row(slot) => Some(slot),
-            Peek::None | Peek::Further => None,
+            Peek::None => None,
+            Peek::Further => return Ok(None),
         };
         let start = slot.map_or(self.inside.start, |slot| slot.below);
         debug_assert!(
