@@ -157,7 +157,8 @@ impl<'t> Cursor<'t> {
     /// Blocks only for pages that must be read from disk.
     ///
     /// # Errors
-    /// `TransactionOver` after a conflict; storage errors. The cursor stands where it stood.
+    /// `TransactionOver` after a conflict; `MemoryLimit` where the system has no memory for a large value; storage errors. The
+    /// cursor stands where it stood.
     #[inline]
     #[allow(
         clippy::should_implement_trait,

@@ -122,10 +122,10 @@ pub enum Error {
         /// [`Config::version_bytes_max`](crate::Config::version_bytes_max).
         limit: u64,
     },
-    /// A memory budget is used up.
+    /// A memory budget is used up, or the system has no memory (or addresses) for a large value.
     #[error("memory limit reached: {what}")]
     MemoryLimit {
-        /// Which budget.
+        /// Which budget, or for what.
         what: &'static str,
     },
     /// Another process (or another `Database` of this one) has the directory open.

@@ -33,6 +33,7 @@ mod backup;
 mod bulk;
 mod carry;
 mod checkpoint;
+mod chunks;
 mod config;
 mod contention;
 mod control;

@@ -529,7 +529,8 @@ impl Transaction {
                     continue;
                 }
                 if header.shape.overflow {
-                    engine.store.read_chain_into(body, &mut large)?;
+                    let most = index.key.value_bytes();
+                    engine.store.read_chain_start(body, most, &mut large)?;
                     filler.add(&key, &large)?;
                 } else {
                     filler.add(&key, body)?;

@@ -360,12 +360,14 @@ impl Transaction {
     /// and `each` may do what it likes, other operations of this transaction included. What the copy costs:
     /// docs/design/0009-engine.md, "Reads by callback".
     ///
-    /// A value outside its row (more than about a quarter of a page) is gathered in memory first.
+    /// A value outside its row (more than about a quarter of a page) is gathered in memory first;
+    /// [`Transaction::get_chunks`] reads it without.
     ///
     /// Blocks only for pages that must be read from disk.
     ///
     /// # Errors
-    /// `NoSuchTable`, `TransactionOver`, storage errors. The transaction stays usable.
+    /// `NoSuchTable`, `TransactionOver`, `MemoryLimit` where the system has no memory for the value, storage errors. The transaction
+    /// stays usable.
     #[inline]
     pub fn get<R>(
         &self,
@@ -376,15 +378,15 @@ impl Transaction {
         self.read_operation(|| self.with_rows(table, |rows| rows.get(key, each)))
     }
 
-    /// Looks a key up and replaces `value` by its value; false (and an empty `value`) if there is none.
+    /// Looks a key up and replaces `value` by its value; false (and an empty `value`) if there is none. A large value is read into
+    /// it without a further copy.
     ///
     /// # Errors
     /// As [`Transaction::get`].
     #[inline]
     pub fn get_into(&self, table: &Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let found = self.get(table, key, |bytes| value.extend_from_slice(bytes))?;
-        Ok(found.is_some())
+        self.read_operation(|| self.with_rows(table, |rows| rows.get_into(key, value)))
     }
 
     /// Adds a row.
@@ -430,10 +432,11 @@ impl Transaction {
     /// the ranges are kept as the old version.
     ///
     /// `change` may run more than once, when the row changes between reading and writing. Returns whether the key
-    /// exists.
+    /// exists. A value outside its row is in memory once meanwhile, and is read twice.
     ///
     /// # Errors
-    /// `RangeOutsideValue`, `KeyExists` of a unique index, `ReadOnly`, `OutOfSpace`: the transaction stays usable.
+    /// `RangeOutsideValue`, `KeyExists` of a unique index, `ReadOnly`, `OutOfSpace`, `MemoryLimit` where the system has no memory for the
+    /// value: nothing is changed, the transaction stays usable.
     /// `Conflict`: it can only be rolled back.
     #[inline]
     pub fn update(
@@ -699,6 +702,10 @@ impl From<TableError> for Error {
             TableError::RangeOutsideValue { start, end, length } => {
                 Self::RangeOutsideValue { start, end, length }
             }
+            TableError::ValueGone => Self::InvalidArgument {
+                what: "a rollback to before the value was written, while it was read by chunks"
+                    .into(),
+            },
             TableError::NotUndone(error) => error.into(),
             TableError::Version(error) => error.into(),
         }

@@ -49,6 +49,9 @@ pub enum TableError {
         /// Length of the value.
         length: usize,
     },
+    /// The transaction rolled back what it was reading by chunks.
+    #[error("the value that is being read was rolled back")]
+    ValueGone,
     /// An operation failed, and so did undoing what it had done until then. The transaction can only be rolled
     /// back.
     #[error("a failed operation could not be undone: {0}")]

@@ -140,6 +140,40 @@ impl KeyDescription {
         true
     }
 
+    /// How many bytes of a row's value, from its first on, make its entry; more change nothing.
+    pub fn value_bytes(&self) -> usize {
+        let ends = self
+            .parts
+            .iter()
+            .filter(|part| part.source == Source::Value)
+            .map(|part| part.end.map_or(usize::MAX, |end| end as usize));
+        ends.max().unwrap_or(0)
+    }
+
+    /// Whether a row has an entry: its key and value are long enough for every part.
+    pub(crate) fn has_entry(&self, key: &[u8], value: &[u8]) -> bool {
+        self.parts.iter().all(|part| {
+            let from = match part.source {
+                Source::Key => key.len(),
+                Source::Value => value.len(),
+            };
+            part.end.unwrap_or(part.start) as usize <= from
+        })
+    }
+
+    /// A length that a row's entry has at least, if it has one.
+    pub(crate) fn entry_bytes_min(&self, key: &[u8], value: &[u8]) -> usize {
+        let bytes = self.parts.iter().map(|part| {
+            let from = match part.source {
+                Source::Key => key.len(),
+                Source::Value => value.len(),
+            };
+            let end = part.end.map_or(from, |end| from.min(end as usize));
+            end.saturating_sub(part.start as usize)
+        });
+        bytes.sum()
+    }
+
     /// What the entries begin with whose first parts are `parts`; in an index that is not unique, an entry is that and the row's key.
     /// It is also a bound: entries whose parts are below `parts` are below it, and no other.
     ///

@@ -4,6 +4,7 @@
 mod ahead;
 mod error;
 mod key_description;
+mod large;
 mod rows;
 mod shape;
 #[cfg(all(test, not(any(loom, shuttle))))]

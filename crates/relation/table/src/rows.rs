@@ -10,6 +10,7 @@
 
 use crate::error::{Result, TableError};
 use crate::key_description::KeyDescription;
+use crate::large::keep_only;
 use crate::shape::{Index, Shape};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,10 +33,10 @@ use vellum_version::{
 pub struct Buffers {
     pub(crate) scratch: Scratch,
     /// A row as it was read.
-    row: Vec<u8>,
-    delta: Vec<u8>,
+    pub(crate) row: Vec<u8>,
+    pub(crate) delta: Vec<u8>,
     /// A private copy that user code changes.
-    work: Vec<u8>,
+    pub(crate) work: Vec<u8>,
     old_columns: Vec<u8>,
     new_columns: Vec<u8>,
 }
@@ -72,7 +73,7 @@ pub enum Mode {
 
 /// Which newest version a row may replace.
 #[derive(Clone, Copy, Debug)]
-enum When<'w> {
+pub(crate) enum When<'w> {
     /// As the mode says.
     Mode(Mode),
     /// Only a large value with this reference.
@@ -97,7 +98,7 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn page_size(&self) -> usize {
+    pub(crate) fn page_size(&self) -> usize {
         self.store.context().page_size()
     }
 
@@ -151,6 +152,36 @@ impl Rows<'_> {
         }
     }
 
+    /// Looks a key up and replaces `value` by its value, a large one without a copy between; false, and `value` is empty, if there is
+    /// none.
+    ///
+    /// # Errors
+    /// Storage errors, `MemoryLimit`.
+    #[inline]
+    pub fn get_into(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let view = View::of_statement(&self.operation);
+        let Buffers {
+            row,
+            delta,
+            scratch,
+            ..
+        } = &mut *self.buffers;
+        let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
+        let found = self
+            .store
+            .read_near(&view, tree, key, row, delta, hints, false)?;
+        let Some(visible) = found else {
+            return Ok(false);
+        };
+        if visible.overflow {
+            self.store.read_chain_into(&row[visible.start..], value)?;
+        } else {
+            value.extend_from_slice(&row[visible.start..]);
+        }
+        Ok(true)
+    }
+
     /// Puts a value under a key. Returns whether the key existed.
     ///
     /// # Errors
@@ -174,7 +205,7 @@ impl Rows<'_> {
             .map(|w| w.existed)
     }
 
-    fn put_all(
+    pub(crate) fn put_all(
         &mut self,
         key: &[u8],
         value: &[u8],
@@ -414,30 +445,6 @@ impl Rows<'_> {
         Ok(written.existed && self.transaction.options().isolation == Isolation::ReadCommitted)
     }
 
-    /// Replaces the large value whose reference is in the row buffer by a new chain, if it is still the newest one;
-    /// false if it is not. A chain is immutable, and this one is not freed while the statement's snapshot sees it:
-    /// the same reference is the same value.
-    fn update_large(
-        &mut self,
-        key: &[u8],
-        ranges: &[Range<usize>],
-        change: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<bool> {
-        let chain = self.buffers.row.clone();
-        let mut old = Vec::new();
-        self.store.read_chain_into(&chain, &mut old)?;
-        check_ranges(ranges, old.len())?;
-        let mut new = old.clone();
-        self.operation.pause();
-        change(&mut new);
-        self.operation.resume()?;
-        keep_only(ranges, &old, &mut new);
-        let inline = new.len() <= inline_body_max(self.page_size(), key.len());
-        let written =
-            self.atomically(|rows| rows.put_all(key, &new, inline, When::Chain(&chain)))?;
-        Ok(written.changed)
-    }
-
     /// Indexes and chains after a row was written. `value` is the new one, `None` for a delete.
     fn after_write(&mut self, key: &[u8], written: &Written, value: Option<&[u8]>) -> Result<()> {
         let replaced = if written.existed {
@@ -455,7 +462,9 @@ impl Rows<'_> {
             had = true;
             if overflow {
                 if !self.shape.indexes.is_empty() {
-                    self.store.read_chain_into(body, &mut old)?;
+                    let most = self.shape.indexes.iter().map(|i| i.key.value_bytes());
+                    let most = most.max().unwrap_or(0);
+                    self.store.read_chain_start(body, most, &mut old)?;
                 }
                 let version = self.buffers.scratch.replaced_version();
                 self.store.disown_chain(self.transaction, body, version)?;
@@ -475,17 +484,20 @@ impl Rows<'_> {
                 new_columns,
                 ..
             } = &mut *self.buffers;
-            let had = entry_key(&index.key, key, old, old_columns);
-            let has = entry_key(&index.key, key, new, new_columns);
-            if had && has && old_columns == new_columns {
-                continue;
-            }
             let view = View::of_statement(&self.operation);
             let writer = EntryWriter {
                 store: self.store,
                 view: &view,
                 index,
             };
+            let had = entry_key(&index.key, key, old, old_columns);
+            if let Some(value) = new {
+                writer.check_length(key, value)?;
+            }
+            let has = entry_key(&index.key, key, new, new_columns);
+            if had && has && old_columns == new_columns {
+                continue;
+            }
             if had && !planted::has(Bug::IndexEntryKept) {
                 writer.remove(old_columns, scratch)?;
             }
@@ -497,7 +509,7 @@ impl Rows<'_> {
     }
 
     /// T4.
-    fn atomically<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub(crate) fn atomically<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let savepoint = self.transaction.savepoint();
         let result = work(self);
         if result.is_err() {
@@ -539,7 +551,7 @@ fn check_newest(shape: &Shape) -> std::result::Result<(), VersionError> {
     }
 }
 
-fn check_ranges(ranges: &[Range<usize>], length: usize) -> Result<()> {
+pub(crate) fn check_ranges(ranges: &[Range<usize>], length: usize) -> Result<()> {
     for range in ranges {
         if range.start > range.end || range.end > length {
             let (start, end) = (range.start, range.end);
@@ -570,29 +582,6 @@ pub(crate) fn moved_apart(ranges: &[Range<usize>]) -> Cow<'_, [Range<usize>]> {
     });
     debug_assert!(are_apart(&sorted));
     Cow::Owned(sorted)
-}
-
-/// Takes back what user code wrote outside the ranges that it declared.
-fn keep_only(ranges: &[Range<usize>], old: &[u8], new: &mut [u8]) {
-    let outside_is_same = {
-        let mut at = 0;
-        let sorted = ranges.windows(2).all(|pair| pair[0].end <= pair[1].start);
-        sorted
-            && ranges.iter().all(|range| {
-                let same = old[at..range.start] == new[at..range.start];
-                at = range.end;
-                same
-            })
-            && old[at..] == new[at..]
-    };
-    if outside_is_same {
-        return;
-    }
-    let written = new.to_vec();
-    new.copy_from_slice(old);
-    for range in ranges {
-        new[range.clone()].copy_from_slice(&written[range.clone()]);
-    }
 }
 
 /// Puts the key of a row's entry in an index into `out`; false if it has none there.
@@ -647,6 +636,21 @@ impl EntryWriter<'_> {
         buried_key_max(page_size).min(room.saturating_sub(body))
     }
 
+    /// Refuses the entry of a large value that is too long before it is made: it would be as long as the value.
+    fn check_length(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        if value.len() <= self.store.context().page_size() {
+            return Ok(());
+        }
+        let (length, limit) = (
+            self.index.key.entry_bytes_min(key, value),
+            self.key_max(key.len()),
+        );
+        if length > limit && self.index.key.has_entry(key, value) {
+            return Err(TableError::KeyTooLong { length, limit });
+        }
+        Ok(())
+    }
+
     pub(crate) fn insert(&self, entry: &[u8], key: &[u8], scratch: &mut Scratch) -> Result<()> {
         let limit = self.key_max(key.len());
         if entry.len() > limit {
@@ -678,6 +682,7 @@ impl EntryWriter<'_> {
         columns: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        self.check_length(key, value)?;
         if entry_key(&self.index.key, key, Some(value), columns) {
             self.insert(columns, key, scratch)?;
         }

@@ -251,6 +251,12 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// Bytes of the whole payload, as its reference says.
+    pub fn length(&self) -> usize {
+        // At most MAX_LENGTH.
+        self.chain.length as usize
+    }
+
     /// The next bytes of the payload, `None` behind the last. No latch is held when this returns.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 use crate::error::{Result, damaged};
 use crate::pending::{FREE_STEP, PendingKind};
 use crate::store::VersionStore;
-use vellum_base::PageId;
+use vellum_base::{PageId, StorageError};
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
 use vellum_txn::{Transaction, VersionStamp};
@@ -48,29 +48,38 @@ impl VersionStore {
         })
     }
 
-    /// Reads a chain, a chunk at a time. No latch is held during the calls.
+    /// Reads a chain into `out`, replacing what is there. Takes as much memory as the value is long, once.
     ///
     /// # Errors
-    /// Corruption of the reference or the chain, I/O.
-    pub fn read_chain(&self, body: &[u8], each: impl FnMut(&[u8])) -> Result<()> {
-        let chain = decode_chain(body)?;
-        Ok(overflow::Reader::new(self.context(), chain).for_each(each)?)
+    /// As [`VersionStore::chain_reader`], and of the chain, I/O; `MemoryLimit` if the system has no memory for it (`out` is empty then).
+    pub fn read_chain_into(&self, body: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.read_chain_start(body, VALUE_BYTES_MAX, out)
     }
 
-    /// Reads a chain into `out`, replacing what is there.
+    /// Reads the first bytes of a chain into `out`, replacing what is there: `most`, or a page's worth more, or all that there are.
     ///
     /// # Errors
-    /// As [`VersionStore::read_chain`].
-    pub fn read_chain_into(&self, body: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let chain = decode_chain(body)?;
-        out.clear();
-        out.reserve(
-            usize::try_from(chain.length)
-                .unwrap_or(0)
-                .min(VALUE_BYTES_MAX),
-        );
-        let reader = overflow::Reader::new(self.context(), chain);
-        Ok(reader.for_each(|chunk| out.extend_from_slice(chunk))?)
+    /// As [`VersionStore::read_chain_into`].
+    pub fn read_chain_start(&self, body: &[u8], most: usize, out: &mut Vec<u8>) -> Result<()> {
+        let mut reader = self.chain_reader(body)?;
+        // Whole pages: nothing is copied beyond what is reserved.
+        let asked = most.saturating_add(self.context().page_size());
+        make_room(out, reader.length().min(asked))?;
+        while out.len() < most
+            && let Some(chunk) = reader.next_chunk()?
+        {
+            out.extend_from_slice(chunk);
+        }
+        Ok(())
+    }
+
+    /// A reader of a chain, for who does other things between its chunks. The chain must stay reachable meanwhile: its version
+    /// is seen by an open snapshot, or is the transaction's own and not rolled back.
+    ///
+    /// # Errors
+    /// Corruption of the reference.
+    pub fn chain_reader(&self, body: &[u8]) -> Result<overflow::Reader<'_>> {
+        Ok(overflow::Reader::new(self.context(), decode_chain(body)?))
     }
 
     /// Lists the chain of a version that was replaced; `made_by`: its name, `None` if it is frozen.
@@ -122,6 +131,22 @@ impl VersionStore {
             Some(self.pending_free()),
         )
     }
+}
+
+/// Empties `out` and gives it room for `length` bytes: not for more, as growing by doubling would, and not beside what it had.
+///
+/// # Errors
+/// `MemoryLimit`: it is empty, and has no room.
+fn make_room(out: &mut Vec<u8>, length: usize) -> Result<()> {
+    out.clear();
+    if out.capacity() < length {
+        *out = Vec::new();
+        let full = |_| StorageError::MemoryLimit {
+            what: "large value",
+        };
+        out.try_reserve_exact(length).map_err(full)?;
+    }
+    Ok(())
 }
 
 /// The reference in the body of a row with a chain.
