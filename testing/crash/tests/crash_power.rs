@@ -6,6 +6,7 @@ use engine::{KEY_LIMIT, open, profile};
 use vellum_crash::power::{Effort, Tried, every_call, some_calls};
 use vellum_crash::syncs::half_made;
 use vellum_crash::workload;
+use vellum_io::PowerCut;
 use vellum_model::Step;
 use vellum_model::run::{first_seed, thorough};
 
@@ -89,6 +90,26 @@ fn crash_power_during_random_histories_keeps_what_was_acknowledged() {
         "crash_power_during_random",
         &workload::random(seed, 200, &profile()),
     );
+}
+
+#[test]
+fn crash_power_at_every_call_of_a_short_workload_keeps_what_was_acknowledged() {
+    let seed = first_seed();
+    eprintln!("VELLUM_SEED={seed}");
+    let mut history: Vec<Step> = workload::commits().into_iter().take(24).collect();
+    history.push(Step::Checkpoint);
+    let effort = Effort {
+        seeds: 1,
+        second_cuts: 0,
+    };
+    let tried = every_call(&history, KEY_LIMIT, effort, seed, &open).unwrap_or_else(|failure| {
+        panic!("VELLUM_SEED={seed} cargo test -p vellum-crash crash_power_at_every\n{failure:?}")
+    });
+    eprintln!("{tried:?}");
+    // Each call with each kind of cut, and with a kill.
+    let ways = PowerCut::KINDS.len() as u64 + 1;
+    assert!(tried.calls > 50, "{} calls", tried.calls);
+    assert_eq!(tried.cuts, tried.calls * ways);
 }
 
 /// A process was killed while it made a file of the log, and the power was cut while the next one opened: the database did not open any more, "length of
