@@ -60,10 +60,16 @@ pub enum Bug {
     ChecksumIgnored,
     /// A node of a tree is believed as it was read.
     NodesUnchecked,
+    /// Rows are dropped without a note for writers with old snapshots.
+    DropsUnnoted,
+    /// A row that was found dead is dropped without a second look at its chain.
+    ChainNotFollowedAgain,
+    /// A transaction becomes analytical in the middle of an operation.
+    PromotedMidway,
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 26] = [
+pub const BUGS: [(&str, Bug); 29] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -90,6 +96,9 @@ pub const BUGS: [(&str, Bug); 26] = [
     ("index-entry-kept", Bug::IndexEntryKept),
     ("checksum-ignored", Bug::ChecksumIgnored),
     ("nodes-unchecked", Bug::NodesUnchecked),
+    ("drops-unnoted", Bug::DropsUnnoted),
+    ("chain-not-followed-again", Bug::ChainNotFollowedAgain),
+    ("promoted-midway", Bug::PromotedMidway),
 ];
 
 /// Whether the process has this bug.

@@ -41,6 +41,7 @@
 
 use std::sync::OnceLock;
 use vellum_base::Timestamp;
+use vellum_base::planted::{self, Bug};
 use vellum_sync::CachePadded;
 use vellum_sync::atomic::{AtomicU64, Ordering};
 
@@ -361,7 +362,8 @@ impl SlotWords {
     pub(crate) fn promote(&self) -> bool {
         let word = self.hot.state.load(Ordering::Relaxed);
         let flags = word & (RUNNING | AUTO | OLAP | BUSY | WITHDRAWN);
-        let may = flags == RUNNING | AUTO && word < OPERATION;
+        let between = word < OPERATION || planted::has(Bug::PromotedMidway);
+        let may = flags == RUNNING | AUTO && between;
         // Acquire and release pair with `lower` and `raise`.
         may && self
             .hot

@@ -403,7 +403,8 @@ impl VersionStore {
         delete: &VersionStamp,
         tools: &mut Tools,
     ) -> Result<bool> {
-        let Some(ends_at) = tools.ends_at.take() else {
+        let ends_at = tools.ends_at.take();
+        let Some(ends_at) = ends_at.filter(|_| !self.has(Bug::ChainNotFollowedAgain)) else {
             return Ok(true);
         };
         let mut flags = [0];
