@@ -141,9 +141,10 @@ pub(crate) fn check_kinds(directory: &dyn Directory, entries: &[Entry]) -> Resul
                 }
             }
             let inside = directory.entries(LOG_FOLDER)?;
-            // Others' directories do no harm: that of a file system's root is one.
+            // Others' directories do no harm: that of a file system's root is one. Segments have names of eight digits.
             let is_unfit = |other: &&Entry| {
                 other.kind != EntryKind::File
+                    && other.name.len() == 8
                     && other.name.bytes().all(|byte| byte.is_ascii_digit())
             };
             if let Some(other) = inside.iter().find(is_unfit) {

@@ -703,8 +703,7 @@ impl From<TableError> for Error {
                 Self::RangeOutsideValue { start, end, length }
             }
             TableError::ValueGone => Self::InvalidArgument {
-                what: "a rollback to before the value was written, while it was read by chunks"
-                    .into(),
+                what: "a rollback to before the value, its table or an index was made, by the callback that reads or changes it".into(),
             },
             TableError::NotUndone(error) => error.into(),
             TableError::Version(error) => error.into(),

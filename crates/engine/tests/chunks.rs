@@ -152,3 +152,40 @@ fn chunks_end_where_the_reader_breaks_and_short_values_are_one() {
         (Some(ControlFlow::Break(value(0)[chunks[0]])), 2)
     );
 }
+
+/// Symptom: `Corruption` of a sound database. Cause: the pages of a tree that was rolled back are gone, and were looked at again.
+/// Guard: a void shape.
+#[test]
+fn callback_that_rolls_back_the_table_itself_is_told_so() {
+    let (_directory, database, _) = with_table(&small());
+    for length in [LENGTH, 20] {
+        let value = vec![3; length];
+        for update in [false, true] {
+            let tx = database.begin().unwrap();
+            let savepoint = tx.savepoint().unwrap();
+            let table = tx.create_table("made").unwrap();
+            tx.insert(&table, b"k", &value).unwrap();
+            let back = || tx.rollback_to(&savepoint).unwrap();
+            let refused = if update {
+                tx.update(&table, b"k", &[0..1], |_| back()).map(drop)
+            } else {
+                let each = |_: &[u8]| {
+                    back();
+                    ControlFlow::<()>::Continue(())
+                };
+                tx.get_chunks(&table, b"k", each).map(drop)
+            };
+            // A short value is one chunk: nothing is read behind it.
+            if update || length == LENGTH {
+                let refused = refused.unwrap_err();
+                assert!(
+                    matches!(refused, Error::InvalidArgument { .. }),
+                    "{refused}"
+                );
+            }
+            assert!(tx.table("made").is_err());
+            tx.commit().unwrap();
+        }
+    }
+    assert!(database.verify().unwrap().is_sound());
+}

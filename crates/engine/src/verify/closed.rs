@@ -306,6 +306,9 @@ fn useful_pool(data_bytes: u64) -> u64 {
     data_bytes.max(SMALLEST_POOL)
 }
 
+/// By how much a file that holds no more may be longer: files grow ahead of what is written to them.
+const GROWTH: u64 = 1 << 30;
+
 /// A configuration for a database whose changes vanish: as large as its data file is, and as what `memory_bytes` may add.
 fn detached_config(
     directory: &dyn Directory,
@@ -319,7 +322,10 @@ fn detached_config(
         let file = directory.open(DATA_FILE, OpenOptions::read_only())?;
         let bytes = file.len()?.saturating_add(memory_bytes);
         config.pool_bytes = config.pool_bytes.min(useful_pool(bytes));
-        config.data_bytes_max = config.data_bytes_max.max(bytes.min(DATA_BYTES_MAX));
+        // Addresses are reserved for all of it, and a process may be allowed few.
+        let grown = bytes.saturating_add(GROWTH);
+        config.data_bytes_max = config.data_bytes_max.min(grown).max(bytes);
+        config.data_bytes_max = config.data_bytes_max.min(DATA_BYTES_MAX);
     }
     Ok(config)
 }

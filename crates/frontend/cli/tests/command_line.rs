@@ -536,6 +536,25 @@ fn error_that_nobody_reads_keeps_its_code() {
     }
 }
 
+#[test]
+fn closed_database_is_looked_at_with_few_addresses() {
+    for crashed in [false, true] {
+        let world = World::new();
+        let (db, commands) = match crashed {
+            true => (world.crashed(), ["stat", "verify"]),
+            false => (world.closed(), ["verify", "dump"]),
+        };
+        for arguments in commands {
+            let few = format!("ulimit -v 4000000 && exec \"$0\" {arguments} \"$1\"");
+            let output = Command::new("sh")
+                .args(["-c", &few, env!("CARGO_BIN_EXE_vellum"), &db])
+                .output()
+                .unwrap();
+            assert_eq!(code(&output), 0, "{arguments}: {}", stderr(&output));
+        }
+    }
+}
+
 /// A dump in no memory at all: says what to do, and nothing of a recovery.
 fn assert_does_not_fit(db: &str) {
     let output = vellum(&["dump", db, "--memory-mib", "0"]);

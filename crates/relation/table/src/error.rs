@@ -49,8 +49,8 @@ pub enum TableError {
         /// Length of the value.
         length: usize,
     },
-    /// The transaction rolled back what it was reading by chunks.
-    #[error("the value that is being read was rolled back")]
+    /// User code that was handed a value rolled back what had made it, its table or an index of that.
+    #[error("what the value was read of was rolled back meanwhile")]
     ValueGone,
     /// An operation failed, and so did undoing what it had done until then. The transaction can only be rolled
     /// back.

@@ -109,7 +109,10 @@ impl KeyDescription {
     /// Appends the index columns of a row to `out`, as they stand in an entry; false (and `out` as it was) if the row is too
     /// short to have any.
     pub fn columns(&self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> bool {
-        let before = out.len();
+        // First: a part of a long value is not copied for nothing.
+        if !self.has_entry(key, value) {
+            return false;
+        }
         for (number, part) in self.parts.iter().enumerate() {
             let from = match part.source {
                 Source::Key => key,
@@ -117,13 +120,7 @@ impl KeyDescription {
             };
             let start = part.start as usize;
             let end = part.end.map_or(from.len(), |end| end as usize);
-            match from.get(start..end) {
-                Some(bytes) => self.put_part(number, bytes, out),
-                None => {
-                    out.truncate(before);
-                    return false;
-                }
-            }
+            self.put_part(number, &from[start..end], out);
         }
         true
     }

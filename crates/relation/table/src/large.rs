@@ -50,6 +50,10 @@ impl Rows<'_> {
             self.operation.resume()?;
             if rollbacks() != seen {
                 seen = rollbacks();
+                // What was rolled back may have made the tree: its pages are gone.
+                if self.shape.is_void() {
+                    return Err(TableError::ValueGone);
+                }
                 // Commands are not drawn twice: what was written since is not taken for it.
                 if !self.holds((snapshot, command), key, &chain)? {
                     return Err(TableError::ValueGone);
@@ -96,6 +100,9 @@ impl Rows<'_> {
         self.operation.pause();
         change(&mut value);
         self.operation.resume()?;
+        if self.shape.is_void() {
+            return Err(TableError::ValueGone);
+        }
         // User code may have rolled back to before the chain was made, whose pages are free then.
         let transaction = self.transaction;
         let as_of = (transaction.statement(), transaction.commands_drawn());

@@ -49,8 +49,10 @@ impl Buffers {
     /// Gives back the memory of values that do not fit into a page.
     #[inline]
     pub fn trim(&mut self) {
-        if self.work.capacity() > KEPT_BYTES {
-            self.work = Vec::new();
+        for buffer in [&mut self.work, &mut self.old_columns, &mut self.new_columns] {
+            if buffer.capacity() > KEPT_BYTES {
+                *buffer = Vec::new();
+            }
         }
     }
 
@@ -175,7 +177,12 @@ impl Rows<'_> {
             return Ok(false);
         };
         if visible.overflow {
-            self.store.read_chain_into(&row[visible.start..], value)?;
+            let read = self.store.read_chain_into(&row[visible.start..], value);
+            if read.is_err() {
+                // Not half of a value.
+                value.clear();
+            }
+            read?;
         } else {
             value.extend_from_slice(&row[visible.start..]);
         }
@@ -350,6 +357,9 @@ impl Rows<'_> {
             self.operation.pause();
             change(work);
             self.operation.resume()?;
+            if self.shape.is_void() {
+                return Err(TableError::ValueGone);
+            }
             keep_only(ranges, &row[visible.start..], work);
             let ranges = &*moved_apart(ranges);
             let touches = self

@@ -192,8 +192,10 @@ fn try_direct(path: &Path) -> Result<bool> {
     {
         Ok(file) => file,
         Err(error) => {
-            // Some file systems make the file before they refuse the flag.
-            let _ = fs::remove_file(path);
+            // Some file systems make the file before they refuse the flag. A link or a pipe of that name is somebody else's.
+            if fs::symlink_metadata(path).is_ok_and(|there| there.is_file()) {
+                let _ = fs::remove_file(path);
+            }
             return Ok(!refuses_direct(&error));
         }
     };
