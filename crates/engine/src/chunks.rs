@@ -20,7 +20,8 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::get`], also behind the first chunks, but for `MemoryLimit`. `SnapshotTooOld` if the snapshot was withdrawn while `each`
-    /// ran. `InvalidArgument` if `each` rolled back to a savepoint from before this transaction wrote the value.
+    /// ran. `InvalidArgument` if `each` rolled back to a savepoint from before this transaction wrote the value, or made the table or
+    /// an index that it has.
     pub fn get_chunks<B>(
         &self,
         table: &Table,

@@ -158,7 +158,8 @@ impl<'t> Cursor<'t> {
     ///
     /// # Errors
     /// `TransactionOver` after a conflict; `MemoryLimit` where the system has no memory for a large value; storage errors. The
-    /// cursor stands where it stood.
+    /// cursor stands before the row that it could not return: the same call tries it again, the opposite one returns the row that
+    /// was returned last.
     #[inline]
     #[allow(
         clippy::should_implement_trait,

@@ -54,7 +54,7 @@ pub enum Error {
     /// The key is longer than an eighth of a page, or the entry of an index than [`KeyDescription`](crate::KeyDescription) says.
     #[error("key of {length} bytes is too long (at most {limit})")]
     KeyTooLong {
-        /// Its length in bytes.
+        /// Its length in bytes; of an entry of which the end is not looked at once it is too long: at least.
         length: usize,
         /// The longest allowed.
         limit: usize,

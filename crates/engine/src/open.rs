@@ -80,10 +80,11 @@ pub(crate) fn lock_if<R>(
     directory: &dyn Directory,
     look: impl Fn(&dyn Directory) -> Result<R>,
 ) -> Result<(LockGuard, R)> {
-    if let Err(error) = look(directory) {
-        // Somebody may just be making a database here.
-        drop(directory.try_lock_shared()?);
-        return Err(error);
+    if look(directory).is_err() {
+        // Somebody may just be making a database here, or exchange the names of its control files, of which a listing may then
+        // show neither: again while nobody does.
+        let _nobody = directory.try_lock_shared()?;
+        look(directory)?;
     }
     let lock = directory.try_lock()?;
     let found = look(directory)?;
@@ -107,7 +108,7 @@ pub(crate) fn check_empty(entries: &[Entry]) -> Result<()> {
             "the directory is the root of a file system; make one inside it for the database".into()
         }
         (name, kind) if kind != EntryKind::File && (name == LOCK_FILE || name == temporary) => {
-            return Err(unfit(name, kind));
+            return Err(kind.unfit(name).into());
         }
         (_, EntryKind::File) => {
             "the directory holds files but no control file of a database".into()
@@ -130,17 +131,19 @@ pub(crate) fn check_kinds(directory: &dyn Directory, entries: &[Entry]) -> Resul
     for entry in entries {
         let name = entry.name.as_str();
         if name == LOG_FOLDER {
-            match entry.kind {
-                EntryKind::Directory => {}
-                EntryKind::Link if directory.exists(LOG_FOLDER)? => {}
-                kind => {
-                    return Err(Error::ForeignFormat {
-                        file: LOG_FOLDER.into(),
-                        what: format!("it is {}, and leads to no directory", kind.text()),
-                    });
+            let leads_nowhere = || Error::ForeignFormat {
+                file: LOG_FOLDER.into(),
+                what: format!("it is {}, and leads to no directory", entry.kind.text()),
+            };
+            let inside = match directory.entries(LOG_FOLDER) {
+                Err(StorageError::Io { source, .. })
+                    if entry.kind != EntryKind::Directory
+                        && source.kind() != ErrorKind::PermissionDenied =>
+                {
+                    return Err(leads_nowhere());
                 }
-            }
-            let inside = directory.entries(LOG_FOLDER)?;
+                inside => inside?,
+            };
             // Others' directories do no harm: that of a file system's root is one. Segments have names of eight digits.
             let is_unfit = |other: &&Entry| {
                 other.kind != EntryKind::File
@@ -148,25 +151,16 @@ pub(crate) fn check_kinds(directory: &dyn Directory, entries: &[Entry]) -> Resul
                     && other.name.bytes().all(|byte| byte.is_ascii_digit())
             };
             if let Some(other) = inside.iter().find(is_unfit) {
-                return Err(unfit(&format!("{LOG_FOLDER}/{}", other.name), other.kind));
+                let name = format!("{LOG_FOLDER}/{}", other.name);
+                return Err(other.kind.unfit(&name).into());
             }
         } else if [LOCK_FILE, CONTROL_FILE, DATA_FILE, &temporary].contains(&name)
             && entry.kind != EntryKind::File
         {
-            return Err(unfit(name, entry.kind));
+            return Err(entry.kind.unfit(name).into());
         }
     }
     Ok(())
-}
-
-fn unfit(name: &str, kind: EntryKind) -> Error {
-    Error::ForeignFormat {
-        file: name.into(),
-        what: format!(
-            "it is {}, and a database has a regular file there",
-            kind.text()
-        ),
-    }
 }
 
 /// What the log is configured with.

@@ -392,8 +392,8 @@ impl Transaction {
     /// Adds a row.
     ///
     /// # Errors
-    /// `KeyExists`, `KeyTooLong` (an eighth of a page), `ValueTooLong` (1 GiB), `ReadOnly`, `OutOfSpace`: the transaction
-    /// stays usable. `Conflict`: it can only be rolled back.
+    /// `NoSuchTable`, `KeyExists`, `KeyTooLong` (an eighth of a page), `ValueTooLong` (1 GiB), `ReadOnly`, `OutOfSpace`, `MemoryLimit`
+    /// (only of an indexed table whose large value is replaced): the transaction stays usable. `Conflict`: it can only be rolled back.
     #[inline]
     pub fn insert(&self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
         self.put(table, key, value, Mode::Insert).map(|_| ())
@@ -436,7 +436,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `RangeOutsideValue`, `KeyExists` of a unique index, `ReadOnly`, `OutOfSpace`, `MemoryLimit` where the system has no memory for the
-    /// value: nothing is changed, the transaction stays usable.
+    /// value, `InvalidArgument` if `change` rolled back the making of the table or of one of its indexes: nothing is changed, the
+    /// transaction stays usable.
     /// `Conflict`: it can only be rolled back.
     #[inline]
     pub fn update(
@@ -458,7 +459,8 @@ impl Transaction {
     /// Deletes a row. Returns whether the key existed.
     ///
     /// # Errors
-    /// `ReadOnly`, `OutOfSpace`: the transaction stays usable. `Conflict`: it can only be rolled back.
+    /// `NoSuchTable`, `ReadOnly`, `OutOfSpace`, `MemoryLimit` (only of an indexed table's large value): the transaction stays usable.
+    /// `Conflict`: it can only be rolled back.
     #[inline]
     pub fn delete(&self, table: &Table, key: &[u8]) -> Result<bool> {
         self.write_operation(|| {

@@ -151,6 +151,12 @@ fn the_directory_itself_and_the_logs_folder_may_be_links() {
     database
         .retry(|transaction| transaction.create_table("t").map(drop))
         .unwrap();
+    // What the link leads to belongs to the database, too.
+    for inside in [elsewhere.clone(), elsewhere.join("copy")] {
+        let error = database.backup(&inside).unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
+    }
+    assert!(!elsewhere.join("copy").exists());
     let copy = folder.path().join("copy");
     database.backup(&copy).unwrap();
     database.close().unwrap();
@@ -162,6 +168,37 @@ fn the_directory_itself_and_the_logs_folder_may_be_links() {
             .unwrap();
     }
     assert!(home.join("log").is_symlink() && link.is_symlink());
+}
+
+#[test]
+fn faults_folder_of_the_log_that_is_none_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, outside) = (folder.path().join("db"), folder.path().join("outside"));
+    Database::open(&home, config()).unwrap().close().unwrap();
+    let log = home.join("log");
+    fs::rename(&log, &outside).unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, b"not a folder").unwrap();
+    for make in [
+        (|log, _| fs::write(log, b"a file").unwrap()) as fn(&Path, &Path),
+        |log, file| symlink(file, log).unwrap(),
+        |log, _| symlink("/nowhere", log).unwrap(),
+        |log, _| symlink(log, log).unwrap(),
+        |log, _| make_pipe(log),
+    ] {
+        make(&log, &file);
+        let before = contents(folder.path());
+        for result in [
+            refused(Database::open(&home, config())),
+            refused(verify_path(&home, Inspection::default())),
+        ] {
+            assert_eq!(result.0, "log", "{}", result.1);
+        }
+        assert!(contents(folder.path()) == before, "something was touched");
+        fs::remove_file(&log).unwrap();
+    }
+    fs::rename(&outside, &log).unwrap();
+    Database::open(&home, config()).unwrap().close().unwrap();
 }
 
 /// A database that is made again removes what the first attempt left: its own files, and nothing else.

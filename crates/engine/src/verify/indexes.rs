@@ -40,8 +40,9 @@ pub(super) fn explain(
     find: &mut dyn FnMut(PageId, &str, (u64, u64)),
 ) -> Result<()> {
     let (mut columns, mut value, mut other) = (Vec::new(), Vec::new(), Vec::new());
+    let most = description.value_bytes();
     each_live(table, &mut |page, key, header, body| {
-        if !read_value(table, header, body, &mut value)?
+        if !read_value(table, header, body, most, &mut value)?
             || !description.entry(key, &value, &mut columns)
         {
             return Ok(());
@@ -55,7 +56,7 @@ pub(super) fn explain(
         let agrees = match live_body(table, primary, &mut other)? {
             None => false,
             Some((header, body)) => {
-                read_value(table, &header, body, &mut value)?
+                read_value(table, &header, body, most, &mut value)?
                     && description.entry(primary, &value, &mut columns)
                     && columns == entry
             }
@@ -95,11 +96,12 @@ fn live_body<'r>(
     Ok(newest(row).filter(|(header, _)| !header.shape.tombstone))
 }
 
-/// Puts the value of a row into `value`; false if it is damaged.
+/// Puts the value of a row into `value`, or what of it makes an entry: its first `most` bytes at least; false if it is damaged.
 fn read_value(
     tree: &Tree,
     header: &Header,
     body: &[u8],
+    most: usize,
     value: &mut Vec<u8>,
 ) -> StorageResult<bool> {
     value.clear();
@@ -110,8 +112,7 @@ fn read_value(
     let Some(chain) = ChainRef::decode(body) else {
         return Ok(false);
     };
-    let read = Reader::new(tree.context(), chain).for_each(|chunk| value.extend_from_slice(chunk));
-    match read {
+    match Reader::new(tree.context(), chain).read_start(most, value) {
         Ok(()) => Ok(true),
         Err(error) if is_damage(&error) => Ok(false),
         Err(error) => Err(error),

@@ -354,6 +354,9 @@ impl Walk<'_> {
         let tree = Tree::open(self.context, entry.root, TreeKind::Rows);
         let mut expected = vec![Sums::default(); indexes.len()];
         let (mut value, mut columns) = (Vec::new(), Vec::new());
+        // A large value is not gathered whole for entries that its first bytes make.
+        let ends = indexes.iter().map(|(_, index)| index.key.value_bytes());
+        let most = ends.max().unwrap_or(0);
         let (statistics, rows) = self.rows(&object, &tree, &mut |_, key, header, body| {
             if !compare || indexes.is_empty() {
                 return Ok(());
@@ -361,9 +364,7 @@ impl Walk<'_> {
             let body = match ChainRef::decode(body).filter(|_| header.shape.overflow) {
                 None => body,
                 Some(chain) => {
-                    value.clear();
-                    let read = Reader::new(self.context, chain)
-                        .for_each(|chunk| value.extend_from_slice(chunk));
+                    let read = Reader::new(self.context, chain).read_start(most, &mut value);
                     if self.tolerate(&object, read)?.is_none() {
                         return Ok(());
                     }

@@ -4,12 +4,10 @@
 //! - T7 A value is in memory once at most, and its memory is asked for: `MemoryLimit`, and nothing is changed, where there is none.
 
 use crate::error::{Result, TableError};
-use crate::rows::{Buffers, Rows, When, check_ranges};
+use crate::rows::{Rows, When, check_ranges};
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use vellum_base::Timestamp;
-use vellum_version::View;
-use vellum_version::read::Visible;
 use vellum_version::write::inline_body_max;
 
 impl Rows<'_> {
@@ -61,20 +59,6 @@ impl Rows<'_> {
             }
         }
         Ok(Some(ControlFlow::Continue(())))
-    }
-
-    fn find(&mut self, as_of: (Timestamp, u32), key: &[u8]) -> Result<Option<Visible>> {
-        let view = View::new(&self.operation, as_of.0, as_of.1);
-        let Buffers {
-            row,
-            delta,
-            scratch,
-            ..
-        } = &mut *self.buffers;
-        let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
-        Ok(self
-            .store
-            .read_near(&view, tree, key, row, delta, hints, false)?)
     }
 
     /// Whether the version at a key refers to this chain.

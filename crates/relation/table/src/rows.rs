@@ -21,6 +21,7 @@ use vellum_txn::{Isolation, Operation, Savepoint, Transaction, Undo};
 use vellum_version::delta::{KEY_BYTES, RANGE_BYTES, are_apart};
 use vellum_version::large::VALUE_BYTES_MAX;
 use vellum_version::pending::PendingKind;
+use vellum_version::read::Visible;
 use vellum_version::row::Shape as RowShape;
 use vellum_version::write::inline_body_max;
 use vellum_version::{
@@ -127,20 +128,9 @@ impl Rows<'_> {
         key: &[u8],
         each: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let view = View::new(&self.operation, snapshot, command);
-        let Buffers {
-            row,
-            delta,
-            work,
-            scratch,
-            ..
-        } = &mut *self.buffers;
-        let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
-        // Remembers the leaf for the write that often follows.
-        match self
-            .store
-            .read_near(&view, tree, key, row, delta, hints, false)?
-        {
+        let found = self.find((snapshot, command), key)?;
+        let Buffers { row, work, .. } = &mut *self.buffers;
+        match found {
             None => Ok(None),
             Some(visible) if !visible.overflow => {
                 self.operation.pause();
@@ -154,6 +144,27 @@ impl Rows<'_> {
         }
     }
 
+    /// Looks the version of a key up that is seen as of a snapshot and a command ([`Rows::get_as_of`]): it is in the row
+    /// buffer then. Remembers the leaf for the write that often follows.
+    #[inline]
+    pub(crate) fn find(
+        &mut self,
+        (snapshot, command): (Timestamp, u32),
+        key: &[u8],
+    ) -> Result<Option<Visible>> {
+        let view = View::new(&self.operation, snapshot, command);
+        let Buffers {
+            row,
+            delta,
+            scratch,
+            ..
+        } = &mut *self.buffers;
+        let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
+        Ok(self
+            .store
+            .read_near(&view, tree, key, row, delta, hints, false)?)
+    }
+
     /// Looks a key up and replaces `value` by its value, a large one without a copy between; false, and `value` is empty, if there is
     /// none.
     ///
@@ -162,20 +173,12 @@ impl Rows<'_> {
     #[inline]
     pub fn get_into(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let view = View::of_statement(&self.operation);
-        let Buffers {
-            row,
-            delta,
-            scratch,
-            ..
-        } = &mut *self.buffers;
-        let (tree, hints) = (&self.shape.tree, &mut scratch.hints);
-        let found = self
-            .store
-            .read_near(&view, tree, key, row, delta, hints, false)?;
-        let Some(visible) = found else {
+        let transaction = self.transaction;
+        let as_of = (transaction.statement(), transaction.commands_drawn());
+        let Some(visible) = self.find(as_of, key)? else {
             return Ok(false);
         };
+        let row = &self.buffers.row;
         if visible.overflow {
             let read = self.store.read_chain_into(&row[visible.start..], value);
             if read.is_err() {

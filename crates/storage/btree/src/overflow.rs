@@ -309,6 +309,23 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
+    /// Reads the next bytes into `out`, replacing what is there: `most`, or up to a page's worth more, or all that there are.
+    /// Takes as much memory as they are long, once.
+    ///
+    /// # Errors
+    /// As [`Reader::next_chunk`]; `MemoryLimit` if the system has no memory for them (`out` is empty then).
+    pub fn read_start(&mut self, most: usize, out: &mut Vec<u8>) -> Result<()> {
+        // Whole pages: nothing is copied beyond what is reserved.
+        let asked = most.saturating_add(self.context.page_size());
+        make_room(out, self.length().min(asked))?;
+        while out.len() < most
+            && let Some(chunk) = self.next_chunk()?
+        {
+            out.extend_from_slice(chunk);
+        }
+        Ok(())
+    }
+
     /// Page ids of the whole chain, for checks.
     ///
     /// # Errors
@@ -323,6 +340,22 @@ impl<'r> Reader<'r> {
             self.next_chunk()?;
         }
     }
+}
+
+/// Empties `out` and gives it room for `length` bytes: not for more, as growing by doubling would, and not beside what it had.
+///
+/// # Errors
+/// `MemoryLimit`: it is empty, and has no room.
+fn make_room(out: &mut Vec<u8>, length: usize) -> Result<()> {
+    out.clear();
+    if out.capacity() < length {
+        *out = Vec::new();
+        let full = |_| StorageError::MemoryLimit {
+            what: "large value",
+        };
+        out.try_reserve_exact(length).map_err(full)?;
+    }
+    Ok(())
 }
 
 /// Checks a chain whose length nobody tells. `reached` is told each page and returns false if it was

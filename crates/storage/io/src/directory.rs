@@ -93,6 +93,17 @@ impl EntryKind {
             Self::Other => "no regular file (a pipe, a socket or a device)",
         }
     }
+
+    /// The refusal of what stands where a database has a regular file.
+    pub fn unfit(self, name: &str) -> StorageError {
+        StorageError::ForeignFormat {
+            file: name.into(),
+            what: format!(
+                "it is {}, and a database has a regular file there",
+                self.text()
+            ),
+        }
+    }
 }
 
 /// A name in a directory.
@@ -121,7 +132,15 @@ pub trait Directory: Send + Sync + Debug {
     fn exists(&self, name: &str) -> Result<bool>;
 
     /// Names of the files in a subdirectory (without its own name, without subdirectories), sorted.
-    fn list(&self, subdir: &str) -> Result<Vec<String>>;
+    fn list(&self, subdir: &str) -> Result<Vec<String>> {
+        let entries = self.entries(subdir)?.into_iter();
+        // Names that are not UTF-8 are none of ours.
+        let is_ours = |entry: &Entry| {
+            entry.kind == EntryKind::File && !entry.name.contains(char::REPLACEMENT_CHARACTER)
+        };
+        let files = entries.filter(is_ours);
+        Ok(files.map(|entry| entry.name).collect())
+    }
 
     /// Everything in a subdirectory, of whatever kind, sorted. The lock file is among it where there is one.
     fn entries(&self, subdir: &str) -> Result<Vec<Entry>>;

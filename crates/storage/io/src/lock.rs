@@ -47,7 +47,7 @@ impl LockGuard {
         }
     }
 
-    /// A guard of a directory that nobody ever locked.
+    /// A guard of what cannot be locked: a directory where the file system locks none.
     pub(crate) fn of_nothing() -> Self {
         Self {
             _held: Held::Nothing,

@@ -69,16 +69,6 @@ impl Directory for MemoryDirectory {
         Ok(names.files.contains_key(name) || names.directories.contains(name))
     }
 
-    fn list(&self, subdir: &str) -> Result<Vec<String>> {
-        check_subdir(subdir)?;
-        let names = self.names.lock();
-        if !names.has_dir(subdir) {
-            return Err(exact::error("list", subdir, ErrorKind::NotFound));
-        }
-        let inside = names.files.keys().filter(|name| parent_of(name) == subdir);
-        Ok(inside.map(|name| last_part(name).to_owned()).collect())
-    }
-
     fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {
         check_subdir(subdir)?;
         let names = self.names.lock();

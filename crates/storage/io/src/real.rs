@@ -155,13 +155,7 @@ fn kind_of(found: fs::FileType) -> EntryKind {
 fn check_regular(name: &str, found: fs::FileType) -> Result<()> {
     match kind_of(found) {
         EntryKind::File => Ok(()),
-        kind => Err(StorageError::ForeignFormat {
-            file: name.into(),
-            what: format!(
-                "it is {}, and a database has a regular file there",
-                kind.text()
-            ),
-        }),
+        kind => Err(kind.unfit(name)),
     }
 }
 
@@ -248,26 +242,6 @@ impl Directory for RealDirectory {
             .map_err(|source| StorageError::io("look up", &Arc::from(name), source))
     }
 
-    fn list(&self, subdir: &str) -> Result<Vec<String>> {
-        check_subdir(subdir)?;
-        let listing = |source| StorageError::io("list", &Arc::from(subdir), source);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(self.path_of(subdir)).map_err(listing)? {
-            let entry = entry.map_err(listing)?;
-            if !entry.file_type().map_err(listing)?.is_file() {
-                continue;
-            }
-            // Names that are not UTF-8 are none of ours.
-            if let Ok(name) = entry.file_name().into_string()
-                && name != TRIAL_NAME
-            {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
-    }
-
     fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {
         check_subdir(subdir)?;
         let listing = |source| StorageError::io("list", &Arc::from(subdir), source);
@@ -350,8 +324,18 @@ impl Directory for RealDirectory {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         let parent = || fs::canonicalize(absolute.parent()?).ok();
         let real = fs::canonicalize(&absolute).ok().or_else(parent);
+        // A subdirectory may be a link to somewhere else.
+        let inside = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let linked = inside
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
+            .filter_map(|entry| fs::metadata(entry.path()).ok())
+            .filter(fs::Metadata::is_dir);
+        let all_own: Vec<_> = std::iter::once(own)
+            .chain(linked)
+            .map(|it| (it.dev(), it.ino()))
+            .collect();
         let is_own = |directory: &Path| {
-            fs::metadata(directory).is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()))
+            fs::metadata(directory).is_ok_and(|it| all_own.contains(&(it.dev(), it.ino())))
         };
         real.is_some_and(|real| real.ancestors().any(is_own))
     }

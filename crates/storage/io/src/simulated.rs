@@ -40,7 +40,7 @@ pub use lie::{Lie, SyncObserver, WriteLie};
 
 use crate::directory::{check_name, check_subdir};
 use crate::lock::MemoryLock;
-use crate::memory::{entries_of, last_part};
+use crate::memory::entries_of;
 use crate::{Directory, Entry, File, LockGuard, OpenOptions, Poison, exact, parent_of};
 use disk::{Disk, NameChange};
 use fault::{Plan, Verdict};
@@ -290,20 +290,6 @@ impl Directory for SimulatedDirectory {
         verdict.into_result(Call::Exists, &full_name)?;
         let names = &state.disk.names;
         Ok(names.files.contains_key(name) || names.directories.contains(name))
-    }
-
-    fn list(&self, subdir: &str) -> Result<Vec<String>> {
-        check_subdir(subdir)?;
-        let mut state = self.machine.state.lock();
-        let full_name = Arc::from(subdir);
-        let verdict = state.plan.enter(Call::List, false, &full_name, 0, 0)?;
-        verdict.into_result(Call::List, &full_name)?;
-        let names = &state.disk.names;
-        if !names.has_dir(subdir) {
-            return Err(exact::error("list", subdir, ErrorKind::NotFound));
-        }
-        let inside = names.files.keys().filter(|name| parent_of(name) == subdir);
-        Ok(inside.map(|name| last_part(name).to_owned()).collect())
     }
 
     fn entries(&self, subdir: &str) -> Result<Vec<Entry>> {

@@ -6,7 +6,7 @@
 use crate::error::{Result, damaged};
 use crate::pending::{FREE_STEP, PendingKind};
 use crate::store::VersionStore;
-use vellum_base::{PageId, StorageError};
+use vellum_base::PageId;
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
 use vellum_txn::{Transaction, VersionStamp};
@@ -61,16 +61,7 @@ impl VersionStore {
     /// # Errors
     /// As [`VersionStore::read_chain_into`].
     pub fn read_chain_start(&self, body: &[u8], most: usize, out: &mut Vec<u8>) -> Result<()> {
-        let mut reader = self.chain_reader(body)?;
-        // Whole pages: nothing is copied beyond what is reserved.
-        let asked = most.saturating_add(self.context().page_size());
-        make_room(out, reader.length().min(asked))?;
-        while out.len() < most
-            && let Some(chunk) = reader.next_chunk()?
-        {
-            out.extend_from_slice(chunk);
-        }
-        Ok(())
+        Ok(self.chain_reader(body)?.read_start(most, out)?)
     }
 
     /// A reader of a chain, for who does other things between its chunks. The chain must stay reachable meanwhile: its version
@@ -131,22 +122,6 @@ impl VersionStore {
             Some(self.pending_free()),
         )
     }
-}
-
-/// Empties `out` and gives it room for `length` bytes: not for more, as growing by doubling would, and not beside what it had.
-///
-/// # Errors
-/// `MemoryLimit`: it is empty, and has no room.
-fn make_room(out: &mut Vec<u8>, length: usize) -> Result<()> {
-    out.clear();
-    if out.capacity() < length {
-        *out = Vec::new();
-        let full = |_| StorageError::MemoryLimit {
-            what: "large value",
-        };
-        out.try_reserve_exact(length).map_err(full)?;
-    }
-    Ok(())
 }
 
 /// The reference in the body of a row with a chain.
