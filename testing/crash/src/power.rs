@@ -9,6 +9,7 @@
 //! - I1 Every call that changes the disk is cut once ([`every_call`]), or a sample of them ([`some_calls`]).
 //! - I2 A second cut hits the recovery from the first (or from a kill, after which the kernel has everything); what may be found is the same as before it, and
 //!   once the store was open, exactly what it showed then.
+//! - I3 A store that was recovered and went on keeps no version, page or slot that nobody needs.
 //!
 //! Not checked: threads (everything is one thread, so that a seed replays it), real disks.
 
@@ -333,7 +334,10 @@ pub(crate) fn check(
         };
         verify(&mut *subject)?;
         goes_on(&mut *subject)?;
-        Ok(kept)
+        match subject.end_all() {
+            Answer::Done => Ok(kept),
+            other => Err(format!("keeps what nobody needs: {other:?}")),
+        }
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().cloned();
