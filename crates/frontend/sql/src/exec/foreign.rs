@@ -6,7 +6,10 @@
 //! then looks at the newest version there; who deletes places its tombstone, then looks for locks (L2 of `lock::rows`), so one waits for the
 //! other. Who has waited for the inserter, or came after it had committed and released its lock, looks for children in a snapshot that is
 //! drawn behind its own tombstone, so it sees what that one committed. Under repeatable read its own snapshot does not: there another
-//! transaction looks, and what only that one sees is a conflict.
+//! transaction looks as of now, and a child that it sees and that is not this transaction's own version is in the way, whether the old
+//! snapshot has it elsewhere or not at all. A child of the old snapshot alone forbids nothing.
+//!
+//! A target that was deleted after the snapshot is `40001` under repeatable read, as in PostgreSQL: for this transaction it is still there.
 
 use super::{Flow, Run};
 use crate::catalog::Action;
@@ -140,6 +143,9 @@ impl Run<'_, '_> {
         if there {
             return Ok(());
         }
+        if self.repeatable && self.transaction.get(storage, &key, |_| ())?.is_some() {
+            return Err(vellum::Error::Conflict.into());
+        }
         Err(no_target(foreign, row, settings))
     }
 
@@ -161,14 +167,14 @@ impl Run<'_, '_> {
         }
         let found = self.children(foreign, old)?;
         if self.repeatable {
-            self.look_beside(foreign, old)?;
+            self.look_beside(foreign, old, action)?;
         }
         let child = &foreign.child;
         let oid = child.relation.oid;
         for (key, values, bytes) in found {
             match (action, new) {
                 (Action::NoAction | Action::Restrict, _) => {
-                    return Err(still_referred(foreign, old, self.env.settings()));
+                    self.forbids(foreign, old, &key)?;
                 }
                 (Action::Cascade, None) => {
                     if rows::delete(self.transaction, child, &key, &values)? {
@@ -260,22 +266,44 @@ impl Run<'_, '_> {
         Ok(found)
     }
 
+    /// A row that this transaction sees referring to a key that is to go forbids that, unless it is gone itself.
+    ///
+    /// # Errors
+    /// `23503`; a conflict if it is to be waited for.
+    fn forbids(&self, foreign: &Foreign, old: &[Value], key: &[u8]) -> Result<()> {
+        let storage = foreign.child.table().storage.table(self.transaction)?;
+        match self.transaction.newest(storage, key)? {
+            Newest::Running { live: false, by } => Err(self.waits_for(Obstacle::Writer(by))),
+            // Changed since. What became of it was looked at beside; else the statement starts over.
+            Newest::Nothing | Newest::Committed { .. } if self.repeatable => Ok(()),
+            Newest::Nothing | Newest::Committed { .. } => Err(vellum::Error::Conflict.into()),
+            _ => Err(still_referred(foreign, old, self.env.settings())),
+        }
+    }
+
     /// Under repeatable read: nothing refers to the key that was committed after the snapshot.
     ///
     /// # Errors
-    /// `40001`.
-    fn look_beside(&self, foreign: &Foreign, old: &[Value]) -> Result<()> {
+    /// `23503` where that forbids it, else `40001`; a conflict if it is to be waited for.
+    fn look_beside(&self, foreign: &Foreign, old: &[Value], action: Action) -> Result<()> {
         let options = TransactionOptions::default().read_only(true);
         let now = self.engine.begin_with(options)?;
         let beside = self.beside(&now);
         let storage = foreign.child.table().storage.table(self.transaction)?;
         for (key, ..) in beside.children(foreign, old)? {
-            if self.transaction.get(storage, &key, |_| ())?.is_some() {
-                continue;
-            }
-            // Gone by this transaction, or not there yet for it.
-            if self.transaction.newest(storage, &key)? != (Newest::Seen { live: false }) {
-                return Err(vellum::Error::Conflict.into());
+            let forbidden = matches!(action, Action::NoAction | Action::Restrict);
+            match self.transaction.newest(storage, &key)? {
+                // What this transaction sees, or has changed itself.
+                Newest::Seen { .. } => {}
+                Newest::Running { live: false, by } => {
+                    return Err(self.waits_for(Obstacle::Writer(by)));
+                }
+                Newest::Running { live: true, .. } | Newest::Committed { live: true }
+                    if forbidden =>
+                {
+                    return Err(still_referred(foreign, old, self.env.settings()));
+                }
+                _ => return Err(vellum::Error::Conflict.into()),
             }
         }
         Ok(())

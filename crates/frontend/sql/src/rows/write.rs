@@ -7,7 +7,7 @@ use crate::catalog::Index;
 use crate::error::{Result, SqlError};
 use crate::expr::Environment;
 use crate::sqlstate;
-use vellum::Transaction;
+use vellum::{Newest, Transaction};
 use vellum_row::{Assigned, Value, ValueRef, compare, output};
 
 /// A unique index has the columns already.
@@ -116,6 +116,8 @@ fn each_entry(
     Ok(())
 }
 
+/// The row that has the columns of a unique index already, as far as a look tells. An entry that somebody else has removed since, committed or
+/// not, has nothing to say (R14): the index itself does when the entry is inserted.
 fn find_duplicate(
     transaction: &Transaction,
     shape: &Shape,
@@ -133,10 +135,15 @@ fn find_duplicate(
     }
     let storage = storage.table(transaction)?;
     let found = transaction.get(storage, &key, <[u8]>::to_vec)?;
-    match found {
-        None => Ok(None),
-        Some(value) => Ok(Some(primary_key_of(&key, &value)?.to_vec())),
-    }
+    let Some(value) = found else {
+        return Ok(None);
+    };
+    let live = match transaction.newest(storage, &key)? {
+        Newest::Nothing => false,
+        Newest::Seen { live } | Newest::Committed { live } | Newest::Running { live, .. } => live,
+    };
+    let row_key = live.then(|| primary_key_of(&key, &value)).transpose()?;
+    Ok(row_key.map(<[u8]>::to_vec))
 }
 
 /// Takes a row away with its entries.

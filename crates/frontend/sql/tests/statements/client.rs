@@ -90,6 +90,12 @@ pub struct Client {
     pub session: Session,
 }
 
+/// A database in memory with settings of its own.
+pub fn database_with(config: Config) -> SqlDatabase {
+    let directory = Arc::new(MemoryDirectory::new());
+    SqlDatabase::open(Database::open_directory(directory, config).unwrap()).unwrap()
+}
+
 /// A database in memory.
 pub fn database() -> SqlDatabase {
     database_in(&Arc::new(MemoryDirectory::new()))

@@ -215,3 +215,45 @@ fn queries_whose_rows_are_none_of_a_table_lock_nothing() {
     a.ok("begin read only");
     assert_eq!(a.state("select * from t for share"), "25006");
 }
+
+/// The key is free or taken once the other has ended, not before.
+#[test]
+fn regress_who_takes_a_unique_key_waits_for_who_gives_it_up() {
+    for gives in [
+        "delete from t where id = 1",
+        "update t set u = 10 where id = 1",
+    ] {
+        for (takes, if_taken) in [
+            ("insert into t values (9, 0, 1) returning id", "23505"),
+            ("update t set u = 1 where id = 2 returning id", "23505"),
+            (
+                "insert into t values (9, 0, 1) on conflict do nothing returning id",
+                "",
+            ),
+        ] {
+            for end in ["commit", "rollback"] {
+                let (_database, [mut a, mut b]) = table();
+                a.ok(&format!("begin; {gives}"));
+                b.ok("set lock_timeout = 20");
+                assert_eq!(b.state(takes), "55P03", "{takes} after {gives}");
+                b.ok("set lock_timeout = 0");
+                let waiter = thread::spawn(move || {
+                    let mut heard = super::client::Heard::default();
+                    let done = b.session.simple_query(takes, &mut heard);
+                    done.map_or_else(|error| error.sqlstate().to_string(), |_| heard.text())
+                });
+                a.ok(end);
+                let expected = match end {
+                    "commit" if takes.starts_with("insert") => "9",
+                    "commit" => "2",
+                    _ => if_taken,
+                };
+                assert_eq!(
+                    waiter.join().unwrap(),
+                    expected,
+                    "{takes} after {gives}, {end}"
+                );
+            }
+        }
+    }
+}

@@ -14,6 +14,7 @@ mod general;
 mod isolation;
 mod locks;
 mod parts;
+mod promoted;
 mod protocol;
 mod queries;
 mod roles;
