@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+pub mod reborn;
 
 use accounts::{Written, look, prepare, transfer};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The whole engine: transactions, trees, collectors and checkpoints, in schedules that a seed chooses.
 
 use vellum_io::SimulatedDirectory;
-use vellum_schedules::{Happened, run};
+use vellum_schedules::{Happened, reborn, run};
 
 /// What old snapshots make happen did happen beside the clients: schedules without it would say nothing about it.
 fn is_not_blind(all: &Happened) {
@@ -30,6 +30,21 @@ fn shuttle_engine_keeps_its_promises_in_every_schedule() {
 
 #[cfg(shuttle)]
 #[test]
+fn shuttle_a_table_that_is_made_again_is_seen_as_it_was_in_every_schedule() {
+    use std::sync::{Arc, Mutex};
+    let all = Arc::new(Mutex::new(reborn::Happened::default()));
+    let noted = all.clone();
+    vellum_sync::model(300, move || {
+        let happened = reborn::run(&SimulatedDirectory::new(), 6);
+        noted.lock().expect("one at a time").add(&happened);
+    });
+    let all = *all.lock().expect("the schedules are over");
+    eprintln!("{all:?}");
+    all.is_all();
+}
+
+#[cfg(shuttle)]
+#[test]
 fn shuttle_the_same_seed_is_the_same_schedule() {
     use std::sync::{Arc, Mutex};
     let calls = |seed| {
@@ -52,6 +67,17 @@ fn shuttle_the_same_seed_is_the_same_schedule() {
         (2..12).any(|seed| calls(seed) != first),
         "another seed is another schedule"
     );
+}
+
+#[cfg(not(shuttle))]
+#[test]
+fn a_table_that_is_made_again_is_seen_as_it_was_under_the_threads_of_the_machine() {
+    let mut all = reborn::Happened::default();
+    for _ in 0..4 {
+        all.add(&reborn::run(&SimulatedDirectory::new(), 20));
+    }
+    eprintln!("{all:?}");
+    all.is_all();
 }
 
 #[cfg(not(shuttle))]
