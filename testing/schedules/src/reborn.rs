@@ -366,7 +366,7 @@ pub fn run(disk: &SimulatedDirectory, makings: u32) -> Happened {
         }
         held.remove(0);
         let round = shared.reached().rounds;
-        let class = if round % 2 == 0 {
+        let class = if round.is_multiple_of(2) {
             Class::Olap
         } else {
             Class::Auto
