@@ -27,7 +27,7 @@ pub enum Failure {
     /// The flags do not fit together or do not fit the data.
     #[error("{0}")]
     Usage(String),
-    /// A signal ended a series of runs.
+    /// A signal ended a load, or a series of runs.
     #[error("interrupted")]
     Interrupted,
     /// A thread of the run panicked; its message is on standard error.
@@ -38,9 +38,12 @@ pub enum Failure {
 impl Failure {
     /// For `map_err`: an engine's error while it was asked to do `action`.
     pub(crate) fn engine(action: &str) -> impl FnOnce(EngineError) -> Self + '_ {
-        move |source| Self::Engine {
-            action: action.to_owned(),
-            source,
+        move |source| match source {
+            EngineError::Interrupted => Self::Interrupted,
+            source => Self::Engine {
+                action: action.to_owned(),
+                source,
+            },
         }
     }
 

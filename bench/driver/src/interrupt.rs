@@ -1,5 +1,5 @@
-//! Being asked to stop by a signal (control-C, or a polite kill): a run then ends early and is reported, and a second
-//! signal ends the program at once.
+//! Being asked to stop by a signal (control-C, or a polite kill): a run then ends early and is reported, a load ends and what
+//! it has not committed is rolled back, and a second signal ends the program at once.
 //!
 //! Concurrency: one flag that a signal handler sets and runs look at.
 
@@ -8,6 +8,7 @@ use signal_hook::flag;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use vellum_workload::engine::{EngineError, Result as EngineResult};
 
 /// The exit code of a program that a signal asked to stop.
 pub const EXIT_CODE: u8 = 130;
@@ -34,4 +35,13 @@ pub(crate) fn requested() -> bool {
     REQUESTED
         .get()
         .is_some_and(|requested| requested.load(Ordering::Relaxed))
+}
+
+/// For loads: an error once the program was asked to stop.
+pub(crate) fn proceed() -> EngineResult<()> {
+    if requested() {
+        Err(EngineError::Interrupted)
+    } else {
+        Ok(())
+    }
 }

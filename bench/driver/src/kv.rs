@@ -4,7 +4,7 @@ use crate::cli::{Durability, Kv, Rows};
 use crate::control::Control;
 use crate::measure::{Client, Plan, measure};
 use crate::report::{Summary, rounded};
-use crate::{Context, Failure, device, progress};
+use crate::{Context, Failure, device, interrupt, progress};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
@@ -131,6 +131,7 @@ pub(crate) fn populate<E: Engine>(
             let start = Instant::now();
             kv::load(&mut session, rows, size, Order::Sorted, |so_far| {
                 bar.set_position(so_far);
+                interrupt::proceed()
             })
             .map_err(Failure::engine("load"))?;
             bar.finish_and_clear();

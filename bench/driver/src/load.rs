@@ -4,7 +4,7 @@ use crate::cli::{Load, OrderName};
 use crate::control::{Control, Counters};
 use crate::measure::{Client, Limit, Plan, measure};
 use crate::report::Summary;
-use crate::{Context, Failure, kv};
+use crate::{Context, Failure, interrupt, kv};
 use std::io::Write;
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
 use vellum_workload::kv::{IDLE, Order, TABLES, load, shape};
@@ -68,6 +68,9 @@ pub(crate) fn run<E: Engine>(
             context.on_sample(lines),
         )?;
         summary.measured(measured);
+        if summary.interrupted {
+            return Err(Failure::Interrupted);
+        }
     }
     if !context.common.no_check {
         context.check(summary, || {
@@ -110,6 +113,7 @@ impl Client for Loader<'_> {
         load(session, self.rows, self.size, self.order, |so_far| {
             self.counters.add_rows(so_far - before);
             before = so_far;
+            interrupt::proceed()
         })?;
         Ok(true)
     }

@@ -5,9 +5,6 @@ use std::process::ExitCode;
 use vellum_bench::vellum_engine::VellumEngine;
 use vellum_bench::{Output, interrupt, run};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let (mut out, mut err) = (stdout(), stderr());
     if let Err(error) = interrupt::listen() {

@@ -334,10 +334,7 @@ fn work<'c, 'e, E: Engine, C: Client>(
                 }
                 Err(error) => {
                     let action = format!("run {}", plan.classes[class]);
-                    return Err(Failure::Engine {
-                        action,
-                        source: error,
-                    });
+                    return Err(Failure::engine(&action)(error));
                 }
             }
         }

@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::hold::HoldPlan;
 use crate::measure::{Client, Plan, measure};
 use crate::report::{Summary, rounded};
-use crate::{Context, Failure, kv};
+use crate::{Context, Failure, interrupt, kv};
 use std::io::Write;
 use std::time::Instant;
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
@@ -78,7 +78,7 @@ fn populate<E: Engine>(
             .open_session()
             .map_err(Failure::engine("open a session"))?;
         let start = Instant::now();
-        load(&mut session, rows, size).map_err(Failure::engine("load"))?;
+        load(&mut session, rows, size, interrupt::proceed).map_err(Failure::engine("load"))?;
         summary.load_s = Some(rounded(start.elapsed().as_secs_f64()));
         engine
             .checkpoint()

@@ -325,11 +325,23 @@ pub(crate) fn rounded(number: f64) -> f64 {
 pub(crate) struct OutputFile {
     path: PathBuf,
     file: File,
+    /// It was not there before, and nothing went to it yet.
+    is_new: bool,
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        // A run that failed has nothing to say here: no empty file is left.
+        if self.is_new {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl OutputFile {
     /// Opens or creates it, keeping what it holds until the run is over.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let is_new = std::fs::symlink_metadata(path).is_err();
         let opened = OpenOptions::new()
             .write(true)
             .create(true)
@@ -337,7 +349,7 @@ impl OutputFile {
             .open(path);
         let path = path.to_owned();
         match opened {
-            Ok(file) => Ok(Self { path, file }),
+            Ok(file) => Ok(Self { path, file, is_new }),
             Err(source) => Err(Failure::File {
                 action: "create",
                 path,
@@ -349,13 +361,14 @@ impl OutputFile {
     /// Replaces its contents by `text`.
     pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
         let mut write = || -> std::io::Result<()> {
+            self.is_new = false;
             self.file.set_len(0)?;
             self.file.rewind()?;
             self.file.write_all(text.as_bytes())
         };
         write().map_err(|source| Failure::File {
             action: "write",
-            path: self.path,
+            path: self.path.clone(),
             source,
         })
     }

@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::hold::HoldPlan;
 use crate::measure::{Client, Plan, epoch_micros, measure};
 use crate::report::{Summary, rounded};
-use crate::{Context, Failure, flags, progress};
+use crate::{Context, Failure, flags, interrupt, progress};
 use std::io::Write;
 use std::time::Instant;
 use vellum_workload::engine::{Engine, Result as EngineResult, Session};
@@ -147,8 +147,11 @@ fn populate<E: Engine>(
     };
     let bar = progress::rows("loading", scale.rows());
     let start = Instant::now();
-    let loaded = load(&mut session, wanted, epoch_micros(), |rows| bar.inc(rows))
-        .map_err(Failure::engine("load"))?;
+    let loaded = load(&mut session, wanted, epoch_micros(), |rows| {
+        bar.inc(rows);
+        interrupt::proceed()
+    })
+    .map_err(Failure::engine("load"))?;
     bar.finish_and_clear();
     summary.load_s = Some(rounded(start.elapsed().as_secs_f64()));
     engine

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn interrupted_run_ends_with_its_summary() {
@@ -42,5 +43,43 @@ fn interrupted_run_ends_with_its_summary() {
             table.contains("interrupted") && table.contains(", async,"),
             "{table}"
         );
+    }
+}
+
+#[test]
+fn interrupted_load_ends_and_leaves_what_it_committed_and_no_empty_report() {
+    for flags in [
+        "kv --rows 4000000000",
+        "load --rows 4000000000",
+        "load --rows 4000000000 --order shuffled",
+        "queue --rows 4000000000",
+        "tpcc --warehouses 10000",
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (data, json) = (directory.path().join("data"), directory.path().join("json"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_vellum-bench"))
+            .args(flags.split_whitespace())
+            .args(["--pool-mib", "16", "--data"])
+            .arg(&data)
+            .arg("--json")
+            .arg(&json)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The signals are listened to before the directory is made.
+        while !data.join("data").exists() {
+            assert!(child.try_wait().unwrap().is_none(), "{flags}: ended");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let killed = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        let told = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{flags}: {told}");
+        assert!(told.ends_with("interrupted\n"), "{flags}: {told}");
+        assert!(!json.exists(), "{flags}");
     }
 }

@@ -98,6 +98,7 @@ fn a_load_that_was_interrupted_is_named_with_what_finishes_it() {
         tpcc::population::load(&mut session, wanted, 1, |_| {
             tables += 1;
             assert!(tables < 15, "enough");
+            Ok(())
         })
     }));
     assert!(ended.is_err());

@@ -64,6 +64,9 @@ pub enum EngineError {
     /// The workload cannot run on this database: half a load, other parameters, wrong request.
     #[error("{0}")]
     Unusable(String),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// Anything else: I/O, corruption, out of space, usage.
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

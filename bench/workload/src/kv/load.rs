@@ -13,25 +13,29 @@ pub enum Order {
 }
 
 /// Loads `rows` rows of `size` bytes in one transaction. `progress` gets the number of rows so far
-/// now and then.
+/// now and then, and may end the load by an error.
 ///
 /// # Errors
-/// Whatever the engine reports; nothing is loaded then.
+/// Whatever the engine reports, or `progress`; nothing is loaded then.
 pub fn load<S: Session>(
     session: &mut S,
     rows: u64,
     size: usize,
     order: Order,
-    mut progress: impl FnMut(u64),
+    mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     session.begin(TxOptions::READ_WRITE)?;
     let loaded = match order {
         Order::Sorted => {
             let mut ids = 0..rows;
+            let mut proceed = Ok(());
             let loaded = session.bulk_load(ROWS, |next_key, value| {
                 let Some(id) = ids.next() else { return false };
                 if id % 4096 == 0 {
-                    progress(id);
+                    proceed = progress(id);
+                    if proceed.is_err() {
+                        return false;
+                    }
                 }
                 next_key.clear();
                 next_key.extend_from_slice(&key(id));
@@ -39,15 +43,12 @@ pub fn load<S: Session>(
                 write_value(value, id, 0);
                 true
             });
-            loaded.map(|_| ())
+            loaded.and(proceed)
         }
         Order::Shuffled => insert_shuffled(session, rows, size, &mut progress),
     };
     match loaded.and_then(|()| session.commit()) {
-        Ok(()) => {
-            progress(rows);
-            Ok(())
-        }
+        Ok(()) => progress(rows),
         Err(error) => {
             session.rollback()?;
             Err(error)
@@ -61,7 +62,7 @@ fn insert_shuffled<S: Session>(
     session: &mut S,
     rows: u64,
     size: usize,
-    progress: &mut impl FnMut(u64),
+    progress: &mut impl FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let half = (64 - rows.saturating_sub(1).leading_zeros())
         .div_ceil(2)
@@ -69,7 +70,7 @@ fn insert_shuffled<S: Session>(
     let mut value = vec![0; size];
     for n in 0..rows {
         if n % 4096 == 0 {
-            progress(n);
+            progress(n)?;
         }
         let mut id = feistel(n, half);
         while id >= rows {

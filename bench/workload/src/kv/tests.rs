@@ -10,7 +10,7 @@ fn loaded(rows: u64, size: usize, order: Order) -> Reference {
     engine.ensure_tables(TABLES).unwrap();
     let mut session = engine.open_session().unwrap();
     assert_eq!(shape(&mut session).unwrap(), None);
-    load(&mut session, rows, size, order, |_| {}).unwrap();
+    load(&mut session, rows, size, order, |_| Ok(())).unwrap();
     assert_eq!(shape(&mut session).unwrap(), Some((rows, size)));
     drop(session);
     engine

@@ -49,24 +49,36 @@ pub struct Found {
     pub wrong: u64,
 }
 
-/// Fills an empty queue with `rows` rows of `size` bytes.
+/// Fills an empty queue with `rows` rows of `size` bytes. `proceed` is asked now and then, and may end the load by an error.
 ///
 /// # Errors
-/// Whatever the engine reports; the queue is empty then.
-pub fn load<S: Session>(session: &mut S, rows: u64, size: usize) -> Result<()> {
+/// Whatever the engine reports, or `proceed`; the queue is empty then.
+pub fn load<S: Session>(
+    session: &mut S,
+    rows: u64,
+    size: usize,
+    proceed: impl Fn() -> Result<()>,
+) -> Result<()> {
     session.begin(TxOptions::READ_WRITE)?;
     let mut numbers = 0..rows;
+    let mut proceeds = Ok(());
     let loaded = session.bulk_load(QUEUE, |next_key, value| {
         let Some(number) = numbers.next() else {
             return false;
         };
+        if number % 4096 == 0 {
+            proceeds = proceed();
+            if proceeds.is_err() {
+                return false;
+            }
+        }
         next_key.clear();
         next_key.extend_from_slice(&key(number));
         value.resize(size, 0);
         write_value(value, number, 0);
         true
     });
-    match loaded.and_then(|_| session.commit()) {
+    match loaded.and(proceeds).and_then(|()| session.commit()) {
         Ok(()) => Ok(()),
         Err(error) => {
             session.rollback()?;

@@ -9,7 +9,7 @@ fn loaded(rows: u64, size: usize) -> Reference {
     engine.ensure_tables(TABLES).unwrap();
     let mut session = engine.open_session().unwrap();
     assert_eq!(look(&mut session, size).unwrap(), Found::default());
-    load(&mut session, rows, size).unwrap();
+    load(&mut session, rows, size, || Ok(())).unwrap();
     drop(session);
     engine
 }

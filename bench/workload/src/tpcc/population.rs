@@ -96,7 +96,7 @@ impl Population {
 }
 
 /// Loads what is missing of `wanted`; `now` is the date of everything loaded (microseconds of the
-/// epoch), `progress` gets the number of rows after each table. Returns the complete population.
+/// epoch), `progress` gets the number of rows after each table, and may end the load by an error. Returns the complete population.
 ///
 /// # Errors
 /// [`EngineError::Unusable`] if the database holds another population; whatever the engine
@@ -105,7 +105,7 @@ pub fn load<S: Session>(
     session: &mut S,
     wanted: Population,
     now: u64,
-    mut progress: impl FnMut(u64),
+    mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Population> {
     assert!(wanted.scale.warehouses > 0 && wanted.scale.new_orders <= wanted.scale.customers);
     assert!(now > 0, "the date zero means: not delivered");
@@ -124,7 +124,7 @@ pub fn load<S: Session>(
                 now,
             };
             transaction(session, |session| {
-                progress(items.items(session)?);
+                progress(items.items(session)?)?;
                 session.insert(META, META_KEY, &wanted.encode())
             })?;
             wanted
@@ -196,23 +196,27 @@ impl Loader {
     }
 
     /// Every table but the items, each in one sorted run.
-    fn warehouse<S: Session>(&self, session: &mut S, progress: &mut impl FnMut(u64)) -> Result<()> {
-        progress(self.warehouse_row(session)?);
-        progress(self.districts(session)?);
+    fn warehouse<S: Session>(
+        &self,
+        session: &mut S,
+        progress: &mut impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        progress(self.warehouse_row(session)?)?;
+        progress(self.districts(session)?)?;
         let (rows, mut names) = self.customers(session)?;
-        progress(rows);
+        progress(rows)?;
         names.sort_unstable();
         let mut names = names.iter();
         progress(session.bulk_load(CUSTOMER_BY_NAME, |key, value| {
             names.next().is_some_and(|name| put(key, name, value, &[]))
-        })?);
-        progress(self.history(session)?);
-        progress(self.stock(session)?);
+        })?)?;
+        progress(self.history(session)?)?;
+        progress(self.stock(session)?)?;
         let orders = self.order_shapes();
-        progress(self.orders(session, &orders)?);
-        progress(self.new_orders(session)?);
-        progress(self.orders_by_customer(session, &orders)?);
-        progress(self.order_lines(session, &orders)?);
+        progress(self.orders(session, &orders)?)?;
+        progress(self.new_orders(session)?)?;
+        progress(self.orders_by_customer(session, &orders)?)?;
+        progress(self.order_lines(session, &orders)?)?;
         Ok(())
     }
 

@@ -24,7 +24,11 @@ fn loaded(warehouses: u32) -> (Reference, Population) {
     let wanted = Population::new(Scale::tiny(warehouses), 42);
     let mut rows = 0;
     let mut session = engine.open_session().unwrap();
-    let population = load(&mut session, wanted, NOW, |more| rows += more).unwrap();
+    let population = load(&mut session, wanted, NOW, |more| {
+        rows += more;
+        Ok(())
+    })
+    .unwrap();
     drop(session);
     let expected = wanted.scale.rows();
     assert!(
@@ -76,7 +80,7 @@ fn dump(engine: &Reference) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
 }
 
 fn violations(engine: &Reference) -> Vec<Condition> {
-    let findings = check(&mut engine.open_session().unwrap(), |_| {}).unwrap();
+    let findings = check(&mut engine.open_session().unwrap(), |_| Ok(())).unwrap();
     assert_eq!(findings.count == 0, findings.violations.is_empty());
     let mut conditions: Vec<_> = findings.violations.iter().map(|v| v.condition).collect();
     conditions.sort_unstable();
@@ -95,7 +99,7 @@ fn fresh_population_is_consistent_and_follows_from_its_seed() {
     let mut session = again.open_session().unwrap();
     load(&mut session, population, NOW, |_| panic!("nothing to load")).unwrap();
     let other = Population::new(Scale::tiny(3), 42);
-    let refused = load(&mut session, other, NOW, |_| {}).unwrap_err();
+    let refused = load(&mut session, other, NOW, |_| Ok(())).unwrap_err();
     assert!(matches!(refused, EngineError::Unusable(_)), "{refused}");
 }
 
@@ -110,6 +114,7 @@ fn interrupted_load_goes_on_and_ends_as_an_uninterrupted_one() {
         load(&mut session, wanted, NOW, |_| {
             tables += 1;
             assert!(tables < 15, "enough");
+            Ok(())
         })
     }));
     assert!(died.is_err());
@@ -122,7 +127,7 @@ fn interrupted_load_goes_on_and_ends_as_an_uninterrupted_one() {
     ));
     let refused = Terminal::new(&mut session, &half, 1, 1, Home::Any).unwrap_err();
     assert!(matches!(refused, EngineError::Unusable(_)));
-    load(&mut session, wanted, NOW, |_| {}).unwrap();
+    load(&mut session, wanted, NOW, |_| Ok(())).unwrap();
     drop(session);
     assert!(dump(&engine) == dump(&loaded(2).0));
 }

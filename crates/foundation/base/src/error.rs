@@ -71,12 +71,13 @@ fn at_page(page: Option<PageId>) -> String {
 }
 
 impl StorageError {
-    /// Wraps an operating-system error; a full disk becomes [`StorageError::OutOfSpace`].
+    /// Wraps an operating-system error; a full disk, a quota, and a limit of a file's size become
+    /// [`StorageError::OutOfSpace`].
     pub fn io(action: &'static str, file: &Arc<str>, source: std::io::Error) -> Self {
         match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Self::OutOfSpace { file: file.clone() }
-            }
+            std::io::ErrorKind::StorageFull
+            | std::io::ErrorKind::QuotaExceeded
+            | std::io::ErrorKind::FileTooLarge => Self::OutOfSpace { file: file.clone() },
             _ => Self::Io {
                 action,
                 file: file.clone(),

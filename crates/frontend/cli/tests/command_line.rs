@@ -329,6 +329,11 @@ fn backup_into_the_database_itself_is_a_usage_error_and_makes_nothing() {
 fn damaged_page_is_named_with_what_was_expected_and_found() {
     let world = World::new();
     let db = world.closed();
+    let database = Database::open(&db, config()).unwrap();
+    database
+        .retry(|tx| tx.insert(&tx.create_table("nuts")?, b"hazel", b"12"))
+        .unwrap();
+    database.close().unwrap();
     let root = json(&vellum(&["stat", "--json", &db]))["tables"][1]["root"]
         .as_u64()
         .unwrap();
@@ -365,6 +370,15 @@ fn damaged_page_is_named_with_what_was_expected_and_found() {
         code(&vellum(&["dump", &db, "--table", "fruit"])),
         0,
         "other tables go on"
+    );
+    // Also behind the one that is damaged.
+    let dump = vellum(&["dump", &db]);
+    assert_eq!(code(&dump), 1);
+    assert!(stdout(&dump).ends_with("# table nuts\nhazel\t12\n"));
+    assert!(
+        stderr(&dump).contains("table \"many rows\": "),
+        "{}",
+        stderr(&dump)
     );
     let copy = world.path("copy");
     assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p vellum-wal --release --target-dir target-loom loom_`
 //!
-//! Not checked: more than two threads beside each other; more than two preemptions.
+//! Not checked: more than two threads beside each other; more preemptions than a model says (four or five).
 #![cfg(loom)]
 // Helpers of tests are not marked as tests.
 #![allow(clippy::unwrap_used)]

@@ -408,16 +408,7 @@ fn failed_write_in_the_middle_of_a_batch_is_reported_and_the_next_batch_goes_thr
         // No file is that long.
         runs[70].0 = i64::MAX as u64 - (2 * BLOCK as u64 - 1);
         let error = file.write_batch(&runs).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                StorageError::Io {
-                    action: "write",
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, StorageError::OutOfSpace { .. }), "{error}");
         assert!(!file.poison.is_set(), "a failed write poisons nothing");
         runs.remove(70);
         file.write_batch(&runs).unwrap();
