@@ -85,7 +85,10 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("datafusion", &["crates/frontend/query"]),
     ("arrow", &["crates/frontend/query", "crates/frontend/sql"]),
     // An allocator is the choice of a program, never of a library.
-    (&["crates/frontend/cli", "crates/frontend/server", "bench"],),
+    (
+        "mimalloc",
+        &["crates/frontend/cli", "crates/frontend/server", "bench"],
+    ),
     ("clap", &["crates/frontend/cli", "bench", "testing"]),
     ("indicatif", &["crates/frontend/cli", "bench", "testing"]),
     // All randomness comes from `base`, so that a seed replays a run.

@@ -80,7 +80,7 @@ fn dump(engine: &Reference) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
 }
 
 fn violations(engine: &Reference) -> Vec<Condition> {
-    let findings = check(&mut engine.open_session().unwrap(), |_| Ok(())).unwrap();
+    let findings = check(&mut engine.open_session().unwrap(), |_| {}).unwrap();
     assert_eq!(findings.count == 0, findings.violations.is_empty());
     let mut conditions: Vec<_> = findings.violations.iter().map(|v| v.condition).collect();
     conditions.sort_unstable();
