@@ -44,7 +44,12 @@ pub(super) fn named_operator(parts: &[String]) -> Option<BinaryOperator> {
         "/" => B::Divide,
         "%" => B::Modulo,
         "||" => B::StringConcat,
-        "&" => B::BitwiseAnd,
+        "~~" => B::PGLikeMatch,
+        "~~*" => B::PGILikeMatch,
+        "!~~" => B::PGNotLikeMatch,
+        "!~~*" => B::PGNotILikeMatch,
+        "->" => B::Arrow,
+        "->>" => B::LongArrow,
         "~" => B::PGRegexMatch,
         "~*" => B::PGRegexIMatch,
         "!~" => B::PGRegexNotMatch,
@@ -77,8 +82,14 @@ fn call(function: CatalogFunction, arguments: Vec<Expr>) -> Expr {
 }
 
 /// `(record).column`.
-fn field(record: Bound, name: &str) -> Result<Bound> {
+fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
     let ty = record.ty.unwrap_or(Type::Text);
+    if let (Some(columns), Expr::Call { arguments, .. }) =
+        (binder.record_columns(record.typmod), &record.expr)
+        && let Some(at) = columns.iter().position(|(own, _)| own == name)
+    {
+        return Ok(Bound::new(arguments[at].clone(), columns[at].1));
+    }
     let fields = crate::expr::fields(record.typmod).filter(|_| ty == Type::Record);
     let Some(fields) = fields else {
         let message = format!(
@@ -125,9 +136,7 @@ impl Binder<'_> {
             .iter()
             .any(|item| item.ty.is_some_and(|ty| ty.element().is_some()))
         {
-            return Err(SqlError::unsupported(
-                "an array of several dimensions in ARRAY[]",
-            ));
+            return self.array_of_arrays(items);
         }
         let (items, element) = self.unify("ARRAY", items)?;
         let constants: Option<Vec<Value>> = items
@@ -144,6 +153,45 @@ impl Binder<'_> {
         Ok(Bound::new(expr, element.array()))
     }
 
+    /// `ARRAY[ARRAY[…], …]`: one dimension more than its parts have.
+    fn array_of_arrays(&mut self, items: Vec<Bound>) -> Result<Bound> {
+        let elements: Vec<Bound> = items
+            .iter()
+            .filter_map(|item| item.ty.and_then(Type::element))
+            .map(|element| Bound::new(Expr::Const(Value::Null), element))
+            .collect();
+        let element = self.common_type("ARRAY", &elements)?;
+        let mut arguments = Vec::with_capacity(items.len());
+        for item in items {
+            arguments.push(self.coerce(
+                item,
+                element.array(),
+                Typmod::NONE,
+                CastContext::Implicit,
+            )?);
+        }
+        Ok(Bound::new(
+            call(CatalogFunction::NestArrays(element), arguments),
+            element.array(),
+        ))
+    }
+
+    /// `jsonb['key'][number]`.
+    fn json_subscript(&mut self, root: Bound, chain: &[ast::AccessExpr]) -> Result<Bound> {
+        let mut path = Vec::with_capacity(chain.len());
+        for access in chain {
+            let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
+                let text = "jsonb subscript does not support slices";
+                return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, text));
+            };
+            let index = self.expr(index)?;
+            path.push(self.coerce(index, Type::Text, Typmod::NONE, CastContext::Assignment)?);
+        }
+        let path = call(CatalogFunction::MakeArray(Type::Text), path);
+        let path = Bound::new(path, Type::Text.array());
+        self.scalar_operator("#>", vec![root, path])
+    }
+
     /// `value <operator> ANY (array or query)`, or ALL.
     pub(super) fn quantified(
         &mut self,
@@ -153,8 +201,9 @@ impl Binder<'_> {
         quantifier: Quantifier,
     ) -> Result<Bound> {
         let shown = operator.to_string();
-        let comparison = comparison_of(operator)
-            .ok_or_else(|| SqlError::unsupported(format!("{shown} with ANY or ALL")))?;
+        let Some(comparison) = comparison_of(operator) else {
+            return self.each_of(left, operator, right, quantifier);
+        };
         let mut inner = right;
         while let ast::Expr::Nested(next) = inner {
             inner = next;
@@ -201,6 +250,36 @@ impl Binder<'_> {
         Ok(Bound::new(call(function, vec![value, array]), Type::Bool))
     }
 
+    /// `value <operator> ANY (ARRAY[…])` of an operator that compares nothing: LIKE, patterns.
+    pub(super) fn each_of(
+        &mut self,
+        left: &ast::Expr,
+        operator: &BinaryOperator,
+        right: &ast::Expr,
+        quantifier: Quantifier,
+    ) -> Result<Bound> {
+        let mut inner = right;
+        while let ast::Expr::Nested(next) = inner {
+            inner = next;
+        }
+        let ast::Expr::Array(array) = inner else {
+            let what = format!("{operator} with ANY or ALL of what is no ARRAY[]");
+            return Err(SqlError::unsupported(what));
+        };
+        let value = self.expr(left)?;
+        let mut all = Vec::with_capacity(array.elem.len());
+        for item in &array.elem {
+            let item = self.expr(item)?;
+            all.push(self.binary(operator, value.clone(), item)?.expr);
+        }
+        let all = all.into_boxed_slice();
+        let expr = match quantifier {
+            Quantifier::Any => Expr::Or(all),
+            Quantifier::All => Expr::And(all),
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
     /// `array[i]`, `json['key']` is none.
     pub(super) fn subscript(
         &mut self,
@@ -224,11 +303,32 @@ impl Binder<'_> {
             root => self.expr(root)?,
         };
         while let [ast::AccessExpr::Dot(ast::Expr::Identifier(name)), rest @ ..] = chain {
-            root = field(root, &folded(name))?;
+            root = field(self, root, &folded(name))?;
             chain = rest;
         }
         if chain.is_empty() {
             return Ok(root);
+        }
+        if root.ty == Some(Type::Jsonb) {
+            return self.json_subscript(root, chain);
+        }
+        if let [
+            ast::AccessExpr::Subscript(ast::Subscript::Slice {
+                lower_bound,
+                upper_bound,
+                stride: None,
+            }),
+        ] = chain
+            && root.ty.and_then(Type::element).is_some()
+        {
+            let mut arguments = vec![root];
+            for bound in [lower_bound, upper_bound] {
+                arguments.push(match bound {
+                    Some(bound) => self.expr(bound)?,
+                    None => Bound::new(Expr::Const(Value::Null), Type::Int4),
+                });
+            }
+            return self.scalar_operator("%slice", arguments);
         }
         let element = root.ty.and_then(Type::element).ok_or_else(|| {
             let name = root.ty.map_or("unknown", Type::sql_name);
@@ -307,6 +407,11 @@ impl Binder<'_> {
 
     /// Oids that are shown as names are those names in JSON, too.
     fn jsonable(&mut self, bound: Bound) -> Result<Expr> {
+        if bound.ty == Some(Type::Record)
+            && let Some(row) = self.row_to_json(&bound, false)?
+        {
+            return Ok(row.expr);
+        }
         let (expr, ty, typmod) = self.settle(bound)?;
         if !ty.is_reg() && ty != Type::Oid {
             return Ok(expr);

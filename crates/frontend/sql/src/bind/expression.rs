@@ -2,16 +2,18 @@
 
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
+use super::call::{all_of, in_order, no_function};
 use super::operator::no_operator;
+use super::row::{row_of, rows_of};
 use super::types::{folded, object_name, type_of};
 use super::window::needs_window;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Comparison, Expr, Quantifier};
+use crate::expr::{Comparison, Expr, Quantifier};
 use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
-use vellum_row::{CastContext, Numeric, Pattern, Type, Typmod, Value, ValueRef, cast_between};
+use vellum_row::{CastContext, Numeric, Pattern, Type, Typmod, Value, ValueRef};
 
 impl Binder<'_> {
     /// Binds an expression.
@@ -81,6 +83,8 @@ impl Binder<'_> {
             }
             E::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And | BinaryOperator::Or => self.logical(op, node),
+                BinaryOperator::Overlaps => self.overlaps(left, right),
+                _ if rows_of(left, right).is_some() => self.compared_rows(op, left, right),
                 _ => {
                     let (left, right) = (self.expr(left)?, self.expr(right)?);
                     self.binary(op, left, right)
@@ -103,6 +107,13 @@ impl Binder<'_> {
                 low,
                 high,
             } => {
+                if let Some(both) = self.row_between(expr, low, high)? {
+                    return bool_of(if *negated {
+                        Expr::Not(Box::new(both))
+                    } else {
+                        both
+                    });
+                }
                 let (operand, low, high) = (self.expr(expr)?, self.expr(low)?, self.expr(high)?);
                 let from = self.binary(&BinaryOperator::GtEq, operand.clone(), low)?;
                 let to = self.binary(&BinaryOperator::LtEq, operand, high)?;
@@ -117,7 +128,10 @@ impl Binder<'_> {
                 expr,
                 list,
                 negated,
-            } => self.in_list(expr, list, *negated),
+            } => match row_of(expr) {
+                Some(items) => self.row_in_list(items, list, *negated),
+                None => self.in_list(expr, list, *negated),
+            },
             E::InSubquery {
                 expr,
                 subquery,
@@ -155,6 +169,40 @@ impl Binder<'_> {
                     typmod: Typmod::NONE,
                 })
             }
+            E::Like {
+                negated,
+                any: false,
+                expr,
+                pattern,
+                ..
+            } if all_of(pattern).is_some() => {
+                let operator = if *negated {
+                    BinaryOperator::PGNotLikeMatch
+                } else {
+                    BinaryOperator::PGLikeMatch
+                };
+                let array = all_of(pattern).unwrap_or(pattern);
+                self.each_of(expr, &operator, array, Quantifier::All)
+            }
+            E::Like {
+                negated: false,
+                any: true,
+                expr,
+                pattern,
+                ..
+            } => self.each_of(expr, &BinaryOperator::PGLikeMatch, pattern, Quantifier::Any),
+            E::ILike {
+                negated: false,
+                any: true,
+                expr,
+                pattern,
+                ..
+            } => self.each_of(
+                expr,
+                &BinaryOperator::PGILikeMatch,
+                pattern,
+                Quantifier::Any,
+            ),
             E::Like {
                 negated,
                 any: false,
@@ -249,8 +297,46 @@ impl Binder<'_> {
             }
             E::Position { expr, r#in } => {
                 let arguments = vec![self.expr(r#in)?, self.expr(expr)?];
-                self.call("strpos", arguments)
+                self.call("position", arguments)
             }
+            E::Overlay {
+                expr,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let mut arguments = vec![self.expr(expr)?, self.expr(overlay_what)?];
+                arguments.push(self.expr(overlay_from)?);
+                if let Some(count) = overlay_for {
+                    arguments.push(self.expr(count)?);
+                }
+                self.call("overlay", arguments)
+            }
+            E::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
+                let arguments = vec![self.expr(time_zone)?, self.expr(timestamp)?];
+                self.call("timezone", arguments)
+            }
+            E::SimilarTo {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+            } => {
+                let mut arguments = vec![self.expr(expr)?, self.expr(pattern)?];
+                if let Some(escape) = escape_char {
+                    arguments.push(self.value(&escape.value)?);
+                }
+                let bound = self.scalar_operator("%similar", arguments)?;
+                bool_of(if *negated {
+                    Expr::Not(Box::new(bound.expr))
+                } else {
+                    bound.expr
+                })
+            }
+            E::Tuple(items) => self.record(items),
             other => Err(SqlError::unsupported(format!("the expression {other}"))),
         }
     }
@@ -291,12 +377,12 @@ impl Binder<'_> {
             // Functions that are called without parentheses.
             Err(error) if ident.quote_style.is_none() => match name.as_str() {
                 "current_user" | "session_user" | "user" | "current_role" | "current_catalog"
-                | "current_date" => self.call(&name, Vec::new()),
+                | "current_date" | "localtime" | "localtimestamp" => self.call(&name, Vec::new()),
                 "current_timestamp" => self.call("now", Vec::new()),
                 "current_schema" => self.call("current_schema", Vec::new()),
-                _ => Err(error),
+                _ => self.whole_row(&name).ok_or(error),
             },
-            Err(error) => Err(error),
+            Err(error) => self.whole_row(&name).ok_or(error),
         }
     }
 
@@ -321,7 +407,7 @@ impl Binder<'_> {
         })
     }
 
-    fn cast(&mut self, operand: Bound, ty: Type, typmod: Typmod) -> Result<Bound> {
+    pub(super) fn cast(&mut self, operand: Bound, ty: Type, typmod: Typmod) -> Result<Bound> {
         // A parameter that is cast is of that type.
         let expr = self.coerce(operand, ty, typmod, CastContext::Explicit)?;
         Ok(Bound {
@@ -396,6 +482,13 @@ impl Binder<'_> {
                 }
                 let operand = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
                 Ok(Bound::new(Expr::Negate(Box::new(operand)), ty))
+            }
+            UnaryOperator::BitwiseNot
+            | UnaryOperator::PGAbs
+            | UnaryOperator::PGSquareRoot
+            | UnaryOperator::PGCubeRoot => {
+                let operand = self.expr(operand)?;
+                self.scalar_operator(&op.to_string(), vec![operand])
             }
             other => Err(SqlError::unsupported(format!("the operator {other}"))),
         }
@@ -480,6 +573,21 @@ impl Binder<'_> {
             Some(other) => return Err(SqlError::unsupported(format!("the escape {other}"))),
         };
         let (operand, pattern) = (self.expr(operand)?, self.expr(pattern)?);
+        self.like_bound(operand, pattern, escape, fold, negated)
+    }
+
+    /// LIKE of operands that are bound, and the operators that are the same.
+    ///
+    /// # Errors
+    /// `42883` for what is no text.
+    pub(super) fn like_bound(
+        &mut self,
+        operand: Bound,
+        pattern: Bound,
+        escape: Option<char>,
+        fold: bool,
+        negated: bool,
+    ) -> Result<Bound> {
         for side in [&operand, &pattern] {
             if side.ty.is_some_and(|ty| ty.category() != 'S') {
                 return Err(no_operator("~~", operand.ty, pattern.ty));
@@ -588,10 +696,16 @@ impl Binder<'_> {
         if let Some(kind) = AggregateKind::find(&name) {
             return self.aggregate(kind, function);
         }
+        if name == "row"
+            && let Some(items) = row_of(&ast::Expr::Function(function.clone()))
+        {
+            return self.record_of(&items);
+        }
         if name == "grouping" {
             return self.grouping(function);
         }
         let mut arguments = Vec::new();
+        let mut named: Vec<(String, Bound)> = Vec::new();
         match &function.args {
             // The parser takes it for a function without parentheses.
             ast::FunctionArguments::None if name == "current_timestamp" => {
@@ -604,6 +718,20 @@ impl Binder<'_> {
                         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                             arguments.push(self.expr(expr)?);
                         }
+                        ast::FunctionArg::Named {
+                            name: ident,
+                            arg: ast::FunctionArgExpr::Expr(expr),
+                            ..
+                        } => {
+                            named.push((folded(ident), self.expr(expr)?));
+                        }
+                        ast::FunctionArg::ExprNamed {
+                            name: ast::Expr::Identifier(ident),
+                            arg: ast::FunctionArgExpr::Expr(expr),
+                            ..
+                        } => {
+                            named.push((folded(ident), self.expr(expr)?));
+                        }
                         other => {
                             return Err(SqlError::unsupported(format!("the argument {other}")));
                         }
@@ -614,6 +742,9 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("a subquery as an argument"));
             }
         }
+        if !named.is_empty() {
+            arguments = in_order(&name, arguments, named)?;
+        }
         if !self.void_params.is_empty() {
             let void = &self.void_params;
             arguments.retain(
@@ -621,82 +752,6 @@ impl Binder<'_> {
             );
         }
         self.call(&name, arguments)
-    }
-
-    pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
-        match (name, arguments.len()) {
-            ("coalesce", 1..) => {
-                let (operands, ty) = self.unify("COALESCE", arguments)?;
-                return Ok(Bound::new(Expr::Coalesce(operands.into()), ty));
-            }
-            ("greatest" | "least", 1..) => {
-                let function = if name == "greatest" {
-                    Builtin::Greatest
-                } else {
-                    Builtin::Least
-                };
-                let (operands, ty) = self.unify(&name.to_uppercase(), arguments)?;
-                let expr = Expr::Call {
-                    function,
-                    arguments: operands.into(),
-                };
-                return Ok(Bound::new(expr, ty));
-            }
-            ("nullif", 2) => {
-                let (operands, ty) = self.unify("NULLIF", arguments)?;
-                let expr = Expr::Call {
-                    function: Builtin::NullIf,
-                    arguments: operands.into(),
-                };
-                return Ok(Bound::new(expr, ty));
-            }
-            (
-                "json_build_object" | "jsonb_build_object" | "json_build_array"
-                | "jsonb_build_array",
-                _,
-            ) => return self.json_build(name, arguments),
-            ("to_json" | "to_jsonb", 1) => {
-                if let Some(argument) = arguments.into_iter().next() {
-                    return self.json_of(argument, name == "to_jsonb");
-                }
-                return Err(no_function(name, &[]));
-            }
-            ("mod", 2) => {
-                let mut arguments = arguments.into_iter();
-                if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
-                    return self.binary(&BinaryOperator::Modulo, left, right);
-                }
-                return Err(no_function(name, &[]));
-            }
-            _ => {}
-        }
-        let types: Vec<Option<Type>> = arguments.iter().map(|argument| argument.ty).collect();
-        let Some(signature) = Builtin::find(name, &types) else {
-            return Err(no_function(name, &types));
-        };
-        let arguments = arguments
-            .into_iter()
-            .zip(&signature.arguments)
-            .map(|(argument, ty)| {
-                let fits = argument.ty.is_none_or(|own| {
-                    own == *ty
-                        || cast_between(own, *ty) == Some(CastContext::Implicit)
-                        || name == "concat"
-                });
-                if !fits {
-                    return Err(no_function(name, &types));
-                }
-                match argument.ty {
-                    Some(_) if name == "concat" => Ok(argument.expr),
-                    _ => self.coerce(argument, *ty, Typmod::NONE, CastContext::Implicit),
-                }
-            })
-            .collect::<Result<Box<[_]>>>()?;
-        let expr = Expr::Call {
-            function: signature.function,
-            arguments,
-        };
-        Ok(Bound::new(expr, signature.result))
     }
 }
 
@@ -712,16 +767,4 @@ fn number(digits: &str) -> Result<Bound> {
     };
     debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
     Ok(Bound::new(Expr::Const(value), ty))
-}
-
-#[cold]
-fn no_function(name: &str, arguments: &[Option<Type>]) -> SqlError {
-    let types: Vec<&str> = arguments
-        .iter()
-        .map(|ty| ty.map_or("unknown", Type::sql_name))
-        .collect();
-    let message = format!("function {name}({}) does not exist", types.join(", "));
-    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
-        "No function matches the given name and argument types. You might need to add explicit type casts.",
-    )
 }

@@ -7,9 +7,11 @@
 
 mod aggregate;
 mod array;
+mod call;
 mod coerce;
 mod expression;
 mod operator;
+mod row;
 mod scope;
 mod types;
 mod window;
@@ -116,6 +118,8 @@ pub(crate) struct Binder<'c> {
     pub with_depth: usize,
     /// Where functions that return sets may stand in a list, those that were found: they are read behind the tables.
     pub set_functions: Option<Vec<Source>>,
+    /// The columns of rows that tables' names stood for.
+    pub records: Vec<Vec<(String, Type)>>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -159,6 +163,7 @@ impl<'c> Binder<'c> {
             with_uses: 0,
             with_depth: 0,
             set_functions: None,
+            records: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::array::named_operator;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, find_scalar};
 use crate::sqlstate;
 use sqlparser::ast::BinaryOperator;
 use vellum_row::arithmetic::{Operator, resolve};
@@ -22,9 +22,11 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         use BinaryOperator as B;
         if let B::PGCustomBinaryOperator(parts) = operator {
-            let plain = named_operator(parts)
-                .ok_or_else(|| no_operator(&parts.join("."), left.ty, right.ty))?;
-            return self.binary(&plain, left, right);
+            return match (named_operator(parts), parts.as_slice()) {
+                (Some(plain), _) => self.binary(&plain, left, right),
+                (None, [.., sign]) => self.scalar_operator(sign, vec![left, right]),
+                (None, []) => Err(no_operator("", left.ty, right.ty)),
+            };
         }
         let comparison = match operator {
             B::Eq => Some(Comparison::Equal),
@@ -46,6 +48,9 @@ impl Binder<'_> {
         }
         let arithmetic = match operator {
             B::Plus => Operator::Add,
+            B::Minus if left.ty == Some(Type::Jsonb) => {
+                return self.scalar_operator("-", vec![left, right]);
+            }
             B::Minus => Operator::Subtract,
             B::Multiply => Operator::Multiply,
             B::Divide => Operator::Divide,
@@ -55,10 +60,13 @@ impl Binder<'_> {
             B::PGRegexIMatch => return self.matches(left, right, true, false),
             B::PGRegexNotMatch => return self.matches(left, right, false, true),
             B::PGRegexNotIMatch => return self.matches(left, right, true, true),
-            B::BitwiseAnd => return self.bit_and(left, right),
+            B::PGLikeMatch => return self.like_bound(left, right, Some('\\'), false, false),
+            B::PGNotLikeMatch => return self.like_bound(left, right, Some('\\'), false, true),
+            B::PGILikeMatch => return self.like_bound(left, right, Some('\\'), true, false),
+            B::PGNotILikeMatch => return self.like_bound(left, right, Some('\\'), true, true),
             B::Arrow => return self.json_get(left, right, false),
             B::LongArrow => return self.json_get(left, right, true),
-            other => return Err(no_operator(&other.to_string(), left.ty, right.ty)),
+            other => return self.scalar_operator(&other.to_string(), vec![left, right]),
         };
         // An unknown operand is taken to be of the other's type.
         let (mut a, mut b) = (left.ty, right.ty);
@@ -106,22 +114,37 @@ impl Binder<'_> {
         Ok(Bound::new(expr, Type::Bool))
     }
 
-    fn bit_and(&mut self, left: Bound, right: Bound) -> Result<Bound> {
-        let ty = comparison_type(left.ty, right.ty).filter(|ty| ty.is_integer());
-        let ty = ty.ok_or_else(|| no_operator("&", left.ty, right.ty))?;
-        let mut side = |side| self.coerce(side, ty, Typmod::NONE, CastContext::Implicit);
-        let arguments = [side(left)?, side(right)?].into();
-        let expr = Expr::Call {
-            function: Builtin::Catalog(CatalogFunction::BitAnd),
-            arguments,
-        };
-        Ok(Bound::new(expr, ty))
+    /// An operator of the tables of functions.
+    ///
+    /// # Errors
+    /// `42883` if there is none for these operands, `42725` if there are several.
+    pub(super) fn scalar_operator(&mut self, sign: &str, operands: Vec<Bound>) -> Result<Bound> {
+        let types: Vec<Option<Type>> = operands.iter().map(|operand| operand.ty).collect();
+        match find_scalar(sign, &types)? {
+            Some(signature) => self.called(signature, operands),
+            None => Err(match types.as_slice() {
+                [left, right] => no_operator(sign, *left, *right),
+                types => {
+                    let name = types.first().copied().flatten();
+                    let name = name.map_or("unknown", Type::sql_name);
+                    let message = format!("operator does not exist: {sign} {name}");
+                    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+                }
+            }),
+        }
     }
 
     fn concat(&mut self, left: Bound, right: Bound) -> Result<Bound> {
         let element = |ty: Option<Type>| ty.and_then(Type::element);
         if element(left.ty).or(element(right.ty)).is_some() {
             return self.concat_arrays(left, right);
+        }
+        let own = |ty: Option<Type>| matches!(ty, Some(Type::Bytea | Type::Jsonb));
+        if own(left.ty) || own(right.ty) {
+            let types = [left.ty, right.ty];
+            if let Some(signature) = find_scalar("||", &types)? {
+                return self.called(signature, vec![left, right]);
+            }
         }
         let is_text = |ty: Option<Type>| ty.is_none_or(|ty| ty.category() == 'S');
         if !is_text(left.ty) && !is_text(right.ty) {

@@ -21,6 +21,8 @@ pub(crate) struct ScopeTable {
     pub name: String,
     /// Whether only its own name stands for it (`excluded`), so that unqualified columns are not looked up here.
     pub qualified_only: bool,
+    /// Whether its name stands for its one column, too: the table of a function that returns values.
+    pub is_value: bool,
     pub relation: Option<Arc<Relation>>,
     pub columns: Vec<ScopeColumn>,
 }
@@ -83,6 +85,7 @@ impl ScopeTable {
         Ok(Self {
             name: alias.unwrap_or_else(|| relation.name.to_string()),
             qualified_only: false,
+            is_value: false,
             columns: columns
                 .map(|column| ScopeColumn {
                     name: column.name.to_string(),
@@ -103,6 +106,7 @@ impl ScopeTable {
         Self {
             name: alias.unwrap_or_else(|| relation.name.to_string()),
             qualified_only: false,
+            is_value: false,
             columns: columns
                 .map(|(number, column)| ScopeColumn {
                     name: column.name.to_owned(),

@@ -83,6 +83,13 @@ fn begun(call: &SetCall, frame: &Frame<'_>) -> Result<Set> {
     if call.function == SetFunction::Keywords {
         return Ok(Set::Rows(crate::system::keywords().into_iter()));
     }
+    if let SetFunction::Made(made) = call.function {
+        let mut values = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            values.push(argument.eval(frame)?.into_value());
+        }
+        return Ok(Set::Rows(made.rows(&values)?.into_iter()));
+    }
     let first = call.arguments[0].eval(frame)?.into_value();
     if call.function == SetFunction::One {
         return Ok(Set::Rows(vec![vec![first]].into_iter()));

@@ -7,8 +7,6 @@ use super::function::{Builtin, Signature};
 use super::{Environment, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use regex::{Regex, RegexBuilder};
-use std::cell::RefCell;
 use vellum_row::{Array, CastContext, Type, Value, ValueRef, array, cast_between, json};
 
 /// A function of the table, or one that only the binder makes.
@@ -85,6 +83,8 @@ pub(crate) enum CatalogFunction {
     Subscript,
     /// `ARRAY[…]` of elements of this type.
     MakeArray(Type),
+    /// `ARRAY[ARRAY[…], …]` of arrays whose elements are of this type.
+    NestArrays(Type),
     /// `value <comparison> ANY (array)`, or ALL.
     AnyOf(super::Comparison, Quantifier),
     /// `text ~ pattern`, or `~*`.
@@ -104,8 +104,6 @@ pub(crate) enum CatalogFunction {
     ToJson {
         binary: bool,
     },
-    /// `&`
-    BitAnd,
 }
 
 /// ANY or ALL.
@@ -283,7 +281,9 @@ pub(crate) const VOID: u32 = 2278;
 /// The oid of a type by its `typname`, those without values included.
 pub(crate) fn type_oid(name: &str) -> u32 {
     match name {
+        "any" => 2276,
         "anyarray" => 2277,
+        "anyelement" => 2283,
         "anycompatiblearray" => 5078,
         "anycompatible" => 5077,
         "void" => VOID,
@@ -386,9 +386,9 @@ impl CatalogFunction {
                 | Self::MakeRecord
                 | Self::Field(..)
                 | Self::MakeArray(_)
+                | Self::NestArrays(_)
                 | Self::AnyOf(..)
                 | Self::Matches { .. }
-                | Self::BitAnd
                 | Self::JsonGet { .. }
                 | Self::JsonBuild { .. }
                 | Self::ToJson { .. }
@@ -411,6 +411,7 @@ impl CatalogFunction {
                 | Self::ArrayPosition
                 | Self::ArrayToText
                 | Self::MakeArray(_)
+                | Self::NestArrays(_)
                 | Self::MakeRecord
                 | Self::AnyOf(..)
                 | Self::JsonBuild { .. }
@@ -493,16 +494,22 @@ pub(super) fn call<'a>(
             super::record::field(value(0), usize::from(number), ty, env.settings())?
         }
         F::MakeArray(element) => Value::Array(Array::of(element, values)),
+        F::NestArrays(element) => {
+            let parts: Option<Vec<_>> = (0..values.len()).map(of_array).collect();
+            let nested = match parts {
+                Some(parts) => Array::nested(element, &parts)?,
+                None => None,
+            };
+            let text =
+                "multidimensional arrays must have array expressions with matching dimensions";
+            let state = sqlstate::SqlState::of("2202E");
+            Value::Array(nested.ok_or_else(|| SqlError::new(state, text))?)
+        }
         F::AnyOf(comparison, quantifier) => match of_array(1) {
             Some(array) => any_of(comparison, quantifier, value(0), array),
             None => Value::Null,
         },
-        F::Matches { fold } => Value::Bool(matches(text(0), text(1), fold)?),
-        F::BitAnd => match (value(0), value(1)) {
-            (ValueRef::Int2(a), ValueRef::Int2(b)) => Value::Int2(a & b),
-            (ValueRef::Int4(a), ValueRef::Int4(b)) => Value::Int4(a & b),
-            (a, b) => Value::Int8(a.as_i64().unwrap_or(0) & b.as_i64().unwrap_or(0)),
-        },
+        F::Matches { fold } => Value::Bool(super::scalar::matches(text(0), text(1), fold)?),
         F::JsonGet { as_text } => json_get(value(0), value(1), as_text)?,
         F::JsonBuild { object, binary } => json_build(object, binary, values, env)?,
         F::ToJson { binary } => json::of(value(0), binary, env.settings())?,
@@ -598,72 +605,6 @@ fn any_of(
     }
 }
 
-thread_local! {
-    /// The patterns that were used last: a query looks at many rows with one.
-    static PATTERNS: RefCell<Vec<(String, bool, Regex)>> = const { RefCell::new(Vec::new()) };
-}
-
-const PATTERNS_MAX: usize = 8;
-
-/// Whether a regular expression of PostgreSQL's advanced form is somewhere in a text.
-///
-/// Differences: no back references and no looking around, which take more than linear time (`2201B`).
-fn matches(text: &str, pattern: &str, fold: bool) -> Result<bool> {
-    PATTERNS.with_borrow_mut(|known| {
-        let at = known
-            .iter()
-            .position(|(own, folds, _)| own == pattern && *folds == fold);
-        if let Some(at) = at {
-            return Ok(known[at].2.is_match(text));
-        }
-        let regex = RegexBuilder::new(&translated(pattern))
-            .case_insensitive(fold)
-            .dot_matches_new_line(true)
-            .build()
-            .map_err(|error| {
-                let reason = error.to_string();
-                let reason = reason
-                    .lines()
-                    .last()
-                    .unwrap_or_default()
-                    .trim_start_matches("error: ");
-                let message = format!("invalid regular expression: {reason}");
-                SqlError::new(sqlstate::SqlState::of("2201B"), message)
-            })?;
-        let found = regex.is_match(text);
-        if known.len() >= PATTERNS_MAX {
-            known.remove(0);
-        }
-        known.push((pattern.to_owned(), fold, regex));
-        Ok(found)
-    })
-}
-
-/// PostgreSQL's escapes for the borders of words, as the library writes them.
-fn translated(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let mut chars = pattern.chars();
-    while let Some(char) = chars.next() {
-        if char != '\\' {
-            out.push(char);
-            continue;
-        }
-        match chars.next() {
-            Some('y') => out.push_str(r"\b"),
-            Some('Y') => out.push_str(r"\B"),
-            Some('m') => out.push_str(r"\b{start}"),
-            Some('M') => out.push_str(r"\b{end}"),
-            Some('Z') => out.push_str(r"\z"),
-            Some(other) => {
-                out.push('\\');
-                out.push(other);
-            }
-            None => out.push('\\'),
-        }
-    }
-    out
-}
-
 /// `pg_size_pretty`: in units that leave fewer than five digits, rounded.
 fn pretty_size(bytes: i64) -> String {
     const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
@@ -682,7 +623,6 @@ fn pretty_size(bytes: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     #[test]
@@ -709,23 +649,5 @@ mod tests {
         ] {
             assert_eq!(pretty_size(bytes), shown, "{bytes}");
         }
-    }
-
-    #[test]
-    fn patterns_mean_what_they_mean_in_postgresql() {
-        for (text, pattern, fold, found) in [
-            ("pg_class", "^(pg_class)$", false, true),
-            ("pg_class", "^pg_toast", false, false),
-            ("a\nb", "a.b", false, true),
-            ("ABC", "b", true, true),
-            ("a word", r"\mword\M", false, true),
-            ("swords", r"\yword\y", false, false),
-        ] {
-            assert_eq!(matches(text, pattern, fold).unwrap(), found, "{pattern}");
-        }
-        assert_eq!(
-            matches("", "(", false).unwrap_err().sqlstate().as_str(),
-            "2201B"
-        );
     }
 }

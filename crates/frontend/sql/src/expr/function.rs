@@ -4,6 +4,7 @@
 //! of the [`Environment`](super::Environment).
 
 use super::catalog_function::{self, CatalogFunction};
+use super::scalar::{self, Scalar};
 use super::{Expr, Frame, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -63,10 +64,13 @@ pub(crate) enum Builtin {
     CurrentValue,
     SetValue,
     Random,
+    RandomUuid,
     /// The type that an expression was bound with: its oid.
     TypeOf(u32),
     /// Of catalogs, arrays and patterns.
     Catalog(CatalogFunction),
+    /// Of the tables of what is computed of arguments alone.
+    Scalar(Scalar),
 }
 
 /// Oid of the type `unknown`.
@@ -159,10 +163,15 @@ impl Builtin {
             ("set_config", 3) => (B::SetConfig, vec![text, text, T::Bool], text),
             ("version", 0) => (B::Version, vec![], text),
             ("pg_backend_pid", 0) => (B::BackendPid, vec![], T::Int4),
-            ("nextval", 1) => (B::NextValue, vec![text], T::Int8),
-            ("currval", 1) => (B::CurrentValue, vec![text], T::Int8),
-            ("setval", 2) => (B::SetValue, vec![text, T::Int8], T::Int8),
-            ("setval", 3) => (B::SetValue, vec![text, T::Int8, T::Bool], T::Int8),
+            ("nextval", 1) => (B::NextValue, vec![sequence(first)], T::Int8),
+            ("currval", 1) => (B::CurrentValue, vec![sequence(first)], T::Int8),
+            ("setval", 2) => (B::SetValue, vec![sequence(first), T::Int8], T::Int8),
+            ("setval", 3) => (
+                B::SetValue,
+                vec![sequence(first), T::Int8, T::Bool],
+                T::Int8,
+            ),
+            ("gen_random_uuid", 0) => (B::RandomUuid, vec![], T::Uuid),
             ("random", 0) => (B::Random, vec![], T::Float8),
             ("pg_typeof", 1) => {
                 // What has no type yet is shown as PostgreSQL's pseudo-type.
@@ -229,8 +238,10 @@ impl Builtin {
             B::CurrentValue => "currval",
             B::SetValue => "setval",
             B::Random => "random",
+            B::RandomUuid => "gen_random_uuid",
             B::TypeOf(_) => "pg_typeof",
             B::Catalog(own) => own.name(),
+            B::Scalar(own) => own.entry().name,
         }
     }
 
@@ -257,6 +268,7 @@ impl Builtin {
                 | Self::SetValue
                 | Self::SetConfig
                 | Self::Random
+                | Self::RandomUuid
         )
     }
 
@@ -280,7 +292,8 @@ impl Builtin {
             | Self::NextValue
             | Self::CurrentValue
             | Self::SetValue
-            | Self::Random => true,
+            | Self::Random
+            | Self::RandomUuid => true,
             Self::Length
             | Self::OctetLength
             | Self::Upper
@@ -312,6 +325,7 @@ impl Builtin {
             | Self::NullIf
             | Self::Greatest
             | Self::Least
+            | Self::Scalar(_)
             | Self::TypeOf(_) => false,
         }
     }
@@ -359,6 +373,7 @@ pub(super) fn call<'a>(
             }
             return Ok(Out::Own(Value::text(text)));
         }
+        Builtin::Scalar(own) => return scalar::call(own, arguments, frame),
         Builtin::TypeOf(oid) => return Ok(Out::Own(Value::Oid(oid))),
         Builtin::Catalog(own) if !own.is_strict() => {
             let mut values = Vec::with_capacity(arguments.len());
@@ -487,8 +502,13 @@ fn sized(ty: Option<Type>) -> Type {
     }
 }
 
+/// A sequence is named by text, or is an oid.
+fn sequence(ty: Option<Type>) -> Type {
+    ty.filter(|ty| ty.is_oid()).unwrap_or(Type::Text)
+}
+
 /// 1 GiB, as for any value.
-fn check_length(bytes: usize) -> Result<()> {
+pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes > 1 << 30 {
         let text = "requested length too large";
         return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));

@@ -12,11 +12,13 @@
 mod catalog_function;
 mod function;
 mod record;
+mod scalar;
 
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use catalog_function::{CatalogFunction, Quantifier};
-pub(crate) use function::Builtin;
+pub(crate) use function::{Builtin, Signature};
 pub(crate) use record::{expanded, fields};
+pub(crate) use scalar::{RowsOf, find as find_scalar, functions as scalar_functions};
 
 use crate::error::{Result, SqlError};
 use crate::plan::Subquery;

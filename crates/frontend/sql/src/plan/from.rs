@@ -337,6 +337,7 @@ impl Binder<'_> {
         let mut table = ScopeTable {
             name,
             qualified_only: false,
+            is_value: false,
             relation: None,
             columns: columns.collect(),
         };
@@ -375,7 +376,11 @@ impl Binder<'_> {
             .into_iter()
             .map(|(name, ty)| ScopeColumn {
                 // The one column of a function is called as the table is.
-                name: if single { own.clone() } else { name },
+                name: if single && name != "value" {
+                    own.clone()
+                } else {
+                    name
+                },
                 ty,
                 typmod: Typmod::NONE,
                 number: 0,
@@ -394,6 +399,7 @@ impl Binder<'_> {
         let mut table = ScopeTable {
             name: own,
             qualified_only: false,
+            is_value: single && !ordinality,
             relation: None,
             columns,
         };

@@ -54,6 +54,12 @@ impl Binder<'_> {
             };
             let bound = self.expr(expr)?;
             let (bound, ty, typmod) = self.settle(bound)?;
+            // What is known of a row's columns is the statement's own.
+            let typmod = if self.records.is_empty() || ty != Type::Record {
+                typmod
+            } else {
+                Typmod::NONE
+            };
             let origin = self.origin(&bound);
             output.push(bound);
             columns.push(OutputColumn {
@@ -276,8 +282,13 @@ fn name_of(node: &ast::Expr) -> String {
         ast::Expr::Cast {
             expr, data_type, ..
         } => match name_of(expr).as_str() {
-            "?column?" => crate::bind::type_of(data_type)
-                .map_or_else(|_| "?column?".to_owned(), |(ty, _)| ty.name().to_owned()),
+            // What names only where nothing else does.
+            "?column?" => type_name(data_type),
+            "case" if matches!(**expr, ast::Expr::Case { .. }) => type_name(data_type),
+            name if named_by_type(expr) => {
+                debug_assert!(!name.is_empty());
+                type_name(data_type)
+            }
             name => name.to_owned(),
         },
         ast::Expr::Nested(inner) => name_of(inner),
@@ -294,7 +305,10 @@ fn name_of(node: &ast::Expr) -> String {
             },
             _ => "?column?".to_owned(),
         },
-        ast::Expr::Substring { .. } => "substring".to_owned(),
+        ast::Expr::Substring { shorthand, .. } => {
+            let name = if *shorthand { "substr" } else { "substring" };
+            name.to_owned()
+        }
         ast::Expr::Position { .. } => "position".to_owned(),
         ast::Expr::Ceil { .. } => "ceil".to_owned(),
         ast::Expr::Floor { .. } => "floor".to_owned(),
@@ -303,8 +317,46 @@ fn name_of(node: &ast::Expr) -> String {
             Some(ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
             _ => "btrim".to_owned(),
         },
+        ast::Expr::Overlay { .. } => "overlay".to_owned(),
+        ast::Expr::Extract { .. } => "extract".to_owned(),
+        ast::Expr::AtTimeZone { .. } => "timezone".to_owned(),
+        ast::Expr::Array(_) => "array".to_owned(),
+        ast::Expr::Tuple(_) => "row".to_owned(),
+        ast::Expr::TypedString(typed) => type_name(&typed.data_type),
+        ast::Expr::Interval(_) => "interval".to_owned(),
+        ast::Expr::BinaryOp {
+            op: ast::BinaryOperator::Overlaps,
+            ..
+        } => "overlaps".to_owned(),
+        ast::Expr::Collate { expr, .. } => name_of(expr),
+        ast::Expr::CompoundFieldAccess { root, access_chain } => {
+            let mut names = access_chain.iter().rev();
+            let field = names.find_map(|access| match access {
+                ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(folded(name)),
+                _ => None,
+            });
+            field.unwrap_or_else(|| name_of(root))
+        }
         _ => "?column?".to_owned(),
     }
+}
+
+/// Whether an expression has its name of a type alone: another cast around it gives it another.
+fn named_by_type(node: &ast::Expr) -> bool {
+    match node {
+        ast::Expr::Cast { expr, .. } => name_of(expr) == "?column?" || named_by_type(expr),
+        ast::Expr::TypedString(_) | ast::Expr::Interval(_) => true,
+        ast::Expr::Nested(inner) => named_by_type(inner),
+        _ => false,
+    }
+}
+
+/// The name that a cast to a type gives: of an array, that of its elements' type.
+fn type_name(data_type: &ast::DataType) -> String {
+    crate::bind::type_of(data_type).map_or_else(
+        |_| "?column?".to_owned(),
+        |(ty, _)| ty.element().unwrap_or(ty).name().to_owned(),
+    )
 }
 
 impl Select {

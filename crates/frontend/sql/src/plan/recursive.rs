@@ -43,6 +43,7 @@ impl Binder<'_> {
         let mut table = ScopeTable {
             name: alias.map_or(with.name, |alias| folded(&alias.name)),
             qualified_only: false,
+            is_value: false,
             relation: None,
             columns,
         };
@@ -203,6 +204,7 @@ impl Binder<'_> {
         let mut table = ScopeTable {
             name: alias.map_or(name, |alias| folded(&alias.name)),
             qualified_only: false,
+            is_value: false,
             relation: None,
             columns,
         };

@@ -5,7 +5,7 @@
 use super::select::{Source, SourceKind};
 use crate::bind::{Binder, Bound, ScopeColumn, ScopeTable};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr, expanded};
+use crate::expr::{Builtin, CatalogFunction, Expr, RowsOf, expanded};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
@@ -25,6 +25,8 @@ pub(crate) enum SetFunction {
     Series(Type),
     /// The key words of SQL.
     Keywords,
+    /// Rows that are computed of the arguments alone.
+    Made(RowsOf),
     /// The value of a function that returns no set.
     One,
 }
@@ -49,7 +51,7 @@ impl SetFunction {
             "pg_partition_ancestors" => Self::PartitionAncestors,
             // Of which type its arguments tell.
             "generate_series" => Self::Series(Type::Int4),
-            _ => return None,
+            name => return RowsOf::find(name).map(Self::Made),
         })
     }
 }
@@ -75,6 +77,24 @@ impl Binder<'_> {
         if let SetFunction::Series(_) = function {
             return self.series_arguments(bound);
         }
+        if let SetFunction::Made(made) = function {
+            let types = made.arguments(bound.len()).ok_or_else(none)?;
+            let mut arguments = Vec::with_capacity(types.len());
+            for (bound, ty) in bound.into_iter().zip(types) {
+                arguments.push(self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?);
+            }
+            let columns = made.columns();
+            let call = SetCall {
+                function,
+                arguments,
+                types: columns.iter().map(|(_, ty)| *ty).collect(),
+            };
+            let columns = columns.into_iter();
+            return Ok((
+                call,
+                columns.map(|(name, ty)| (name.unwrap_or(""), ty)).collect(),
+            ));
+        }
         if function == SetFunction::Keywords && bound.is_empty() {
             let columns = vec![
                 ("word", Type::Text),
@@ -95,7 +115,10 @@ impl Binder<'_> {
         let mut one =
             |bound: Bound, ty| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit);
         let (arguments, columns) = match function {
-            SetFunction::Series(_) | SetFunction::One | SetFunction::Keywords => {
+            SetFunction::Series(_)
+            | SetFunction::One
+            | SetFunction::Made(_)
+            | SetFunction::Keywords => {
                 return Err(none());
             }
             SetFunction::PartitionAncestors => (
@@ -244,6 +267,7 @@ impl Binder<'_> {
                     // No name that can be written.
                     name: format!("{name}()#{}", self.scope.tables.len()),
                     qualified_only: true,
+                    is_value: false,
                     relation: None,
                     columns: Vec::new(),
                 })?;

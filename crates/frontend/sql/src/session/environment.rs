@@ -112,6 +112,14 @@ impl Environment for Env<'_> {
                 let bits = self.random.borrow_mut().next_u64() >> 11;
                 Value::Float8(bits as f64 / (1u64 << 53) as f64)
             }
+            Builtin::RandomUuid => {
+                let mut bytes = [0; 16];
+                self.random.borrow_mut().fill(&mut bytes);
+                // Version 4, variant 1.
+                bytes[6] = bytes[6] & 0x0f | 0x40;
+                bytes[8] = bytes[8] & 0x3f | 0x80;
+                Value::Uuid(bytes)
+            }
             Builtin::NextValue => {
                 let sequence = self.sequence(&arguments[0])?;
                 let Kind::Sequence(definition) = &sequence.kind else {

@@ -5,6 +5,7 @@ use super::{Scan, Spec, text};
 use crate::catalog::PG_CATALOG;
 use crate::error::Result;
 use crate::expr::{self, CatalogEntry};
+use vellum_base::maps::HashSet;
 use vellum_row::{Array, CATALOG_TYPES, TYPES, Type, Value};
 
 pub(super) const RELATIONS: &[Spec] = &[
@@ -351,6 +352,20 @@ fn procedures() -> Vec<Procedure> {
         result: expr::type_oid(entry.result),
     };
     let mut all: Vec<Procedure> = expr::catalog_functions().map(of_entry).collect();
+    let known: HashSet<u32> = all.iter().map(|procedure| procedure.oid).collect();
+    all.extend(
+        expr::scalar_functions()
+            .filter(|entry| entry.oid != 0 && !known.contains(&entry.oid))
+            .map(|entry| Procedure {
+                oid: entry.oid,
+                name: entry.name.to_owned(),
+                arguments: entry
+                    .arguments()
+                    .map(|ty| expr::type_oid(ty.trim_end_matches('*')))
+                    .collect(),
+                result: expr::type_oid(entry.result),
+            }),
+    );
     let arrays = (Type::Text.array(), "array_", ARRAY_FORMS);
     for (ty, stem, oids) in FORMS.into_iter().chain([arrays]) {
         for (suffix, oid) in FORM_SUFFIXES.into_iter().zip(oids) {

@@ -25,6 +25,9 @@ pub const DIMENSIONS_MAX: usize = 6;
 /// The most elements: their numbers are integers.
 const ELEMENTS_MAX: usize = (i32::MAX / 8) as usize;
 
+/// The most elements that are made at once: a value's 1 GiB by the bytes of one in memory.
+const FILLED_MAX: usize = (1 << 30) / size_of::<Value>();
+
 const HEADER: usize = 12;
 const NULLS: i32 = 1;
 const VECTOR: i32 = 2;
@@ -63,6 +66,54 @@ impl Array {
     pub fn vector(element: Type, items: &[Value]) -> Self {
         let length = i32::try_from(items.len()).unwrap_or(i32::MAX);
         Self::build(element, &[Dimension { length, lower: 0 }], items, VECTOR)
+    }
+
+    /// An array of dimensions with these lengths and first subscripts, all elements the same.
+    ///
+    /// # Errors
+    /// `54000` for too many of them or too many elements.
+    pub fn filled(element: Type, lengths: &[i32], lowers: &[i32], item: &Value) -> Result<Self> {
+        let dimensions: Vec<Dimension> = lengths
+            .iter()
+            .zip(lowers)
+            .map(|(length, lower)| Dimension {
+                length: (*length).max(0),
+                lower: *lower,
+            })
+            .collect();
+        let lengths = dimensions.iter().map(|one| one.length as usize);
+        let count = lengths.fold(usize::from(!dimensions.is_empty()), usize::saturating_mul);
+        if count > FILLED_MAX {
+            let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
+            return Err(SqlError::new(SqlState::of("54000"), message));
+        }
+        let items = vec![item.clone(); count];
+        Self::shaped(element, &dimensions, &items)
+    }
+
+    /// An array of arrays, which have equal dimensions; `None` if they have not.
+    ///
+    /// # Errors
+    /// `54000` for too many dimensions or elements.
+    pub fn nested(element: Type, parts: &[ArrayRef<'_>]) -> Result<Option<Self>> {
+        let inner: Vec<Dimension> = parts
+            .first()
+            .into_iter()
+            .flat_map(|one| one.dimensions())
+            .collect();
+        if parts
+            .iter()
+            .any(|part| part.dimensions().ne(inner.iter().copied()))
+        {
+            return Ok(None);
+        }
+        let mut dimensions = vec![Dimension {
+            length: i32::try_from(parts.len()).unwrap_or(i32::MAX),
+            lower: 1,
+        }];
+        dimensions.extend(inner);
+        let items: Vec<Value> = parts.iter().flat_map(|part| part.items()).collect();
+        Self::shaped(element, &dimensions, &items).map(Some)
     }
 
     /// An array of these dimensions.

@@ -1,6 +1,6 @@
 //! Fields of dates, times, instants and intervals: EXTRACT and `date_part`.
 //!
-//! Not here: cutting an instant off at a field.
+//! Not here: cutting an instant off at a field (`truncate`).
 
 use super::calendar::{self, Day, EPOCH_JULIAN, UNIX_EPOCH_DAYS};
 use super::{Date, Interval, MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, Time, Timestamp};
@@ -12,7 +12,7 @@ use crate::value::ValueRef;
 
 /// What can be taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Field {
+pub(super) enum Field {
     Microseconds,
     Milliseconds,
     Second,
@@ -39,7 +39,7 @@ enum Field {
 
 impl Field {
     /// By its name in small letters; as in PostgreSQL the first ten letters tell.
-    fn find(name: &str) -> Option<Self> {
+    pub fn find(name: &str) -> Option<Self> {
         let end = name.char_indices().nth(10).map_or(name.len(), |(at, _)| at);
         Some(match &name[..end] {
             "microsecon" | "us" | "usec" | "usecond" | "useconds" | "usecs" => Self::Microseconds,

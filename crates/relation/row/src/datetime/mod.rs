@@ -13,6 +13,7 @@ mod moment;
 mod parse;
 mod span;
 mod tokens;
+mod truncate;
 mod write;
 mod write_span;
 mod zone;

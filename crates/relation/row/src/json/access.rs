@@ -107,7 +107,7 @@ fn find_element(text: &str, index: i32) -> Result<Option<Node<'_>>> {
     }
 }
 
-fn plain(node: Node<'_>, text: &str) -> Option<String> {
+pub(super) fn plain(node: Node<'_>, text: &str) -> Option<String> {
     match node.what {
         What::Null => None,
         What::String(string) => Some(string.into_owned()),

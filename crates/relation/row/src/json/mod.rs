@@ -4,6 +4,7 @@
 //! parsed: see `tree`.
 
 mod access;
+mod compose;
 mod make;
 mod order;
 mod parse;
@@ -13,9 +14,10 @@ mod tree;
 mod write;
 
 pub use access::{array_element, array_element_text, check, field, field_text};
+pub use compose::{JsonParts, parts, plain_text};
 pub use make::{append, array_of, object_of, of};
 pub use tree::{JsonbArray, JsonbKind, JsonbObject};
-pub(crate) use write::write_string;
+pub use write::write_string;
 
 /// A `jsonb` value of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -22,13 +22,13 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::numeric::{Numeric, NumericRef};
 use std::cmp::Ordering;
 
-const NULL: u8 = 0;
+pub(super) const NULL: u8 = 0;
 const FALSE: u8 = 1;
 const TRUE: u8 = 2;
 const NUMBER: u8 = 3;
 const STRING: u8 = 4;
-const ARRAY: u8 = 5;
-const OBJECT: u8 = 6;
+pub(super) const ARRAY: u8 = 5;
+pub(super) const OBJECT: u8 = 6;
 
 /// What a `jsonb` value is.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use super::tree::JsonbKind;
 use super::{JsonbRef, parse::DEPTH_MAX};
 
 /// Appends a JSON string with its quotes.
-pub(crate) fn write_string(text: &str, out: &mut String) {
+pub fn write_string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -17,6 +17,7 @@ mod convert;
 mod digits;
 mod magnitude;
 pub(crate) mod order;
+mod power;
 mod round;
 mod stored;
 pub(crate) mod text;

@@ -1,0 +1,214 @@
+//! Calls of functions: what a name means for its arguments.
+
+use super::types::object_name;
+use super::{Binder, Bound};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Expr, Signature, find_scalar};
+use crate::sqlstate;
+use sqlparser::ast::{self, BinaryOperator};
+use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
+
+impl Binder<'_> {
+    /// The time at which the transaction began, in another form or rounded.
+    fn moment(&mut self, name: &str, digits: &[Bound]) -> Result<Bound> {
+        let ty = match name {
+            "localtime" => Type::Time,
+            "localtimestamp" => Type::Timestamp,
+            _ => Type::Timestamptz,
+        };
+        let typmod = match digits {
+            [] => Typmod::NONE,
+            [bound, ..] => match &bound.expr {
+                Expr::Const(value) => {
+                    Typmod::of_fraction(ty, value.as_ref().as_i64().unwrap_or(-1).min(6))?
+                }
+                _ => return Err(SqlError::syntax("a number of digits that is no constant")),
+            },
+        };
+        let now = self.call("now", Vec::new())?;
+        let mut bound = self.cast(now, ty, typmod)?;
+        if typmod.is_none() {
+            bound.typmod = typmod;
+        }
+        Ok(bound)
+    }
+
+    pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
+        match (name, arguments.len()) {
+            ("coalesce", 1..) => {
+                let (operands, ty) = self.unify("COALESCE", arguments)?;
+                return Ok(Bound::new(Expr::Coalesce(operands.into()), ty));
+            }
+            ("greatest" | "least", 1..) => {
+                let function = if name == "greatest" {
+                    Builtin::Greatest
+                } else {
+                    Builtin::Least
+                };
+                let (operands, ty) = self.unify(&name.to_uppercase(), arguments)?;
+                let expr = Expr::Call {
+                    function,
+                    arguments: operands.into(),
+                };
+                return Ok(Bound::new(expr, ty));
+            }
+            ("nullif", 2) => {
+                let (operands, ty) = self.unify("NULLIF", arguments)?;
+                let expr = Expr::Call {
+                    function: Builtin::NullIf,
+                    arguments: operands.into(),
+                };
+                return Ok(Bound::new(expr, ty));
+            }
+            (
+                "json_build_object" | "jsonb_build_object" | "json_build_array"
+                | "jsonb_build_array",
+                _,
+            ) => return self.json_build(name, arguments),
+            ("to_json" | "to_jsonb", 1) => {
+                if let Some(argument) = arguments.into_iter().next() {
+                    return self.json_of(argument, name == "to_jsonb");
+                }
+                return Err(no_function(name, &[]));
+            }
+            ("row_to_json", 1) => {
+                if let Some(argument) = arguments.into_iter().next() {
+                    if argument.ty != Some(Type::Record) {
+                        return Err(no_function(name, &[argument.ty]));
+                    }
+                    return self.json_of(argument, false);
+                }
+                return Err(no_function(name, &[]));
+            }
+            ("localtime" | "localtimestamp" | "current_timestamp", 0 | 1) => {
+                return self.moment(name, &arguments);
+            }
+            ("mod", 2) => {
+                let mut arguments = arguments.into_iter();
+                if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
+                    return self.binary(&BinaryOperator::Modulo, left, right);
+                }
+                return Err(no_function(name, &[]));
+            }
+            _ => {}
+        }
+        let types: Vec<Option<Type>> = arguments.iter().map(|argument| argument.ty).collect();
+        if let Some(signature) = find_scalar(name, &types)? {
+            return self.called(signature, arguments);
+        }
+        let Some(signature) = Builtin::find(name, &types) else {
+            return Err(no_function(name, &types));
+        };
+        let arguments = arguments
+            .into_iter()
+            .zip(&signature.arguments)
+            .map(|(argument, ty)| {
+                let fits = argument.ty.is_none_or(|own| {
+                    own == *ty
+                        || cast_between(own, *ty) == Some(CastContext::Implicit)
+                        || name == "concat"
+                });
+                if !fits {
+                    return Err(no_function(name, &types));
+                }
+                match argument.ty {
+                    Some(_) if name == "concat" => Ok(argument.expr),
+                    _ => self.coerce(argument, *ty, Typmod::NONE, CastContext::Implicit),
+                }
+            })
+            .collect::<Result<Box<[_]>>>()?;
+        let expr = Expr::Call {
+            function: signature.function,
+            arguments,
+        };
+        Ok(Bound::new(expr, signature.result))
+    }
+
+    /// A call of a function that fits its arguments.
+    ///
+    /// # Errors
+    /// As [`Binder::coerce`].
+    pub(super) fn called(&mut self, signature: Signature, arguments: Vec<Bound>) -> Result<Bound> {
+        let arguments = arguments.into_iter().zip(&signature.arguments);
+        let arguments = arguments
+            .map(|(argument, ty)| self.coerce(argument, *ty, Typmod::NONE, CastContext::Implicit))
+            .collect::<Result<Box<[_]>>>()?;
+        let expr = Expr::Call {
+            function: signature.function,
+            arguments,
+        };
+        Ok(Bound::new(expr, signature.result))
+    }
+}
+
+/// The array of `ALL (array)`, which the parser takes for a function.
+pub(super) fn all_of(pattern: &ast::Expr) -> Option<&ast::Expr> {
+    let ast::Expr::Function(function) = pattern else {
+        return None;
+    };
+    let (_, name) = object_name(&function.name).ok()?;
+    match &function.args {
+        ast::FunctionArguments::List(list) if name == "all" => match list.args.as_slice() {
+            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(array))] => Some(array),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The arguments of a call in the order of the function's parameters, with what stands for those that were left out.
+///
+/// # Errors
+/// `42883` for a name that no parameter has.
+pub(super) fn in_order(
+    name: &str,
+    given: Vec<Bound>,
+    named: Vec<(String, Bound)>,
+) -> Result<Vec<Bound>> {
+    let parameters: &[&str] = match name {
+        "make_interval" => &["years", "months", "weeks", "days", "hours", "mins", "secs"],
+        "make_date" => &["year", "month", "day"],
+        "make_time" => &["hour", "min", "sec"],
+        "make_timestamp" => &["year", "month", "mday", "hour", "min", "sec"],
+        "make_timestamptz" => &["year", "month", "mday", "hour", "min", "sec", "timezone"],
+        "jsonb_set" => &["jsonb_in", "path", "replacement", "create_if_missing"],
+        "jsonb_insert" => &["jsonb_in", "path", "replacement", "insert_after"],
+        _ => &[],
+    };
+    let types: Vec<Option<Type>> = given
+        .iter()
+        .chain(named.iter().map(|(_, bound)| bound))
+        .map(|bound| bound.ty)
+        .collect();
+    let mut all: Vec<Option<Bound>> = given.into_iter().map(Some).collect();
+    for (own, bound) in named {
+        let at = parameters.iter().position(|parameter| *parameter == own);
+        let at = at.ok_or_else(|| no_function(name, &types))?;
+        if all.len() <= at {
+            all.resize(at + 1, None);
+        }
+        if all[at].replace(bound).is_some() {
+            let message = format!("argument name \"{own}\" used more than once");
+            return Err(SqlError::syntax(message));
+        }
+    }
+    let zero = || Bound::new(Expr::Const(Value::Int4(0)), Type::Int4);
+    let filled = all.into_iter().map(|bound| match bound {
+        Some(bound) => Ok(bound),
+        None if name == "make_interval" => Ok(zero()),
+        None => Err(no_function(name, &types)),
+    });
+    filled.collect()
+}
+
+#[cold]
+pub(super) fn no_function(name: &str, arguments: &[Option<Type>]) -> SqlError {
+    let types: Vec<&str> = arguments
+        .iter()
+        .map(|ty| ty.map_or("unknown", Type::sql_name))
+        .collect();
+    let message = format!("function {name}({}) does not exist", types.join(", "));
+    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
+}

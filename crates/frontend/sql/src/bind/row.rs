@@ -1,0 +1,275 @@
+//! Rows in expressions: `(a, b)` and `ROW(a, b)`, their comparisons, OVERLAPS.
+//!
+//! Two rows are compared by comparisons of what is in them, so that an index serves `(a, b) = (1, 2)` as it serves `a = 1 AND b = 2`.
+
+use super::types::object_name;
+use super::{Binder, Bound};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, CatalogFunction, Expr};
+use crate::sqlstate;
+use sqlparser::ast::{self, BinaryOperator};
+use vellum_row::{Type, Typmod, Value};
+
+/// What is in a row; `None` if the expression is none.
+pub(super) fn row_of(node: &ast::Expr) -> Option<Vec<&ast::Expr>> {
+    match node {
+        ast::Expr::Tuple(items) => Some(items.iter().collect()),
+        ast::Expr::Nested(inner) => row_of(inner),
+        ast::Expr::Function(function) => {
+            let (schema, name) = object_name(&function.name).ok()?;
+            let ast::FunctionArguments::List(list) = &function.args else {
+                return None;
+            };
+            if schema.is_some() || name != "row" {
+                return None;
+            }
+            let items = list.args.iter().map(|argument| match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+                _ => None,
+            });
+            items.collect()
+        }
+        _ => None,
+    }
+}
+
+/// Both sides, if both are rows.
+pub(super) fn rows_of<'e>(
+    left: &'e ast::Expr,
+    right: &'e ast::Expr,
+) -> Option<(Vec<&'e ast::Expr>, Vec<&'e ast::Expr>)> {
+    Some((row_of(left)?, row_of(right)?))
+}
+
+/// Where modifiers of records begin that tell which row it is: those below tell types of elements.
+const RECORDS: i32 = 1000;
+
+impl Binder<'_> {
+    /// The row of a table, by the table's name: its one column, if it is a function's that returns values.
+    pub(super) fn whole_row(&mut self, name: &str) -> Option<Bound> {
+        let mut tables = (0u16..).zip(&self.scope.tables);
+        let (table, found) = tables.find(|(_, table)| table.name == name)?;
+        let columns: Vec<(String, Type)> = found
+            .columns
+            .iter()
+            .map(|column| (column.name.clone(), column.ty))
+            .collect();
+        let is_value = found.is_value;
+        let items = (0u16..).zip(&columns);
+        let items = items.map(|(position, _)| Expr::Column { table, position });
+        if let ([(_, ty)], true) = (columns.as_slice(), is_value) {
+            let (table, position) = (table, 0);
+            return Some(Bound::new(Expr::Column { table, position }, *ty));
+        }
+        let expr = Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments: items.collect(),
+        };
+        self.records.push(columns);
+        let number = i32::try_from(self.records.len() - 1).ok()?;
+        Some(Bound {
+            expr,
+            ty: Some(Type::Record),
+            typmod: Typmod(RECORDS + number),
+        })
+    }
+
+    /// The columns of a row that a table's name stood for.
+    pub(super) fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type)]> {
+        let number = usize::try_from(typmod.0.checked_sub(RECORDS)?).ok()?;
+        self.records.get(number).map(Vec::as_slice)
+    }
+
+    /// A row as a JSON object of its columns, if they are known: those that have no names are `f1`, `f2` …
+    pub(super) fn row_to_json(&mut self, bound: &Bound, binary: bool) -> Result<Option<Bound>> {
+        let Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments,
+        } = &bound.expr
+        else {
+            return Ok(None);
+        };
+        let named = self.record_columns(bound.typmod);
+        let names: Vec<String> = match named {
+            Some(columns) => columns.iter().map(|(name, _)| name.clone()).collect(),
+            None => (1..=arguments.len())
+                .map(|number| format!("f{number}"))
+                .collect(),
+        };
+        let text = |name: String| Bound::new(Expr::Const(Value::text(name)), Type::Text);
+        let values = arguments
+            .iter()
+            .map(|value| Bound::new(value.clone(), Type::Text));
+        let pairs = names.into_iter().map(text).zip(values);
+        let pairs = pairs.flat_map(|(name, value)| [name, value]).collect();
+        let sign = if binary {
+            "%row_to_jsonb"
+        } else {
+            "%row_to_json"
+        };
+        self.scalar_operator(sign, pairs).map(Some)
+    }
+
+    /// A row as a value.
+    pub(super) fn record(&mut self, items: &[ast::Expr]) -> Result<Bound> {
+        let items: Vec<&ast::Expr> = items.iter().collect();
+        self.record_of(&items)
+    }
+
+    pub(super) fn record_of(&mut self, items: &[&ast::Expr]) -> Result<Bound> {
+        let mut arguments = Vec::with_capacity(items.len());
+        for item in items {
+            let bound = self.expr(item)?;
+            arguments.push(self.settle(bound)?.0);
+        }
+        Ok(Bound {
+            expr: Expr::Call {
+                function: Builtin::Catalog(CatalogFunction::MakeRecord),
+                arguments: arguments.into(),
+            },
+            ty: Some(Type::Record),
+            typmod: Typmod::NONE,
+        })
+    }
+
+    fn row_items(&mut self, items: &[&ast::Expr]) -> Result<Vec<Bound>> {
+        items.iter().map(|item| self.expr(item)).collect()
+    }
+
+    /// A comparison of two rows.
+    ///
+    /// # Errors
+    /// `42601` if one has more than the other, `42883` for what rows are not compared by.
+    pub(super) fn compared_rows(
+        &mut self,
+        operator: &BinaryOperator,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Bound> {
+        let (left, right) = rows_of(left, right).ok_or_else(|| SqlError::internal("no rows"))?;
+        let (left, right) = (self.row_items(&left)?, self.row_items(&right)?);
+        let expr = self.compare_items(operator, &left, &right)?;
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    fn compare_items(
+        &mut self,
+        operator: &BinaryOperator,
+        left: &[Bound],
+        right: &[Bound],
+    ) -> Result<Expr> {
+        use BinaryOperator as B;
+        if left.len() != right.len() {
+            let text = "unequal number of entries in row expressions";
+            return Err(SqlError::syntax(text));
+        }
+        let text = "ROW expressions can have at most 1664 entries";
+        SqlError::check_columns(left.len(), 1665, text)?;
+        let (Some((first, rest)), Some((other, others))) =
+            (left.split_first(), right.split_first())
+        else {
+            let text = "cannot compare rows of zero length";
+            return Err(SqlError::unsupported(text));
+        };
+        let mut pair = |operator: &B, left: &Bound, right: &Bound| {
+            Ok(self.binary(operator, left.clone(), right.clone())?.expr)
+        };
+        match operator {
+            B::Eq | B::NotEq => {
+                let pairs = left.iter().zip(right);
+                let all = pairs
+                    .map(|(left, right)| pair(operator, left, right))
+                    .collect::<Result<Box<[_]>>>()?;
+                Ok(if *operator == B::Eq {
+                    Expr::And(all)
+                } else {
+                    Expr::Or(all)
+                })
+            }
+            B::Lt | B::LtEq | B::Gt | B::GtEq => {
+                if rest.is_empty() {
+                    return pair(operator, first, other);
+                }
+                // The first pair that differs decides.
+                let strict = match operator {
+                    B::Lt | B::LtEq => B::Lt,
+                    _ => B::Gt,
+                };
+                let decided = pair(&strict, first, other)?;
+                let same = pair(&B::Eq, first, other)?;
+                let further = self.compare_items(operator, rest, others)?;
+                let both = Expr::And([same, further].into());
+                Ok(Expr::Or([decided, both].into()))
+            }
+            other => {
+                let message = format!("operator does not exist: record {other} record");
+                Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
+            }
+        }
+    }
+
+    /// `row BETWEEN row AND row`; `None` if these are no rows.
+    pub(super) fn row_between(
+        &mut self,
+        operand: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+    ) -> Result<Option<Expr>> {
+        let (Some((operand, low)), Some(high)) = (rows_of(operand, low), row_of(high)) else {
+            return Ok(None);
+        };
+        let operand = self.row_items(&operand)?;
+        let (low, high) = (self.row_items(&low)?, self.row_items(&high)?);
+        let from = self.compare_items(&BinaryOperator::GtEq, &operand, &low)?;
+        let to = self.compare_items(&BinaryOperator::LtEq, &operand, &high)?;
+        Ok(Some(Expr::And([from, to].into())))
+    }
+
+    /// `row [NOT] IN (row, …)`.
+    ///
+    /// # Errors
+    /// As [`Binder::compared_rows`].
+    pub(super) fn row_in_list(
+        &mut self,
+        operand: Vec<&ast::Expr>,
+        list: &[ast::Expr],
+        negated: bool,
+    ) -> Result<Bound> {
+        let operand = self.row_items(&operand)?;
+        let mut any = Vec::with_capacity(list.len());
+        for item in list {
+            let row = row_of(item).ok_or_else(|| {
+                let message = "operator does not exist: record = unknown";
+                SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+            })?;
+            let row = self.row_items(&row)?;
+            any.push(self.compare_items(&BinaryOperator::Eq, &operand, &row)?);
+        }
+        let any = Expr::Or(any.into());
+        let expr = if negated {
+            Expr::Not(Box::new(any))
+        } else {
+            any
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    /// `(from, to) OVERLAPS (from, to)`.
+    pub(super) fn overlaps(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Bound> {
+        let Some((left, right)) = rows_of(left, right) else {
+            return Err(SqlError::syntax(
+                "wrong number of parameters on left side of OVERLAPS expression",
+            ));
+        };
+        for (side, items) in [("left", &left), ("right", &right)] {
+            if items.len() != 2 {
+                let message =
+                    format!("wrong number of parameters on {side} side of OVERLAPS expression");
+                return Err(SqlError::syntax(message));
+            }
+        }
+        let mut arguments = self.row_items(&left)?;
+        arguments.extend(self.row_items(&right)?);
+        self.call("overlaps", arguments)
+    }
+}

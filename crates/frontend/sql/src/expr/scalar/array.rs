@@ -1,0 +1,171 @@
+//! Functions and operators of arrays.
+
+use super::{Arguments, Entry, fault, lenient, strict};
+use crate::error::Result;
+use vellum_row::{Array, ArrayRef, Type, Value, compare};
+
+#[rustfmt::skip]
+pub(super) static ENTRIES: &[Entry] = &[
+    strict(0, "@>", "anyarray anyarray", "bool", |a| Ok(Value::Bool(contains(a.array(0), a.array(1))))),
+    strict(0, "<@", "anyarray anyarray", "bool", |a| Ok(Value::Bool(contains(a.array(1), a.array(0))))),
+    strict(0, "&&", "anyarray anyarray", "bool", |a| Ok(Value::Bool(overlaps(a.array(0), a.array(1))))),
+    strict(747, "array_dims", "anyarray", "text", |a| {
+        let shown = a.array(0).into_iter().flat_map(ArrayRef::dimensions);
+        let shown: String = shown.map(|one| format!("[{}:{}]", one.lower, one.lower + (one.length - 1))).collect();
+        Ok(if shown.is_empty() { Value::Null } else { Value::text(shown) })
+    }),
+    lenient(379, "array_prepend", "anycompatible anycompatiblearray", "anycompatiblearray", |a| {
+        let mut items = vec![a.at(0).to_value()];
+        items.extend(a.array(1).into_iter().flat_map(ArrayRef::items));
+        let element = element_of(a, 1).or(a.at(0).ty()).unwrap_or(Type::Text);
+        Ok(Value::Array(Array::of(element, &items)))
+    }),
+    lenient(3167, "array_remove", "anycompatiblearray anycompatible", "anycompatiblearray", |a| {
+        each(a, |item| if equal(&item, a.at(1)) { None } else { Some(item) })
+    }),
+    lenient(3168, "array_replace", "anycompatiblearray anycompatible anycompatible", "anycompatiblearray", |a| {
+        each(a, |item| Some(if equal(&item, a.at(1)) { a.at(2).to_value() } else { item }))
+    }),
+    lenient(3279, "array_positions", "anycompatiblearray anycompatible", "_int4", |a| {
+        let Some(array) = a.array(0) else {
+            return Ok(Value::Null);
+        };
+        let found = (1..).zip(array.items()).filter(|(_, item)| equal(item, a.at(1)));
+        let found: Vec<Value> = found.map(|(number, _)| Value::Int4(number)).collect();
+        Ok(Value::Array(Array::of(Type::Int4, &found)))
+    }),
+    lenient(3278, "array_position", "anycompatiblearray anycompatible int4", "int4", |a| {
+        let Some(array) = a.array(0) else {
+            return Ok(Value::Null);
+        };
+        if a.is_null(2) {
+            return Err(fault("22004", "initial position must not be null"));
+        }
+        let mut found = (1..).zip(array.items()).skip_while(|(number, _)| *number < a.int(2));
+        let found = found.find(|(_, item)| equal(item, a.at(1)));
+        Ok(found.map_or(Value::Null, |(number, _)| Value::Int4(number)))
+    }),
+    strict(6172, "trim_array", "anyarray int4", "anyarray", |a| {
+        let Some(array) = a.array(0) else {
+            return Ok(Value::Null);
+        };
+        let count = array.dimensions().next().map_or(0, |one| one.length);
+        if !(0..=count).contains(&a.int(1)) {
+            let message = format!("number of elements to trim must be between 0 and {count}");
+            return Err(fault("2202E", message));
+        }
+        let kept = usize::try_from(count - a.int(1)).unwrap_or(0);
+        let items: Vec<Value> = array.items().take(kept).collect();
+        Ok(Value::Array(Array::of(array.element(), &items)))
+    }),
+    lenient(1193, "array_fill", "anyelement _int4", "anyarray", fill),
+    lenient(1286, "array_fill", "anyelement _int4 _int4", "anyarray", fill),
+    lenient(438, "num_nulls", "any*", "int4", |a| {
+        Ok(Value::Int4((0..a.len()).filter(|number| a.is_null(*number)).count() as i32))
+    }),
+    lenient(440, "num_nonnulls", "any*", "int4", |a| {
+        Ok(Value::Int4((0..a.len()).filter(|number| !a.is_null(*number)).count() as i32))
+    }),
+    lenient(0, "%slice", "anyarray int4 int4", "anyarray", slice),
+];
+
+fn element_of(a: &Arguments<'_>, number: usize) -> Option<Type> {
+    a.array(number).map(ArrayRef::element)
+}
+
+/// Nulls are equal here.
+fn equal(item: &Value, other: vellum_row::ValueRef<'_>) -> bool {
+    match (item.is_null(), other.is_null()) {
+        (true, true) => true,
+        (false, false) => compare(item.as_ref(), other).is_eq(),
+        _ => false,
+    }
+}
+
+fn contains(whole: Option<ArrayRef<'_>>, part: Option<ArrayRef<'_>>) -> bool {
+    let own: Vec<Value> = whole.into_iter().flat_map(ArrayRef::items).collect();
+    let mut wanted = part.into_iter().flat_map(ArrayRef::items);
+    // A null is in nothing.
+    wanted.all(|item| !item.is_null() && own.iter().any(|own| equal(own, item.as_ref())))
+}
+
+fn overlaps(left: Option<ArrayRef<'_>>, right: Option<ArrayRef<'_>>) -> bool {
+    let own: Vec<Value> = left.into_iter().flat_map(ArrayRef::items).collect();
+    let mut other = right.into_iter().flat_map(ArrayRef::items);
+    other.any(|item| !item.is_null() && own.iter().any(|own| equal(own, item.as_ref())))
+}
+
+/// The array of what becomes of each element.
+fn each(a: &Arguments<'_>, of: impl Fn(Value) -> Option<Value>) -> Result<Value> {
+    let Some(array) = a.array(0) else {
+        return Ok(Value::Null);
+    };
+    let before = array.len();
+    let items: Vec<Value> = array.items().filter_map(of).collect();
+    let dimensions = array.dimensions().count();
+    if dimensions > 1 {
+        if items.len() != before {
+            return Err(fault(
+                "0A000",
+                "removing elements from multidimensional arrays is not supported",
+            ));
+        }
+        let mut items = items.into_iter();
+        let made = array.map(array.element(), |_| Ok(items.next().unwrap_or(Value::Null)))?;
+        return Ok(Value::Array(made));
+    }
+    Ok(Value::Array(Array::of(array.element(), &items)))
+}
+
+fn fill(a: &Arguments<'_>) -> Result<Value> {
+    if a.is_null(1) || a.len() > 2 && a.is_null(2) {
+        return Err(fault(
+            "22004",
+            "dimension array or low bound array cannot be null",
+        ));
+    }
+    let numbers = |number: usize| -> Vec<i32> {
+        let items = a.array(number).into_iter().flat_map(ArrayRef::items);
+        items
+            .map(|item| item.as_ref().as_i64().unwrap_or(0) as i32)
+            .collect()
+    };
+    let lengths = numbers(1);
+    let lowers = if a.len() > 2 {
+        numbers(2)
+    } else {
+        vec![1; lengths.len()]
+    };
+    if lowers.len() != lengths.len() {
+        return Err(fault("2202E", "wrong number of array subscripts")
+            .with_detail("Low bound array has different size than dimensions array."));
+    }
+    let element = a.at(0).ty().unwrap_or(Type::Text);
+    let filled = Array::filled(element, &lengths, &lowers, &a.at(0).to_value())?;
+    Ok(Value::Array(filled))
+}
+
+/// The elements between two subscripts; a null is the array's own end.
+fn slice(a: &Arguments<'_>) -> Result<Value> {
+    let Some(array) = a.array(0) else {
+        return Ok(Value::Null);
+    };
+    let mut dimensions = array.dimensions();
+    let Some(first) = dimensions.next() else {
+        return Ok(Value::Array(array.to_array()));
+    };
+    let width: usize = dimensions.map(|one| one.length as usize).product();
+    if width != 1 {
+        return Err(fault(
+            "0A000",
+            "slices of arrays of several dimensions are not supported",
+        ));
+    }
+    let last = first.lower + (first.length - 1);
+    let from = if a.is_null(1) { first.lower } else { a.int(1) };
+    let to = if a.is_null(2) { last } else { a.int(2) };
+    let items = (first.lower..).zip(array.items());
+    let items = items.filter(|(number, _)| (from..=to).contains(number));
+    let items: Vec<Value> = items.map(|(_, item)| item).collect();
+    Ok(Value::Array(Array::of(array.element(), &items)))
+}

@@ -1,0 +1,299 @@
+//! Functions of regular expressions, and SIMILAR TO.
+
+use super::regular::{Flags, compiled, of_similar};
+use super::{Arguments, Entry, invalid, strict};
+use crate::error::Result;
+use regex::{Captures, Regex};
+use vellum_row::{Array, Type, Value};
+
+#[rustfmt::skip]
+pub(super) static ENTRIES: &[Entry] = &[
+    strict(2073, "substring", "text text", "text", substring),
+    strict(2074, "substring", "text text text", "text", substring_similar),
+    strict(0, "%similar", "text text", "bool", similar),
+    strict(0, "%similar", "text text text", "bool", similar),
+    strict(2284, "regexp_replace", "text text text", "text", replace),
+    strict(2285, "regexp_replace", "text text text text", "text", replace),
+    strict(6253, "regexp_replace", "text text text int4", "text", replace_at),
+    strict(6252, "regexp_replace", "text text text int4 int4", "text", replace_at),
+    strict(6251, "regexp_replace", "text text text int4 int4 text", "text", replace_at),
+    strict(3396, "regexp_match", "text text", "_text", first_match),
+    strict(3397, "regexp_match", "text text text", "_text", first_match),
+    strict(6263, "regexp_like", "text text", "bool", like),
+    strict(6264, "regexp_like", "text text text", "bool", like),
+    strict(6254, "regexp_count", "text text", "int4", count),
+    strict(6255, "regexp_count", "text text int4", "int4", count),
+    strict(6256, "regexp_count", "text text int4 text", "int4", count),
+    strict(6265, "regexp_substr", "text text", "text", substr),
+    strict(6266, "regexp_substr", "text text int4", "text", substr),
+    strict(6267, "regexp_substr", "text text int4 int4", "text", substr),
+    strict(6268, "regexp_substr", "text text int4 int4 text", "text", substr),
+    strict(6269, "regexp_substr", "text text int4 int4 text int4", "text", substr),
+    strict(6257, "regexp_instr", "text text", "int4", instr),
+    strict(6258, "regexp_instr", "text text int4", "int4", instr),
+    strict(6259, "regexp_instr", "text text int4 int4", "int4", instr),
+    strict(6260, "regexp_instr", "text text int4 int4 int4", "int4", instr),
+    strict(6261, "regexp_instr", "text text int4 int4 int4 text", "int4", instr),
+    strict(6262, "regexp_instr", "text text int4 int4 int4 text int4", "int4", instr),
+    strict(2767, "regexp_split_to_array", "text text", "_text", split),
+    strict(2768, "regexp_split_to_array", "text text text", "_text", split),
+];
+
+fn regex(a: &Arguments<'_>, flags: Flags) -> Result<Regex> {
+    compiled(a.text(1), flags)
+}
+
+fn flags(a: &Arguments<'_>, number: usize) -> Result<Flags> {
+    if a.len() > number {
+        Flags::of(a.text(number))
+    } else {
+        Ok(Flags::default())
+    }
+}
+
+/// Flags of a function that says itself how often it looks.
+fn single(a: &Arguments<'_>, number: usize, name: &str) -> Result<Flags> {
+    let flags = flags(a, number)?;
+    if flags.global {
+        let message = format!("{name}() does not support the \"global\" option");
+        return Err(invalid(message));
+    }
+    Ok(flags)
+}
+
+/// What the first group found, or all where there is none.
+fn substring(a: &Arguments<'_>) -> Result<Value> {
+    let regex = regex(a, Flags::default())?;
+    let Some(found) = regex.captures(a.text(0)) else {
+        return Ok(Value::Null);
+    };
+    let part = if regex.captures_len() > 1 {
+        found.get(1)
+    } else {
+        found.get(0)
+    };
+    Ok(part.map_or(Value::Null, |part| Value::text(part.as_str())))
+}
+
+fn substring_similar(a: &Arguments<'_>) -> Result<Value> {
+    let pattern = of_similar(a.text(1), Some(a.text(2)))?;
+    let found = compiled(&pattern, Flags::default())?;
+    let found = found.captures(a.text(0));
+    let part = found.and_then(|found| found.get(1).or(found.get(0)));
+    Ok(part.map_or(Value::Null, |part| Value::text(part.as_str())))
+}
+
+fn similar(a: &Arguments<'_>) -> Result<Value> {
+    let escape = (a.len() > 2).then(|| a.text(2));
+    let pattern = of_similar(a.text(1), escape)?;
+    let regex = compiled(&pattern, Flags::default())?;
+    Ok(Value::Bool(regex.is_match(a.text(0))))
+}
+
+/// Appends a replacement: `\1` … `\9` and `\&` are what was found.
+fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
+    let mut chars = new.chars();
+    while let Some(char) = chars.next() {
+        if char != '\\' {
+            out.push(char);
+            continue;
+        }
+        match chars.next() {
+            Some('&') => out.push_str(&found[0]),
+            Some(digit) if digit.is_ascii_digit() && digit != '0' => {
+                let number = digit.to_digit(10).unwrap_or(0) as usize;
+                out.push_str(found.get(number).map_or("", |part| part.as_str()));
+            }
+            Some('\\') => out.push('\\'),
+            Some(other) => {
+                out.push('\\');
+                out.push(other);
+            }
+            None => out.push('\\'),
+        }
+    }
+}
+
+/// Replaces match `number` behind byte `from`; all of them if it is 0.
+fn replaced(text: &str, regex: &Regex, new: &str, from: usize, number: usize) -> String {
+    let mut out = String::from(&text[..from]);
+    let mut done = from;
+    let found = regex
+        .captures_iter(text)
+        .filter(|found| found.get(0).is_some_and(|all| all.start() >= from));
+    for (count, found) in found.enumerate() {
+        if number > 0 && count + 1 < number {
+            continue;
+        }
+        let (start, end) = found.get(0).map_or((0, 0), |all| (all.start(), all.end()));
+        out.push_str(&text[done..start]);
+        expand(&found, new, &mut out);
+        done = end;
+        if number > 0 {
+            break;
+        }
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+fn replace(a: &Arguments<'_>) -> Result<Value> {
+    let options = a.text(3);
+    if options.starts_with(|first: char| first.is_ascii_digit()) {
+        let first = options.chars().next().unwrap_or_default();
+        let message = format!("invalid regular expression option: \"{first}\"");
+        let hint = "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.";
+        return Err(invalid(message).with_hint(hint));
+    }
+    let flags = flags(a, 3)?;
+    let regex = regex(a, flags)?;
+    let text = replaced(a.text(0), &regex, a.text(2), 0, usize::from(!flags.global));
+    Ok(Value::text(text))
+}
+
+/// A number that counts from 1, or from what is least.
+fn counted(a: &Arguments<'_>, number: usize, name: &str, least: i32) -> Result<usize> {
+    if a.len() <= number {
+        return Ok(1);
+    }
+    let value = a.int(number);
+    if value < least {
+        return Err(invalid(format!(
+            "invalid value for parameter \"{name}\": {value}"
+        )));
+    }
+    Ok(usize::try_from(value).unwrap_or(0))
+}
+
+/// The byte at which a character stands, by its number from 1.
+fn byte_of(text: &str, character: usize) -> usize {
+    let at = text.char_indices().nth(character - 1);
+    at.map_or(text.len(), |(at, _)| at)
+}
+
+fn replace_at(a: &Arguments<'_>) -> Result<Value> {
+    let from = byte_of(a.text(0), counted(a, 3, "start", 1)?);
+    let number = counted(a, 4, "n", 0)?;
+    let flags = flags(a, 5)?;
+    // Without a number, as many as the options say.
+    let number = if a.len() > 4 {
+        number
+    } else {
+        usize::from(!flags.global)
+    };
+    let text = replaced(a.text(0), &regex(a, flags)?, a.text(2), from, number);
+    Ok(Value::text(text))
+}
+
+/// What groups found, or all where there are none.
+pub(super) fn groups(regex: &Regex, found: &Captures<'_>) -> Value {
+    let part = |number| {
+        let part = found.get(number);
+        part.map_or(Value::Null, |part| Value::text(part.as_str()))
+    };
+    let parts: Vec<Value> = match regex.captures_len() {
+        1 => vec![part(0)],
+        count => (1..count).map(part).collect(),
+    };
+    Value::Array(Array::of(Type::Text, &parts))
+}
+
+fn first_match(a: &Arguments<'_>) -> Result<Value> {
+    let flags = flags(a, 2)?;
+    if flags.global {
+        let text = "regexp_match() does not support the \"global\" option";
+        return Err(invalid(text).with_hint("Use the regexp_matches function instead."));
+    }
+    let regex = regex(a, flags)?;
+    let found = regex.captures(a.text(0));
+    Ok(found.map_or(Value::Null, |found| groups(&regex, &found)))
+}
+
+fn like(a: &Arguments<'_>) -> Result<Value> {
+    let flags = single(a, 2, "regexp_like")?;
+    Ok(Value::Bool(regex(a, flags)?.is_match(a.text(0))))
+}
+
+fn count(a: &Arguments<'_>) -> Result<Value> {
+    let from = byte_of(a.text(0), counted(a, 2, "start", 1)?);
+    let flags = single(a, 3, "regexp_count")?;
+    let regex = regex(a, flags)?;
+    let found = regex.find_iter(&a.text(0)[from..]).count();
+    Ok(Value::Int4(i32::try_from(found).unwrap_or(i32::MAX)))
+}
+
+fn substr(a: &Arguments<'_>) -> Result<Value> {
+    let from = byte_of(a.text(0), counted(a, 2, "start", 1)?);
+    let number = counted(a, 3, "n", 1)?;
+    let flags = single(a, 4, "regexp_substr")?;
+    let part = if a.len() > 5 {
+        counted(a, 5, "subexpr", 0)?
+    } else {
+        0
+    };
+    let regex = regex(a, flags)?;
+    let found = regex.captures_iter(&a.text(0)[from..]).nth(number - 1);
+    let part = found.and_then(|found| found.get(part));
+    Ok(part.map_or(Value::Null, |part| Value::text(part.as_str())))
+}
+
+fn instr(a: &Arguments<'_>) -> Result<Value> {
+    let text = a.text(0);
+    let from = byte_of(text, counted(a, 2, "start", 1)?);
+    let number = counted(a, 3, "n", 1)?;
+    let end = if a.len() > 4 { a.int(4) } else { 0 };
+    if !(0..=1).contains(&end) {
+        return Err(invalid(format!(
+            "invalid value for parameter \"endoption\": {end}"
+        )));
+    }
+    let flags = single(a, 5, "regexp_instr")?;
+    let part = if a.len() > 6 {
+        counted(a, 6, "subexpr", 0)?
+    } else {
+        0
+    };
+    let regex = regex(a, flags)?;
+    let found = regex.captures_iter(&text[from..]).nth(number - 1);
+    let part = found.and_then(|found| found.get(part));
+    Ok(Value::Int4(part.map_or(0, |part| {
+        let at = from + if end == 1 { part.end() } else { part.start() };
+        text[..at].chars().count() as i32 + 1
+    })))
+}
+
+/// The parts of a text between what a pattern finds; nothing that is empty splits at either end.
+pub(super) fn split_texts(text: &str, regex: &Regex) -> Vec<Value> {
+    let mut parts = Vec::new();
+    let mut done = 0;
+    for found in regex.find_iter(text) {
+        if found.is_empty() && (found.start() == done || found.end() == text.len()) {
+            continue;
+        }
+        parts.push(Value::text(&text[done..found.start()]));
+        done = found.end();
+    }
+    parts.push(Value::text(&text[done..]));
+    parts
+}
+
+fn split(a: &Arguments<'_>) -> Result<Value> {
+    let flags = single(a, 2, "regexp_split_to_array")?;
+    let parts = split_texts(a.text(0), &regex(a, flags)?);
+    Ok(Value::Array(Array::of(Type::Text, &parts)))
+}
+
+/// The rows of `regexp_matches`.
+pub(in crate::expr) fn all_matches(text: &str, pattern: &str, flags: &str) -> Result<Vec<Value>> {
+    let flags = Flags::of(flags)?;
+    let regex = compiled(pattern, flags)?;
+    let most = if flags.global { usize::MAX } else { 1 };
+    let found = regex.captures_iter(text).take(most);
+    Ok(found.map(|found| groups(&regex, &found)).collect())
+}
+
+/// The rows of `regexp_split_to_table`.
+pub(in crate::expr) fn split_rows(text: &str, pattern: &str, flags: &str) -> Result<Vec<Value>> {
+    let regex = compiled(pattern, Flags::of(flags)?)?;
+    Ok(split_texts(text, &regex))
+}

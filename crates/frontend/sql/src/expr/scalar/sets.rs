@@ -1,0 +1,131 @@
+//! Functions that return sets and are computed of their arguments alone.
+
+use super::{json, pattern};
+use crate::error::Result;
+use vellum_row::{Type, Value, ValueRef};
+
+/// Which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RowsOf {
+    /// What a regular expression finds.
+    Matches,
+    /// What stands between what one finds.
+    SplitByPattern,
+    /// What stands between separators.
+    SplitByText,
+    /// The elements of a JSON array.
+    Elements { binary: bool, as_text: bool },
+    /// The pairs of a JSON object.
+    Pairs { binary: bool, as_text: bool },
+    /// The keys of a JSON object.
+    Keys { binary: bool },
+}
+
+impl RowsOf {
+    /// The function of a name.
+    pub fn find(name: &str) -> Option<Self> {
+        Some(match name {
+            "regexp_matches" => Self::Matches,
+            "regexp_split_to_table" => Self::SplitByPattern,
+            "string_to_table" => Self::SplitByText,
+            "json_object_keys" => Self::Keys { binary: false },
+            "jsonb_object_keys" => Self::Keys { binary: true },
+            _ => {
+                let binary = name.starts_with("jsonb_");
+                let (stem, as_text) = match name.strip_suffix("_text") {
+                    Some(stem) => (stem, true),
+                    None => (name, false),
+                };
+                match stem {
+                    "json_array_elements" | "jsonb_array_elements" => {
+                        Self::Elements { binary, as_text }
+                    }
+                    "json_each" | "jsonb_each" => Self::Pairs { binary, as_text },
+                    _ => return None,
+                }
+            }
+        })
+    }
+
+    fn json(binary: bool) -> Type {
+        if binary { Type::Jsonb } else { Type::Json }
+    }
+
+    /// The types of so many arguments; `None` if it does not take that many.
+    pub fn arguments(self, count: usize) -> Option<Vec<Type>> {
+        Some(match (self, count) {
+            (Self::Matches | Self::SplitByPattern | Self::SplitByText, 2 | 3) => {
+                vec![Type::Text; count]
+            }
+            (
+                Self::Elements { binary, .. } | Self::Pairs { binary, .. } | Self::Keys { binary },
+                1,
+            ) => vec![Self::json(binary)],
+            _ => return None,
+        })
+    }
+
+    /// The columns of its rows, if they have names of their own.
+    pub fn columns(self) -> Vec<(Option<&'static str>, Type)> {
+        let value = |binary, as_text| {
+            if as_text {
+                Type::Text
+            } else {
+                Self::json(binary)
+            }
+        };
+        match self {
+            Self::Matches => vec![(None, Type::Text.array())],
+            Self::SplitByPattern | Self::SplitByText | Self::Keys { .. } => {
+                vec![(None, Type::Text)]
+            }
+            Self::Elements { binary, as_text } => vec![(Some("value"), value(binary, as_text))],
+            Self::Pairs { binary, as_text } => vec![
+                (Some("key"), Type::Text),
+                (Some("value"), value(binary, as_text)),
+            ],
+        }
+    }
+
+    /// Its rows; none if what it takes them of is null.
+    ///
+    /// # Errors
+    /// The function's.
+    pub fn rows(self, values: &[Value]) -> Result<Vec<Vec<Value>>> {
+        let value = |at: usize| values.get(at).map_or(ValueRef::Null, Value::as_ref);
+        let text = |at: usize| value(at).as_str().unwrap_or_default();
+        let nullable = self == Self::SplitByText;
+        if value(0).is_null() || !nullable && values.iter().any(Value::is_null) {
+            return Ok(Vec::new());
+        }
+        let one = |values: Vec<Value>| values.into_iter().map(|value| vec![value]).collect();
+        Ok(match self {
+            Self::Matches => one(pattern::all_matches(text(0), text(1), text(2))?),
+            Self::SplitByPattern => one(pattern::split_rows(text(0), text(1), text(2))?),
+            Self::SplitByText => {
+                let between = (!value(1).is_null()).then(|| text(1));
+                one(super::text::parts_of(text(0), between, value(2).as_str()))
+            }
+            Self::Elements { as_text, .. } => one(json::elements(value(0), as_text)?),
+            Self::Pairs { as_text, binary } => {
+                let name = match (binary, as_text) {
+                    (true, true) => "jsonb_each_text",
+                    (true, false) => "jsonb_each",
+                    (false, true) => "json_each_text",
+                    (false, false) => "json_each",
+                };
+                json::pairs(value(0), as_text, name)?
+            }
+            Self::Keys { binary } => {
+                let name = if binary {
+                    "jsonb_object_keys"
+                } else {
+                    "json_object_keys"
+                };
+                let pairs = json::pairs(value(0), true, name)?;
+                let keys = pairs.into_iter().filter_map(|pair| pair.into_iter().next());
+                one(keys.collect())
+            }
+        })
+    }
+}

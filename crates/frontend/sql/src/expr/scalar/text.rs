@@ -1,0 +1,339 @@
+//! Functions of text.
+
+use super::{Arguments, Entry, fault, invalid, lenient, other, strict};
+use crate::error::Result;
+use crate::expr::Builtin as B;
+use vellum_row::{Array, Type, Value, functions};
+
+#[rustfmt::skip]
+pub(super) static ENTRIES: &[Entry] = &[
+    strict(1811, "bit_length", "text", "int4", |a| Ok(Value::Int4(a.text(0).len() as i32 * 8))),
+    strict(1810, "bit_length", "bytea", "int4", |a| Ok(Value::Int4(a.bytes(0).len() as i32 * 8))),
+    strict(872, "initcap", "text", "text", |a| Ok(Value::text(initial_capitals(a.text(0))))),
+    strict(2088, "split_part", "text text int4", "text", split_part),
+    strict(3696, "starts_with", "text text", "bool", starts_with),
+    strict(0, "^@", "text text", "bool", starts_with),
+    strict(878, "translate", "text text text", "text", translate),
+    strict(2089, "to_hex", "int4", "text", |a| Ok(Value::text(format!("{:x}", a.long(0) as i32)))),
+    strict(2090, "to_hex", "int8", "text", |a| Ok(Value::text(format!("{:x}", a.long(0))))),
+    lenient(3059, "concat_ws", "text any*", "text", concat_with),
+    lenient(3539, "format", "text any*", "text", format),
+    lenient(3540, "format", "text", "text", format),
+    lenient(1289, "quote_nullable", "text", "text", quote_nullable),
+    lenient(1290, "quote_nullable", "anyelement", "text", quote_nullable),
+    strict(1283, "quote_literal", "text", "text", |a| Ok(Value::text(literal(a.text(0))))),
+    strict(1285, "quote_literal", "anyelement", "text", |a| Ok(Value::text(literal(&a.shown(0))))),
+    lenient(394, "string_to_array", "text text", "_text", string_to_array),
+    lenient(376, "string_to_array", "text text text", "_text", string_to_array),
+    strict(1404, "overlay", "text text int4 int4", "text", overlay),
+    strict(1405, "overlay", "text text int4", "text", overlay),
+    strict(0, "parse_ident", "text", "_text", parse_ident),
+    strict(1268, "parse_ident", "text bool", "_text", parse_ident),
+    strict(6198, "unistr", "text", "text", unistr),
+    other(877, "substr", "text int4 int4", "text", B::Substring),
+    other(883, "substr", "text int4", "text", B::Substring),
+    other(936, "substring", "text int4 int4", "text", B::Substring),
+    other(937, "substring", "text int4", "text", B::Substring),
+    other(884, "btrim", "text text", "text", B::Trim),
+    other(885, "btrim", "text", "text", B::Trim),
+    other(868, "strpos", "text text", "int4", B::Position),
+    other(849, "position", "text text", "int4", B::Position),
+];
+
+pub(super) fn concat_texts(parts: impl Iterator<Item = String>, between: &str) -> String {
+    parts.collect::<Vec<_>>().join(between)
+}
+
+/// Every word's first letter large, the others small.
+fn initial_capitals(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside = false;
+    for char in text.chars() {
+        let one = char.to_string();
+        out.push_str(&if inside {
+            functions::lower(&one)
+        } else {
+            functions::upper(&one)
+        });
+        inside = char.is_alphanumeric();
+    }
+    out
+}
+
+fn split_part(a: &Arguments<'_>) -> Result<Value> {
+    let (text, between, number) = (a.text(0), a.text(1), a.long(2));
+    if number == 0 {
+        return Err(invalid("field position must not be zero"));
+    }
+    let parts: Vec<&str> = if between.is_empty() {
+        vec![text]
+    } else {
+        text.split(between).collect()
+    };
+    let at = if number > 0 {
+        usize::try_from(number - 1).ok()
+    } else {
+        let back = usize::try_from(-number).unwrap_or(usize::MAX);
+        parts.len().checked_sub(back)
+    };
+    let found = at.and_then(|at| parts.get(at));
+    Ok(Value::text(found.copied().unwrap_or_default()))
+}
+
+fn starts_with(a: &Arguments<'_>) -> Result<Value> {
+    Ok(Value::Bool(a.text(0).starts_with(a.text(1))))
+}
+
+fn translate(a: &Arguments<'_>) -> Result<Value> {
+    let (from, to): (Vec<char>, Vec<char>) =
+        (a.text(1).chars().collect(), a.text(2).chars().collect());
+    let each = |char: char| match from.iter().position(|one| *one == char) {
+        None => Some(char),
+        Some(at) => to.get(at).copied(),
+    };
+    let text: String = a.text(0).chars().filter_map(each).collect();
+    Ok(Value::text(text))
+}
+
+fn concat_with(a: &Arguments<'_>) -> Result<Value> {
+    if a.is_null(0) {
+        return Ok(Value::Null);
+    }
+    let parts = (1..a.len()).filter(|number| !a.is_null(*number));
+    let text = concat_texts(parts.map(|number| a.shown(number)), a.text(0));
+    Ok(Value::text(text))
+}
+
+/// A literal that is read as this text.
+fn literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if text.contains('\\') {
+        format!("E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
+}
+
+fn quote_nullable(a: &Arguments<'_>) -> Result<Value> {
+    Ok(Value::text(if a.is_null(0) {
+        "NULL".to_owned()
+    } else {
+        literal(&a.shown(0))
+    }))
+}
+
+/// `format`: `%[position$][-][width]type`, of which width may be `*` or `*position$`.
+fn format(a: &Arguments<'_>) -> Result<Value> {
+    if a.is_null(0) {
+        return Ok(Value::Null);
+    }
+    let pattern: Vec<char> = a.text(0).chars().collect();
+    let mut out = String::new();
+    let (mut at, mut next) = (0, 1);
+    let ended = || {
+        invalid("unterminated format() type specifier").with_hint("For a single \"%\" use \"%%\".")
+    };
+    while at < pattern.len() {
+        let char = pattern[at];
+        at += 1;
+        if char != '%' {
+            out.push(char);
+            continue;
+        }
+        if *pattern.get(at).ok_or_else(ended)? == '%' {
+            out.push('%');
+            at += 1;
+            continue;
+        }
+        let number = |at: &mut usize| -> Result<Option<i32>> {
+            let from = *at;
+            while pattern.get(*at).is_some_and(char::is_ascii_digit) {
+                *at += 1;
+            }
+            let digits: String = pattern[from..*at].iter().collect();
+            if digits.is_empty() {
+                return Ok(None);
+            }
+            let number = digits.parse();
+            number
+                .map(Some)
+                .map_err(|_| fault("22003", "number is out of range"))
+        };
+        let mut position = None;
+        let mut width = None;
+        let from = at;
+        match number(&mut at)? {
+            Some(found) if pattern.get(at) == Some(&'$') => {
+                position = Some(found);
+                at += 1;
+            }
+            _ => at = from,
+        }
+        let mut left = false;
+        while pattern.get(at) == Some(&'-') {
+            left = true;
+            at += 1;
+        }
+        let chosen = |position: Option<i32>, next: &mut usize| -> Result<usize> {
+            let number = match position {
+                Some(0) => {
+                    let text = "format specifies argument 0, but arguments are numbered from 1";
+                    return Err(invalid(text));
+                }
+                Some(position) => {
+                    *next = usize::try_from(position)
+                        .unwrap_or(usize::MAX)
+                        .saturating_add(1);
+                    *next - 1
+                }
+                None => {
+                    *next += 1;
+                    *next - 1
+                }
+            };
+            if number >= a.len() {
+                return Err(invalid("too few arguments for format()"));
+            }
+            Ok(number)
+        };
+        if pattern.get(at) == Some(&'*') {
+            at += 1;
+            let from = at;
+            let mut place = None;
+            match number(&mut at)? {
+                Some(found) if pattern.get(at) == Some(&'$') => {
+                    place = Some(found);
+                    at += 1;
+                }
+                _ => at = from,
+            }
+            let of = chosen(place, &mut next)?;
+            width = Some(a.int(of));
+        } else if let Some(found) = number(&mut at)? {
+            width = Some(found);
+        }
+        let kind = *pattern.get(at).ok_or_else(ended)?;
+        at += 1;
+        if !matches!(kind, 's' | 'I' | 'L') {
+            let message = format!("unrecognized format() type specifier \"{kind}\"");
+            return Err(invalid(message).with_hint("For a single \"%\" use \"%%\"."));
+        }
+        let of = chosen(position, &mut next)?;
+        let text = match kind {
+            's' if a.is_null(of) => String::new(),
+            's' => a.shown(of),
+            'L' if a.is_null(of) => "NULL".to_owned(),
+            'L' => literal(&a.shown(of)),
+            _ if a.is_null(of) => {
+                return Err(fault(
+                    "22004",
+                    "null values cannot be formatted as an SQL identifier",
+                ));
+            }
+            _ => crate::names::quoted(&a.shown(of)),
+        };
+        let width = width.unwrap_or(0);
+        let (left, width) = (left || width < 0, width.unsigned_abs() as usize);
+        let pad = width.saturating_sub(text.chars().count());
+        crate::expr::function::check_length(pad)?;
+        let blanks = " ".repeat(pad);
+        if left {
+            out.push_str(&text);
+            out.push_str(&blanks);
+        } else {
+            out.push_str(&blanks);
+            out.push_str(&text);
+        }
+    }
+    Ok(Value::text(out))
+}
+
+/// The parts of a text: one a character without a separator.
+pub(super) fn parts_of(text: &str, between: Option<&str>, null: Option<&str>) -> Vec<Value> {
+    let parts: Vec<String> = match between {
+        _ if text.is_empty() => Vec::new(),
+        None => text.chars().map(String::from).collect(),
+        Some("") => vec![text.to_owned()],
+        Some(between) => text.split(between).map(str::to_owned).collect(),
+    };
+    let value = |part: String| {
+        if Some(&*part) == null {
+            Value::Null
+        } else {
+            Value::text(part)
+        }
+    };
+    parts.into_iter().map(value).collect()
+}
+
+fn string_to_array(a: &Arguments<'_>) -> Result<Value> {
+    if a.is_null(0) {
+        return Ok(Value::Null);
+    }
+    let between = (!a.is_null(1)).then(|| a.text(1));
+    let parts = parts_of(a.text(0), between, a.at(2).as_str());
+    Ok(Value::Array(Array::of(Type::Text, &parts)))
+}
+
+fn overlay(a: &Arguments<'_>) -> Result<Value> {
+    let (text, new) = (a.text(0), a.text(1));
+    let from = a.int(2);
+    let count = if a.len() > 3 {
+        a.int(3)
+    } else {
+        new.chars().count() as i32
+    };
+    if from <= 0 {
+        return Err(fault("22011", "negative substring length not allowed"));
+    }
+    let behind = from
+        .checked_add(count)
+        .ok_or_else(|| fault("22003", "integer out of range"))?;
+    let front = functions::substring(text, 1, Some(from - 1))?;
+    let back = functions::substring(text, behind, None)?;
+    Ok(Value::text(format!("{front}{new}{back}")))
+}
+
+fn parse_ident(a: &Arguments<'_>) -> Result<Value> {
+    let text = a.text(0);
+    let wrong = || invalid(format!("string is not a valid identifier: \"{text}\""));
+    let parts = crate::names::parts(text.trim()).ok_or_else(wrong)?;
+    let parts: Vec<Value> = parts.into_iter().map(Value::text).collect();
+    if parts.is_empty() {
+        return Err(wrong());
+    }
+    Ok(Value::Array(Array::of(Type::Text, &parts)))
+}
+
+/// `\XXXX`, `\+XXXXXX`, `\uXXXX`, `\UXXXXXXXX` as characters.
+fn unistr(a: &Arguments<'_>) -> Result<Value> {
+    let text = a.text(0);
+    let wrong = || {
+        fault("42601", "invalid Unicode escape")
+            .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
+    };
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('\\') {
+            out.push('\\');
+            rest = after;
+            continue;
+        }
+        let (skip, digits) = match rest.as_bytes().first() {
+            Some(b'+') => (1, 6),
+            Some(b'u') => (1, 4),
+            Some(b'U') => (1, 8),
+            _ => (0, 4),
+        };
+        let code = rest.get(skip..skip + digits).ok_or_else(wrong)?;
+        let code = u32::from_str_radix(code, 16).map_err(|_| wrong())?;
+        let char = char::from_u32(code);
+        out.push(char.ok_or_else(|| fault("42601", "invalid Unicode escape value"))?);
+        rest = &rest[skip + digits..];
+    }
+    out.push_str(rest);
+    Ok(Value::text(out))
+}

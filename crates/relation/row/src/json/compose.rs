@@ -1,0 +1,110 @@
+//! `jsonb` made of parts of other values, and what is in the text of `json`.
+
+use super::parse::{What, parse};
+use super::tree::compare_keys;
+use super::{Jsonb, JsonbRef};
+use crate::error::{Result, SqlError, SqlState};
+
+fn end(at: usize) -> Result<[u8; 4]> {
+    let at = u32::try_from(at);
+    let at = at.map_err(|_| SqlError::new(SqlState::PROGRAM_LIMIT, "jsonb value is too big"))?;
+    Ok(at.to_le_bytes())
+}
+
+impl Jsonb {
+    /// `null`
+    pub fn null() -> Self {
+        Self([super::tree::NULL].into())
+    }
+
+    /// An array of values.
+    ///
+    /// # Errors
+    /// 54000 if it is too big.
+    pub fn array(items: &[JsonbRef<'_>]) -> Result<Self> {
+        let mut out = vec![super::tree::ARRAY];
+        out.extend_from_slice(&end(items.len())?);
+        let mut at = 0;
+        for item in items {
+            at += item.0.len();
+            out.extend_from_slice(&end(at)?);
+        }
+        items.iter().for_each(|item| out.extend_from_slice(item.0));
+        Ok(Self(out.into()))
+    }
+
+    /// An object of pairs. Of equal keys the last one counts.
+    ///
+    /// # Errors
+    /// 54000 if it is too big.
+    pub fn object(mut pairs: Vec<(&str, JsonbRef<'_>)>) -> Result<Self> {
+        // A stable sort keeps equal keys in their order.
+        pairs.sort_by(|(a, _), (b, _)| compare_keys(a, b));
+        let mut kept: Vec<(&str, JsonbRef<'_>)> = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            if kept.last().is_some_and(|(key, _)| *key == pair.0) {
+                kept.pop();
+            }
+            kept.push(pair);
+        }
+        let mut out = vec![super::tree::OBJECT];
+        out.extend_from_slice(&end(kept.len())?);
+        let mut key_at = 0;
+        let mut value_at: usize = kept.iter().map(|(key, _)| key.len()).sum();
+        for (key, value) in &kept {
+            key_at += key.len();
+            value_at += value.0.len();
+            out.extend_from_slice(&end(key_at)?);
+            out.extend_from_slice(&end(value_at)?);
+        }
+        kept.iter()
+            .for_each(|(key, _)| out.extend_from_slice(key.as_bytes()));
+        kept.iter()
+            .for_each(|(_, value)| out.extend_from_slice(value.0));
+        Ok(Self(out.into()))
+    }
+}
+
+/// What is in a JSON text, each part as it was written.
+#[derive(Debug)]
+pub enum JsonParts<'a> {
+    /// Neither an array nor an object: the name of its type.
+    Scalar(&'static str),
+    /// Elements.
+    Array(Vec<&'a str>),
+    /// Keys and values, with all duplicates.
+    Object(Vec<(String, &'a str)>),
+}
+
+/// Takes a JSON text apart.
+///
+/// # Errors
+/// As [`Jsonb::parse`].
+pub fn parts(text: &str) -> Result<JsonParts<'_>> {
+    let node = parse(text, true)?;
+    Ok(match node.what {
+        What::Null => JsonParts::Scalar("null"),
+        What::Bool(_) => JsonParts::Scalar("boolean"),
+        What::Number(_) => JsonParts::Scalar("number"),
+        What::String(_) => JsonParts::Scalar("string"),
+        What::Array(items) => {
+            JsonParts::Array(items.into_iter().map(|item| &text[item.span]).collect())
+        }
+        What::Object(pairs) => {
+            let pairs = pairs.into_iter();
+            JsonParts::Object(
+                pairs
+                    .map(|(key, value)| (key.into_owned(), &text[value.span]))
+                    .collect(),
+            )
+        }
+    })
+}
+
+/// A JSON text as `->>` shows it: a string without quotes; `None` for `null`.
+///
+/// # Errors
+/// As [`Jsonb::parse`].
+pub fn plain_text(text: &str) -> Result<Option<String>> {
+    Ok(super::access::plain(parse(text, true)?, text))
+}
