@@ -118,6 +118,20 @@ const PROMOTION: Tool = tool(
     "isolation",
     "r10_",
 );
+/// A row is buried while it is looked for, between the two places where it may be.
+const ORDER: Tool = tool(
+    "burials under a reader",
+    "vellum-version",
+    "vellum_version",
+    "right_before_the_leaf_is_read",
+);
+/// One round of maintenance, and in the middle of it a collector with newer watermarks.
+const TURNS: Tool = tool(
+    "collectors in turn",
+    "vellum-version",
+    "vellum_version",
+    "collectors_in_turn",
+);
 const POWER: Tool = tool("power cuts", "vellum-crash", "crash_power", "crash_power");
 const LISTS: Tool = clients("clients, checker of histories", "crash_list_few");
 const BANK: Tool = clients("clients, bank", "crash_bank");
@@ -131,7 +145,7 @@ const SCHEDULES: Tool = tool(
 );
 
 /// Which tools are to catch which bug. The names are those of `vellum_base::planted`.
-const BUGS: [(&str, &[Tool]); 29] = [
+const BUGS: [(&str, &[Tool]); 31] = [
     ("no-conflict-check", &[LISTS, SCHEDULES]),
     ("watermark-too-new", &[OLD]),
     ("commit-log-too-late", &[LISTS]),
@@ -161,6 +175,8 @@ const BUGS: [(&str, &[Tool]); 29] = [
     ("drops-unnoted", &[DROPS]),
     ("chain-not-followed-again", &[CHAINS]),
     ("promoted-midway", &[PROMOTION]),
+    ("graveyard-first", &[ORDER]),
+    ("watermarks-stale", &[TURNS]),
 ];
 
 /// What a run of a tool came to.

@@ -66,10 +66,14 @@ pub enum Bug {
     ChainNotFollowedAgain,
     /// A transaction becomes analytical in the middle of an operation.
     PromotedMidway,
+    /// Analytical readers look into the graveyard first, and into the leaf second.
+    GraveyardFirst,
+    /// Maintenance collects all slots of a round by the watermarks of its first.
+    WatermarksStale,
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 29] = [
+pub const BUGS: [(&str, Bug); 31] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -99,6 +103,8 @@ pub const BUGS: [(&str, Bug); 29] = [
     ("drops-unnoted", Bug::DropsUnnoted),
     ("chain-not-followed-again", Bug::ChainNotFollowedAgain),
     ("promoted-midway", Bug::PromotedMidway),
+    ("graveyard-first", Bug::GraveyardFirst),
+    ("watermarks-stale", Bug::WatermarksStale),
 ];
 
 /// Whether the process has this bug.

@@ -23,6 +23,7 @@
 //! Concurrency: no state; may be asked by any thread. Lower bounds take no latch; questions about single versions
 //! may take the writer's slot latch, so the caller holds none.
 
+use std::cell::Cell;
 use vellum_base::planted::{self, Bug};
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp, Watermarks};
@@ -45,6 +46,16 @@ impl<'d> Horizon<'d> {
             marks: planted_too_new(domain.watermarks()),
             hardened: domain.log().horizon(),
         }
+    }
+
+    /// The same, for who collects a slot and has its turn.
+    #[inline]
+    pub fn of_turn(domain: &'d Domain, slot: SlotId) -> Self {
+        let mut horizon = Self::published(domain);
+        if planted::has(Bug::WatermarksStale) {
+            horizon.marks = planted_stale(horizon.marks, slot);
+        }
+        horizon
     }
 
     /// As of a pass made now (or by somebody else at this moment).
@@ -167,6 +178,20 @@ fn planted_too_new(mut marks: Watermarks) -> Watermarks {
             *mark = Timestamp(mark.get() + 1).min(marks.clock);
         }
     }
+    marks
+}
+
+/// The watermarks that this thread went by at the first slot of its round: slots of a round ascend.
+#[cold]
+fn planted_stale(now: Watermarks, slot: SlotId) -> Watermarks {
+    thread_local! {
+        static ROUND: Cell<Option<(SlotId, Watermarks)>> = const { Cell::new(None) };
+    }
+    let marks = match ROUND.get() {
+        Some((before, marks)) if before < slot && marks.clock <= now.clock => marks,
+        _ => now,
+    };
+    ROUND.set(Some((slot, marks)));
     marks
 }
 

@@ -11,13 +11,13 @@
 //! every recovery.
 //!
 //! Invariants:
-//! - V23 The copies of a transaction that are not void, less those that a compensation above what is carried
+//! - V62 The copies of a transaction that are not void, less those that a compensation above what is carried
 //!   (`SlotGuard::carried`) names, are exactly its uncompensated undoable records below that; for each GSN that counts, the chain with the highest `low` at or below it has it.
-//! - V24 A chain is given back after its row is gone, and nobody reads it by then: its row goes when all of it is
+//! - V63 A chain is given back after its row is gone, and nobody reads it by then: its row goes when all of it is
 //!   void, or when the transaction has ended.
 //!
 //! Concurrency: one checkpoint (or recovery) changes rows at a time; rollbacks read meanwhile, each its own
-//! transaction's. A reader that was handed the last record of a chain does not look at the chain again (V24).
+//! transaction's. A reader that was handed the last record of a chain does not look at the chain again (V63).
 //!
 //! Crash: a row without its void records marked is completed by the compensation records, which the log keeps until
 //! the row says so.

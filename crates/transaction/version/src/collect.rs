@@ -140,7 +140,7 @@ impl VersionStore {
         };
         let collecting = &mut **collecting;
         // V58: not before it is our turn.
-        let horizon = &Horizon::published(domain);
+        let horizon = &Horizon::of_turn(domain, slot);
         let clock = horizon.watermarks().clock;
         debug_assert!(collecting.clock <= clock, "V58");
         collecting.clock = clock;

@@ -171,13 +171,22 @@ impl VersionStore {
     ) -> Result<Option<Visible>> {
         for _ in 0..RESTARTS_MAX {
             view.transaction.touch(1, 0);
+            let reversed = view.olap && planted::has(Bug::GraveyardFirst);
+            if reversed
+                && let Resolved::Visible(visible) = self.read_buried(view, tree, key, row, delta)?
+            {
+                return Ok(Some(visible));
+            }
+            vellum_sync::test_point!("read: before the leaf");
             let resolved = if tree.get_near(key, row, hints, near)? {
                 self.resolve(view, tree, row, delta, None)?
             } else {
                 Resolved::Absent
             };
             let resolved = match resolved {
-                Resolved::Absent if view.olap => self.read_buried(view, tree, key, row, delta)?,
+                Resolved::Absent if view.olap && !reversed => {
+                    self.read_buried(view, tree, key, row, delta)?
+                }
                 other => other,
             };
             match resolved {

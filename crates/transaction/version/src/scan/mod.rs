@@ -23,7 +23,7 @@ use bounds::{
 };
 use buried::{Buried, Peek, Slot, Way};
 use std::ops::Bound;
-use vellum_base::planted::Bug;
+use vellum_base::planted::{self, Bug};
 use vellum_btree::{LeafCopy, LeafHints, Tree};
 
 pub use bounds::KeyRange;
@@ -543,10 +543,12 @@ fn read_copy(
         Way::Backward => seek_backward(from),
     };
     view.transaction.touch(1, 0);
+    let reversed = planted::has(Bug::GraveyardFirst).then(|| buried_in(store, tree));
+    vellum_sync::test_point!("scan: before the leaf");
     tree.read_leaf(seek, leaf)?;
     let inside = inside(range, leaf);
     if view.olap
-        && let Some(entries) = buried_in(store, tree)
+        && let Some(entries) = reversed.unwrap_or_else(|| buried_in(store, tree))
     {
         buried.start(entries, way, from, limit(way, range, leaf));
     }

@@ -32,6 +32,8 @@ mod given_up;
 mod histories;
 mod moves;
 #[cfg(not(shuttle))]
+mod order;
+#[cfg(not(shuttle))]
 mod promotion;
 #[cfg(not(shuttle))]
 mod rollback;

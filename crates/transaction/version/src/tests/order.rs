@@ -1,0 +1,137 @@
+//! In which order things are looked at: the leaf and the graveyard (V23, V31, V32), the turn of a collector and its watermarks (V58).
+
+use super::world::{World, view};
+use crate::Scan;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vellum_base::SlotId;
+use vellum_btree::Tree;
+use vellum_gc::Budget;
+use vellum_sync::test_point::TestPoints;
+use vellum_sync::thread;
+use vellum_txn::Transaction;
+
+const ROWS: [&[u8]; 3] = [b"a", b"b", b"c"];
+
+/// An analytical snapshot of three rows, and the second of them deleted since, but not buried yet.
+fn deleted() -> (Arc<World>, Tree, Transaction) {
+    let world = Arc::new(World::new(4096, 64));
+    let tree = world.table();
+    let tx = world.begin();
+    for row in ROWS {
+        world.put(&tx, &tree, row, row).unwrap();
+    }
+    world.commit(tx);
+    let old = world.begin_olap();
+    let tx = world.begin();
+    assert!(world.delete(&tx, &tree, ROWS[1]).unwrap().existed);
+    world.commit(tx);
+    assert_eq!((world.heads(&tree), world.store.buried()), (3, 0));
+    (world, tree, old)
+}
+
+/// Has the row buried when this thread comes by a point.
+fn buries_at(point: &'static str, world: &Arc<World>) -> (TestPoints, Arc<AtomicBool>) {
+    let points = TestPoints::new();
+    let buried = Arc::new(AtomicBool::new(false));
+    let (world, done) = (world.clone(), buried.clone());
+    points.on(point, move || {
+        if !done.swap(true, Ordering::Relaxed) {
+            world.collect();
+            assert_eq!(world.store.buried(), 1);
+        }
+    });
+    (points, buried)
+}
+
+#[test]
+fn row_that_is_buried_right_before_the_leaf_is_read_is_found_by_its_key() {
+    let (world, tree, old) = deleted();
+    let (points, buried) = buries_at("read: before the leaf", &world);
+    let _entered = points.enter();
+    assert_eq!(world.get(&old, &tree, ROWS[1]), Some(ROWS[1].to_vec()));
+    assert!(buried.load(Ordering::Relaxed));
+    assert_eq!(world.heads(&tree), 2);
+}
+
+#[test]
+fn row_that_is_buried_right_before_the_leaf_is_read_is_found_by_scans() {
+    for forward in [true, false] {
+        let (world, tree, old) = deleted();
+        let (points, buried) = buries_at("scan: before the leaf", &world);
+        let _entered = points.enter();
+        let range = (Bound::Unbounded, Bound::Unbounded);
+        let mut scan = Scan::new(world.store.context().page_size(), range);
+        let _operation = old.operation().unwrap();
+        let view = view(&old);
+        let mut found = Vec::new();
+        loop {
+            let row = if forward {
+                scan.next(&world.store, &view, &tree)
+            } else {
+                scan.prev(&world.store, &view, &tree)
+            };
+            let Some(row) = row.unwrap() else { break };
+            found.push(row.key.to_vec());
+        }
+        if !forward {
+            found.reverse();
+        }
+        assert_eq!(found, ROWS, "forward: {forward}");
+        assert!(buried.load(Ordering::Relaxed));
+        assert_eq!(world.heads(&tree), 2);
+    }
+}
+
+/// A transaction in that slot.
+fn begin_in(world: &World, slot: SlotId) -> Transaction {
+    let mut others = Vec::new();
+    loop {
+        let tx = world.begin();
+        if tx.slot() == slot {
+            return tx;
+        }
+        others.push(tx);
+    }
+}
+
+/// A round of maintenance, in the middle of which somebody else buries a row by newer watermarks.
+#[test]
+fn collectors_in_turn_go_by_the_watermarks_of_their_turn() {
+    let world = Arc::new(World::new(4096, 64));
+    let tree = world.table();
+    let older = world.begin_olap();
+    let mut both = [world.begin(), world.begin()];
+    both.sort_by_key(|tx| tx.slot().get());
+    let [low, high] = both.each_ref().map(|tx| tx.slot());
+    world.put(&both[0], &tree, ROWS[0], b"v").unwrap();
+    world.put(&both[1], &tree, ROWS[1], b"v").unwrap();
+    for tx in both {
+        world.commit(tx);
+    }
+    // By these no analytical snapshot is younger than the rows.
+    let mut budget = Budget::UNBOUNDED;
+    world.collect_slot(low, &mut budget).unwrap();
+    let tx = begin_in(&world, high);
+    let [sees, ends] = [world.begin_olap(), world.begin_olap()];
+    assert!(world.delete(&tx, &tree, ROWS[1]).unwrap().existed);
+    world.commit(tx);
+    let other = {
+        let world = world.clone();
+        thread::spawn(move || {
+            let mut budget = Budget::UNBOUNDED;
+            world.collect_slot(high, &mut budget).map(drop)
+        })
+    };
+    other.join().unwrap().unwrap();
+    assert_eq!((world.heads(&tree), world.store.buried()), (1, 1));
+    // Then what was buried is looked at again.
+    drop(ends);
+    world.collect_slot_by_last_pass(high, &mut budget).unwrap();
+    assert_eq!(world.get(&sees, &tree, ROWS[1]), Some(b"v".to_vec()));
+    assert_eq!(world.rows(&sees, &tree).len(), 2);
+    drop((older, sees));
+    world.collect();
+    assert_eq!((world.heads(&tree), world.store.buried()), (1, 0));
+}
