@@ -14,6 +14,8 @@ pub(crate) struct Partial {
     pub value: Option<Value>,
     /// What is gathered, of aggregates that gather.
     pub items: Vec<Value>,
+    /// Texts that are joined: it grows in place, so that each is copied a constant number of times.
+    pub joined: Option<String>,
     /// Of texts that are joined: the separator of the first one. It is written once another part of the group stands before.
     pub between: Option<Value>,
 }
@@ -54,16 +56,16 @@ impl Partial {
 
     fn join(&mut self, text: ValueRef<'_>, between: &str) {
         let text = text.as_str().unwrap_or("");
-        self.value = Some(match &self.value {
+        match &mut self.joined {
             None => {
                 self.between = Some(Value::text(between));
-                Value::text(text)
+                self.joined = Some(text.to_owned());
             }
-            Some(had) => {
-                let had = had.as_ref().as_str().unwrap_or("");
-                Value::text([had, between, text].concat())
+            Some(joined) => {
+                joined.push_str(between);
+                joined.push_str(text);
             }
-        });
+        }
     }
 
     fn step(
@@ -144,6 +146,7 @@ impl Partial {
             (AggregateKind::Json { binary }, _) => {
                 Ok(json::array_of(&self.items, ", ", binary, settings)?)
             }
+            (AggregateKind::Join, _) => Ok(self.joined.map_or(Value::Null, Value::text)),
             (_, None) => Ok(Value::Null),
             (AggregateKind::Average, Some(sum)) => {
                 let ty = match ty {

@@ -95,6 +95,9 @@ impl Folding for Group {
             Some(element) if self.fold.kind.takes_nulls() => {
                 Some(Value::Array(Array::of(element, &self.partial.items)))
             }
+            _ if self.fold.kind == AggregateKind::Join => {
+                self.partial.joined.as_deref().map(Value::text)
+            }
             _ => self.partial.value.clone(),
         };
         let mut saved = vec![
@@ -121,6 +124,7 @@ impl Folding for Group {
         let value = self.partial.value.as_ref();
         let text = value.and_then(|value| value.as_ref().as_str());
         let items: usize = self.partial.items.iter().map(bytes_of).sum();
-        size_of::<Self>() + text.map_or(0, str::len) + items
+        let joined = self.partial.joined.as_ref().map_or(0, String::capacity);
+        size_of::<Self>() + text.map_or(0, str::len) + joined + items
     }
 }
