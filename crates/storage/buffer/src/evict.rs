@@ -160,6 +160,7 @@ impl Pool {
                 Err(error) => failed = Some(error),
             }
         }
+        self.gate.freed(freed);
         match failed {
             Some(error) if freed == 0 && self.free_frames() == 0 => Err(error),
             _ => Ok(freed),

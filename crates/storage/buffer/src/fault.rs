@@ -8,7 +8,7 @@
 //!   it looks, so one of them sees the other.
 //!
 //! Concurrency: of several threads that miss the same page one latches it and reads, the others wait for its
-//! latch. A thread that finds no free frame evicts by itself. If every frame is held by threads that
+//! latch. A thread that finds no free frame evicts by itself, or waits while a few others do (gate.rs). If every frame is held by threads that
 //! wait for frames, nobody could go on: after [`ATTEMPTS`] fruitless rounds the fault fails with
 //! `MemoryLimit`, which releases what its caller holds.
 
@@ -219,8 +219,12 @@ impl Pool {
     fn take_frame(&self) -> Result<Frame> {
         let mut backoff = Backoff::new();
         let mut attempts = 0;
+        let mut queued = false;
         loop {
-            if let Some((frame, rest)) = self.frames.take() {
+            let waiting = self.gate.waiting();
+            if (queued || waiting == 0 || waiting < self.free_frames())
+                && let Some((frame, rest)) = self.frames.take()
+            {
                 // Once as the mark is crossed, and at every frame while there are none left.
                 if rest + 1 == self.low_water() || rest == 0 {
                     self.wake();
@@ -228,7 +232,13 @@ impl Pool {
                 return Ok(frame);
             }
             count(&self.counters.frame_waits, 1);
+            let Some(inside) = self.gate.enter() else {
+                queued = true;
+                continue;
+            };
             let freed = self.evict_step(self.low_water().min(EVICT_AT_FAULT))?;
+            drop(inside);
+            queued = true;
             if freed == 0 && self.free_frames() == 0 {
                 attempts += 1;
                 if attempts == ATTEMPTS {

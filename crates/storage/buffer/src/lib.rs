@@ -6,7 +6,7 @@
 //! | why optimistic reads are sound | racy.rs |
 //! | huge pages under what stays in memory | huge.rs |
 //! | the state word and its transitions | state.rs |
-//! | how a page comes in, how it leaves | fault.rs, prefetch.rs, evict.rs, write_out.rs |
+//! | how a page comes in, how it leaves | fault.rs, gate.rs, prefetch.rs, evict.rs, write_out.rs |
 //! | torn writes | double_write.rs |
 //! | checkpoints | checkpoint.rs |
 //! | which pages are in use | [`Space`] (space.rs, bitmap.rs) |
@@ -24,6 +24,7 @@ mod double_write;
 mod evict;
 mod fault;
 mod frames;
+mod gate;
 mod geometry;
 mod guard;
 mod header;

@@ -41,7 +41,8 @@ pub struct VersionStore {
     context: Arc<TreeContext>,
     options: VersionOptions,
     slots: Box<[OnceLock<SlotVersions>]>,
-    creating: Mutex<()>,
+    /// A latch a slot: making the trees of one may wait for frames, and the others do not wait for that.
+    creating: Box<[Mutex<()>]>,
     pending_free: Tree,
     dropped: RwLock<Dropped>,
     /// Chains of dropped trees whose rows are gone: they are listed, and to be freed next.
@@ -394,7 +395,7 @@ impl VersionStore {
             context,
             options,
             slots: (0..slots_max).map(|_| OnceLock::new()).collect(),
-            creating: Mutex::new(()),
+            creating: (0..slots_max).map(|_| Mutex::default()).collect(),
             pending_free,
             dropped: RwLock::new(Dropped::default()),
             ownerless: Mutex::new(Vec::new()),
@@ -507,13 +508,17 @@ impl VersionStore {
         let cell = &self.slots[usize::from(slot.get())];
         match cell.get() {
             Some(versions) => Ok(versions),
-            None => self.create_slot(cell),
+            None => self.create_slot(slot, cell),
         }
     }
 
     #[cold]
-    fn create_slot<'s>(&'s self, cell: &'s OnceLock<SlotVersions>) -> Result<&'s SlotVersions> {
-        let _creating = self.creating.lock();
+    fn create_slot<'s>(
+        &'s self,
+        slot: SlotId,
+        cell: &'s OnceLock<SlotVersions>,
+    ) -> Result<&'s SlotVersions> {
+        let _creating = self.creating[usize::from(slot.get())].lock();
         if let Some(versions) = cell.get() {
             return Ok(versions);
         }
