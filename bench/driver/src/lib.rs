@@ -5,7 +5,7 @@
 //! `--json FILE` the summary. Generic over the engine: `main` hands in Vellum, tests a slow one in
 //! memory.
 //!
-//! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage, 130 interrupted (and reported, but for a figure).
+//! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage, 130 interrupted (and reported, but for a load or a figure).
 #![forbid(unsafe_code)]
 
 mod charts;

@@ -68,7 +68,7 @@ pub(crate) fn run<E: Engine>(
             context.on_sample(lines),
         )?;
         summary.measured(measured);
-        if summary.interrupted {
+        if summary.interrupted && summary.transactions == 0 {
             return Err(Failure::Interrupted);
         }
     }

@@ -76,7 +76,7 @@ pub(crate) struct Summary {
     seconds: f64,
     /// A signal ended the run early; nothing is checked then.
     pub(crate) interrupted: bool,
-    transactions: u64,
+    pub(crate) transactions: u64,
     pub(crate) tx_per_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) new_order_per_s: Option<f64>,
@@ -331,8 +331,10 @@ pub(crate) struct OutputFile {
 
 impl Drop for OutputFile {
     fn drop(&mut self) {
-        // A run that failed has nothing to say here: no empty file is left.
-        if self.is_new {
+        // A run that failed has nothing to say here: no empty file is left. Another program may have put its own there meanwhile.
+        let is_empty = |found: &std::fs::Metadata| found.is_file() && found.len() == 0;
+        if self.is_new && std::fs::symlink_metadata(&self.path).is_ok_and(|found| is_empty(&found))
+        {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -361,7 +363,6 @@ impl OutputFile {
     /// Replaces its contents by `text`.
     pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
         let mut write = || -> std::io::Result<()> {
-            self.is_new = false;
             self.file.set_len(0)?;
             self.file.rewind()?;
             self.file.write_all(text.as_bytes())

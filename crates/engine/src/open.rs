@@ -137,8 +137,10 @@ pub(crate) fn check_kinds(directory: &dyn Directory, entries: &[Entry]) -> Resul
             };
             let inside = match directory.entries(LOG_FOLDER) {
                 Err(StorageError::Io { source, .. })
-                    if entry.kind != EntryKind::Directory
-                        && source.kind() != ErrorKind::PermissionDenied =>
+                    if matches!(
+                        source.kind(),
+                        ErrorKind::NotADirectory | ErrorKind::NotFound
+                    ) =>
                 {
                     return Err(leads_nowhere());
                 }

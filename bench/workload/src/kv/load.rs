@@ -48,7 +48,11 @@ pub fn load<S: Session>(
         Order::Shuffled => insert_shuffled(session, rows, size, &mut progress),
     };
     match loaded.and_then(|()| session.commit()) {
-        Ok(()) => progress(rows),
+        Ok(()) => {
+            // They are there: it is too late to end the load.
+            let _ = progress(rows);
+            Ok(())
+        }
         Err(error) => {
             session.rollback()?;
             Err(error)

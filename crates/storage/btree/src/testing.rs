@@ -75,6 +75,8 @@ pub(crate) fn pool_config(page_size: usize, frames: u64) -> PoolConfig {
         pool_bytes: frames * page_size as u64,
         pages_max: if cfg!(shuttle) { 4096 } else { 1 << 20 },
         batch_pages: 4,
+        // Of several threads that find no frame, all but one wait.
+        evictors_max: 1,
     }
 }
 

@@ -16,6 +16,8 @@ pub struct PoolConfig {
     /// Pages written out together. A file keeps the value that it was made with, which is also the
     /// size of half its double-write area.
     pub batch_pages: usize,
+    /// How many threads that find no free frame evict for themselves at a time; the others wait for what they free.
+    pub evictors_max: usize,
 }
 
 impl PoolConfig {
@@ -33,6 +35,7 @@ impl PoolConfig {
             pool_bytes,
             pages_max: Self::RESERVED_BYTES / page_size.max(1) as u64,
             batch_pages: 64,
+            evictors_max: 8,
         }
     }
 
@@ -60,6 +63,7 @@ impl PoolConfig {
             "batch of {}",
             self.batch_pages
         );
+        assert!(self.evictors_max > 0, "somebody must evict");
         assert!(
             self.pages_max > 2 * self.batch_pages as u64 + 8,
             "range of {}",
@@ -132,7 +136,7 @@ statistics! {
     full_page_images,
     /// Bytes of those.
     full_page_image_bytes,
-    /// Times that a thread found no free frame and evicted by itself.
+    /// Times that a thread found no free frame, and evicted by itself or waited for who did.
     frame_waits,
     /// Times that eviction had to ask the log for a flush.
     log_waits,

@@ -102,6 +102,18 @@ impl Pool {
     /// # Errors
     /// Those of writing, if nothing could be dropped.
     pub fn evict_step(&self, target_free: usize) -> Result<usize> {
+        self.evict(target_free, true)
+    }
+
+    /// As [`Pool::evict_step`], of clean pages only: waits for no write.
+    ///
+    /// # Errors
+    /// None; as [`Pool::evict_step`].
+    pub(crate) fn evict_clean(&self, target_free: usize) -> Result<usize> {
+        self.evict(target_free, false)
+    }
+
+    fn evict(&self, target_free: usize, writes: bool) -> Result<usize> {
         let target = target_free.min(self.frames());
         let mut freed = 0;
         let mut too_new = Vec::new();
@@ -122,7 +134,8 @@ impl Pool {
             match self.look(spare_fat) {
                 Look::Nothing => {}
                 Look::Clean(page) => cold.push(page),
-                Look::Batch(batch) if failed.is_none() => {
+                // Pages of a batch that is not written stay marked: the next hand that comes by lists them again.
+                Look::Batch(batch) if writes && failed.is_none() => {
                     // Others need not wait for these until the batch is written.
                     freed += self.drop_pages(&mut cold);
                     match self.write_batch(batch) {
@@ -142,7 +155,7 @@ impl Pool {
             }
         }
         freed += self.drop_pages(&mut cold);
-        if self.free_frames() < target && failed.is_none() {
+        if writes && self.free_frames() < target && failed.is_none() {
             let batch = std::mem::take(&mut *self.evictor.candidates.lock());
             match self.write_batch(batch) {
                 Ok((dropped, mut newer)) => {
@@ -160,7 +173,6 @@ impl Pool {
                 Err(error) => failed = Some(error),
             }
         }
-        self.gate.freed(freed);
         match failed {
             Some(error) if freed == 0 && self.free_frames() == 0 => Err(error),
             _ => Ok(freed),

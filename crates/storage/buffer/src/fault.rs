@@ -14,6 +14,7 @@
 
 use crate::config::count;
 use crate::frames::Frame;
+use crate::gate::Entry;
 use crate::guard::Exclusive;
 use crate::page::{self, Check};
 use crate::pool::Pool;
@@ -181,8 +182,10 @@ impl Pool {
         fill: impl FnOnce(&PageWords) -> Result<()>,
     ) -> Result<Option<Exclusive<'_>>> {
         assert_may_wait_below(Rank::SlotLatch);
-        let frame = self.take_frame()?;
         let (state, words) = self.place(page)?;
+        let Some(frame) = self.take_frame(|| state.load().is_evicted())? else {
+            return Ok(None);
+        };
         let seen = state.load();
         if !seen.is_evicted() || !state.try_exclusive(seen) {
             self.frames.give(frame);
@@ -215,13 +218,17 @@ impl Pool {
         })
     }
 
-    /// A free frame; evicts where there is none.
-    fn take_frame(&self) -> Result<Frame> {
+    /// A free frame; evicts where there is none. `None` if it is not wanted any more after a wait: of many threads that miss one page the
+    /// first brings it in for all.
+    fn take_frame(&self, is_wanted: impl Fn() -> bool) -> Result<Option<Frame>> {
+        let gate = &self.frames.gate;
+        let target = self.low_water().min(EVICT_AT_FAULT);
         let mut backoff = Backoff::new();
         let mut attempts = 0;
+        // Whether it is this thread's turn (Q2).
         let mut queued = false;
         loop {
-            let waiting = self.gate.waiting();
+            let waiting = gate.waiting();
             if (queued || waiting == 0 || waiting < self.free_frames())
                 && let Some((frame, rest)) = self.frames.take()
             {
@@ -229,15 +236,26 @@ impl Pool {
                 if rest + 1 == self.low_water() || rest == 0 {
                     self.wake();
                 }
-                return Ok(frame);
+                if queued {
+                    gate.pass_on();
+                }
+                return Ok(Some(frame));
             }
             count(&self.counters.frame_waits, 1);
-            let Some(inside) = self.gate.enter() else {
-                queued = true;
-                continue;
+            let freed = match gate.enter() {
+                Entry::Inside(_inside) => self.evict_step(target)?,
+                waited => {
+                    queued = true;
+                    if !is_wanted() {
+                        gate.pass_on();
+                        return Ok(None);
+                    }
+                    if matches!(waited, Entry::InVain) && self.free_frames() == 0 {
+                        self.evict_clean(target)?;
+                    }
+                    continue;
+                }
             };
-            let freed = self.evict_step(self.low_water().min(EVICT_AT_FAULT))?;
-            drop(inside);
             queued = true;
             if freed == 0 && self.free_frames() == 0 {
                 attempts += 1;

@@ -14,6 +14,7 @@
 //! Concurrency: entries are read without latches by the clock and by checkpoints; a stale entry costs
 //! a look at a page's state, and F2 is checked again under the latch before anything is done.
 
+use crate::gate::Gate;
 use vellum_base::PageId;
 use vellum_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use vellum_sync::{CachePadded, Mutex};
@@ -28,16 +29,19 @@ pub(crate) struct Frames {
     free_count: CachePadded<AtomicUsize>,
     /// The clock's hand; taken modulo the number of frames.
     hand: CachePadded<AtomicUsize>,
+    /// Who waits for a free one.
+    pub(crate) gate: Gate,
 }
 
 impl Frames {
-    pub(crate) fn new(count: u32) -> Self {
+    pub(crate) fn new(count: u32, evictors_max: usize) -> Self {
         Self {
             pages: (0..count).map(|_| AtomicU64::new(0)).collect(),
             // The lowest is given out first.
             free: Mutex::new((0..count).rev().collect()),
             free_count: CachePadded::new(AtomicUsize::new(count as usize)),
             hand: CachePadded::new(AtomicUsize::new(0)),
+            gate: Gate::new(evictors_max),
         }
     }
 
@@ -67,9 +71,10 @@ impl Frames {
         self.give_all([frame]);
     }
 
-    /// Gives frames back that have no page any more.
+    /// Gives frames back that have no page any more, and wakes who waits for them.
     pub(crate) fn give_all(&self, frames: impl IntoIterator<Item = Frame>) {
         let mut free = self.free.lock();
+        let before = free.len();
         for frame in frames {
             debug_assert!(self.page(frame).is_none(), "a free frame has no page");
             free.push(frame);
@@ -78,7 +83,10 @@ impl Frames {
             free.len() <= self.pages.len(),
             "a frame was given back twice"
         );
-        self.free_count.store(free.len(), Ordering::Relaxed);
+        let now = free.len();
+        self.free_count.store(now, Ordering::Relaxed);
+        drop(free);
+        self.gate.freed(now - before);
     }
 
     /// The page of a frame.

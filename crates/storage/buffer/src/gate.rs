@@ -4,37 +4,46 @@
 //! frame when all had written, from a pool that was half empty by then.
 //!
 //! Invariants:
-//! - Q1 At most `most` threads are inside. Who leaves wakes one to come in after him, who frees frames as many as he freed.
+//! - Q1 At most `most` threads are inside. Whoever frees frames wakes as many who wait; whoever leaves, or was woken and goes
+//!   away with or without a frame, wakes one more. So nobody sleeps while nobody is inside, or beside a free frame.
 //! - Q2 Who comes to take a frame leaves those alone that others wait for: else those who have pages at hand would take them from who
 //!   waits, perhaps with a latch that all the others want next.
+//! - Q3 Who has waited in vain for [`PATIENCE`] drops clean pages himself, outside: writes that take long hold up no reader.
 //!
 //! Concurrency: a mutex around the number, held for nothing else. Who waits may hold latches of pages: those inside only try latches
-//! (evict.rs, E2), so they come out. A wake-up that is missed costs [`PATIENCE`].
+//! (evict.rs, E2), so they come out.
 
 use std::time::Duration;
 use vellum_sync::atomic::{AtomicUsize, Ordering};
-use vellum_sync::{Condvar, Mutex};
+use vellum_sync::{CachePadded, Condvar, Mutex};
 
-/// How many threads evict at a time for themselves.
-pub(crate) const EVICTORS_MAX: usize = 8;
-
-/// After how long a waiting thread looks for a frame that somebody else has freed.
+/// After how long a waiting thread helps himself.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The way to evicting.
 pub(crate) struct Gate {
     inside: Mutex<usize>,
-    /// Threads that wait; changed under the mutex.
-    waiting: AtomicUsize,
+    /// Threads that wait; changed under the mutex. Read at every miss.
+    waiting: CachePadded<AtomicUsize>,
     change: Condvar,
     most: usize,
+}
+
+/// What came of wanting to evict.
+pub(crate) enum Entry<'g> {
+    /// Evict, and drop this behind it.
+    Inside(Inside<'g>),
+    /// There may be frames now.
+    Woken,
+    /// Nobody has freed any for a while.
+    InVain,
 }
 
 impl Gate {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             inside: Mutex::new(0),
-            waiting: AtomicUsize::new(0),
+            waiting: CachePadded::new(AtomicUsize::new(0)),
             change: Condvar::new(),
             most,
         }
@@ -46,22 +55,36 @@ impl Gate {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Goes in if there is room. `None` after waiting for a while: there may be frames now.
-    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+    /// Goes in if there is room, or waits for a while.
+    pub(crate) fn enter(&self) -> Entry<'_> {
         let mut inside = self.inside.lock();
         if *inside < self.most {
             *inside += 1;
-            return Some(Inside { gate: self });
+            return Entry::Inside(Inside { gate: self });
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let (_inside, _) = self.change.wait_timeout(inside, PATIENCE);
+        let (_inside, in_vain) = self.change.wait_timeout(inside, PATIENCE);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        None
+        if in_vain { Entry::InVain } else { Entry::Woken }
     }
 
     /// Tells those who wait that frames were freed.
+    #[inline]
     pub(crate) fn freed(&self, frames: usize) {
-        for _ in 0..frames.min(self.waiting()) {
+        let waiting = self.waiting();
+        if waiting > 0 {
+            self.wake(frames.min(waiting));
+        }
+    }
+
+    /// For who was woken and goes: somebody else may have to look.
+    pub(crate) fn pass_on(&self) {
+        self.freed(1);
+    }
+
+    #[cold]
+    fn wake(&self, threads: usize) {
+        for _ in 0..threads {
             self.change.notify_one();
         }
     }
@@ -93,7 +116,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..50 {
                         let here = loop {
-                            if let Some(here) = gate.enter() {
+                            if let Entry::Inside(here) = gate.enter() {
                                 break here;
                             }
                         };
@@ -114,13 +137,16 @@ mod tests {
     fn who_leaves_by_an_error_makes_room() {
         let gate = Gate::new(1);
         let failing = || -> Result<(), ()> {
-            let _inside = gate.enter().ok_or(())?;
+            let Entry::Inside(_inside) = gate.enter() else {
+                return Ok(());
+            };
             Err(())
         };
         for _ in 0..3 {
             assert_eq!(failing(), Err(()));
         }
         let inside = gate.enter();
-        assert!(inside.is_some() && gate.enter().is_none());
+        assert!(matches!(inside, Entry::Inside(_)));
+        assert!(!matches!(gate.enter(), Entry::Inside(_)));
     }
 }

@@ -14,7 +14,6 @@
 use crate::config::{Counters, PoolConfig, PoolStatistics, count};
 use crate::evict::Evictor;
 use crate::frames::Frames;
-use crate::gate::{EVICTORS_MAX, Gate};
 use crate::geometry::Geometry;
 use crate::guard::{Exclusive, Optimistic, Shared};
 use crate::header;
@@ -39,7 +38,6 @@ pub struct Pool {
     pub(crate) states: StateTable,
     pub(crate) frames: Frames,
     pub(crate) evictor: Evictor,
-    pub(crate) gate: Gate,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) counters: Counters,
     pub(crate) ahead: MemoryAhead,
@@ -189,9 +187,8 @@ impl Pool {
         Ok(Self {
             range: addresses.range,
             states: addresses.states,
-            frames: Frames::new(frames),
+            frames: Frames::new(frames, config.evictors_max),
             evictor: Evictor::new(frames, shape.batch_pages),
-            gate: Gate::new(EVICTORS_MAX),
             writer: Mutex::new(writer),
             counters: Counters::default(),
             ahead: MemoryAhead::default(),

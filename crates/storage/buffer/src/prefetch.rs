@@ -110,7 +110,7 @@ impl Pool {
 
     /// A frame, unless few are left: those are for who needs a page now.
     fn take_spare_frame(&self) -> Option<Frame> {
-        if self.free_frames() <= self.low_water() / 8 {
+        if self.free_frames() <= self.low_water() / 8 || self.frames.gate.waiting() > 0 {
             self.wake();
             return None;
         }

@@ -74,6 +74,8 @@ mod support {
             pool_bytes: frames * page_size as u64,
             pages_max: if cfg!(shuttle) { 64 } else { 1 << 20 },
             batch_pages: 4,
+            // Of several threads that find no frame, all but one wait.
+            evictors_max: 1,
         }
     }
 

@@ -173,9 +173,9 @@ pub trait Directory: Send + Sync + Debug {
         Ok(())
     }
 
-    /// True if `path`, which need not exist, is this directory or lies in it, under whatever name: links and other mounts of it
-    /// are found by what they lead to. Never of one that is not in the file system.
-    fn holds(&self, _path: &Path) -> bool {
+    /// True if `path`, which need not exist, is this subdirectory (`""` for the root) or lies in it, under whatever name: links and other
+    /// mounts of it are found by what they lead to. Never of one that is not in the file system.
+    fn holds(&self, _subdir: &str, _path: &Path) -> bool {
         false
     }
 

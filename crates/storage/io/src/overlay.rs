@@ -292,8 +292,8 @@ impl Directory for OverlayDirectory {
         Ok(self.shared.lock.try_lock()?.with(below))
     }
 
-    fn holds(&self, path: &Path) -> bool {
-        self.shared.below.holds(path)
+    fn holds(&self, subdir: &str, path: &Path) -> bool {
+        self.shared.below.holds(subdir, path)
     }
 
     fn try_lock_shared(&self) -> Result<LockGuard> {

@@ -316,26 +316,16 @@ impl Directory for RealDirectory {
         lock::check_writable(&self.path_of(subdir))
     }
 
-    fn holds(&self, path: &Path) -> bool {
+    fn holds(&self, subdir: &str, path: &Path) -> bool {
         // What cannot be looked up cannot be made there, either.
-        let Ok(own) = fs::metadata(&self.root) else {
+        let Ok(own) = fs::metadata(self.path_of(subdir)) else {
             return false;
         };
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         let parent = || fs::canonicalize(absolute.parent()?).ok();
         let real = fs::canonicalize(&absolute).ok().or_else(parent);
-        // A subdirectory may be a link to somewhere else.
-        let inside = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let linked = inside
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
-            .filter_map(|entry| fs::metadata(entry.path()).ok())
-            .filter(fs::Metadata::is_dir);
-        let all_own: Vec<_> = std::iter::once(own)
-            .chain(linked)
-            .map(|it| (it.dev(), it.ino()))
-            .collect();
         let is_own = |directory: &Path| {
-            fs::metadata(directory).is_ok_and(|it| all_own.contains(&(it.dev(), it.ino())))
+            fs::metadata(directory).is_ok_and(|it| (it.dev(), it.ino()) == (own.dev(), own.ino()))
         };
         real.is_some_and(|real| real.ancestors().any(is_own))
     }

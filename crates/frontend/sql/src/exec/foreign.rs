@@ -275,7 +275,11 @@ impl Run<'_, '_> {
         match self.transaction.newest(storage, key)? {
             Newest::Running { live: false, by } => Err(self.waits_for(Obstacle::Writer(by))),
             // Changed since. What became of it was looked at beside; else the statement starts over.
-            Newest::Nothing | Newest::Committed { .. } if self.repeatable => Ok(()),
+            Newest::Nothing | Newest::Committed { .. } | Newest::Running { live: true, .. }
+                if self.repeatable =>
+            {
+                Ok(())
+            }
             Newest::Nothing | Newest::Committed { .. } => Err(vellum::Error::Conflict.into()),
             _ => Err(still_referred(foreign, old, self.env.settings())),
         }

@@ -274,80 +274,81 @@ pub(crate) fn check_equality(ty: Type) -> Result<()> {
 
 /// The name of a column that has none.
 fn name_of(node: &ast::Expr) -> String {
+    figured(node).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// How well an expression names its column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strength {
+    /// By a type, or that it is a CASE: a cast around it gives another name.
+    Weak,
+    Strong,
+}
+
+/// The name that an expression gives its column. Looks at each expression once: they may be nested deep.
+fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
+    let weak = |name: String| Some((name, Strength::Weak));
+    let strong = |name: String| Some((name, Strength::Strong));
     match node {
-        ast::Expr::Identifier(ident) => folded(ident),
-        ast::Expr::CompoundIdentifier(parts) => parts.last().map(folded).unwrap_or_default(),
-        ast::Expr::Function(function) => crate::bind::object_name(&function.name)
-            .map_or_else(|_| "?column?".to_owned(), |(_, name)| name),
+        ast::Expr::Identifier(ident) => strong(folded(ident)),
+        ast::Expr::CompoundIdentifier(parts) => strong(parts.last().map(folded)?),
+        ast::Expr::Function(function) => strong(crate::bind::object_name(&function.name).ok()?.1),
         ast::Expr::Cast {
             expr, data_type, ..
-        } => match name_of(expr).as_str() {
-            // What names only where nothing else does.
-            "?column?" => type_name(data_type),
-            "case" if matches!(**expr, ast::Expr::Case { .. }) => type_name(data_type),
-            name if named_by_type(expr) => {
-                debug_assert!(!name.is_empty());
-                type_name(data_type)
-            }
-            name => name.to_owned(),
+        } => match figured(expr) {
+            Some((name, Strength::Strong)) => strong(name),
+            _ => weak(type_name(data_type)),
         },
-        ast::Expr::Nested(inner) => name_of(inner),
-        ast::Expr::Case { else_result, .. } => match else_result.as_deref().map(name_of) {
-            Some(name) if name != "?column?" => name,
-            _ => "case".to_owned(),
+        ast::Expr::Nested(inner) => figured(inner),
+        ast::Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figured) {
+            Some((name, Strength::Strong)) => strong(name),
+            _ => weak("case".to_owned()),
         },
-        ast::Expr::Exists { .. } => "exists".to_owned(),
+        ast::Expr::Exists { .. } => strong("exists".to_owned()),
         ast::Expr::Subquery(query) => match query.body.as_ref() {
             ast::SetExpr::Select(select) => match select.projection.first() {
-                Some(ast::SelectItem::UnnamedExpr(expr)) => name_of(expr),
-                Some(ast::SelectItem::ExprWithAlias { alias, .. }) => folded(alias),
-                _ => "?column?".to_owned(),
+                Some(ast::SelectItem::UnnamedExpr(expr)) => figured(expr),
+                Some(ast::SelectItem::ExprWithAlias { alias, .. }) => strong(folded(alias)),
+                _ => None,
             },
-            _ => "?column?".to_owned(),
+            _ => None,
         },
         ast::Expr::Substring { shorthand, .. } => {
             let name = if *shorthand { "substr" } else { "substring" };
-            name.to_owned()
+            strong(name.to_owned())
         }
-        ast::Expr::Position { .. } => "position".to_owned(),
-        ast::Expr::Ceil { .. } => "ceil".to_owned(),
-        ast::Expr::Floor { .. } => "floor".to_owned(),
-        ast::Expr::Trim { trim_where, .. } => match trim_where {
-            Some(ast::TrimWhereField::Leading) => "ltrim".to_owned(),
-            Some(ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
-            _ => "btrim".to_owned(),
-        },
-        ast::Expr::Overlay { .. } => "overlay".to_owned(),
-        ast::Expr::Extract { .. } => "extract".to_owned(),
-        ast::Expr::AtTimeZone { .. } => "timezone".to_owned(),
-        ast::Expr::Array(_) => "array".to_owned(),
-        ast::Expr::Tuple(_) => "row".to_owned(),
-        ast::Expr::TypedString(typed) => type_name(&typed.data_type),
-        ast::Expr::Interval(_) => "interval".to_owned(),
+        ast::Expr::Position { .. } => strong("position".to_owned()),
+        ast::Expr::Ceil { .. } => strong("ceil".to_owned()),
+        ast::Expr::Floor { .. } => strong("floor".to_owned()),
+        ast::Expr::Trim { trim_where, .. } => strong(
+            match trim_where {
+                Some(ast::TrimWhereField::Leading) => "ltrim",
+                Some(ast::TrimWhereField::Trailing) => "rtrim",
+                _ => "btrim",
+            }
+            .to_owned(),
+        ),
+        ast::Expr::Overlay { .. } => strong("overlay".to_owned()),
+        ast::Expr::Extract { .. } => strong("extract".to_owned()),
+        ast::Expr::AtTimeZone { .. } => strong("timezone".to_owned()),
+        ast::Expr::Array(_) => strong("array".to_owned()),
+        ast::Expr::Tuple(_) => strong("row".to_owned()),
+        ast::Expr::TypedString(typed) => weak(type_name(&typed.data_type)),
+        ast::Expr::Interval(_) => weak("interval".to_owned()),
         ast::Expr::BinaryOp {
             op: ast::BinaryOperator::Overlaps,
             ..
-        } => "overlaps".to_owned(),
-        ast::Expr::Collate { expr, .. } => name_of(expr),
+        } => strong("overlaps".to_owned()),
+        ast::Expr::Collate { expr, .. } => figured(expr),
         ast::Expr::CompoundFieldAccess { root, access_chain } => {
             let mut names = access_chain.iter().rev();
             let field = names.find_map(|access| match access {
                 ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(folded(name)),
                 _ => None,
             });
-            field.unwrap_or_else(|| name_of(root))
+            field.map_or_else(|| figured(root), strong)
         }
-        _ => "?column?".to_owned(),
-    }
-}
-
-/// Whether an expression has its name of a type alone: another cast around it gives it another.
-fn named_by_type(node: &ast::Expr) -> bool {
-    match node {
-        ast::Expr::Cast { expr, .. } => name_of(expr) == "?column?" || named_by_type(expr),
-        ast::Expr::TypedString(_) | ast::Expr::Interval(_) => true,
-        ast::Expr::Nested(inner) => named_by_type(inner),
-        _ => false,
+        _ => None,
     }
 }
 

@@ -25,8 +25,8 @@ pub const DIMENSIONS_MAX: usize = 6;
 /// The most elements: their numbers are integers.
 const ELEMENTS_MAX: usize = (i32::MAX / 8) as usize;
 
-/// The most elements that are made at once: a value's 1 GiB by the bytes of one in memory.
-const FILLED_MAX: usize = (1 << 30) / size_of::<Value>();
+/// The most bytes of elements in memory that are made at once: a value's 1 GiB.
+const FILLED_BYTES_MAX: usize = 1 << 30;
 
 const HEADER: usize = 12;
 const NULLS: i32 = 1;
@@ -83,7 +83,12 @@ impl Array {
             .collect();
         let lengths = dimensions.iter().map(|one| one.length as usize);
         let count = lengths.fold(usize::from(!dimensions.is_empty()), usize::saturating_mul);
-        if count > FILLED_MAX {
+        let bytes = match item {
+            Value::Text(text) | Value::Json(text) => text.len(),
+            Value::Bytea(bytes) => bytes.len(),
+            _ => 0,
+        };
+        if count.saturating_mul(size_of::<Value>() + bytes) > FILLED_BYTES_MAX {
             let message = format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})");
             return Err(SqlError::new(SqlState::of("54000"), message));
         }

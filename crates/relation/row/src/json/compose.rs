@@ -1,14 +1,42 @@
 //! `jsonb` made of parts of other values, and what is in the text of `json`.
 
-use super::parse::{What, parse};
+use super::parse::{DEPTH_MAX, What, parse, too_deep};
 use super::tree::compare_keys;
-use super::{Jsonb, JsonbRef};
+use super::{Jsonb, JsonbKind, JsonbRef};
 use crate::error::{Result, SqlError, SqlState};
 
 fn end(at: usize) -> Result<[u8; 4]> {
     let at = u32::try_from(at);
     let at = at.map_err(|_| SqlError::new(SqlState::PROGRAM_LIMIT, "jsonb value is too big"))?;
     Ok(at.to_le_bytes())
+}
+
+/// The least bytes that a level takes: tag, count, and the end of one element.
+const LEVEL_BYTES: usize = 9;
+
+/// Whether a value has more than `most` levels of arrays and objects. Looks into none that is too short for that.
+fn is_deeper(value: JsonbRef<'_>, most: usize) -> bool {
+    if value.0.len() / LEVEL_BYTES < most {
+        return false;
+    }
+    let deeper = |part: Option<JsonbRef<'_>>| part.is_some_and(|part| is_deeper(part, most - 1));
+    match value.kind() {
+        Some(JsonbKind::Array(array)) => {
+            most == 0 || (0..array.len()).any(|at| deeper(array.get(at)))
+        }
+        Some(JsonbKind::Object(object)) => {
+            most == 0 || (0..object.len()).any(|at| deeper(object.value(at)))
+        }
+        _ => false,
+    }
+}
+
+/// Refuses parts of a value that would be nested deeper than a text may be: who walks over values goes as deep.
+fn check_parts<'a>(mut parts: impl Iterator<Item = JsonbRef<'a>>) -> Result<()> {
+    if parts.any(|part| is_deeper(part, DEPTH_MAX - 1)) {
+        return Err(too_deep());
+    }
+    Ok(())
 }
 
 impl Jsonb {
@@ -20,8 +48,9 @@ impl Jsonb {
     /// An array of values.
     ///
     /// # Errors
-    /// 54000 if it is too big.
+    /// 54000 if it is too big, 54001 if it is nested too deep.
     pub fn array(items: &[JsonbRef<'_>]) -> Result<Self> {
+        check_parts(items.iter().copied())?;
         let mut out = vec![super::tree::ARRAY];
         out.extend_from_slice(&end(items.len())?);
         let mut at = 0;
@@ -36,8 +65,9 @@ impl Jsonb {
     /// An object of pairs. Of equal keys the last one counts.
     ///
     /// # Errors
-    /// 54000 if it is too big.
+    /// 54000 if it is too big, 54001 if it is nested too deep.
     pub fn object(mut pairs: Vec<(&str, JsonbRef<'_>)>) -> Result<Self> {
+        check_parts(pairs.iter().map(|(_, value)| *value))?;
         // A stable sort keeps equal keys in their order.
         pairs.sort_by(|(a, _), (b, _)| compare_keys(a, b));
         let mut kept: Vec<(&str, JsonbRef<'_>)> = Vec::with_capacity(pairs.len());

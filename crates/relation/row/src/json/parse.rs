@@ -386,9 +386,13 @@ impl<'a> Parser<'a> {
 
 fn check_depth(depth: usize) -> Result<()> {
     if depth > DEPTH_MAX {
-        let error = SqlError::new(SqlState::TOO_COMPLEX, "stack depth limit exceeded");
-        let detail = format!("JSON is nested more than {DEPTH_MAX} deep.");
-        return Err(error.with_detail(detail));
+        return Err(too_deep());
     }
     Ok(())
+}
+
+pub(super) fn too_deep() -> SqlError {
+    let error = SqlError::new(SqlState::TOO_COMPLEX, "stack depth limit exceeded");
+    let detail = format!("JSON is nested more than {DEPTH_MAX} deep.");
+    error.with_detail(detail)
 }

@@ -77,3 +77,18 @@ fn prop_damaged_bytes_end_in_an_answer() {
             .and_then(JsonbRef::as_text);
     }
 }
+
+#[test]
+fn composed_values_are_nested_no_deeper_than_texts_may_be() {
+    let parsed = |depth: usize| Jsonb::parse(&nested(depth)).unwrap();
+    let deepest = parsed(DEPTH_MAX - 1);
+    assert!(Jsonb::array(&[deepest.as_ref()]).is_ok());
+    assert!(Jsonb::object(vec![("a", deepest.as_ref())]).is_ok());
+    let deepest = parsed(DEPTH_MAX);
+    for composed in [
+        Jsonb::array(&[Jsonb::null().as_ref(), deepest.as_ref()]),
+        Jsonb::object(vec![("a", deepest.as_ref())]),
+    ] {
+        assert_eq!(composed.unwrap_err().state(), SqlState::TOO_COMPLEX);
+    }
+}

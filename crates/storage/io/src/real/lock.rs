@@ -63,8 +63,11 @@ pub(super) fn try_lock(root: &Path) -> Result<LockGuard> {
     };
     match write(&mut file) {
         // On a full disk the lock holds all the same; only the message lacks the number.
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
-        result => result.map_err(locking)?,
+        Ok(()) => {}
+        Err(error) => match locking(error) {
+            StorageError::OutOfSpace { .. } => {}
+            error => return Err(error),
+        },
     }
     Ok(LockGuard::of_file(file).with(directory))
 }

@@ -109,6 +109,7 @@ impl World {
             pool_bytes: frames * page_size as u64,
             pages_max: if cfg!(shuttle) { 4096 } else { 1 << 16 },
             batch_pages: 4,
+            evictors_max: 1,
         };
         let pool = Arc::new(Pool::create_file(file, log.clone(), &pool).unwrap());
         let space = Arc::new(Space::load(pool.clone(), Gsn(1)).unwrap());

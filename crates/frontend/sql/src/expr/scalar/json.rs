@@ -53,7 +53,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     }))),
     strict(3306, "jsonb_pretty", "jsonb", "text", |a| {
         let mut out = String::new();
-        pretty(a.jsonb(0)?, 0, &mut out);
+        pretty(a.jsonb(0)?, 0, &mut out)?;
         Ok(Value::text(out))
     }),
     strict(3153, "array_to_json", "anyarray", "json", |a| Ok(json::of(a.at(0), false, a.settings)?)),
@@ -178,10 +178,11 @@ fn exists(value: JsonbRef<'_>, key: &str) -> bool {
     }
 }
 
-fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) {
+fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) -> Result<()> {
     let line = |depth: usize, out: &mut String| {
         out.push('\n');
         out.push_str(&"    ".repeat(depth));
+        crate::expr::function::check_length(out.len())
     };
     match value.kind() {
         Some(JsonbKind::Array(array)) => {
@@ -190,12 +191,12 @@ fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) {
                 if number > 0 {
                     out.push(',');
                 }
-                line(depth + 1, out);
+                line(depth + 1, out)?;
                 if let Some(item) = array.get(number) {
-                    pretty(item, depth + 1, out);
+                    pretty(item, depth + 1, out)?;
                 }
             }
-            line(depth, out);
+            line(depth, out)?;
             out.push(']');
         }
         Some(JsonbKind::Object(object)) => {
@@ -204,18 +205,19 @@ fn pretty(value: JsonbRef<'_>, depth: usize, out: &mut String) {
                 if number > 0 {
                     out.push(',');
                 }
-                line(depth + 1, out);
+                line(depth + 1, out)?;
                 write_string(object.key(number).unwrap_or_default(), out);
                 out.push_str(": ");
                 if let Some(item) = object.value(number) {
-                    pretty(item, depth + 1, out);
+                    pretty(item, depth + 1, out)?;
                 }
             }
-            line(depth, out);
+            line(depth, out)?;
             out.push('}');
         }
         _ => value.write(out),
     }
+    Ok(())
 }
 
 /// An object of names and values, one behind the other, without blanks.

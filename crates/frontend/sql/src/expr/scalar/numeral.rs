@@ -262,7 +262,12 @@ fn roman(number: i64) -> String {
 
 /// Digits, a point and an exponent of at least two digits.
 fn scientific(value: f64, digits: usize) -> String {
-    let text = format!("{:.digits$e}", value.abs());
+    // A float has no more digits than this; more are zeroes, and the formatter takes 65,535 at most.
+    let shown = digits.min(1100);
+    let mut text = format!("{:.shown$e}", value.abs());
+    if let Some(at) = text.find('e') {
+        text.insert_str(at, &"0".repeat(digits - shown));
+    }
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let sign = if exponent < 0 { '-' } else { '+' };

@@ -115,7 +115,10 @@ fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
 }
 
 /// Replaces match `number` behind byte `from`; all of them if it is 0.
-fn replaced(text: &str, regex: &Regex, new: &str, from: usize, number: usize) -> String {
+///
+/// # Errors
+/// `54000` if that gets too long.
+fn replaced(text: &str, regex: &Regex, new: &str, from: usize, number: usize) -> Result<String> {
     let mut out = String::from(&text[..from]);
     let mut done = from;
     let found = regex
@@ -128,13 +131,14 @@ fn replaced(text: &str, regex: &Regex, new: &str, from: usize, number: usize) ->
         let (start, end) = found.get(0).map_or((0, 0), |all| (all.start(), all.end()));
         out.push_str(&text[done..start]);
         expand(&found, new, &mut out);
+        crate::expr::function::check_length(out.len())?;
         done = end;
         if number > 0 {
             break;
         }
     }
     out.push_str(&text[done..]);
-    out
+    Ok(out)
 }
 
 fn replace(a: &Arguments<'_>) -> Result<Value> {
@@ -147,7 +151,7 @@ fn replace(a: &Arguments<'_>) -> Result<Value> {
     }
     let flags = flags(a, 3)?;
     let regex = regex(a, flags)?;
-    let text = replaced(a.text(0), &regex, a.text(2), 0, usize::from(!flags.global));
+    let text = replaced(a.text(0), &regex, a.text(2), 0, usize::from(!flags.global))?;
     Ok(Value::text(text))
 }
 
@@ -181,7 +185,7 @@ fn replace_at(a: &Arguments<'_>) -> Result<Value> {
     } else {
         usize::from(!flags.global)
     };
-    let text = replaced(a.text(0), &regex(a, flags)?, a.text(2), from, number);
+    let text = replaced(a.text(0), &regex(a, flags)?, a.text(2), from, number)?;
     Ok(Value::text(text))
 }
 

@@ -235,7 +235,7 @@ fn format(a: &Arguments<'_>) -> Result<Value> {
         let width = width.unwrap_or(0);
         let (left, width) = (left || width < 0, width.unsigned_abs() as usize);
         let pad = width.saturating_sub(text.chars().count());
-        crate::expr::function::check_length(pad)?;
+        crate::expr::function::check_length(out.len() + text.len() + pad)?;
         let blanks = " ".repeat(pad);
         if left {
             out.push_str(&text);
