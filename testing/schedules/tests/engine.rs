@@ -52,7 +52,7 @@ fn shuttle_the_same_seed_is_the_same_schedule() {
         let noted = disks.clone();
         vellum_sync::model_from(seed, 1, move || {
             let disk = SimulatedDirectory::new();
-            run(&disk, 2);
+            run(&disk, 8);
             let trace: Vec<String> = disk.trace().iter().map(ToString::to_string).collect();
             noted.lock().expect("one at a time").push(trace);
         });
@@ -62,9 +62,9 @@ fn shuttle_the_same_seed_is_the_same_schedule() {
     let first = calls(1);
     assert!(!first.is_empty());
     assert_eq!(first, calls(1), "a seed replays");
-    // Two schedules may make the same calls; ten do not.
+    // Two schedules may make the same calls, and so may ten short ones; thirty do not.
     assert!(
-        (2..12).any(|seed| calls(seed) != first),
+        (2..32).any(|seed| calls(seed) != first),
         "another seed is another schedule"
     );
 }

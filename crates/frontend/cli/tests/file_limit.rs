@@ -111,7 +111,7 @@ fn server_that_meets_a_limit_of_file_sizes_tells_its_client_and_serves_on() {
         assert!(done < 100_000, "there is a limit");
     };
     let error = error.as_db_error().expect("an error of the server");
-    assert_eq!(error.code().code(), "58030", "{error}");
+    assert_eq!(error.code().code(), "53100", "{error}");
     for client in [&mut writer, &mut reader, &mut connect()] {
         let row = client.query_one("SELECT count(*) FROM t", &[]).unwrap();
         assert_eq!(row.get::<_, i64>(0), done);
