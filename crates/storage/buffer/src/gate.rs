@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - Q1 At most `most` threads are inside. Whoever frees frames wakes as many who wait; whoever leaves, or was woken and goes
-//!   away with or without a frame, wakes one more. So nobody sleeps while nobody is inside, or beside a free frame.
+//!   away with or without a frame, wakes one more. Who begins to wait just as frames are freed may miss that; then whoever leaves
+//!   wakes him, or [`PATIENCE`] ends.
 //! - Q2 Who comes to take a frame leaves those alone that others wait for: else those who have pages at hand would take them from who
 //!   waits, perhaps with a latch that all the others want next.
 //! - Q3 Who has waited in vain for [`PATIENCE`] drops clean pages himself, outside: writes that take long hold up no reader.
