@@ -1,6 +1,6 @@
 //! What all sessions of a database share.
 
-use crate::catalog::{Change, Oid, Oids, Published, Runtimes, Store};
+use crate::catalog::{self, Change, Kind, Oid, Oids, Published, Runtimes, Store};
 use crate::error::{Result, SqlError};
 use crate::lock::{RowLocks, Waits};
 use crate::roles::{self, Role};
@@ -83,6 +83,10 @@ impl Shared {
         crate::statistics::load(&reader, &runtimes)?;
         let catalog = Store::load(&reader, &runtimes, 1)?;
         drop(reader);
+        catalog::sweep(&engine, |oid| {
+            let found = catalog.relation(oid);
+            found.is_some_and(|found| matches!(found.kind, Kind::Sequence(_)))
+        })?;
         let namespaces = catalog.namespaces().into_iter();
         let left_behind = namespaces.map(|namespace| namespace.oid);
         let left_behind = left_behind.filter(|oid| catalog.is_temporary(*oid));

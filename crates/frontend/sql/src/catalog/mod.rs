@@ -5,8 +5,8 @@
 //! changed to everybody else (`publish`).
 //!
 //! Invariants:
-//! - C1 An image never changes. Its version is never given to another image while the database is open, so a
-//!   statement that was compiled for it is good as long as the version is the same.
+//! - C1 An image never changes. No number of its versions is ever given to another change while the database is open, so a
+//!   statement that was compiled for it is good as long as those are the same that its session can see ([`Version`]).
 //! - C2 A published image and the engine's committed catalog rows change together, under one lock that begins of
 //!   transactions look at (`publish`): a snapshot and the image taken with it agree.
 //! - C3 Oids are never used twice (`oids`).
@@ -24,7 +24,7 @@ mod store;
 
 pub(crate) use comments::Comment;
 pub(crate) use gate::{Gate, Mode};
-pub(crate) use oids::{Oids, last_value, next_value, set_value};
+pub(crate) use oids::{Oids, last_value, next_value, remove, set_value, sweep};
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Oid, Relation,
@@ -57,11 +57,21 @@ pub(crate) struct Namespace {
     pub acl: Option<Vec<Grant>>,
 }
 
+/// What a statement of a session was compiled for (C1): the last change of what all sessions see, and the last one of the session's own
+/// schema of temporary relations. Those of other sessions are none of its business: names that lead there are refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Version {
+    common: u64,
+    own: u64,
+}
+
 /// An image of the catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
-    /// C1.
-    pub version: u64,
+    /// The last change that was not of a temporary relation alone.
+    common: u64,
+    /// By schema of temporary relations: the last change in it.
+    own: HashMap<Oid, u64>,
     namespaces: HashMap<Oid, Arc<Namespace>>,
     relations: HashMap<Oid, Arc<Relation>>,
     /// Relations and indexes by schema and name; of an index the oid is its table's.
@@ -103,7 +113,7 @@ impl Catalog {
     /// An image that has the system relations and nothing else.
     pub fn of_system(version: u64, runtimes: &Runtimes) -> Self {
         let mut catalog = Self {
-            version,
+            common: version,
             ..Self::default()
         };
         for definition in crate::system::RELATIONS.iter() {
@@ -125,12 +135,51 @@ impl Catalog {
     /// The image with one more change.
     pub fn with(&self, change: &Change, version: u64) -> Self {
         let mut next = self.clone();
-        next.version = version;
-        next.apply(change);
+        next.advance(change, version);
         next
     }
 
-    /// Applies a change in place.
+    /// Applies a change in place, under a number that no other image has.
+    pub fn advance(&mut self, change: &Change, version: u64) {
+        match self.temporary_change(change) {
+            Some(schema) => drop(self.own.insert(schema, version)),
+            None => self.common = version,
+        }
+        if let Change::DropNamespace(oid) = change {
+            self.own.remove(oid);
+        }
+        self.apply(change);
+    }
+
+    /// What statements of a session are compiled for that has this schema of temporary relations.
+    pub fn version(&self, own: Option<Oid>) -> Version {
+        let own = own.and_then(|schema| self.own.get(&schema));
+        Version {
+            common: self.common,
+            own: own.copied().unwrap_or(0),
+        }
+    }
+
+    /// The schema of temporary relations that a change stays in.
+    fn temporary_change(&self, change: &Change) -> Option<Oid> {
+        let place = |oid: &Oid| self.relation(*oid).map(|relation| relation.namespace);
+        let schema = match change {
+            Change::PutNamespace(namespace) => {
+                let own = namespace.name.starts_with(Self::TEMPORARY_PREFIX);
+                return own.then_some(namespace.oid);
+            }
+            Change::DropNamespace(oid) => Some(*oid),
+            Change::PutRelation(relation) => {
+                let before = place(&relation.oid).unwrap_or(relation.namespace);
+                (before == relation.namespace).then_some(before)
+            }
+            Change::DropRelation(oid) => place(oid),
+            Change::PutRole(_) | Change::DropRole(_) | Change::PutComment(_) => None,
+        };
+        schema.filter(|schema| self.is_temporary(*schema))
+    }
+
+    /// Applies a change in place, of an image that nobody has seen yet.
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::PutNamespace(namespace) => {

@@ -5,7 +5,8 @@
 //!
 //! Crash: the store runs ahead of what is given out by up to [`AHEAD`] values; a crash skips those. The row is written by
 //! a transaction of its own that commits before the value is used, and commits are durable in their order: whoever used a
-//! value durably has its row.
+//! value durably has its row. That of a sequence that is gone is removed behind the commit that dropped it, or behind the rollback of
+//! the transaction that made it; what a crash leaves in between goes when the database is opened.
 
 use super::runtime::Taken;
 use super::{FIRST_USER_OID, Oid, Runtime, SequenceDefinition};
@@ -96,14 +97,66 @@ pub(crate) fn set_value(
     Ok(())
 }
 
-fn next(
+/// A sequence is gone, and its row goes. Whose snapshot still has it draws from memory from then on: no row comes back.
+///
+/// # Errors
+/// What the engine reports; the row stays until the database is opened again ([`sweep`]).
+pub(crate) fn remove(
     engine: &Database,
     oid: Oid,
-    name: &str,
+    runtime: &Runtime,
     definition: &SequenceDefinition,
-    taken: &mut Option<Taken>,
-) -> Result<i64> {
-    let current = match *taken {
+) -> Result<()> {
+    let mut taken = runtime.sequence.lock();
+    let current = current(engine, oid, definition, *taken)?;
+    *taken = Some(Taken {
+        ahead: u64::MAX,
+        ..current
+    });
+    let options = TransactionOptions::default().durability(Durability::Async);
+    engine.retry_with(options, |transaction| {
+        let table = transaction.table(TABLE)?;
+        transaction.delete(&table, &oid.to_be_bytes()).map(drop)
+    })?;
+    Ok(())
+}
+
+/// Removes the rows that a crash has left of sequences that are gone. Nobody draws values yet.
+///
+/// # Errors
+/// `XX001` for a row that cannot be read; what the engine reports.
+pub(crate) fn sweep(engine: &Database, is_there: impl Fn(Oid) -> bool) -> Result<()> {
+    let reader = engine.begin()?;
+    let table = reader.table(TABLE)?;
+    let mut gone = Vec::new();
+    let mut cursor = reader.cursor(&table, ..)?;
+    while let Some((key, _)) = cursor.next()? {
+        let oid = key.try_into().map(Oid::from_be_bytes);
+        let oid = oid.map_err(|_| unreadable())?;
+        if oid != 0 && !is_there(oid) {
+            gone.push(oid);
+        }
+    }
+    drop(cursor);
+    drop(reader);
+    if gone.is_empty() {
+        return Ok(());
+    }
+    engine.retry(|transaction| {
+        let table = transaction.table(TABLE)?;
+        let mut gone = gone.iter();
+        gone.try_for_each(|oid| transaction.delete(&table, &oid.to_be_bytes()).map(drop))
+    })?;
+    Ok(())
+}
+
+fn current(
+    engine: &Database,
+    oid: Oid,
+    definition: &SequenceDefinition,
+    taken: Option<Taken>,
+) -> Result<Taken> {
+    Ok(match taken {
         Some(taken) => taken,
         None => match read(engine, oid)? {
             Some(last) => Taken {
@@ -117,7 +170,17 @@ fn next(
                 ahead: 0,
             },
         },
-    };
+    })
+}
+
+fn next(
+    engine: &Database,
+    oid: Oid,
+    name: &str,
+    definition: &SequenceDefinition,
+    taken: &mut Option<Taken>,
+) -> Result<i64> {
+    let current = current(engine, oid, definition, *taken)?;
     let value = if current.called {
         step(current.last, name, definition)?
     } else {
@@ -177,11 +240,16 @@ fn read(engine: &Database, oid: Oid) -> Result<Option<i64>> {
     match found {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value)),
-        Some(Err(_)) => Err(SqlError::new(
-            sqlstate::DATA_CORRUPTED,
-            "a row of the sequences cannot be read",
-        )),
+        Some(Err(_)) => Err(unreadable()),
     }
+}
+
+#[cold]
+fn unreadable() -> SqlError {
+    SqlError::new(
+        sqlstate::DATA_CORRUPTED,
+        "a row of the sequences cannot be read",
+    )
 }
 
 fn write(engine: &Database, oid: Oid, last: i64) -> Result<()> {

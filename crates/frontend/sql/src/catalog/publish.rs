@@ -23,7 +23,7 @@ pub(crate) struct Published {
 
 impl Published {
     pub fn new(image: Catalog) -> Self {
-        let last_version = AtomicU64::new(image.version);
+        let last_version = AtomicU64::new(image.common);
         Self {
             number: AtomicU64::new(0),
             image: Mutex::new(Arc::new(image)),
@@ -85,9 +85,9 @@ impl Published {
         let committed = commit();
         if committed.is_ok() {
             let mut next = Catalog::clone(&image);
-            next.version = self.draw_version();
+            let version = self.draw_version();
             for change in changes {
-                next.apply(change);
+                next.advance(change, version);
             }
             *image = Arc::new(next);
         }

@@ -34,7 +34,7 @@ pub(crate) use select::{
 pub(crate) use set_function::{SetCall, SetFunction};
 
 use crate::bind::Binder;
-use crate::catalog::{Catalog, Oid};
+use crate::catalog::{Catalog, Oid, Version};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::roles::Rights;
@@ -58,8 +58,8 @@ pub(crate) struct Program {
     pub targets: Vec<Oid>,
     /// Relations that it uses, with the rights that it needs.
     pub accesses: Vec<(Oid, Rights)>,
-    /// C1: the image that it was compiled for.
-    pub catalog_version: u64,
+    /// C1: what it was compiled for.
+    pub catalog_version: Version,
 }
 
 /// What a program does.
@@ -184,6 +184,8 @@ pub(crate) fn compile(
             SqlError::new(crate::sqlstate::INDETERMINATE_DATATYPE, message)
         })
     });
+    let mut path = surroundings.search_path.iter().copied();
+    let own = path.find(|schema| surroundings.catalog.is_temporary(*schema));
     Ok(Program {
         kind,
         params: params.collect::<Result<_>>()?,
@@ -192,7 +194,7 @@ pub(crate) fn compile(
         accesses: std::mem::take(&mut binder.accesses),
         columns,
         returns,
-        catalog_version: surroundings.catalog.version,
+        catalog_version: surroundings.catalog.version(own),
     })
 }
 

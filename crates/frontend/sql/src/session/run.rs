@@ -30,6 +30,14 @@ pub(crate) struct Prepared {
     program: Mutex<Option<Arc<Program>>>,
 }
 
+#[cfg(test)]
+impl Prepared {
+    /// Its program as of now.
+    pub(super) fn known(&self) -> Option<Arc<Program>> {
+        self.program.lock().clone()
+    }
+}
+
 impl Drop for Prepared {
     fn drop(&mut self) {
         // P3: a deep tree is dropped on a stack that has room, and so is what was made of it.
@@ -184,11 +192,11 @@ impl Session {
 
     /// The statement's program for the image of the transaction.
     pub(super) fn program(&self, prepared: &Prepared) -> Result<Arc<Program>> {
-        let image = self.image();
+        let version = self.image().version(self.temporary.namespace);
         let mut known = prepared.program.lock();
         if let Some(program) = known
             .as_ref()
-            .filter(|program| program.catalog_version == image.version)
+            .filter(|program| program.catalog_version == version)
         {
             return Ok(program.clone());
         }

@@ -150,3 +150,78 @@ fn drop_all_in(shared: &Shared, open: &mut Open, namespace: Oid) -> Result<()> {
     }
     open.change(shared, Change::DropNamespace(namespace))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use crate::database::SqlDatabase;
+    use crate::session::SessionOptions;
+    use crate::session::run::Prepared;
+    use vellum::{Config, Database};
+    use vellum_io::MemoryDirectory;
+
+    fn session(database: &SqlDatabase) -> Session {
+        let options = SessionOptions {
+            user: crate::FIRST_ROLE.to_owned(),
+            database: crate::FIRST_ROLE.to_owned(),
+            ..SessionOptions::default()
+        };
+        database.session(options).unwrap()
+    }
+
+    fn define(session: &mut Session, text: &str) {
+        let statements = crate::parse::statements(text).unwrap();
+        session.start_statement().unwrap();
+        for statement in &statements {
+            session.with_ddl(text, |ddl| ddl.run(statement)).unwrap();
+        }
+        session.commit().unwrap();
+    }
+
+    /// Whether a statement is compiled when it is prepared.
+    fn compiles(session: &mut Session, prepared: &Prepared) -> bool {
+        session.start_statement().unwrap();
+        let before = prepared.known();
+        let program = session.program(prepared).unwrap();
+        session.commit().unwrap();
+        before.is_none_or(|before| !Arc::ptr_eq(&before, &program))
+    }
+
+    #[test]
+    fn temporary_relations_leave_plans_of_other_sessions_alone() {
+        let config = Config::default()
+            .pool_bytes(16 << 20)
+            .background_threads(false);
+        let engine = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+        let database = SqlDatabase::open(engine).unwrap();
+        let (mut one, mut other) = (session(&database), session(&database));
+        define(&mut one, "create table t (n int primary key)");
+        let own = one.prepare_text("select * from t").unwrap().remove(0);
+        let others = other.prepare_text("select * from t").unwrap().remove(0);
+        assert!(compiles(&mut one, &own) && compiles(&mut other, &others));
+        for text in [
+            "create temp table t (x text, unique (x)); create temp sequence s",
+            "alter table t add column y int; create temp view v as select 1 as n",
+            "drop view v; drop table t",
+        ] {
+            define(&mut one, text);
+            assert!(compiles(&mut one, &own), "{text}");
+            assert!(!compiles(&mut one, &own), "{text}");
+            assert!(!compiles(&mut other, &others), "{text}");
+        }
+        drop(one);
+        assert!(!compiles(&mut other, &others), "the end of a session");
+        let mut one = session(&database);
+        for text in ["create index on t (n)", "create view v as select 1 as n"] {
+            define(&mut one, text);
+            assert!(compiles(&mut other, &others), "{text}");
+        }
+        // What is lasting is seen, in one transaction with what is not.
+        define(
+            &mut one,
+            "create temp table u (n int); alter table t add column m int; drop table u",
+        );
+        assert!(compiles(&mut other, &others));
+    }
+}

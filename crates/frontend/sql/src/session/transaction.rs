@@ -9,7 +9,7 @@
 //! nothing, because the image is read from the engine's rows at the next open.
 
 use super::Waiting;
-use crate::catalog::{Catalog, Change, Mode, Oid, Runtime, Store};
+use crate::catalog::{self, Catalog, Change, Kind, Mode, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::lock::HeldLocks;
@@ -257,9 +257,11 @@ impl Open {
             }
             return Ok(());
         }
+        let before = shared.catalog.now();
         let pending = shared
             .catalog
             .publish(&changes, || transaction.commit_deferred())?;
+        let after = shared.catalog.now();
         for change in &changes {
             if let Change::DropRelation(oid) = change {
                 shared.runtimes.forget(*oid);
@@ -267,6 +269,7 @@ impl Open {
         }
         drop((gates, held));
         shared.waits.ended(id);
+        forget_sequences(shared, &changes, &before, &after);
         if !characteristics.asynchronous {
             pending.wait()?;
         }
@@ -279,6 +282,7 @@ impl Open {
             transaction,
             gates,
             held,
+            changes,
             ..
         } = self;
         let id = held.own();
@@ -286,6 +290,8 @@ impl Open {
         let _ = transaction.rollback();
         drop((gates, held));
         shared.waits.ended(id);
+        let now = shared.catalog.now();
+        forget_sequences(shared, &changes, &now, &now);
     }
 
     /// SAVEPOINT.
@@ -327,7 +333,9 @@ impl Open {
         self.held.release_to(mark.locks);
         shared.waits.ended(self.held.own());
         self.catalog = mark.catalog.clone();
-        self.changes.truncate(mark.changes);
+        let undone = self.changes.split_off(mark.changes);
+        let catalog = &mark.catalog.1;
+        forget_sequences(shared, &undone, catalog, catalog);
         Ok(mark.cursors)
     }
 
@@ -353,6 +361,26 @@ impl Open {
             let message = format!("savepoint \"{name}\" does not exist");
             SqlError::new(sqlstate::INVALID_SAVEPOINT_SPECIFICATION, message)
         })
+    }
+}
+
+/// Removes what is known of the sequences that are in changes or the image before, and not in the one after.
+fn forget_sequences(shared: &Shared, changes: &[Change], before: &Catalog, after: &Catalog) {
+    for change in changes {
+        let relation = match change {
+            Change::PutRelation(relation) => Some(relation),
+            Change::DropRelation(oid) => before.relation(*oid),
+            _ => None,
+        };
+        let Some(relation) = relation.filter(|relation| after.relation(relation.oid).is_none())
+        else {
+            continue;
+        };
+        if let Kind::Sequence(definition) = &relation.kind {
+            let runtime = &relation.runtime;
+            // What fails here is done when the database is opened.
+            let _ = catalog::remove(&shared.engine, relation.oid, runtime, definition);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::client::{Client, database_in};
 use std::sync::Arc;
 use vellum_io::MemoryDirectory;
+use vellum_sql::SqlDatabase;
 
 #[test]
 fn ddl_is_undone_with_its_transaction() {
@@ -406,4 +407,63 @@ fn options_of_sequences_come_in_any_order() {
         client.ok("select seqstart, seqincrement, seqmin, seqmax, seqcycle from pg_sequence where seqrelid = 's'::regclass"),
         "-1|-2|-3|-1|t"
     );
+}
+
+/// How many sequences have a row that says how far they are.
+fn rows_of_sequences(database: &SqlDatabase) -> usize {
+    let transaction = database.engine().begin().unwrap();
+    let table = transaction.table("sql.sequences").unwrap();
+    let mut cursor = transaction.cursor(&table, ..).unwrap();
+    std::iter::from_fn(|| cursor.next().unwrap().map(drop)).count()
+}
+
+#[test]
+fn regress_sequences_that_are_gone_leave_no_rows() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let database = database_in(&directory);
+    let mut client = Client::of(&database);
+    client.ok("create table kept (id serial); insert into kept default values");
+    let alone = rows_of_sequences(&database);
+    let makes = "create sequence s; select nextval('s'); create table t (id serial, n int generated always as identity); insert into t default values";
+    for (before, after) in [
+        ("", "drop sequence s; drop table t"),
+        ("begin;", "drop sequence s; drop table t; commit"),
+        ("begin;", "rollback"),
+        ("begin; savepoint a;", "rollback to a; commit"),
+        (
+            "create schema x; set search_path = x;",
+            "drop schema x cascade; reset search_path",
+        ),
+    ] {
+        client.ok(&format!("{before} {makes}"));
+        assert_eq!(rows_of_sequences(&database), alone + 3, "{before}");
+        client.ok(after);
+        assert_eq!(rows_of_sequences(&database), alone, "{after}");
+    }
+    // A drop that is undone keeps what was drawn; whoever has an older snapshot goes on drawing, and writes no row.
+    client.ok("create sequence s");
+    client.ok("begin; drop sequence s; rollback");
+    assert_eq!(client.ok("select nextval('s'), nextval('s')"), "1|2");
+    let mut old = Client::of(&database);
+    old.ok("begin isolation level repeatable read; select 1");
+    client.ok("drop sequence s");
+    let drawn =
+        old.ok("select count(nextval('s')), max(nextval('s')) from generate_series(1, 100)");
+    assert_eq!(drawn, "100|202");
+    assert_eq!(rows_of_sequences(&database), alone);
+    old.ok("commit");
+    // What a crash left behind goes when the database is opened.
+    let transaction = database.engine().begin().unwrap();
+    let table = transaction.table("sql.sequences").unwrap();
+    transaction
+        .insert(&table, &99_999_u32.to_be_bytes(), &[0; 8])
+        .unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(rows_of_sequences(&database), alone + 1);
+    drop((client, old, database));
+    let database = database_in(&directory);
+    assert_eq!(rows_of_sequences(&database), alone);
+    let mut client = Client::of(&database);
+    let next: i64 = client.ok("select nextval('kept_id_seq')").parse().unwrap();
+    assert!(next > 1, "{next}");
 }
