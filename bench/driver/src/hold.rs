@@ -240,11 +240,12 @@ impl Holding<'_> {
             && (held.times.is_empty() || begin.elapsed() < SCANS_TIME)
             && !held.has_changed
         {
+            // A row first in both: the snapshot is taken before the time counts, and that page is as near to the one as to the other.
+            session.scan(self.plan.scanned[0], &[], Direction::Forward, |_, _| false)?;
             if !self.timed_scan(session, &mut held)? {
                 return Ok(None);
             }
             fresh.begin(TxOptions::READ_ONLY)?;
-            // As for the held one, the snapshot is taken before the time counts.
             let first = fresh.scan(self.plan.scanned[0], &[], Direction::Forward, |_, _| false);
             let scanned = first.and_then(|()| self.timed_scan(fresh, &mut now));
             fresh.rollback()?;

@@ -12,8 +12,10 @@ use crate::fat::layout::{BODY_AT, NAME_BYTES, OldVersion, OldVersions, Step, VER
 use crate::fat::prune::covers;
 use crate::fat::update::Place;
 use crate::row::{Header, STAMPED_HEADER};
+use smallvec::SmallVec;
 use vellum_btree::LeafWrite;
 use vellum_gc::Horizon;
+use vellum_txn::VersionStamp;
 
 /// How many of the `versions` bytes of old versions stay before the one that is replaced now, whose header is `before`. All
 /// of them, unless the newest ones are dead and the older ones are reached without them. One stays always: a row that
@@ -36,32 +38,48 @@ pub(crate) fn displace(
     look.resize(versions.min(2 * longest), 0);
     let unread = versions - look.len();
     leaf.payload_read(BODY_AT + body + unread, look);
-    let mut old = OldVersions::new(look);
-    // What is broken is found when the row is full.
-    let (Some(Ok(mut newest)), Some(replaced)) = (old.next(), before.writer) else {
+    let Some(replaced) = before.writer else {
         return versions;
     };
     let horizon = Horizon::published(place.transaction.domain());
-    let mut stays = look.len();
-    while let Some(writer) = newest.header.writer
-        && (std::mem::take(&mut spare)
-            || horizon.is_plainly_dead(&writer.version, &replaced.version))
-    {
-        let end = old.rest().len();
-        match old.next() {
-            Some(Ok(older)) if is_reached_without(&newest, &older) => {
-                (stays, newest) = (end, older)
-            }
-            _ => break,
-        }
-    }
+    let stays = without_newest(look, |version| {
+        std::mem::take(&mut spare) || horizon.is_plainly_dead(version, &replaced.version)
+    });
     unread + stays
 }
 
-/// True if `older` is made of what is newer than `newest` just as it is made of `newest`: what
+/// How many of these bytes of old versions stay where the newest ones go that are dead and that none needs which stays: an older one writes
+/// all that they write. (Not each what the one before it writes: transactions of two kinds may change two columns of a row in any order.) What is cut off at the
+/// front of the bytes stays, as what is broken, which is found when the row is full.
+fn without_newest(versions: &[u8], mut is_dead: impl FnMut(&VersionStamp) -> bool) -> usize {
+    let mut old = OldVersions::new(versions);
+    let mut stays = versions.len();
+    let mut dead: SmallVec<[Step<'_>; 8]> = SmallVec::new();
+    let Some(Ok(mut newest)) = old.next() else {
+        return stays;
+    };
+    while let Some(writer) = newest.header.writer
+        && !matches!(newest.step, Step::Copy(_))
+        && is_dead(&writer.version)
+    {
+        dead.push(newest.step);
+        let end = old.rest().len();
+        let Some(Ok(older)) = old.next() else {
+            break;
+        };
+        if dead.iter().all(|dead| is_reached_without(dead, &older)) {
+            stays = end;
+            dead.clear();
+        }
+        newest = older;
+    }
+    stays
+}
+
+/// True if `older` is made of what is newer than the version behind `dead` just as it is made of that one: what
 /// [`prune`](crate::fat::prune::prune) would leave of it is what is there.
-fn is_reached_without(newest: &OldVersion<'_>, older: &OldVersion<'_>) -> bool {
-    match (newest.step, older.step) {
+fn is_reached_without(dead: &Step<'_>, older: &OldVersion<'_>) -> bool {
+    match (dead, older.step) {
         // Its copy would have to go, too.
         (Step::Copy(_), _) => false,
         (Step::Same, _) | (_, Step::Copy(_)) => true,
@@ -70,13 +88,13 @@ fn is_reached_without(newest: &OldVersion<'_>, older: &OldVersion<'_>) -> bool {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::delta::encode_image;
-    use crate::fat::prune::prune;
+    use crate::fat::prune::{Kept, KeptStep, encode_versions, prune};
+    use vellum_base::random::Random;
     use vellum_base::{SlotId, Timestamp};
-    use vellum_txn::VersionStamp;
 
     fn version(stamp: u64) -> VersionStamp {
         VersionStamp::new(SlotId(1), Timestamp(stamp), 0)
@@ -115,7 +133,7 @@ mod tests {
                     header: *header,
                     step: *step,
                 };
-                if !is_reached_without(&newest, &older) {
+                if !is_reached_without(&newest.step, &older) {
                     continue;
                 }
                 displaced += 1;
@@ -129,5 +147,85 @@ mod tests {
             }
         }
         assert!(displaced >= 12, "{displaced} of 36 pairs");
+    }
+
+    #[test]
+    fn who_stays_is_made_of_the_same_bytes_without_the_newest_ones() {
+        let seed = crate::tests::world::seed(
+            "fat::displace::tests::who_stays_is_made_of_the_same_bytes_without_the_newest_ones",
+        );
+        let mut random = Random::new(seed);
+        let (mut several, mut none) = (0, 0);
+        for _ in 0..4000 {
+            let spans = [0..8, 8..12, 0..12, 4..20, 30..34];
+            let count = random.below(6) as usize + 1;
+            let images: Vec<Vec<u8>> = (0..count)
+                .map(|_| {
+                    let span = spans[random.below(spans.len() as u64) as usize].clone();
+                    let body: Vec<u8> = (0..40).map(|_| random.below(256) as u8).collect();
+                    let mut image = Vec::new();
+                    encode_image(&body, &[span], &mut image);
+                    image
+                })
+                .collect();
+            // From the newest to the oldest, as they are asked; in the row the oldest is first.
+            let kept: Vec<Kept<'_>> = images
+                .iter()
+                .zip((1..=count as u64).rev())
+                .map(|(image, stamp)| Kept {
+                    header: Header::stamped(crate::row::Shape::INLINE, version(stamp), false),
+                    step: KeptStep::Ranges(image.as_slice().into()),
+                })
+                .collect();
+            let mut bytes = Vec::new();
+            encode_versions(&kept, &mut bytes);
+            let dead = random.below(count as u64 + 1);
+            let is_dead = |version: &VersionStamp| version.stamp.get() > count as u64 - dead;
+            let stays = without_newest(&bytes, is_dead);
+            let left = OldVersions::new(&bytes[..stays]).count();
+            let gone = count - left;
+            assert!(left > 0 && gone as u64 <= dead);
+            let start: Vec<u8> = (0..40).map(|_| random.below(256) as u8).collect();
+            let (mut all, mut without) = (start.clone(), start);
+            for (index, image) in images.iter().enumerate() {
+                crate::delta::apply_image(image, &mut all).unwrap();
+                if index >= gone {
+                    crate::delta::apply_image(image, &mut without).unwrap();
+                    assert_eq!(all, without, "{gone} of {count} went");
+                }
+            }
+            several += u32::from(gone > 1);
+            none += u32::from(gone == 0 && dead > 0);
+        }
+        assert!(several > 200 && none > 200, "{several} {none}");
+    }
+
+    #[test]
+    fn two_columns_changed_by_turns_leave_one_version_besides_the_one_that_is_seen() {
+        let image = |span: std::ops::Range<usize>| {
+            let mut image = Vec::new();
+            encode_image(&[7; 40], &[span], &mut image);
+            image
+        };
+        // What the old snapshot sees was pruned into both columns.
+        let images = [image(0..8), image(8..12), image(0..8), image(0..12)];
+        let kept = |images: &[Vec<u8>]| {
+            let mut bytes = Vec::new();
+            let versions: Vec<Kept<'_>> = (images.iter().zip((1..=images.len() as u64).rev()))
+                .map(|(image, stamp)| Kept {
+                    header: Header::stamped(crate::row::Shape::INLINE, version(stamp), false),
+                    step: KeptStep::Ranges(image.as_slice().into()),
+                })
+                .collect();
+            encode_versions(&versions, &mut bytes);
+            bytes
+        };
+        let bytes = kept(&images);
+        let one = kept(&images[3..]).len();
+        let seen = |version: &VersionStamp| version.stamp > Timestamp(1);
+        assert_eq!(without_newest(&bytes, seen), one);
+        // The second column's version is seen by somebody: the first two stay.
+        let third = |version: &VersionStamp| version.stamp > Timestamp(3);
+        assert_eq!(without_newest(&bytes, third), bytes.len());
     }
 }

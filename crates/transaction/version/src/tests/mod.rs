@@ -46,7 +46,7 @@ mod stamping;
 mod withdrawals;
 #[cfg(not(shuttle))]
 mod work;
-mod world;
+pub(crate) mod world;
 
 #[cfg(not(shuttle))]
 pub(crate) use world::seed as world_seed;
