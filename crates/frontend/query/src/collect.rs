@@ -68,7 +68,10 @@ impl Folding for Collecting {
     fn add(&mut self, arguments: &[ValueRef<'_>]) -> Result<(), Failure> {
         if self.how.0 {
             let mut bytes = Vec::with_capacity(16);
-            for (ty, value) in self.types.iter().zip(arguments).take(self.own) {
+            // All that tells rows apart is among the keys of the order, if there are keys.
+            let from = if self.how.1.is_empty() { 0 } else { self.own };
+            let all = self.types.iter().zip(arguments).skip(from);
+            for (ty, value) in all {
                 bytes.push(u8::from(value.is_null()));
                 if !value.is_null() {
                     key(*ty, *value, &mut bytes)?;

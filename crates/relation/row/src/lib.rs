@@ -18,6 +18,7 @@ pub mod functions;
 mod integer;
 pub mod json;
 pub mod key;
+pub mod moments;
 pub mod numeric;
 mod pattern;
 pub mod schema;

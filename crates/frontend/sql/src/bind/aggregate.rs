@@ -1,26 +1,36 @@
 //! Aggregates: which there are, and what they return.
 
+use super::call::no_function;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr};
+use crate::expr::Expr;
 use crate::plan::{SortBy, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::{CastContext, Type, Typmod};
+use vellum_row::moments::{Pairing, Spread};
+use vellum_row::{CastContext, Settings, Type, Typmod, Value, ValueRef, cast};
 
 /// An aggregate of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Aggregate {
     pub kind: AggregateKind,
-    /// `None` for `count(*)`.
-    pub argument: Option<Expr>,
-    /// The argument's type.
-    pub ty: Type,
+    /// What is computed of each row, with its type; nothing for `count(*)`.
+    pub arguments: Vec<(Expr, Type)>,
+    /// Whether rows count once: those that are equal in all keys of the order, if there are any, else in all arguments.
     pub distinct: bool,
     /// In which order the rows are taken; empty where none was said.
     pub order: Vec<SortKey>,
     pub filter: Option<Expr>,
+    /// What an ordered-set aggregate is asked for, if it is constant; else it stands behind its argument.
+    pub asked: Option<Value>,
     pub result: Type,
+}
+
+impl Aggregate {
+    /// The type of its first argument.
+    pub fn ty(&self) -> Type {
+        self.arguments.first().map_or(Type::Int8, |(_, ty)| *ty)
+    }
 }
 
 /// What it computes.
@@ -33,7 +43,14 @@ pub(crate) enum AggregateKind {
     Maximum,
     BoolAnd,
     BoolOr,
-    /// Its argument is an array of the text and what stands in front of it.
+    BitAnd,
+    BitOr,
+    BitXor,
+    /// Variances and standard deviations.
+    Spread(Spread),
+    /// Of pairs of floats.
+    Pair(Pairing),
+    /// Of texts and what stands in front of each.
     Join,
     /// An array of all, nulls too.
     Array,
@@ -41,11 +58,22 @@ pub(crate) enum AggregateKind {
     Json {
         binary: bool,
     },
+    /// A JSON object of names and values, which are JSON already.
+    Members {
+        binary: bool,
+    },
+    /// `percentile_cont`
+    Continuous,
+    /// `percentile_disc`
+    Discrete,
+    Mode,
 }
 
 impl AggregateKind {
     /// The aggregate of a name.
     pub fn find(name: &str) -> Option<Self> {
+        use Pairing as P;
+        let spread = |root, sample| Some(Self::Spread(Spread { root, sample }));
         Some(match name {
             "count" => Self::Count,
             "sum" => Self::Sum,
@@ -54,29 +82,74 @@ impl AggregateKind {
             "max" => Self::Maximum,
             "bool_and" | "every" => Self::BoolAnd,
             "bool_or" => Self::BoolOr,
+            "bit_and" => Self::BitAnd,
+            "bit_or" => Self::BitOr,
+            "bit_xor" => Self::BitXor,
+            "stddev" | "stddev_samp" => return spread(true, true),
+            "stddev_pop" => return spread(true, false),
+            "variance" | "var_samp" => return spread(false, true),
+            "var_pop" => return spread(false, false),
+            "regr_count" => Self::Pair(P::Count),
+            "regr_sxx" => Self::Pair(P::SumXX),
+            "regr_syy" => Self::Pair(P::SumYY),
+            "regr_sxy" => Self::Pair(P::SumXY),
+            "regr_avgx" => Self::Pair(P::MeanX),
+            "regr_avgy" => Self::Pair(P::MeanY),
+            "regr_r2" => Self::Pair(P::Determination),
+            "regr_slope" => Self::Pair(P::Slope),
+            "regr_intercept" => Self::Pair(P::Intercept),
+            "covar_pop" => Self::Pair(P::CovariancePopulation),
+            "covar_samp" => Self::Pair(P::CovarianceSample),
+            "corr" => Self::Pair(P::Correlation),
             "string_agg" => Self::Join,
             "array_agg" => Self::Array,
             "json_agg" => Self::Json { binary: false },
             "jsonb_agg" => Self::Json { binary: true },
+            "json_object_agg" => Self::Members { binary: false },
+            "jsonb_object_agg" => Self::Members { binary: true },
+            "percentile_cont" => Self::Continuous,
+            "percentile_disc" => Self::Discrete,
+            "mode" => Self::Mode,
             _ => return None,
         })
     }
 
-    /// Whether nulls are values like others.
-    pub fn takes_nulls(self) -> bool {
-        matches!(self, Self::Array | Self::Json { .. })
+    /// Whether a row counts for nothing.
+    pub fn skips(self, values: &[ValueRef<'_>]) -> bool {
+        match self {
+            Self::Array | Self::Json { .. } | Self::Members { .. } => false,
+            Self::Pair(_) => values.iter().any(|value| value.is_null()),
+            _ => values.first().is_some_and(|value| value.is_null()),
+        }
+    }
+
+    /// Whether it keeps what came.
+    pub fn gathers(self) -> bool {
+        matches!(
+            self,
+            Self::Join | Self::Array | Self::Json { .. } | Self::Members { .. }
+        )
     }
 
     /// Whether the order of the rows can be seen in what it comes to.
     pub fn shows_order(self) -> bool {
-        matches!(self, Self::Join | Self::Array | Self::Json { .. })
+        self.gathers()
+    }
+
+    /// Whether it is asked of values in an order, WITHIN GROUP.
+    pub fn is_ordered_set(self) -> bool {
+        matches!(self, Self::Continuous | Self::Discrete | Self::Mode)
     }
 }
+
+/// What the arguments are as they were written, where rows are told apart by them: [`Aggregate::arguments`] may be JSON of them.
+type Written = Vec<(Expr, Type)>;
 
 impl Binder<'_> {
     /// A call of an aggregate: the slot of its result, counted from that of the first aggregate.
     pub(super) fn aggregate(
         &mut self,
+        name: &str,
         kind: AggregateKind,
         function: &ast::Function,
     ) -> Result<Bound> {
@@ -88,7 +161,7 @@ impl Binder<'_> {
         // Inside an aggregate nothing of the group is known yet.
         let windows = self.windows.take();
         let around = std::mem::replace(&mut self.in_aggregate, true);
-        let bound = self.aggregate_call(kind, function);
+        let bound = self.aggregate_call(name, kind, function);
         self.in_aggregate = around;
         self.windows = windows;
         let aggregate = match bound {
@@ -111,6 +184,7 @@ impl Binder<'_> {
 
     pub(super) fn aggregate_call(
         &mut self,
+        name: &str,
         kind: AggregateKind,
         function: &ast::Function,
     ) -> Result<Aggregate> {
@@ -118,9 +192,6 @@ impl Binder<'_> {
             return Err(SqlError::syntax("an aggregate needs arguments"));
         };
         let distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
-        if !function.within_group.is_empty() {
-            return Err(SqlError::unsupported("this form of an aggregate"));
-        }
         let mut sorted: &[ast::OrderByExpr] = &[];
         for clause in &list.clauses {
             match clause {
@@ -128,91 +199,260 @@ impl Binder<'_> {
                 _ => return Err(SqlError::unsupported("this form of an aggregate")),
             }
         }
-        let argument = match list.args.as_slice() {
-            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)]
-                if kind == AggregateKind::Count =>
-            {
-                None
-            }
-            [
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(text)),
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(between)),
-            ] if kind == AggregateKind::Join => {
-                let mut side = |node| {
-                    let bound = self.expr(node)?;
-                    self.coerce(bound, Type::Text, Typmod::NONE, CastContext::Implicit)
-                };
-                let pair = Expr::Call {
-                    function: Builtin::Catalog(CatalogFunction::MakeArray(Type::Text)),
-                    arguments: [side(text)?, side(between)?].into(),
-                };
-                Some(Bound::new(pair, Type::Text.array()))
-            }
-            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))]
-                if kind != AggregateKind::Join =>
-            {
-                let bound = self.expr(expr)?;
-                Some(match kind {
-                    AggregateKind::Json { binary } => self.json_of(bound, binary)?,
-                    _ => bound,
-                })
-            }
-            _ => {
-                let message = format!("function {} does not exist", function.name);
-                return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
-            }
-        };
         let filter = function.filter.as_ref();
+        // PostgreSQL looks for a function of all that it is given, before and within: the message is of the one that there is.
+        let wrong = |found: bool, text: String| {
+            Err(if found {
+                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text)
+            } else {
+                no_function(name, &[])
+            })
+        };
+        match (kind.is_ordered_set(), function.within_group.is_empty()) {
+            (false, true) => {}
+            (true, true) => {
+                let count = 1 + usize::from(kind != AggregateKind::Mode);
+                let text = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+                return wrong(list.args.len() == count, text);
+            }
+            (false, false) => {
+                let text = format!(
+                    "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+                );
+                return wrong(list.args.is_empty(), text);
+            }
+            (true, false) if distinct => {
+                return Err(SqlError::syntax("cannot use DISTINCT with WITHIN GROUP"));
+            }
+            (true, false) if !sorted.is_empty() => {
+                let text = "cannot use multiple ORDER BY clauses with WITHIN GROUP";
+                return Err(SqlError::syntax(text));
+            }
+            (true, false) => {
+                let mut aggregate =
+                    self.ordered_set(name, kind, &list.args, &function.within_group)?;
+                aggregate.filter = filter
+                    .map(|filter| self.condition(filter, "FILTER"))
+                    .transpose()?;
+                return Ok(aggregate);
+            }
+        }
+        let mut given = Vec::with_capacity(list.args.len());
+        for argument in &list.args {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)
+                    if kind == AggregateKind::Count && list.args.len() == 1 => {}
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                    given.push(self.expr(expr)?);
+                }
+                _ => return Err(no_function(name, &[])),
+            }
+        }
+        let (written, arguments, result) = self.aggregate_arguments(name, kind, given)?;
         let filter = filter
             .map(|filter| self.condition(filter, "FILTER"))
             .transpose()?;
-        let (argument, ty, result) = match argument {
-            None => (None, Type::Int8, Type::Int8),
-            Some(bound) => {
-                let (expr, ty, _) = self.settle(bound)?;
-                if distinct {
-                    crate::plan::check_equality(ty)?;
-                }
-                let (expr, ty, result) = self.aggregate_type(kind, expr, ty)?;
-                (Some(expr), ty, result)
+        if distinct {
+            for (_, ty) in &written {
+                crate::plan::check_equality(*ty)?;
             }
-        };
+        }
         let mut order = self.sort_expressions(sorted)?;
-        if distinct && kind.shows_order() {
-            let argument = argument.as_ref();
-            let argument = argument.ok_or_else(|| SqlError::internal("DISTINCT of nothing"))?;
-            let decides = decisive(kind, argument);
+        // The last digit of floats depends on their order, and PostgreSQL sorts what it tells apart.
+        let rounds = arguments.iter().any(|(_, ty)| *ty == Type::Float8);
+        if distinct {
+            let is = |key: &SortKey, expr: &Expr| {
+                [expr, without_cast(expr)]
+                    .into_iter()
+                    .any(|expr| key.expr == SortBy::Expr(expr.clone()))
+            };
             if order
                 .iter()
-                .any(|key| key.expr != SortBy::Expr(decides.clone()))
+                .any(|key| !written.iter().any(|(expr, _)| is(key, expr)))
             {
                 let text = "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
                 return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
             }
-            // As PostgreSQL, which sorts them to tell them apart.
-            if order.is_empty() {
-                order.push(SortKey {
-                    expr: SortBy::Expr(decides.clone()),
-                    ty: if kind == AggregateKind::Join {
-                        Type::Text
-                    } else {
-                        ty
-                    },
-                    descending: false,
-                    nulls_first: false,
-                });
+            for (expr, ty) in written {
+                if !order.iter().any(|key| is(key, &expr)) {
+                    order.push(SortKey {
+                        expr: SortBy::Expr(expr),
+                        ty,
+                        descending: false,
+                        nulls_first: false,
+                    });
+                }
             }
         }
-        if !kind.shows_order() {
+        if !(kind.shows_order() || distinct && rounds) {
             order.clear();
         }
         Ok(Aggregate {
             kind,
-            argument,
-            ty,
+            arguments,
             distinct,
             order,
             filter,
+            asked: None,
+            result,
+        })
+    }
+
+    /// The arguments as they were written and as they are computed with, and the type of the result.
+    fn aggregate_arguments(
+        &mut self,
+        name: &str,
+        kind: AggregateKind,
+        given: Vec<Bound>,
+    ) -> Result<(Written, Vec<(Expr, Type)>, Type)> {
+        use AggregateKind as K;
+        let types: Vec<Option<Type>> = given.iter().map(|bound| bound.ty).collect();
+        let none = || no_function(name, &types);
+        let count = match kind {
+            K::Join | K::Members { .. } | K::Pair(_) => 2,
+            K::Count if given.is_empty() => return Ok((Vec::new(), Vec::new(), Type::Int8)),
+            _ => 1,
+        };
+        if given.len() != count {
+            return Err(none());
+        }
+        let each = |binder: &mut Self, ty: Type| {
+            let cast = given.iter().cloned().map(|bound| {
+                let implicit = CastContext::Implicit;
+                let cast = binder.coerce(bound, ty, Typmod::NONE, implicit);
+                Ok((cast.map_err(|_| none())?, ty))
+            });
+            cast.collect::<Result<Written>>()
+        };
+        match kind {
+            K::Pair(pairing) => {
+                let pair = each(self, Type::Float8)?;
+                let result = match pairing {
+                    Pairing::Count => Type::Int8,
+                    _ => Type::Float8,
+                };
+                return Ok((pair.clone(), pair, result));
+            }
+            K::Join => {
+                if types.contains(&Some(Type::Bytea)) {
+                    return Err(SqlError::unsupported("string_agg of bytea"));
+                }
+                let pair = each(self, Type::Text)?;
+                return Ok((pair.clone(), pair, Type::Text));
+            }
+            K::Json { binary } | K::Members { binary } => {
+                let (mut written, mut made) = (Vec::new(), Vec::new());
+                for (number, bound) in given.into_iter().enumerate() {
+                    let (expr, ty, typmod) = self.settle(bound)?;
+                    let is_name = count == 2 && number == 0;
+                    let composed = matches!(ty, Type::Json | Type::Jsonb | Type::Record);
+                    if is_name && (composed || ty.element().is_some()) {
+                        let text = "key value must be scalar, not array, composite, or json";
+                        return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+                    }
+                    let bound = Bound {
+                        expr: expr.clone(),
+                        ty: Some(ty),
+                        typmod,
+                    };
+                    // Members are JSON until all of them are there.
+                    let binary = binary && count == 1;
+                    let json = self.json_of(bound, binary)?;
+                    written.push((expr, ty));
+                    let json_ty = if binary { Type::Jsonb } else { Type::Json };
+                    made.push((json.expr, json_ty));
+                }
+                let result = if binary { Type::Jsonb } else { Type::Json };
+                return Ok((written, made, result));
+            }
+            _ => {}
+        }
+        let bound = given.into_iter().next().ok_or_else(none)?;
+        let (expr, ty, _) = self.settle(bound)?;
+        let written = vec![(expr.clone(), ty)];
+        let (expr, ty, result) = self.aggregate_type(name, kind, expr, ty)?;
+        Ok((written, vec![(expr, ty)], result))
+    }
+
+    /// `percentile_cont(…) WITHIN GROUP (ORDER BY …)` and its like.
+    fn ordered_set(
+        &mut self,
+        name: &str,
+        kind: AggregateKind,
+        direct: &[ast::FunctionArg],
+        within: &[ast::OrderByExpr],
+    ) -> Result<Aggregate> {
+        let mut given = Vec::with_capacity(direct.len());
+        for argument in direct {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(node)) = argument else {
+                return Err(no_function(name, &[]));
+            };
+            given.push(self.expr(node)?);
+        }
+        let mut order = self.sort_expressions(within)?;
+        let mut types: Vec<Option<Type>> = given.iter().map(|bound| bound.ty).collect();
+        types.extend(order.iter().map(|key| Some(key.ty)));
+        let none = || no_function(name, &types);
+        let asked = match (kind, given.pop()) {
+            (AggregateKind::Mode, None) => None,
+            (AggregateKind::Mode, Some(_)) | (_, None) => return Err(none()),
+            (_, Some(asked)) => Some(asked),
+        };
+        let ([key], true) = (order.as_mut_slice(), given.is_empty()) else {
+            return Err(none());
+        };
+        let SortBy::Expr(expr) = &key.expr else {
+            return Err(SqlError::internal("an aggregate by a column of the result"));
+        };
+        let implicit = CastContext::Implicit;
+        if kind == AggregateKind::Continuous && key.ty != Type::Interval {
+            let bound = Bound::new(expr.clone(), key.ty);
+            let cast = self.coerce(bound, Type::Float8, Typmod::NONE, implicit);
+            key.expr = SortBy::Expr(cast.map_err(|_| none())?);
+            key.ty = Type::Float8;
+        }
+        let SortBy::Expr(expr) = &key.expr else {
+            return Err(none());
+        };
+        let ty = key.ty;
+        let mut arguments = vec![(expr.clone(), ty)];
+        let (mut constant, mut result) = (None, ty);
+        if let Some(asked) = asked {
+            let several = asked.ty.is_some_and(|ty| ty.element().is_some());
+            if several && ty.element().is_some() {
+                return Err(SqlError::unsupported(format!(
+                    "several fractions in {name} of arrays"
+                )));
+            }
+            let wanted = if several {
+                result = ty.array();
+                Type::Float8.array()
+            } else {
+                Type::Float8
+            };
+            let asked = self.coerce(asked, wanted, Typmod::NONE, implicit);
+            let asked = asked.map_err(|_| none())?;
+            let mut reads = false;
+            asked.walk(&mut |expr| {
+                reads |= matches!(expr, Expr::Column { .. } | Expr::Slot(_));
+            });
+            if reads {
+                return Err(SqlError::unsupported(format!(
+                    "columns in the direct arguments of {name}"
+                )));
+            }
+            constant = constant_of(&asked)?;
+            if constant.is_none() {
+                arguments.push((asked, wanted));
+            }
+        }
+        Ok(Aggregate {
+            kind,
+            arguments,
+            distinct: false,
+            order,
+            filter: None,
+            asked: constant,
             result,
         })
     }
@@ -220,6 +460,7 @@ impl Binder<'_> {
     /// The argument as it is computed with, its type, and that of the result.
     fn aggregate_type(
         &mut self,
+        name: &str,
         kind: AggregateKind,
         expr: Expr,
         ty: Type,
@@ -234,34 +475,19 @@ impl Binder<'_> {
             (K::Sum, Type::Float4) => Type::Float4,
             (K::Sum | K::Average, Type::Float8 | Type::Float4) => Type::Float8,
             (K::Sum | K::Average, Type::Interval) => Type::Interval,
+            (K::Spread(_), Type::Float8 | Type::Float4) => Type::Float8,
+            (K::Spread(_), Type::Int2 | Type::Int4 | Type::Int8 | Type::Numeric) => Type::Numeric,
             (K::BoolAnd | K::BoolOr, Type::Bool) => Type::Bool,
-            (K::Join, _) => Type::Text,
+            (K::BitAnd | K::BitOr | K::BitXor, Type::Int2 | Type::Int4 | Type::Int8) => ty,
             (K::Array, ty) if ty.element().is_none() && ty != Type::Record => ty.array(),
             (K::Array, _) => return Err(SqlError::unsupported("array_agg of this type")),
-            (K::Json { binary: false }, _) => Type::Json,
-            (K::Json { binary: true }, _) => Type::Jsonb,
-            _ => {
-                let name = match kind {
-                    K::Sum => "sum",
-                    K::Average => "avg",
-                    K::Minimum => "min",
-                    K::Maximum => "max",
-                    K::BoolAnd => "bool_and",
-                    K::BoolOr => "bool_or",
-                    K::Count => "count",
-                    K::Join => "string_agg",
-                    K::Array => "array_agg",
-                    K::Json { .. } => "json_agg",
-                };
-                let message = format!("function {name}({}) does not exist", ty.sql_name());
-                return Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message));
-            }
+            _ => return Err(no_function(name, &[Some(ty)])),
         };
         // What is summed is summed as what it sums up to.
         let computed = match (kind, result) {
-            (K::Sum | K::Average, Type::Numeric) => Type::Numeric,
+            (K::Sum | K::Average | K::Spread(_), Type::Numeric) => Type::Numeric,
             (K::Sum | K::Average, Type::Int8) => Type::Int8,
-            (K::Sum | K::Average, Type::Float8) => Type::Float8,
+            (K::Sum | K::Average | K::Spread(_), Type::Float8) => Type::Float8,
             _ => return Ok((expr, ty, result)),
         };
         let bound = Bound::new(expr, ty);
@@ -270,12 +496,35 @@ impl Binder<'_> {
     }
 }
 
-/// Of a text and what stands in front of it, the text decides whether two are equal.
-fn decisive(kind: AggregateKind, argument: &Expr) -> &Expr {
-    match argument {
-        Expr::Call { arguments, .. } if kind == AggregateKind::Join => {
-            arguments.first().unwrap_or(argument)
-        }
-        argument => argument,
+/// What an implicit cast is of, which PostgreSQL looks through where it compares what was written.
+fn without_cast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast {
+            operand,
+            explicit: false,
+            ..
+        } => operand,
+        other => other,
     }
+}
+
+/// The value of a constant that may be cast; none if it is no constant.
+fn constant_of(expr: &Expr) -> Result<Option<Value>> {
+    Ok(match expr {
+        Expr::Const(value) => Some(value.clone()),
+        Expr::Cast {
+            operand,
+            ty,
+            typmod,
+            explicit,
+        } => match constant_of(operand)? {
+            Some(value) if value.is_null() => Some(value),
+            Some(value) => {
+                let settings = Settings::default();
+                Some(cast(value.as_ref(), *ty, *typmod, *explicit, &settings)?)
+            }
+            None => None,
+        },
+        _ => None,
+    })
 }

@@ -694,7 +694,7 @@ impl Binder<'_> {
             return bound;
         }
         if let Some(kind) = AggregateKind::find(&name) {
-            return self.aggregate(kind, function);
+            return self.aggregate(&name, kind, function);
         }
         if name == "row"
             && let Some(items) = row_of(&ast::Expr::Function(function.clone()))

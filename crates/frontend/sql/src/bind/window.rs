@@ -61,7 +61,9 @@ impl Window {
             each(expr);
         }
         if let WindowKind::Aggregate(aggregate) = &mut self.function {
-            aggregate.argument.iter_mut().for_each(&mut *each);
+            for (expr, _) in &mut aggregate.arguments {
+                each(expr);
+            }
             aggregate.filter.iter_mut().for_each(&mut *each);
             for key in &mut aggregate.order {
                 if let crate::plan::SortBy::Expr(expr) = &mut key.expr {
@@ -135,7 +137,11 @@ impl Binder<'_> {
         let order = self.sort_expressions(&spec.order_by)?;
         let frame = spec.window_frame.as_ref().map(frame).transpose()?;
         if let Some(kind) = AggregateKind::find(name) {
-            let aggregate = self.aggregate_call(kind, function)?;
+            if kind.is_ordered_set() {
+                let message = format!("OVER is not supported for ordered-set aggregate {name}");
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+            }
+            let aggregate = self.aggregate_call(name, kind, function)?;
             if aggregate.distinct {
                 let text = "DISTINCT is not implemented for window functions";
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));

@@ -5,9 +5,9 @@ use super::scan::OnRows;
 use super::select::compare_keys;
 use super::system::KeptRows;
 use super::{Flow, Partial, Run};
-use crate::bind::{Aggregate, AggregateKind};
+use crate::bind::Aggregate;
 use crate::error::Result;
-use crate::expr::{Expr, Frame, RowRef, Subresult};
+use crate::expr::{Expr, Frame, Out, RowRef, Subresult};
 use crate::plan::{Grouping, SortBy, Source};
 use std::rc::Rc;
 use vellum_row::{Value, ValueRef};
@@ -18,7 +18,7 @@ struct State {
     partial: Partial,
     seen: DistinctRows,
     /// What is to be taken in an order, with its keys.
-    kept: Vec<(Vec<Value>, Value)>,
+    kept: Vec<(Vec<Value>, Vec<Value>)>,
 }
 
 impl Run<'_, '_> {
@@ -63,13 +63,17 @@ impl Run<'_, '_> {
                 {
                     continue;
                 }
-                match &aggregate.argument {
-                    None => state.partial.count += 1,
-                    Some(argument) => {
+                match aggregate.arguments.as_slice() {
+                    [] => state.partial.count += 1,
+                    [(argument, _)] => {
                         let value = argument.eval(&frame)?;
-                        if self.counts(aggregate, state, value.as_ref())? {
-                            self.add(aggregate, state, value.as_ref(), &frame)?;
-                        }
+                        self.add(aggregate, state, &[value.as_ref()], &frame)?;
+                    }
+                    several => {
+                        let values = several.iter().map(|(argument, _)| argument.eval(&frame));
+                        let values = values.collect::<Result<Vec<Out<'_>>>>()?;
+                        let values: Vec<ValueRef<'_>> = values.iter().map(Out::as_ref).collect();
+                        self.add(aggregate, state, &values, &frame)?;
                     }
                 }
             }
@@ -92,55 +96,43 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Whether a value counts: not if it is null, or has come before and counts once.
-    fn counts(
-        &self,
-        aggregate: &Aggregate,
-        state: &mut State,
-        value: ValueRef<'_>,
-    ) -> Result<bool> {
-        if value.is_null() && !aggregate.kind.takes_nulls() {
-            return Ok(false);
-        }
-        if !aggregate.distinct {
-            return Ok(true);
-        }
-        // Of a text and what stands in front of it, the text decides.
-        let text = match (aggregate.kind, value) {
-            (AggregateKind::Join, ValueRef::Array(pair)) => pair.items().next(),
-            _ => None,
-        };
-        let decides = text.as_ref().map_or(value, Value::as_ref);
-        if decides.is_null() && !aggregate.kind.takes_nulls() {
-            return Ok(false);
-        }
-        Ok(self.number_of(&mut state.seen, &[decides])?.1)
-    }
-
+    /// A row's values came.
     fn add(
         &self,
         aggregate: &Aggregate,
         state: &mut State,
-        value: ValueRef<'_>,
+        values: &[ValueRef<'_>],
         frame: &Frame<'_>,
     ) -> Result<()> {
-        if aggregate.order.is_empty() {
-            if aggregate.kind.takes_nulls() {
-                self.keep_row(&[value.to_value()])?;
-            }
-            let settings = self.env.settings();
-            return state.partial.add(aggregate.kind, value, settings);
+        if aggregate.kind.skips(values) {
+            return Ok(());
         }
-        let mut keys = Vec::with_capacity(aggregate.order.len() + 1);
+        let mut keys = Vec::with_capacity(aggregate.order.len());
         for key in &aggregate.order {
             if let SortBy::Expr(expr) = &key.expr {
                 keys.push(expr.eval(frame)?.into_value());
             }
         }
-        let value = value.to_value();
+        if aggregate.distinct {
+            // All that tells rows apart is among the keys, if there are keys.
+            let refs: Vec<ValueRef<'_>> = keys.iter().map(Value::as_ref).collect();
+            let by = if refs.is_empty() { values } else { &refs };
+            if !self.number_of(&mut state.seen, by)?.1 {
+                return Ok(());
+            }
+        }
+        if aggregate.order.is_empty() {
+            if aggregate.kind.gathers() {
+                let row: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
+                self.keep_row(&row)?;
+            }
+            let settings = self.env.settings();
+            return state.partial.add(aggregate.kind, values, settings);
+        }
+        let values: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
         self.keep_row(&keys)?;
-        self.keep_row(std::slice::from_ref(&value))?;
-        state.kept.push((keys, value));
+        self.keep_row(&values)?;
+        state.kept.push((keys, values));
         Ok(())
     }
 
@@ -150,13 +142,14 @@ impl Run<'_, '_> {
         state
             .kept
             .sort_by(|(a, _), (b, _)| compare_keys(order, a, b));
-        for (_, value) in state.kept {
-            let kind = aggregate.kind;
-            state.partial.add(kind, value.as_ref(), settings)?;
+        for (_, values) in state.kept {
+            let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+            state.partial.add(aggregate.kind, &values, settings)?;
         }
+        let asked = aggregate.asked.as_ref();
         state
             .partial
-            .result(aggregate.kind, aggregate.result, settings)
+            .result(aggregate.kind, aggregate.result, asked, settings)
     }
 }
 

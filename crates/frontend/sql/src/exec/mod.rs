@@ -10,6 +10,7 @@ mod change;
 mod distinct;
 mod foreign;
 mod lock;
+mod ordered;
 mod partial;
 mod recursive;
 mod scan;
@@ -19,7 +20,7 @@ pub(crate) use set_rows::SetRows;
 mod system;
 
 pub(crate) use foreign::no_target;
-pub(crate) use partial::Partial;
+pub(crate) use partial::{Partial, Squares};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 

@@ -1,57 +1,149 @@
 //! Aggregates step by step: what the rows of a group have come to, and how two parts of it come together.
 //!
-//! Not here: groups, DISTINCT (`aggregate`, `vellum_query`).
+//! Not here: groups, DISTINCT, the order of rows (`aggregate`, `vellum_query`).
 
 use crate::bind::AggregateKind;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
 use vellum_row::arithmetic::{self, Operator};
-use vellum_row::{Array, Settings, Type, Typmod, Value, ValueRef, cast, compare, json};
+use vellum_row::moments::{Moments, Pairing};
+use vellum_row::{Array, Numeric, Settings, Type, Typmod, Value, ValueRef, cast, compare, json};
 
 /// What an aggregate has come to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Partial {
     pub count: i64,
     pub value: Option<Value>,
-    /// What is gathered, of aggregates that gather.
+    /// What is gathered, of aggregates that gather; of those of names and values each value stands behind its name.
     pub items: Vec<Value>,
     /// Texts that are joined: it grows in place, so that each is copied a constant number of times.
     pub joined: Option<String>,
     /// Of texts that are joined: the separator of the first one. It is written once another part of the group stands before.
     pub between: Option<Value>,
+    /// Of spreads and regressions.
+    pub squares: Option<Box<Squares>>,
+}
+
+/// Sums of squares.
+#[derive(Clone, Debug)]
+pub(crate) enum Squares {
+    Exact { sum: Numeric, squares: Numeric },
+    Floating(Moments),
+}
+
+impl Squares {
+    /// As an array, to go on from elsewhere.
+    pub fn saved(&self) -> Value {
+        match self {
+            Self::Exact { sum, squares } => {
+                let both = [sum.clone(), squares.clone()].map(Value::Numeric);
+                Value::Array(Array::of(Type::Numeric, &both))
+            }
+            Self::Floating(moments) => {
+                Value::Array(Array::of(Type::Float8, &moments.saved().map(Value::Float8)))
+            }
+        }
+    }
+
+    /// What [`Squares::saved`] returned.
+    fn restored(saved: ValueRef<'_>) -> Option<Self> {
+        let ValueRef::Array(saved) = saved else {
+            return None;
+        };
+        let items: Vec<Value> = saved.items().collect();
+        match items.as_slice() {
+            [Value::Numeric(sum), Value::Numeric(squares)] => Some(Self::Exact {
+                sum: sum.clone(),
+                squares: squares.clone(),
+            }),
+            [
+                Value::Float8(x),
+                Value::Float8(xx),
+                Value::Float8(y),
+                Value::Float8(yy),
+                Value::Float8(xy),
+            ] => Some(Self::Floating(Moments::restored([*x, *xx, *y, *yy, *xy]))),
+            _ => None,
+        }
+    }
 }
 
 impl Partial {
-    /// A value came; nulls count for nothing.
+    /// A row came; what an aggregate does not count is passed over.
     ///
     /// # Errors
-    /// `22003`.
+    /// `22003`; `22023` for a name that is null.
     pub fn add(
         &mut self,
         kind: AggregateKind,
-        value: ValueRef<'_>,
+        values: &[ValueRef<'_>],
         settings: &Settings,
     ) -> Result<()> {
-        if kind.takes_nulls() {
-            self.items.push(value.to_value());
+        if kind.skips(values) {
             return Ok(());
         }
-        if value.is_null() {
+        let [value, others @ ..] = values else {
+            self.count += 1;
             return Ok(());
+        };
+        let other = others.first().copied().unwrap_or(ValueRef::Null);
+        match kind {
+            AggregateKind::Array | AggregateKind::Json { .. } => self.items.push(value.to_value()),
+            AggregateKind::Members { .. } => {
+                if value.is_null() {
+                    let text = "field name must not be null";
+                    return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+                }
+                self.items.extend([value.to_value(), other.to_value()]);
+            }
+            AggregateKind::Join => self.join(*value, other.as_str().unwrap_or("")),
+            AggregateKind::Spread(_) | AggregateKind::Pair(_) => self.square(*value, other)?,
+            kind if kind.is_ordered_set() => {
+                self.items.push(value.to_value());
+                // What was asked for stands behind each value, and is the same behind all.
+                if !others.is_empty() && self.value.is_none() {
+                    self.value = Some(other.to_value());
+                }
+            }
+            _ => {
+                self.count += 1;
+                self.step(kind, *value, settings)?;
+            }
         }
-        if let (AggregateKind::Join, ValueRef::Array(pair)) = (kind, value) {
-            let mut pair = pair.items();
-            let (text, between) = (pair.next(), pair.next());
-            let Some(text) = text.filter(|text| !text.is_null()) else {
-                return Ok(());
-            };
-            let between = between
-                .as_ref()
-                .and_then(|between| between.as_ref().as_str());
-            self.join(text.as_ref(), between.unwrap_or(""));
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    /// A value whose squares are summed; of a pair the first is `y`.
+    fn square(&mut self, value: ValueRef<'_>, other: ValueRef<'_>) -> Result<()> {
+        let before = self.count;
         self.count += 1;
-        self.step(kind, value, settings)
+        match (value, other) {
+            (ValueRef::Numeric(value), _) => {
+                let value = value.to_numeric();
+                let square = value.multiply(&value)?;
+                self.squares = Some(Box::new(match self.squares.take().map(|had| *had) {
+                    Some(Squares::Exact { sum, squares }) => Squares::Exact {
+                        sum: sum.add(&value)?,
+                        squares: squares.add(&square)?,
+                    },
+                    _ => Squares::Exact {
+                        sum: value,
+                        squares: square,
+                    },
+                }));
+            }
+            (ValueRef::Float8(value), other) => {
+                let fresh = || Box::new(Squares::Floating(Moments::default()));
+                if let Squares::Floating(moments) = &mut **self.squares.get_or_insert_with(fresh) {
+                    match other {
+                        ValueRef::Float8(x) => moments.add_pair(before, value, x)?,
+                        _ => moments.add(before, value)?,
+                    }
+                }
+            }
+            _ => return Err(SqlError::internal("a square of what is no number")),
+        }
+        Ok(())
     }
 
     fn join(&mut self, text: ValueRef<'_>, between: &str) {
@@ -81,10 +173,9 @@ impl Partial {
             return Ok(());
         };
         let next = match kind {
-            AggregateKind::Count
-            | AggregateKind::Join
-            | AggregateKind::Array
-            | AggregateKind::Json { .. } => return Ok(()),
+            AggregateKind::BitAnd => bits(had.as_ref(), value, |a, b| a & b),
+            AggregateKind::BitOr => bits(had.as_ref(), value, |a, b| a | b),
+            AggregateKind::BitXor => bits(had.as_ref(), value, |a, b| a ^ b),
             AggregateKind::Sum | AggregateKind::Average => {
                 arithmetic::apply(Operator::Add, had.as_ref(), value, settings)?
             }
@@ -98,12 +189,14 @@ impl Partial {
             AggregateKind::BoolOr => {
                 Value::Bool(had.as_ref().as_bool() == Some(true) || value.as_bool() == Some(true))
             }
+            // Those that count, gather or square have no value.
+            _ => return Ok(()),
         };
         self.value = Some(next);
         Ok(())
     }
 
-    /// Takes what another part of the group has come to: its count, its value or items, and its separator.
+    /// Takes what another part of the group has come to: its count, its value, items or squares, and what stands behind these.
     ///
     /// # Errors
     /// `22003`.
@@ -111,40 +204,111 @@ impl Partial {
         &mut self,
         kind: AggregateKind,
         count: i64,
-        (value, between): (ValueRef<'_>, ValueRef<'_>),
+        (value, further): (ValueRef<'_>, ValueRef<'_>),
         settings: &Settings,
     ) -> Result<()> {
+        let before = self.count;
         self.count += count;
-        match (kind, value) {
-            (_, ValueRef::Null) => Ok(()),
-            (AggregateKind::Array | AggregateKind::Json { .. }, ValueRef::Array(items)) => {
+        match (kind, value, further) {
+            (_, ValueRef::Null, _) => Ok(()),
+            (AggregateKind::Members { .. }, ValueRef::Array(names), ValueRef::Array(values)) => {
+                let pairs = names.items().zip(values.items());
+                self.items
+                    .extend(pairs.flat_map(|(name, value)| [name, value]));
+                Ok(())
+            }
+            (AggregateKind::Array | AggregateKind::Json { .. }, ValueRef::Array(items), _) => {
                 self.items.extend(items.items());
                 Ok(())
             }
-            (AggregateKind::Join, text) => {
+            (AggregateKind::Spread(_) | AggregateKind::Pair(_), saved, _) => {
+                let other = Squares::restored(saved);
+                let other = other.ok_or_else(|| SqlError::internal("squares that are none"))?;
+                self.merge_squares(before, other, count)
+            }
+            (AggregateKind::Join, text, between) => {
                 self.join(text, between.as_str().unwrap_or(""));
                 Ok(())
             }
-            (_, value) => self.step(kind, value, settings),
+            (_, value, _) => self.step(kind, value, settings),
         }
     }
 
-    /// The aggregate's value.
+    fn merge_squares(&mut self, own: i64, other: Squares, others: i64) -> Result<()> {
+        let Some(had) = self.squares.take() else {
+            self.squares = Some(Box::new(other));
+            return Ok(());
+        };
+        self.squares = Some(Box::new(match (*had, other) {
+            (
+                Squares::Exact { sum, squares },
+                Squares::Exact {
+                    sum: more,
+                    squares: more_squares,
+                },
+            ) => Squares::Exact {
+                sum: sum.add(&more)?,
+                squares: squares.add(&more_squares)?,
+            },
+            (Squares::Floating(mut moments), Squares::Floating(more)) => {
+                moments.merge(own, &more, others)?;
+                Squares::Floating(moments)
+            }
+            _ => return Err(SqlError::internal("squares of two kinds")),
+        }));
+        Ok(())
+    }
+
+    /// The aggregate's value; `asked` is what an ordered-set aggregate is asked for, where that is known without its rows.
     ///
     /// # Errors
     /// `22003`.
-    pub fn result(self, kind: AggregateKind, ty: Type, settings: &Settings) -> Result<Value> {
-        match (kind, self.value) {
-            (AggregateKind::Count, _) => Ok(Value::Int8(self.count)),
-            (AggregateKind::Array | AggregateKind::Json { .. }, _) if self.items.is_empty() => {
-                Ok(Value::Null)
+    pub fn result(
+        mut self,
+        kind: AggregateKind,
+        ty: Type,
+        asked: Option<&Value>,
+        settings: &Settings,
+    ) -> Result<Value> {
+        match (kind, self.value.take()) {
+            (AggregateKind::Count, _) | (AggregateKind::Pair(Pairing::Count), _) => {
+                Ok(Value::Int8(self.count))
             }
+            (kind, value) if kind.is_ordered_set() => {
+                let asked = asked.or(value.as_ref()).unwrap_or(&Value::Null);
+                super::ordered::result(kind, &self.items, asked, ty, settings)
+            }
+            (AggregateKind::Spread(spread), _) => Ok(match self.squares.as_deref() {
+                None => Value::Null,
+                Some(Squares::Exact { sum, squares }) => {
+                    let found = spread.exact(self.count, sum, squares)?;
+                    found.map_or(Value::Null, Value::Numeric)
+                }
+                Some(Squares::Floating(moments)) => {
+                    let found = spread.floating(self.count, moments);
+                    found.map_or(Value::Null, Value::Float8)
+                }
+            }),
+            (AggregateKind::Pair(pairing), _) => Ok(match self.squares.as_deref() {
+                Some(Squares::Floating(moments)) => {
+                    let found = moments.of_pairs(self.count, pairing);
+                    found.map_or(Value::Null, Value::Float8)
+                }
+                _ => Value::Null,
+            }),
+            (
+                AggregateKind::Array | AggregateKind::Json { .. } | AggregateKind::Members { .. },
+                _,
+            ) if self.items.is_empty() => Ok(Value::Null),
             (AggregateKind::Array, _) => {
                 let element = ty.element().unwrap_or(Type::Text);
                 Ok(Value::Array(Array::of(element, &self.items)))
             }
             (AggregateKind::Json { binary }, _) => {
                 Ok(json::array_of(&self.items, ", ", binary, settings)?)
+            }
+            (AggregateKind::Members { binary }, _) => {
+                Ok(json::object_spaced(&self.items, binary, settings)?)
             }
             (AggregateKind::Join, _) => Ok(self.joined.map_or(Value::Null, Value::text)),
             (_, None) => Ok(Value::Null),
@@ -161,5 +325,16 @@ impl Partial {
             }
             (_, Some(value)) => Ok(value),
         }
+    }
+}
+
+/// Of two integers of one type.
+fn bits(a: ValueRef<'_>, b: ValueRef<'_>, of: impl Fn(i64, i64) -> i64) -> Value {
+    // The bits of two that fit make one that does.
+    let made = of(a.as_i64().unwrap_or(0), b.as_i64().unwrap_or(0));
+    match a {
+        ValueRef::Int2(_) => Value::Int2(made as i16),
+        ValueRef::Int4(_) => Value::Int4(made as i32),
+        _ => Value::Int8(made),
     }
 }

@@ -1,7 +1,7 @@
 //! Aggregates as folds of operators.
 
 use crate::bind::{Aggregate, AggregateKind};
-use crate::exec::{Partial, bytes_of};
+use crate::exec::{Partial, Squares, bytes_of};
 use std::sync::Arc;
 use vellum_query::{Failure, Finish, Fold, Folding};
 use vellum_row::{Array, Numeric, Settings, Type, Value, ValueRef};
@@ -13,6 +13,8 @@ pub(super) struct AggregateFold {
     /// Of what is kept.
     ty: Type,
     result: Type,
+    /// What an ordered-set aggregate is asked for, if that is constant.
+    asked: Option<Value>,
     settings: Arc<Settings>,
 }
 
@@ -21,13 +23,16 @@ impl AggregateFold {
         let ty = match aggregate.kind {
             AggregateKind::Join => Type::Text,
             AggregateKind::Array => aggregate.result,
-            AggregateKind::Json { .. } => aggregate.ty.array(),
-            _ => aggregate.ty,
+            AggregateKind::Json { .. } | AggregateKind::Members { .. } => aggregate.ty().array(),
+            AggregateKind::Spread(_) => aggregate.result.array(),
+            AggregateKind::Pair(_) => Type::Float8.array(),
+            _ => aggregate.ty(),
         };
         Self {
             kind: aggregate.kind,
             ty,
             result: aggregate.result,
+            asked: aggregate.asked.clone(),
             settings,
         }
     }
@@ -44,6 +49,9 @@ impl Fold for AggregateFold {
     fn saved(&self) -> Vec<Type> {
         match self.kind {
             AggregateKind::Join => vec![Type::Int8, self.ty, Type::Text],
+            AggregateKind::Members { .. } => vec![Type::Int8, self.ty, self.ty],
+            // Its rows are kept by who sorts them.
+            kind if kind.is_ordered_set() => vec![Type::Int8],
             _ => vec![Type::Int8, self.ty],
         }
     }
@@ -61,7 +69,8 @@ impl Finish for AggregateFold {
             value,
             ..Partial::default()
         };
-        Ok(partial.result(self.kind, self.result, &self.settings)?)
+        let asked = self.asked.as_ref();
+        Ok(partial.result(self.kind, self.result, asked, &self.settings)?)
     }
 }
 
@@ -75,37 +84,53 @@ struct Group {
 impl Folding for Group {
     fn add(&mut self, arguments: &[ValueRef<'_>]) -> Result<(), Failure> {
         let AggregateFold { kind, settings, .. } = &self.fold;
-        let value = arguments.first().copied().unwrap_or(ValueRef::Null);
-        Ok(self.partial.add(*kind, value, settings)?)
+        Ok(self.partial.add(*kind, arguments, settings)?)
     }
 
     fn finish(&mut self) -> Result<Value, Failure> {
         let AggregateFold {
             kind,
             result,
+            asked,
             settings,
             ..
         } = &self.fold;
         let partial = self.partial.clone();
-        Ok(partial.result(*kind, *result, settings)?)
+        Ok(partial.result(*kind, *result, asked.as_ref(), settings)?)
     }
 
     fn save(&self) -> Vec<Value> {
-        let value = match self.fold.ty.element() {
-            Some(element) if self.fold.kind.takes_nulls() => {
-                Some(Value::Array(Array::of(element, &self.partial.items)))
+        let Partial {
+            count,
+            value,
+            items,
+            joined,
+            between,
+            squares,
+        } = &self.partial;
+        let mut saved = vec![Value::Int8(*count)];
+        match (self.fold.kind, self.fold.ty.element()) {
+            (AggregateKind::Members { .. }, Some(element)) => {
+                let every = |first: usize| -> Vec<Value> {
+                    items.iter().skip(first).step_by(2).cloned().collect()
+                };
+                for first in [0, 1] {
+                    saved.push(Value::Array(Array::of(element, &every(first))));
+                }
             }
-            _ if self.fold.kind == AggregateKind::Join => {
-                self.partial.joined.as_deref().map(Value::text)
+            (AggregateKind::Array | AggregateKind::Json { .. }, Some(element)) => {
+                saved.push(Value::Array(Array::of(element, items)));
             }
-            _ => self.partial.value.clone(),
-        };
-        let mut saved = vec![
-            Value::Int8(self.partial.count),
-            value.unwrap_or(Value::Null),
-        ];
-        if self.fold.kind == AggregateKind::Join {
-            saved.push(self.partial.between.clone().unwrap_or(Value::Null));
+            (AggregateKind::Join, _) => {
+                saved.push(joined.as_deref().map_or(Value::Null, Value::text));
+                saved.push(between.clone().unwrap_or(Value::Null));
+            }
+            (AggregateKind::Spread(_) | AggregateKind::Pair(_), _) => {
+                let squares = squares.as_deref().map(Squares::saved);
+                saved.push(squares.unwrap_or(Value::Null));
+            }
+            (kind, _) if kind.is_ordered_set() => {}
+            _ => saved.push(value.clone().unwrap_or(Value::Null)),
         }
         saved
     }

@@ -558,19 +558,19 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let kind = aggregate.kind;
         match kind {
             AggregateKind::Minimum | AggregateKind::Maximum => {
-                let term = self.term(argument, aggregate.ty, subs)?;
+                let term = self.term(argument, aggregate.ty(), subs)?;
                 Ok(Folded::extreme(kind == AggregateKind::Maximum, term))
             }
             AggregateKind::Sum | AggregateKind::Average
-                if matches!(aggregate.ty, Type::Numeric | Type::Int8) =>
+                if matches!(aggregate.ty(), Type::Numeric | Type::Int8) =>
             {
                 // An integer that is summed as a number is summed as what it is.
                 let (argument, ty) = match argument {
                     Expr::Cast { operand, .. } if is_integer(operand, self.level()) => {
-                        let ty = type_of(operand, self.level()).unwrap_or(aggregate.ty);
+                        let ty = type_of(operand, self.level()).unwrap_or(aggregate.ty());
                         (&**operand, ty)
                     }
-                    other => (other, aggregate.ty),
+                    other => (other, aggregate.ty()),
                 };
                 let terms = match self.long_product(argument, subs)? {
                     Some((left, right)) => vec![left, right],
@@ -594,7 +594,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         let filter = filter
             .map(|filter| self.condition(filter, subs))
             .transpose()?;
-        let Some(argument) = &aggregate.argument else {
+        let Some((argument, ty)) = aggregate.arguments.first() else {
             return Ok(Folded::count_rows().filtered(filter));
         };
         let fold = Arc::new(AggregateFold::new(aggregate, self.settings.clone()));
@@ -606,8 +606,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         if let Some(own) = own {
             return Ok(own.filtered(filter));
         }
-        let argument = self.term(argument, aggregate.ty, subs)?;
+        let mut arguments = vec![self.term(argument, *ty, subs)?];
         if aggregate.kind == AggregateKind::Count {
+            let argument = &arguments[0];
             let own = match aggregate.distinct {
                 false => Some(Folded::count(argument.clone())),
                 true if in_window => None,
@@ -616,6 +617,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             if let Some(own) = own {
                 return Ok(own.filtered(filter));
             }
+        }
+        for (argument, ty) in &aggregate.arguments[1..] {
+            arguments.push(self.term(argument, *ty, subs)?);
         }
         let mut order = Vec::with_capacity(aggregate.order.len());
         for key in &aggregate.order {
@@ -628,7 +632,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 nulls_first: key.nulls_first,
             });
         }
-        let folded = Folded::fold(fold, vec![argument], aggregate.result).ordered(order);
+        let folded = Folded::fold(fold, arguments, aggregate.result).ordered(order);
         let folded = match aggregate.distinct {
             true => folded.distinct(),
             false => folded,

@@ -44,7 +44,8 @@ impl Reads<'_> {
     }
 
     fn aggregate(&mut self, aggregate: &Aggregate, subqueries: &[Subquery]) {
-        for expr in aggregate.argument.iter().chain(&aggregate.filter) {
+        let arguments = aggregate.arguments.iter().map(|(expr, _)| expr);
+        for expr in arguments.chain(&aggregate.filter) {
             self.expression(expr, subqueries);
         }
         for key in &aggregate.order {

@@ -83,6 +83,6 @@ macro_rules! corpus {
 }
 
 corpus!(
-    analytics, arithmetic, casts, changes, dates, documents, functions, gather, general, grouping,
-    logic, moments, recursive, tables, text
+    aggregates, analytics, arithmetic, casts, changes, dates, documents, functions, gather,
+    general, grouping, logic, moments, recursive, tables, text
 );

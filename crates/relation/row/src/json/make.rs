@@ -129,6 +129,23 @@ pub fn array_of(
 /// `22003`, `22P05`, `54001` for what no `jsonb` can hold.
 pub fn object_of(pairs: &[Value], binary: bool, settings: &Settings) -> Result<Value> {
     let mut text = String::from("{");
+    members(pairs, settings, &mut text);
+    text.push('}');
+    made(text, binary)
+}
+
+/// As [`object_of`], in the form that `json_object_agg` has.
+///
+/// # Errors
+/// As [`object_of`].
+pub fn object_spaced(pairs: &[Value], binary: bool, settings: &Settings) -> Result<Value> {
+    let mut text = String::from("{ ");
+    members(pairs, settings, &mut text);
+    text.push_str(" }");
+    made(text, binary)
+}
+
+fn members(pairs: &[Value], settings: &Settings, text: &mut String) {
     for (number, pair) in pairs.chunks(2).enumerate() {
         if number > 0 {
             text.push_str(", ");
@@ -138,15 +155,13 @@ pub fn object_of(pairs: &[Value], binary: bool, settings: &Settings) -> Result<V
         if name.starts_with('"') {
             text.push_str(&name);
         } else {
-            write_string(&name, &mut text);
+            write_string(&name, text);
         }
         text.push_str(" : ");
         append(
             pair.get(1).map_or(ValueRef::Null, Value::as_ref),
             settings,
-            &mut text,
+            text,
         );
     }
-    text.push('}');
-    made(text, binary)
 }

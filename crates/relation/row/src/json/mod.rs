@@ -15,7 +15,7 @@ mod write;
 
 pub use access::{array_element, array_element_text, check, field, field_text};
 pub use compose::{JsonParts, parts, plain_text};
-pub use make::{append, array_of, object_of, of};
+pub use make::{append, array_of, object_of, object_spaced, of};
 pub use tree::{JsonbArray, JsonbKind, JsonbObject};
 pub use write::write_string;
 

@@ -323,6 +323,17 @@ impl Numeric {
         let scale = (QUOTIENT_DIGITS_MIN - root_digits)
             .max(i32::from(a.scale))
             .clamp(0, QUOTIENT_SCALE_MAX.max(i32::from(a.scale)));
+        self.square_root_at(scale)
+    }
+
+    /// The square root of a number that is not negative, with so many digits behind the point: not fewer than the number has.
+    ///
+    /// # Errors
+    /// 22003 if it has too many digits.
+    pub(crate) fn square_root_at(&self, scale: i32) -> Result<Numeric> {
+        let Some(a) = self.digits() else {
+            return Ok(self.clone());
+        };
         // The root of a * 10000^(2k), a whole number of at least one digit more than is shown.
         let places = scale / BASE_DIGITS + 1;
         let radicand = a.run(a.weight.max(0), -2 * places);
