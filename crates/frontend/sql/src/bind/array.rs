@@ -1,11 +1,12 @@
 //! Arrays, operators that are named with their schema, collations, and casts of oids that are shown as names.
 
 use super::operator::{comparison_type, no_operator};
+use super::row::row_of;
 use super::types::{folded, object_name};
-use super::{Binder, Bound};
+use super::{Binder, Bound, holding};
 use crate::catalog::Named;
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest};
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
@@ -58,7 +59,8 @@ pub(super) fn named_operator(parts: &[String]) -> Option<BinaryOperator> {
     })
 }
 
-fn comparison_of(operator: &BinaryOperator) -> Option<Comparison> {
+/// The comparison that an operator is.
+pub(super) fn comparison_of(operator: &BinaryOperator) -> Option<Comparison> {
     use BinaryOperator as B;
     Some(match operator {
         B::Eq => Comparison::Equal,
@@ -213,8 +215,12 @@ impl Binder<'_> {
                 (Comparison::Equal, Quantifier::Any) => false,
                 (Comparison::NotEqual, Quantifier::All) => true,
                 _ => {
-                    let what = format!("{shown} ANY or ALL of a subquery");
-                    return Err(SqlError::unsupported(what));
+                    let operands = row_of(left).unwrap_or_else(|| vec![left]);
+                    let test = match quantifier {
+                        Quantifier::Any => RowTest::Any,
+                        Quantifier::All => RowTest::All,
+                    };
+                    return self.row_with_query(&operands, operator, query, test);
                 }
             };
             let node = ast::Expr::InSubquery {
@@ -267,6 +273,7 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what));
         };
         let value = self.expr(left)?;
+        let (value, once) = value.held();
         let mut all = Vec::with_capacity(array.elem.len());
         for item in &array.elem {
             let item = self.expr(item)?;
@@ -277,7 +284,7 @@ impl Binder<'_> {
             Quantifier::Any => Expr::Or(all),
             Quantifier::All => Expr::And(all),
         };
-        Ok(Bound::new(expr, Type::Bool))
+        Ok(Bound::new(holding(expr, once), Type::Bool))
     }
 
     /// `array[i]`, `json['key']` is none.
@@ -312,23 +319,14 @@ impl Binder<'_> {
         if root.ty == Some(Type::Jsonb) {
             return self.json_subscript(root, chain);
         }
-        if let [
-            ast::AccessExpr::Subscript(ast::Subscript::Slice {
-                lower_bound,
-                upper_bound,
-                stride: None,
-            }),
-        ] = chain
-            && root.ty.and_then(Type::element).is_some()
-        {
-            let mut arguments = vec![root];
-            for bound in [lower_bound, upper_bound] {
-                arguments.push(match bound {
-                    Some(bound) => self.expr(bound)?,
-                    None => Bound::new(Expr::Const(Value::Null), Type::Int4),
-                });
-            }
-            return self.scalar_operator("%slice", arguments);
+        let slices = |access: &ast::AccessExpr| {
+            matches!(
+                access,
+                ast::AccessExpr::Subscript(ast::Subscript::Slice { .. })
+            )
+        };
+        if chain.iter().any(slices) && root.ty.and_then(Type::element).is_some() {
+            return self.slice(root, chain);
         }
         let element = root.ty.and_then(Type::element).ok_or_else(|| {
             let name = root.ty.map_or("unknown", Type::sql_name);
@@ -349,6 +347,57 @@ impl Binder<'_> {
             call(CatalogFunction::Subscript, arguments),
             element,
         ))
+    }
+
+    /// `array[a:b][c:d]`: which bounds were left out, then the bounds. Where one is a slice, a number alone is one from 1 on.
+    fn slice(&mut self, root: Bound, chain: &[ast::AccessExpr]) -> Result<Bound> {
+        const DIMENSIONS: usize = 6;
+        if chain.len() > DIMENSIONS {
+            let message = format!(
+                "number of array dimensions ({}) exceeds the maximum allowed ({DIMENSIONS})",
+                chain.len()
+            );
+            return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        let mut left_out = 0;
+        let mut bounds = Vec::with_capacity(2 * chain.len());
+        let one = Expr::Const(Value::Int4(1));
+        for (number, access) in chain.iter().enumerate() {
+            let (lower, upper) = match access {
+                ast::AccessExpr::Subscript(ast::Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    stride: None,
+                }) => (lower_bound.as_ref(), upper_bound.as_ref()),
+                ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                    bounds.push(one.clone());
+                    (None, Some(index))
+                }
+                _ => return Err(SqlError::unsupported("this form of a subscript")),
+            };
+            let slice = bounds.len() == 2 * number;
+            for (bound, bit) in [(lower, 0), (upper, 1)]
+                .into_iter()
+                .skip(usize::from(!slice))
+            {
+                bounds.push(match bound {
+                    Some(bound) => {
+                        let bound = self.expr(bound)?;
+                        let context = CastContext::Assignment;
+                        self.coerce(bound, Type::Int4, Typmod::NONE, context)?
+                    }
+                    None => {
+                        left_out |= 1 << (2 * number + bit);
+                        one.clone()
+                    }
+                });
+            }
+        }
+        let left_out = Bound::new(Expr::Const(Value::Int4(left_out)), Type::Int4);
+        let mut arguments = vec![root, left_out];
+        let bounds = bounds.into_iter();
+        arguments.extend(bounds.map(|bound| Bound::new(bound, Type::Int4)));
+        self.scalar_operator("%slice", arguments)
     }
 
     /// `json -> key`, or `->>`: a field by its name, an element by its number.
@@ -432,6 +481,7 @@ impl Binder<'_> {
             (Some(_), None) if left.ty.is_some() && right.ty.is_some() => {
                 ("array_append", vec![left, right])
             }
+            (None, Some(_)) if left.ty.is_some() => ("array_prepend", vec![left, right]),
             // A literal beside an array is one.
             _ => ("array_cat", vec![left, right]),
         };

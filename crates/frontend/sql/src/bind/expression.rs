@@ -4,12 +4,12 @@ use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::call::{all_of, in_order, no_function};
 use super::operator::no_operator;
-use super::row::{row_of, rows_of};
+use super::row::{null_test, query_of, row_of, rows_of};
 use super::types::{folded, object_name, type_of};
 use super::window::needs_window;
-use super::{Binder, Bound};
+use super::{Binder, Bound, holding};
 use crate::error::{Result, SqlError};
-use crate::expr::{Comparison, Expr, Quantifier};
+use crate::expr::{Comparison, Expr, Quantifier, RowTest};
 use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -86,6 +86,9 @@ impl Binder<'_> {
                 BinaryOperator::Overlaps => self.overlaps(left, right),
                 _ if rows_of(left, right).is_some() => self.compared_rows(op, left, right),
                 _ => {
+                    if let (Some(items), Some(query)) = (row_of(left), query_of(right)) {
+                        return self.row_with_query(&items, op, query, RowTest::One);
+                    }
                     let (left, right) = (self.expr(left)?, self.expr(right)?);
                     self.binary(op, left, right)
                 }
@@ -137,6 +140,15 @@ impl Binder<'_> {
                 subquery,
                 negated,
             } => {
+                if let Some(items) = row_of(expr) {
+                    let equal = &BinaryOperator::Eq;
+                    let found = self.row_with_query(&items, equal, subquery, RowTest::Any)?;
+                    return bool_of(if *negated {
+                        Expr::Not(Box::new(found.expr))
+                    } else {
+                        found.expr
+                    });
+                }
                 let operand = self.expr(expr)?;
                 let (number, ty) = self.subquery(subquery, SubqueryKind::List)?;
                 let ty = ty.ok_or_else(|| SqlError::internal("a list without type"))?;
@@ -497,8 +509,7 @@ impl Binder<'_> {
     fn is_null(&mut self, operand: &ast::Expr, negated: bool) -> Result<Bound> {
         let operand = self.expr(operand)?;
         let (operand, ..) = self.settle(operand)?;
-        let operand = Box::new(operand);
-        Ok(Bound::new(Expr::IsNull { operand, negated }, Type::Bool))
+        Ok(Bound::new(null_test(operand, negated), Type::Bool))
     }
 
     fn is(&mut self, operand: &ast::Expr, truth: bool, negated: bool) -> Result<Bound> {
@@ -512,6 +523,9 @@ impl Binder<'_> {
     }
 
     fn distinct(&mut self, left: &ast::Expr, right: &ast::Expr, negated: bool) -> Result<Bound> {
+        if let Some(rows) = self.distinct_rows(left, right, negated)? {
+            return Ok(Bound::new(rows, Type::Bool));
+        }
         let (left, right) = (self.expr(left)?, self.expr(right)?);
         let (left, right) = self.comparable("=", left, right)?;
         let expr = Expr::Distinct {
@@ -622,6 +636,7 @@ impl Binder<'_> {
         otherwise: Option<&ast::Expr>,
     ) -> Result<Bound> {
         let operand = operand.map(|operand| self.expr(operand)).transpose()?;
+        let (operand, once) = operand.map(Bound::held).unzip();
         let (mut tests, mut results) = (Vec::new(), Vec::new());
         for when in conditions {
             tests.push(match &operand {
@@ -650,7 +665,7 @@ impl Binder<'_> {
             branches: tests.into_iter().zip(results).collect(),
             otherwise: Box::new(otherwise),
         };
-        Ok(Bound::new(expr, ty))
+        Ok(Bound::new(holding(expr, once.flatten()), ty))
     }
 
     /// Several expressions as ones of one type.

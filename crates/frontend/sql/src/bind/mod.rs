@@ -17,7 +17,7 @@ mod types;
 mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
-pub(crate) use scope::{OuterScope, Scope, ScopeColumn, ScopeTable};
+pub(crate) use scope::{Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 
@@ -48,6 +48,26 @@ impl Bound {
             ty: Some(ty),
             typmod: Typmod::NONE,
         }
+    }
+
+    /// What is read of it several times, and what is to be computed once for that ([`holding`]), if it may be another the next time.
+    fn held(self) -> (Self, Option<Expr>) {
+        if !self.expr.is_volatile() {
+            return (self, None);
+        }
+        let expr = Expr::Held;
+        (Self { expr, ..self }, Some(self.expr))
+    }
+}
+
+/// An expression that reads what [`Bound::held`] has made of a value.
+fn holding(expr: Expr, value: Option<Expr>) -> Expr {
+    match value {
+        None => expr,
+        Some(value) => Expr::Once {
+            value: Box::new(value),
+            body: Box::new(expr),
+        },
     }
 }
 

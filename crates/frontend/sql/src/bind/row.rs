@@ -2,10 +2,12 @@
 //!
 //! Two rows are compared by comparisons of what is in them, so that an index serves `(a, b) = (1, 2)` as it serves `a = 1 AND b = 2`.
 
+use super::array::comparison_of;
 use super::types::object_name;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Expr};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, RowTest, RowsFrom};
+use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
 use vellum_row::{Type, Typmod, Value};
@@ -33,12 +35,42 @@ pub(super) fn row_of(node: &ast::Expr) -> Option<Vec<&ast::Expr>> {
     }
 }
 
+/// What an operator that rows are compared by is not.
+fn no_comparison(operator: &BinaryOperator) -> SqlError {
+    let message = format!("operator does not exist: record {operator} record");
+    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+}
+
 /// Both sides, if both are rows.
 pub(super) fn rows_of<'e>(
     left: &'e ast::Expr,
     right: &'e ast::Expr,
 ) -> Option<(Vec<&'e ast::Expr>, Vec<&'e ast::Expr>)> {
     Some((row_of(left)?, row_of(right)?))
+}
+
+/// IS [NOT] NULL: of a row all parts have to be, or not to be.
+pub(super) fn null_test(operand: Expr, negated: bool) -> Expr {
+    let test = |operand| Expr::IsNull {
+        operand: Box::new(operand),
+        negated,
+    };
+    match operand {
+        Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments,
+        } => Expr::And(arguments.into_iter().map(test).collect()),
+        operand => test(operand),
+    }
+}
+
+/// The query that an expression is.
+pub(super) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
+    match node {
+        ast::Expr::Nested(inner) => query_of(inner),
+        ast::Expr::Subquery(query) => Some(query),
+        _ => None,
+    }
 }
 
 /// Where modifiers of records begin that tell which row it is: those below tell types of elements.
@@ -190,6 +222,10 @@ impl Binder<'_> {
                 if rest.is_empty() {
                     return pair(operator, first, other);
                 }
+                let mut all = left.iter().chain(right);
+                if all.any(|bound| bound.expr.is_volatile()) {
+                    return self.compare_once(operator, left, right);
+                }
                 // The first pair that differs decides.
                 let strict = match operator {
                     B::Lt | B::LtEq => B::Lt,
@@ -201,11 +237,109 @@ impl Binder<'_> {
                 let both = Expr::And([same, further].into());
                 Ok(Expr::Or([decided, both].into()))
             }
-            other => {
-                let message = format!("operator does not exist: record {other} record");
-                Err(SqlError::new(sqlstate::UNDEFINED_FUNCTION, message))
-            }
+            other => Err(no_comparison(other)),
         }
+    }
+
+    /// A comparison of two rows that computes each part once.
+    fn compare_once(
+        &mut self,
+        operator: &BinaryOperator,
+        left: &[Bound],
+        right: &[Bound],
+    ) -> Result<Expr> {
+        let comparison = comparison_of(operator).ok_or_else(|| no_comparison(operator))?;
+        let (mut operands, mut others) = (Vec::new(), Vec::new());
+        for (left, right) in left.iter().zip(right) {
+            let sign = operator.to_string();
+            let (left, right) = self.comparable(&sign, left.clone(), right.clone())?;
+            operands.push(left);
+            others.push(right);
+        }
+        Ok(Expr::Rows {
+            operands: operands.into(),
+            from: RowsFrom::Row(others.into()),
+            test: RowTest::One(comparison),
+        })
+    }
+
+    /// A row, or a value, that is compared with the rows of a query.
+    ///
+    /// # Errors
+    /// `42601` if these have more columns than it, or fewer; `42883` for what rows are not compared by.
+    pub(super) fn row_with_query(
+        &mut self,
+        operands: &[&ast::Expr],
+        operator: &BinaryOperator,
+        query: &ast::Query,
+        test: impl Fn(Comparison) -> RowTest,
+    ) -> Result<Bound> {
+        let comparison = comparison_of(operator).ok_or_else(|| no_comparison(operator))?;
+        let test = test(comparison);
+        let operands = self.row_items(operands)?;
+        let single = matches!(test, RowTest::One(_));
+        let (number, _) = self.subquery(query, SubqueryKind::Rows { single })?;
+        let types = self
+            .subqueries
+            .last()
+            .map(|inner| inner.select.types.clone());
+        let types = types.unwrap_or_default();
+        if types.len() != operands.len() {
+            let few = if types.len() < operands.len() {
+                "few"
+            } else {
+                "many"
+            };
+            let message = format!("subquery has too {few} columns");
+            return Err(SqlError::syntax(message).at(self.place(query)));
+        }
+        let mut compared = Vec::with_capacity(operands.len());
+        for (at, (operand, ty)) in operands.into_iter().zip(types).enumerate() {
+            let item = Bound::new(Expr::Slot(0), ty);
+            let (operand, item) = self.comparable(&operator.to_string(), operand, item)?;
+            // The rows are made what they are compared as.
+            if let (Expr::Cast { ty, .. }, Some(inner)) = (item, self.subqueries.last_mut()) {
+                inner.select.cast_output(at, ty);
+            }
+            compared.push(operand);
+        }
+        let expr = Expr::Rows {
+            operands: compared.into(),
+            from: RowsFrom::Subquery(number),
+            test,
+        };
+        Ok(Bound::new(expr, Type::Bool))
+    }
+
+    /// IS [NOT] DISTINCT FROM of two rows; `None` if these are none.
+    pub(super) fn distinct_rows(
+        &mut self,
+        left: &ast::Expr,
+        right: &ast::Expr,
+        same: bool,
+    ) -> Result<Option<Expr>> {
+        let Some((left, right)) = rows_of(left, right) else {
+            return Ok(None);
+        };
+        if left.len() != right.len() {
+            let text = "unequal number of entries in row expressions";
+            return Err(SqlError::syntax(text));
+        }
+        let (left, right) = (self.row_items(&left)?, self.row_items(&right)?);
+        let mut all = Vec::with_capacity(left.len());
+        for (left, right) in left.into_iter().zip(right) {
+            let (left, right) = self.comparable("=", left, right)?;
+            all.push(Expr::Distinct {
+                left: Box::new(left),
+                right: Box::new(right),
+                negated: same,
+            });
+        }
+        Ok(Some(if same {
+            Expr::And(all.into())
+        } else {
+            Expr::Or(all.into())
+        }))
     }
 
     /// `row BETWEEN row AND row`; `None` if these are no rows.

@@ -13,6 +13,18 @@ use vellum_row::{Type, Typmod};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub tables: Vec<ScopeTable>,
+    /// What `*` is of tables that USING or NATURAL has joined.
+    pub joined: Vec<Joined>,
+}
+
+/// Tables that are joined: the columns that they have together come first.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    pub from: u16,
+    /// The first table behind them.
+    pub to: u16,
+    /// Tables and positions.
+    pub columns: Vec<(u16, u16)>,
 }
 
 /// A table of a FROM.
@@ -37,6 +49,8 @@ pub(crate) struct ScopeColumn {
     pub number: i16,
     /// Left out of `*`: joined by USING before.
     pub hidden: bool,
+    /// Without a table's name it stands for itself, or where it is null for the first of these that is not: FULL JOIN with USING.
+    pub others: Vec<(u16, u16)>,
 }
 
 /// What a query around another one sees, while that is bound.
@@ -48,10 +62,12 @@ pub(crate) struct OuterScope {
 }
 
 /// A column that was found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub table: u16,
     pub position: u16,
+    /// What stands for it where it is null.
+    pub others: Vec<(u16, u16)>,
     pub ty: Type,
     pub typmod: Typmod,
 }
@@ -59,15 +75,20 @@ pub(crate) struct Found {
 impl Found {
     /// The column, of a query `level` queries outwards.
     pub fn expr(self, level: u16) -> Result<Expr> {
-        let (table, position) = (self.table, self.position);
-        Ok(match level {
+        let one = |(table, position)| match level {
             0 => Expr::Column { table, position },
             level => Expr::Outer {
                 level,
                 table,
                 position,
             },
-        })
+        };
+        let first = one((self.table, self.position));
+        if self.others.is_empty() {
+            return Ok(first);
+        }
+        let others = self.others.into_iter().map(one);
+        Ok(Expr::Coalesce([first].into_iter().chain(others).collect()))
     }
 }
 
@@ -93,6 +114,7 @@ impl ScopeTable {
                     typmod: column.typmod,
                     number: column.id.0 as i16,
                     hidden: false,
+                    others: Vec::new(),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -114,6 +136,7 @@ impl ScopeTable {
                     typmod: Typmod::NONE,
                     number,
                     hidden: false,
+                    others: Vec::new(),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -160,6 +183,10 @@ impl Scope {
                 found = Some(Found {
                     table: number,
                     position,
+                    others: match table {
+                        None => column.others.clone(),
+                        Some(_) => Vec::new(),
+                    },
                     ty: column.ty,
                     typmod: column.typmod,
                 });

@@ -64,6 +64,7 @@ impl Ddl<'_> {
                 subqueries: &[],
                 rows: &rows,
                 env: &plain,
+                held: None,
                 outer: None,
                 queries: None,
             };

@@ -6,7 +6,7 @@ use vellum_row::{Value, ValueRef, compare, hash};
 
 /// Rows, each once, numbered in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct DistinctRows {
+pub(crate) struct DistinctRows {
     rows: Vec<Vec<Value>>,
     numbers: hashbrown::HashTable<usize>,
 }
@@ -31,6 +31,11 @@ impl DistinctRows {
     }
 
     /// The rows by their numbers.
+    pub fn rows(&self) -> &[Vec<Value>] {
+        &self.rows
+    }
+
+    /// The same, to keep.
     pub fn into_rows(self) -> Vec<Vec<Value>> {
         self.rows
     }

@@ -19,13 +19,14 @@ mod set_rows;
 pub(crate) use set_rows::SetRows;
 mod system;
 
+pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
 pub(crate) use partial::{Partial, Squares};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, Subresult};
+use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind};
 use crate::session::{Open, Waiting};
@@ -34,10 +35,11 @@ use foreign::Due;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use system::SystemRows;
 use vellum::{Database, Transaction};
 use vellum_base::maps::HashMap;
-use vellum_row::{Array, Value};
+use vellum_row::{Array, Value, ValueRef};
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,6 +224,7 @@ impl<'r, 'w> Run<'r, 'w> {
             subqueries,
             rows,
             env: self.env,
+            held: None,
             outer: self.outer,
             queries: Some(self),
         }
@@ -243,6 +246,9 @@ impl<'r, 'w> Run<'r, 'w> {
     /// # Errors
     /// `21000`, and the query's.
     pub(crate) fn subquery<'p>(&self, subquery: &'p Subquery) -> Result<Subresult<'p>> {
+        if let SubqueryKind::Rows { single } = subquery.kind {
+            return self.row_set(subquery, single);
+        }
         let mut values = Vec::new();
         self.select(&subquery.select, &mut |row| {
             match subquery.kind {
@@ -250,10 +256,7 @@ impl<'r, 'w> Run<'r, 'w> {
                     values.push(Value::Bool(true));
                     return Ok(Flow::Enough);
                 }
-                SubqueryKind::Scalar if !values.is_empty() => {
-                    let text = "more than one row returned by a subquery used as an expression";
-                    return Err(SqlError::new(sqlstate::CARDINALITY_VIOLATION, text));
-                }
+                SubqueryKind::Scalar if !values.is_empty() => return Err(too_many_rows()),
                 _ => {}
             }
             let value = row[0].as_ref().to_value();
@@ -264,11 +267,28 @@ impl<'r, 'w> Run<'r, 'w> {
         Ok(match subquery.kind {
             SubqueryKind::Scalar => Subresult::Value(values.pop().unwrap_or(Value::Null)),
             SubqueryKind::Exists => Subresult::Value(Value::Bool(!values.is_empty())),
-            SubqueryKind::List => Subresult::List(values),
+            SubqueryKind::List | SubqueryKind::Rows { .. } => Subresult::List(values),
             SubqueryKind::Array(element) => {
                 Subresult::Value(Value::Array(Array::of(element, &values)))
             }
         })
+    }
+
+    fn row_set<'p>(&self, subquery: &'p Subquery, single: bool) -> Result<Subresult<'p>> {
+        let mut set = RowSet::default();
+        let mut any = false;
+        self.select(&subquery.select, &mut |row| {
+            if std::mem::replace(&mut any, true) && single {
+                return Err(too_many_rows());
+            }
+            let values: Vec<ValueRef<'_>> = row.iter().map(Out::as_ref).collect();
+            let row: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
+            if set.add(&values) {
+                self.keep_row(&row)?;
+            }
+            Ok(Flow::More)
+        })?;
+        Ok(Subresult::Rows(Arc::new(set)))
     }
 
     /// What a subquery returns for the rows of the query around it.
@@ -380,4 +400,11 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
         _ => 0,
     };
     size_of::<Value>() + heap
+}
+
+/// `21000`.
+#[cold]
+fn too_many_rows() -> SqlError {
+    let text = "more than one row returned by a subquery used as an expression";
+    SqlError::new(sqlstate::CARDINALITY_VIOLATION, text)
 }

@@ -12,12 +12,14 @@
 mod catalog_function;
 mod function;
 mod record;
+mod rows;
 mod scalar;
 
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use catalog_function::{CatalogFunction, Quantifier};
 pub(crate) use function::{Builtin, Signature};
 pub(crate) use record::{expanded, fields};
+pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{RowsOf, find as find_scalar, functions as scalar_functions};
 
 use crate::error::{Result, SqlError};
@@ -25,6 +27,7 @@ use crate::plan::Subquery;
 use crate::system::Definition;
 use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::sync::Arc;
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{
     Pattern, RowView, Settings, Type, Typmod, Value, ValueRef, cast, compare, functions, is_ready,
@@ -55,6 +58,19 @@ pub(crate) enum Expr {
         subquery: u16,
         negated: bool,
     },
+    /// A row among others.
+    Rows {
+        operands: Box<[Expr]>,
+        from: RowsFrom,
+        test: RowTest,
+    },
+    /// What reads a value several times that is to be computed once, as [`Expr::Held`]. One inside another has a value of its own, and neither is read
+    /// from inside the other.
+    Once {
+        value: Box<Expr>,
+        body: Box<Expr>,
+    },
+    Held,
     Not(Box<Expr>),
     And(Box<[Expr]>),
     Or(Box<[Expr]>),
@@ -191,6 +207,8 @@ pub(crate) struct Frame<'a> {
     pub subqueries: &'a [Subresult<'a>],
     pub rows: &'a [RowRef<'a>],
     pub env: &'a dyn Environment,
+    /// What [`Expr::Held`] is.
+    pub held: Option<&'a Value>,
     /// What the query around this one stands at.
     pub outer: Option<&'a Frame<'a>>,
     /// Who runs subqueries that read this frame.
@@ -211,6 +229,7 @@ pub(crate) trait Queries {
 pub(crate) enum Subresult<'p> {
     Value(Value),
     List(Vec<Value>),
+    Rows(Arc<RowSet>),
     /// None yet: it has to be run for each row.
     Correlated(&'p Subquery),
 }
@@ -292,6 +311,7 @@ macro_rules! children {
             | Expr::Outer { .. }
             | Expr::Param(_)
             | Expr::Slot(_)
+            | Expr::Held
             | Expr::Subquery(_) => {}
             Expr::Not($child)
             | Expr::Negate($child)
@@ -317,6 +337,10 @@ macro_rules! children {
             | Expr::Distinct { left, right, .. }
             | Expr::Arithmetic { left, right, .. }
             | Expr::Concat(left, right)
+            | Expr::Once {
+                value: left,
+                body: right,
+            }
             | Expr::Like {
                 operand: left,
                 pattern: right,
@@ -337,6 +361,12 @@ macro_rules! children {
                 }
                 let $child = otherwise;
                 $work
+            }
+            Expr::Rows { operands, from, .. } => {
+                operands.$iter().for_each(|$child| $work);
+                if let RowsFrom::Row(others) = from {
+                    others.$iter().for_each(|$child| $work);
+                }
             }
             Expr::In { operand, list, .. } => {
                 let $child = operand;
@@ -376,6 +406,7 @@ impl Expr {
             Self::Subquery(number) => match &frame.subqueries[usize::from(*number)] {
                 Subresult::Value(value) => Out::Lent(value.as_ref()),
                 Subresult::List(list) => Out::bool(!list.is_empty()),
+                Subresult::Rows(set) => Out::bool(!set.is_empty()),
                 Subresult::Correlated(subquery) => match within(subquery, frame)? {
                     Subresult::Value(value) => Out::Own(value),
                     _ => Out::NULL,
@@ -392,7 +423,7 @@ impl Expr {
                         let items = list.iter().map(|item| Ok(Out::Lent(item.as_ref())));
                         is_in(value.as_ref(), list.is_empty(), items, *negated)?
                     }
-                    Subresult::Value(_) => Out::NULL,
+                    Subresult::Value(_) | Subresult::Rows(_) => Out::NULL,
                     Subresult::Correlated(subquery) => match within(subquery, frame)? {
                         Subresult::List(list) => {
                             let items = list.iter().map(|item| Ok(Out::Lent(item.as_ref())));
@@ -403,6 +434,42 @@ impl Expr {
                     },
                 }
             }
+            Self::Rows {
+                operands,
+                from,
+                test,
+            } => {
+                let found = match from {
+                    RowsFrom::Row(others) => {
+                        let (RowTest::Any(comparison)
+                        | RowTest::All(comparison)
+                        | RowTest::One(comparison)) = *test;
+                        rows::one_with_one(operands, others, comparison, frame)?
+                    }
+                    RowsFrom::Known(set) => among(operands, set, *test, frame)?,
+                    RowsFrom::Subquery(number) => match &frame.subqueries[usize::from(*number)] {
+                        Subresult::Rows(set) => among(operands, set, *test, frame)?,
+                        Subresult::Correlated(subquery) => match within(subquery, frame)? {
+                            Subresult::Rows(set) => among(operands, &set, *test, frame)?,
+                            _ => None,
+                        },
+                        _ => None,
+                    },
+                };
+                found.map_or(Out::NULL, Out::bool)
+            }
+            Self::Once { value, body } => {
+                let value = value.eval(frame)?.into_value();
+                let frame = Frame {
+                    held: Some(&value),
+                    ..*frame
+                };
+                Out::Own(body.eval(&frame)?.into_value())
+            }
+            Self::Held => match frame.held {
+                Some(value) => Out::Lent(value.as_ref()),
+                None => return Err(SqlError::internal("a value that nobody holds")),
+            },
             Self::Not(operand) => match operand.eval(frame)?.as_ref().as_bool() {
                 Some(value) => Out::bool(!value),
                 None => Out::NULL,
@@ -595,6 +662,19 @@ fn within<'p>(subquery: &'p Subquery, frame: &Frame<'_>) -> Result<Subresult<'p>
         Some(queries) => queries.run_within(subquery, frame),
         None => Err(SqlError::unsupported("a correlated subquery here")),
     }
+}
+
+/// Whether a row is among others as it is asked.
+fn among(
+    operands: &[Expr],
+    set: &RowSet,
+    test: RowTest,
+    frame: &Frame<'_>,
+) -> Result<Option<bool>> {
+    let values = operands.iter().map(|operand| operand.eval(frame));
+    let values = values.collect::<Result<Vec<Out<'_>>>>()?;
+    let values: Vec<ValueRef<'_>> = values.iter().map(Out::as_ref).collect();
+    Ok(set.test(&values, test))
 }
 
 /// AND and OR: `decisive` decides at once, null if nothing decides and something is null.

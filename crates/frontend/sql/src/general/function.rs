@@ -1,7 +1,7 @@
 //! Expressions as functions that operators call.
 
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Environment, Expr, Frame, RowRef};
+use crate::expr::{Builtin, Environment, Expr, Frame, RowRef, RowTest};
 use crate::plan::Subquery;
 use std::any::Any;
 use std::sync::Arc;
@@ -86,6 +86,7 @@ impl RowFunction for Evaluated {
             subqueries: &[],
             rows: &[RowRef::Lent(arguments)],
             env: &*self.away,
+            held: None,
             outer: None,
             queries: None,
         };
@@ -113,11 +114,22 @@ impl RowFunction for Asked {
     }
 }
 
+/// What is asked of a subquery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Test {
+    /// Its value.
+    Value,
+    /// Whether a value is among its rows, or is not.
+    Among { negated: bool },
+    /// What a row is to its rows.
+    Rows(RowTest),
+}
+
 /// A subquery that is asked for, and the columns that its function is called with: table and position.
 #[derive(Clone, Debug)]
 pub(super) struct AskedFor<'t> {
     pub subquery: &'t Subquery,
     pub widths: Vec<usize>,
-    /// Whether a value that stands behind the columns is looked for in its rows, or whether it is not there.
-    pub list: Option<bool>,
+    /// What becomes of its rows and of the values that stand behind the columns.
+    pub test: Test,
 }

@@ -1,6 +1,6 @@
 //! The session's side of a query: rows of tables, answers, and where the rows of the result go.
 
-use super::function::{AskedFor, Question};
+use super::function::{AskedFor, Question, Test};
 use super::parts::{PartTables, Parted};
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
@@ -204,10 +204,14 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
         let frame = self.run.frame(&rows, &[], &[]);
         match (
             self.run.subquery_within(asked.subquery, &frame)?,
-            asked.list,
+            asked.test,
         ) {
-            (Subresult::Value(value), None) => Ok(value),
-            (Subresult::List(list), Some(negated)) => {
+            (Subresult::Value(value), Test::Value) => Ok(value),
+            (Subresult::Rows(set), Test::Rows(test)) => {
+                let row: Vec<ValueRef<'_>> = rest.iter().map(Value::as_ref).collect();
+                Ok(set.test(&row, test).map_or(Value::Null, Value::Bool))
+            }
+            (Subresult::List(list), Test::Among { negated }) => {
                 let operand = rest.first().cloned().unwrap_or(Value::Null);
                 if list.is_empty() {
                     return Ok(Value::Bool(negated));

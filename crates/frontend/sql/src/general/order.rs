@@ -8,7 +8,7 @@
 //!
 //! Not here: what is made of it (`translate`).
 
-use crate::expr::{Comparison, Expr};
+use crate::expr::{Comparison, Expr, RowsFrom};
 use crate::plan::{Access, Source, SourceKind};
 use crate::statistics::{ColumnStatistics, TableStatistics};
 use std::sync::Arc;
@@ -65,7 +65,13 @@ impl Equality {
         let (mut source, mut one) = (None, true);
         expr.walk(&mut |expr| match expr {
             Expr::Column { table, .. } => one &= *source.get_or_insert(*table) == *table,
-            Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Outer { .. } => one = false,
+            Expr::Subquery(_)
+            | Expr::InSubquery { .. }
+            | Expr::Rows {
+                from: RowsFrom::Subquery(_),
+                ..
+            }
+            | Expr::Outer { .. } => one = false,
             _ => {}
         });
         source.filter(|_| one).map(|source| (source, None))
@@ -227,7 +233,7 @@ fn selectivity<'s>(
             let found = (one * list.len() as f64).min(1.0);
             if *negated { 1.0 - found } else { found }
         }
-        Expr::InSubquery { .. } | Expr::Subquery(_) => 0.5,
+        Expr::InSubquery { .. } | Expr::Rows { .. } | Expr::Subquery(_) => 0.5,
         Expr::Compare {
             comparison,
             left,

@@ -191,6 +191,7 @@ impl<'s> PartTables<'s> {
                         subqueries: &[],
                         rows: &[RowRef::Stored(row)],
                         env: alone,
+                        held: None,
                         outer: None,
                         queries: None,
                     };

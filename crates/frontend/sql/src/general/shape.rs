@@ -1,7 +1,7 @@
 //! What of an expression can be seen without running it: its type, the subqueries and columns in it.
 
 use super::translate::Level;
-use crate::expr::Expr;
+use crate::expr::{Expr, RowsFrom};
 use vellum_query::{Arithmetic, Extent, Kind, Term};
 use vellum_row::arithmetic::{self, Operator};
 use vellum_row::{Column, Type, Typmod, ValueRef};
@@ -25,6 +25,7 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
         | Expr::Distinct { .. }
         | Expr::In { .. }
         | Expr::InSubquery { .. }
+        | Expr::Rows { .. }
         | Expr::Like { .. } => Type::Bool,
         Expr::Concat(..) => Type::Text,
         Expr::Negate(operand) => type_of(operand, level)?,
@@ -45,7 +46,12 @@ pub(super) fn type_of(expr: &Expr, level: &Level) -> Option<Type> {
             let mut results = results.chain([&**otherwise]);
             results.find_map(|expr| type_of(expr, level))?
         }
-        Expr::Outer { .. } | Expr::Param(_) | Expr::Subquery(_) | Expr::Call { .. } => return None,
+        Expr::Once { body, .. } => return type_of(body, level),
+        Expr::Outer { .. }
+        | Expr::Param(_)
+        | Expr::Subquery(_)
+        | Expr::Held
+        | Expr::Call { .. } => return None,
     })
 }
 
@@ -140,7 +146,15 @@ pub(super) fn operation(operator: Operator) -> Option<Arithmetic> {
 pub(super) fn has_subquery(expr: &Expr) -> bool {
     let mut found = false;
     expr.walk(&mut |expr| {
-        found |= matches!(expr, Expr::Subquery(_) | Expr::InSubquery { .. });
+        found |= matches!(
+            expr,
+            Expr::Subquery(_)
+                | Expr::InSubquery { .. }
+                | Expr::Rows {
+                    from: RowsFrom::Subquery(_),
+                    ..
+                }
+        );
     });
     found
 }
@@ -150,7 +164,14 @@ pub(super) fn reads_only(expr: &Expr, number: u16) -> bool {
     let mut only = true;
     expr.walk(&mut |expr| match expr {
         Expr::Column { table, .. } => only &= *table == number,
-        Expr::Outer { .. } | Expr::Slot(_) | Expr::Subquery(_) | Expr::InSubquery { .. } => {
+        Expr::Outer { .. }
+        | Expr::Slot(_)
+        | Expr::Subquery(_)
+        | Expr::InSubquery { .. }
+        | Expr::Rows {
+            from: RowsFrom::Subquery(_),
+            ..
+        } => {
             only = false;
         }
         _ => {}

@@ -6,11 +6,11 @@
 //! Invariants:
 //! - G1 What may fail is not taken apart: an AND that keeps a division from being by zero stays one function.
 
-use super::function::{Asked, AskedFor, Evaluated};
+use super::function::{Asked, AskedFor, Evaluated, Test};
 use super::shape::{decimal, has_subquery, operation, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Comparison, Expr, Subresult};
+use crate::expr::{Comparison, Expr, RowSet, RowsFrom, Subresult};
 use crate::plan::{Subquery, SubqueryKind};
 use std::sync::Arc;
 use vellum_query::{Comparison as Compared, Term};
@@ -456,6 +456,27 @@ impl<'t> Translation<'t, '_, '_> {
                     return Ok(());
                 }
             }
+            Expr::Rows {
+                operands,
+                from: from @ RowsFrom::Subquery(_),
+                test,
+            } => {
+                let RowsFrom::Subquery(number) = *from else {
+                    return Err(SqlError::internal("rows of no subquery"));
+                };
+                let inner = &subs[usize::from(number)];
+                if inner.select.correlated {
+                    let mut terms = Vec::with_capacity(operands.len());
+                    for (operand, ty) in operands.iter().zip(&inner.select.types) {
+                        terms.push(self.term(operand, *ty, subs)?);
+                    }
+                    Some(self.asked_with(inner, Type::Bool, terms, Test::Rows(*test))?)
+                } else {
+                    // One set for all rows.
+                    *from = RowsFrom::Known(self.set_once(inner)?);
+                    None
+                }
+            }
             _ => None,
         };
         if let Some(term) = term {
@@ -502,7 +523,12 @@ impl<'t> Translation<'t, '_, '_> {
             | Expr::Outer { .. }
             | Expr::Slot(_)
             | Expr::Subquery(_)
-            | Expr::InSubquery { .. } => return false,
+            | Expr::Held
+            | Expr::InSubquery { .. }
+            | Expr::Rows {
+                from: RowsFrom::Subquery(_),
+                ..
+            } => return false,
             _ => {}
         }
         let mut same = true;
@@ -525,6 +551,13 @@ impl<'t> Translation<'t, '_, '_> {
         match self.run.subquery(subquery)? {
             Subresult::List(list) => Ok(list),
             _ => Err(SqlError::internal("a value for a list")),
+        }
+    }
+
+    fn set_once(&self, subquery: &'t Subquery) -> Result<Arc<RowSet>> {
+        match self.run.subquery(subquery)? {
+            Subresult::Rows(set) => Ok(set),
+            _ => Err(SqlError::internal("a value for rows")),
         }
     }
 
@@ -564,7 +597,8 @@ impl<'t> Translation<'t, '_, '_> {
                 return Ok(None);
             }
             let operand = self.term(operand, ty, subs)?;
-            let found = self.asked_with(subquery, Type::Bool, Some((operand, negated)))?;
+            let test = Test::Among { negated };
+            let found = self.asked_with(subquery, Type::Bool, vec![operand], test)?;
             return Ok(Some(found));
         }
         let operand = self.term(operand, ty, subs)?;
@@ -575,16 +609,24 @@ impl<'t> Translation<'t, '_, '_> {
 
     /// A subquery that is run for each row.
     fn asked(&mut self, subquery: &'t Subquery, ty: Type) -> Result<Term> {
-        self.asked_with(subquery, ty, None)
+        self.asked_with(subquery, ty, Vec::new(), Test::Value)
     }
 
-    /// The same; or whether a value is among its rows, or is not.
+    /// The same; or what is asked of its rows and of these operands.
     fn asked_with(
         &mut self,
         subquery: &'t Subquery,
         ty: Type,
-        list: Option<(Term, bool)>,
+        operands: Vec<Term>,
+        test: Test,
     ) -> Result<Term> {
+        // Who is asked knows the rows of one query only, not those of the one around it.
+        if self.levels.len() > 1
+            && self.subqueries == Subqueries::Joined
+            && matches!(test, Test::Rows(_))
+        {
+            return Err(SqlError::unsupported("rows of a subquery in a subquery"));
+        }
         let level = self.level();
         let widths = level.tables.iter().map(Vec::len).collect();
         let columns = level.tables.iter().flatten();
@@ -592,12 +634,11 @@ impl<'t> Translation<'t, '_, '_> {
         if !level.slots.is_empty() {
             return Err(SqlError::unsupported("this subquery of a group"));
         }
-        let (operand, list) = list.unzip();
-        arguments.extend(operand);
+        arguments.extend(operands);
         self.sources.asked.push(AskedFor {
             subquery,
             widths,
-            list,
+            test,
         });
         let number = self.sources.asked.len() - 1;
         let away = self.away();

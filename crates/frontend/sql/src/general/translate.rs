@@ -13,8 +13,8 @@ use crate::plan::{Body, Grouping, Select, SetCall, SortBy, Source, SourceKind, S
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
 use vellum_query::{
-    Aggregate as Folded, Column, Expected, Kind, Line, Relation, Scanned, SortKey, Symbols, Term,
-    Window as Windowing, WindowFunction, Windowed,
+    Aggregate as Folded, Column, Comparison as Compared, Expected, Kind, Line, Relation, Scanned,
+    SortKey, Symbols, Term, Window as Windowing, WindowFunction, Windowed,
 };
 use vellum_row::{Settings, Type, ValueRef};
 
@@ -156,17 +156,63 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         if !select.distinct_on.is_empty() {
             relation = self.first_of(relation, select.distinct_on.len(), keys.clone())?;
         }
-        if !keys.is_empty() {
+        if let (true, Some(limit)) = (select.ties, limit) {
+            let skip = offset.unwrap_or(0);
+            relation = self.with_ties(relation, keys.clone(), skip, limit)?;
             relation = built(relation.sort(&self.symbols, keys))?;
-        }
-        if limit.is_some() || offset.is_some() {
-            relation = built(relation.limit(offset.unwrap_or(0), limit))?;
+        } else {
+            if !keys.is_empty() {
+                relation = built(relation.sort(&self.symbols, keys))?;
+            }
+            if limit.is_some() || offset.is_some() {
+                relation = built(relation.limit(offset.unwrap_or(0), limit))?;
+            }
         }
         if relation.columns().len() > width {
             let columns = relation.columns()[..width].to_vec();
             relation = built(relation.only(columns))?;
         }
         Ok(relation)
+    }
+
+    /// So many rows behind those that are skipped, and those that are equal to the last of them: the rank of none of these is above its place.
+    fn with_ties(
+        &mut self,
+        relation: Relation,
+        keys: Vec<SortKey>,
+        skip: u64,
+        limit: u64,
+    ) -> Result<Relation> {
+        if limit == 0 {
+            return built(relation.limit(0, Some(0)));
+        }
+        let numbered = |function| Windowing {
+            function: Windowed::Function(function),
+            arguments: Vec::new(),
+            result: Type::Int8,
+            partition: Vec::new(),
+            order: keys.clone(),
+            frame: None,
+        };
+        let made = vec![
+            numbered(WindowFunction::RowNumber),
+            numbered(WindowFunction::Rank),
+        ];
+        let width = relation.columns().len();
+        let relation = built(relation.windows(&self.symbols, made))?;
+        let [place, rank] = [width, width + 1].map(|at| relation.columns()[at].term());
+        let number = |number: u64| {
+            let number = i64::try_from(number).unwrap_or(i64::MAX);
+            Term::literal(Type::Int8, ValueRef::Int8(number)).map_err(super::told)
+        };
+        let last = skip.saturating_add(limit);
+        let conditions = [
+            Term::compare(&self.symbols, Compared::Greater, place, number(skip)?),
+            Term::compare(&self.symbols, Compared::LessEqual, rank, number(last)?),
+        ];
+        let relation = built(relation.filter(Term::all(conditions)))?;
+        let columns = relation.columns()[..width].to_vec();
+        built(relation.only(columns))
     }
 
     /// Of rows that are equal in the last `count` columns the first in this order.

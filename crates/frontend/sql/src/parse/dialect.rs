@@ -4,10 +4,11 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use sqlparser::ast::Expr;
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 use std::any::TypeId;
 use std::cell::Cell;
 
@@ -36,6 +37,43 @@ impl Bounded {
     pub fn is_spent(&self) -> bool {
         self.left.get() == 0
     }
+}
+
+/// Whether a token is this word, without quotes.
+fn is_word(token: &Token, word: &str) -> bool {
+    matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
+}
+
+/// BETWEEN, and if it is symmetric also with its bounds the other way round.
+fn either_way(between: Expr, symmetric: bool, negated: bool) -> Expr {
+    let nested = |expr| Expr::Nested(Box::new(expr));
+    let mut whole = nested(between.clone());
+    if let (
+        true,
+        Expr::Between {
+            expr, low, high, ..
+        },
+    ) = (symmetric, between)
+    {
+        let other = Expr::Between {
+            expr,
+            negated: false,
+            low: high,
+            high: low,
+        };
+        whole = nested(Expr::BinaryOp {
+            left: Box::new(whole),
+            op: BinaryOperator::Or,
+            right: Box::new(nested(other)),
+        });
+    }
+    if negated {
+        whole = nested(Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(whole),
+        });
+    }
+    whole
 }
 
 /// What PostgreSQL's dialect says, for the questions that it answers itself.
@@ -87,7 +125,40 @@ impl Dialect for Bounded {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        if is_word(&parser.peek_token_ref().token, "isnull") {
+            return Some(Ok(self.prec_value(Precedence::Is)));
+        }
         self.base.get_next_precedence(parser)
+    }
+
+    /// What the parser does not know: `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let [first, second, third] =
+            [0, 1, 2].map(|at| parser.peek_nth_token_ref(at).token.clone());
+        if is_word(&first, "isnull") {
+            parser.advance_token();
+            return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        let negated = is_word(&first, "not");
+        let (between, how) = if negated {
+            (&second, &third)
+        } else {
+            (&first, &second)
+        };
+        let symmetric = is_word(how, "symmetric");
+        if !is_word(between, "between") || !(symmetric || is_word(how, "asymmetric")) {
+            return None;
+        }
+        for _ in 0..2 + usize::from(negated) {
+            parser.advance_token();
+        }
+        let between = parser.parse_between(expr.clone(), false);
+        Some(between.map(|between| either_way(between, symmetric, negated)))
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

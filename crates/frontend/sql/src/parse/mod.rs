@@ -8,6 +8,7 @@
 
 mod dialect;
 mod height;
+mod literal;
 mod options;
 
 pub(crate) use options::{KEY_LOCK, MOVE, OF_TABLE};
@@ -45,6 +46,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             SqlError::syntax(tokenizer_message(&error.message)).at(position)
         })?;
     height::check(&tokens)?;
+    if let Some(second) = literal::join_lines(&mut tokens) {
+        return Err(at_token(text, &tokens[second]));
+    }
+    literal::whole_tables(&mut tokens);
     options::adapt(&mut tokens);
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)

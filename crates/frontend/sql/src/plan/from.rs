@@ -3,7 +3,7 @@
 use super::path::Access;
 use super::select::{Join, Select, Source, SourceKind};
 use super::{General, OutputColumn, SetCall, SetFunction, conjuncts};
-use crate::bind::{Binder, Bound, Meaning, Scope, ScopeColumn, ScopeTable, folded};
+use crate::bind::{Binder, Bound, Joined, Meaning, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -11,6 +11,7 @@ use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
+use std::ops::Range;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod};
 
@@ -27,8 +28,19 @@ impl Binder<'_> {
         table: &ast::TableWithJoins,
         sources: &mut Vec<Source>,
     ) -> Result<()> {
-        let first = self.factor(&table.relation)?;
-        sources.push(Source::inner(first));
+        let from = self.scope.tables.len();
+        match &table.relation {
+            // Joined first whether in parentheses or not.
+            ast::TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => self.from(table_with_joins, sources)?,
+            relation => {
+                let first = self.factor(relation)?;
+                sources.push(Source::inner(first));
+            }
+        }
+        let mut star = self.star_of(from);
         for join in &table.joins {
             let (kind, constraint) = match &join.join_operator {
                 ast::JoinOperator::Join(constraint) | ast::JoinOperator::Inner(constraint) => {
@@ -63,6 +75,7 @@ impl Binder<'_> {
             let mut source = Source::inner(source);
             source.join = kind;
             let mut conditions = Vec::new();
+            let mut together = Vec::new();
             match constraint {
                 ast::JoinConstraint::None => {}
                 ast::JoinConstraint::On(condition) => {
@@ -71,23 +84,28 @@ impl Binder<'_> {
                 ast::JoinConstraint::Using(names) => {
                     for name in names {
                         let (_, name) = crate::bind::object_name(name)?;
-                        conditions.push(self.using(&name, before, kind)?);
+                        conditions.push(self.using(&name, from..before, kind)?);
+                        together.push(name);
                     }
                 }
                 ast::JoinConstraint::Natural => {
-                    let known = |name: &str| {
-                        let tables = self.scope.tables[..before].iter();
-                        let mut columns = tables.flat_map(|table| &table.columns);
-                        columns.any(|column| column.name == name && !column.hidden)
+                    let named = |at: &(u16, u16)| {
+                        let table = &self.scope.tables[usize::from(at.0)];
+                        &table.columns[usize::from(at.1)].name
                     };
-                    let columns = self.scope.tables[before].columns.iter();
-                    let names = columns.map(|column| column.name.clone());
-                    let names: Vec<String> = names.filter(|name| known(name)).collect();
+                    let own = &self.scope.tables[before].columns;
+                    let there = |name: &String| own.iter().any(|column| column.name == *name);
+                    let names = star.iter().map(named).filter(|name| there(name));
+                    let names: Vec<String> = names.cloned().collect();
                     for name in names {
-                        conditions.push(self.using(&name, before, kind)?);
+                        conditions.push(self.using(&name, from..before, kind)?);
+                        together.push(name);
                     }
                 }
             }
+            let own = (0u16..).take(self.scope.tables[before].columns.len());
+            star.extend(own.map(|position| (before as u16, position)));
+            self.in_front(&mut star, &together);
             if kind == Join::Inner {
                 source.filter = conditions;
             } else {
@@ -95,17 +113,56 @@ impl Binder<'_> {
             }
             sources.push(source);
         }
+        let to = self.scope.tables.len() as u16;
+        self.scope
+            .joined
+            .retain(|joined| joined.from != from as u16);
+        self.scope.joined.push(Joined {
+            from: from as u16,
+            to,
+            columns: star,
+        });
         Ok(())
     }
 
-    /// USING: the column of the table at `before` equals that of the tables before it.
-    fn using(&mut self, name: &str, before: usize, join: Join) -> Result<Expr> {
-        if join == Join::Full {
-            return Err(SqlError::unsupported("FULL JOIN with USING"));
+    /// The columns of tables from one on, as `*` has them.
+    fn star_of(&self, from: usize) -> Vec<(u16, u16)> {
+        let mut joined = self.scope.joined.iter();
+        if let Some(joined) = joined.find(|joined| usize::from(joined.from) == from) {
+            return joined.columns.clone();
         }
-        let outer = Scope {
-            tables: self.scope.tables[..before].to_vec(),
+        let tables = (0u16..).zip(&self.scope.tables).skip(from);
+        let columns = tables.flat_map(|(number, table)| {
+            let positions = (0u16..).take(table.columns.len());
+            positions.map(move |position| (number, position))
+        });
+        columns.collect()
+    }
+
+    /// Columns that tables have together come first, and only once.
+    fn in_front(&self, star: &mut Vec<(u16, u16)>, together: &[String]) {
+        let column = |(table, position): (u16, u16)| {
+            &self.scope.tables[usize::from(table)].columns[usize::from(position)]
         };
+        star.retain(|at| !column(*at).hidden);
+        let place = |at: &(u16, u16)| {
+            let name = &column(*at).name;
+            let found = together.iter().position(|other| other == name);
+            found.unwrap_or(together.len())
+        };
+        star.sort_by_key(place);
+    }
+
+    /// USING: the column of the table behind some equals that of these.
+    fn using(&mut self, name: &str, tables: Range<usize>, join: Join) -> Result<Expr> {
+        let before = tables.end;
+        let mut outer = Scope {
+            tables: self.scope.tables[..before].to_vec(),
+            joined: Vec::new(),
+        };
+        for table in &mut outer.tables[..tables.start] {
+            table.qualified_only = true;
+        }
         let left = outer.column(None, name)?;
         let joined = &mut self.scope.tables[before];
         let position = joined.columns.iter().position(|column| column.name == name);
@@ -127,6 +184,15 @@ impl Binder<'_> {
         if join == Join::Right {
             let table = &mut self.scope.tables[usize::from(left.table)];
             table.columns[usize::from(left.position)].hidden = true;
+        }
+        if join == Join::Full {
+            if right.ty != Some(left.ty) {
+                let text = "FULL JOIN with USING of columns of different types";
+                return Err(SqlError::unsupported(text));
+            }
+            let table = &mut self.scope.tables[usize::from(left.table)];
+            let others = &mut table.columns[usize::from(left.position)].others;
+            others.push((before as u16, position as u16));
         }
         let ty = left.ty;
         let left = Bound::new(left.expr(0)?, ty);
@@ -333,6 +399,7 @@ impl Binder<'_> {
             typmod: column.typmod,
             number: 0,
             hidden: false,
+            others: Vec::new(),
         });
         let mut table = ScopeTable {
             name,
@@ -357,17 +424,30 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
     ) -> Result<SourceKind> {
         let (_, function) = crate::bind::object_name(name)?;
+        let mut calls = Vec::new();
         let (call, columns) = match SetFunction::find(&function) {
+            // Several arrays are stepped through side by side.
+            Some(SetFunction::Unnest) if args.len() > 1 => {
+                let mut columns = Vec::with_capacity(args.len());
+                for arg in args {
+                    let one = std::slice::from_ref(arg);
+                    let (call, column) = self.set_arguments(SetFunction::Unnest, one)?;
+                    calls.push(call);
+                    let named = column.into_iter();
+                    columns.extend(named.map(|(name, ty)| (name.to_owned(), ty)));
+                }
+                (calls.pop(), columns)
+            }
             Some(kind) => {
                 let (call, columns) = self.set_arguments(kind, args)?;
                 let named = columns.into_iter();
                 let columns: Vec<(String, Type)> =
                     named.map(|(name, ty)| (name.to_owned(), ty)).collect();
-                (call, columns)
+                (Some(call), columns)
             }
             None => {
                 let (call, ty) = self.one_row_of(name, args)?;
-                (call, vec![(function.clone(), ty)])
+                (Some(call), vec![(function.clone(), ty)])
             }
         };
         let own = alias.map_or_else(|| function.clone(), |alias| folded(&alias.name));
@@ -385,6 +465,7 @@ impl Binder<'_> {
                 typmod: Typmod::NONE,
                 number: 0,
                 hidden: false,
+                others: Vec::new(),
             })
             .collect();
         if ordinality {
@@ -394,6 +475,7 @@ impl Binder<'_> {
                 typmod: Typmod::NONE,
                 number: 0,
                 hidden: false,
+                others: Vec::new(),
             });
         }
         let mut table = ScopeTable {
@@ -405,7 +487,7 @@ impl Binder<'_> {
         };
         rename(&mut table, alias)?;
         self.scope.add(table)?;
-        let calls = vec![call];
+        calls.extend(call);
         Ok(match plain_series(&calls, ordinality) {
             Some(series) => series,
             None => SourceKind::Function { calls, ordinality },

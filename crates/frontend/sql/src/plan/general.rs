@@ -14,6 +14,7 @@ pub(crate) enum General {
     FullJoin,
     WindowFunction,
     DistinctOn,
+    Ties,
     GroupingSets,
     /// Many rows are read and few returned.
     LargeScan,
@@ -39,6 +40,7 @@ impl General {
             Self::FullJoin => "a full join",
             Self::WindowFunction => "a window function",
             Self::DistinctOn => "DISTINCT ON",
+            Self::Ties => "WITH TIES",
             Self::GroupingSets => "grouping sets",
             Self::LargeScan => "a group of many rows",
             Self::ChangeByJoin => "a change by a join",

@@ -9,6 +9,7 @@ mod foreign;
 mod from;
 mod general;
 mod grouping;
+mod limit;
 mod lock;
 mod output;
 mod path;
@@ -118,6 +119,8 @@ pub(crate) enum SubqueryKind {
     Exists,
     /// An array of its values.
     Array(Type),
+    /// Its rows; or the one that there may be.
+    Rows { single: bool },
 }
 
 /// What a statement is compiled with.

@@ -49,6 +49,11 @@ impl Binder<'_> {
                     continue;
                 }
                 ast::SelectItem::UnnamedExpr(expr) => (expr, None),
+                // The parser takes a literal for a name.
+                ast::SelectItem::ExprWithAlias { alias, .. } if alias.quote_style == Some('\'') => {
+                    let message = format!("syntax error at or near \"{alias}\"");
+                    return Err(SqlError::syntax(message));
+                }
                 ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
                 other => return Err(SqlError::unsupported(format!("{other} in a list"))),
             };
@@ -80,27 +85,32 @@ impl Binder<'_> {
         columns: &mut Vec<OutputColumn>,
     ) -> Result<()> {
         let mut known = false;
+        let mut behind = 0;
         for (number, table) in (0u16..).zip(&self.scope.tables) {
+            // Tables that are joined have an order of their own.
+            if of.is_none()
+                && let Some(joined) = self
+                    .scope
+                    .joined
+                    .iter()
+                    .find(|joined| joined.from == number)
+            {
+                known = true;
+                behind = joined.to;
+                for column in &joined.columns {
+                    self.one_column(*column, true, output, columns);
+                }
+            }
+            if of.is_none() && number < behind {
+                continue;
+            }
             let named = of.map_or(!table.qualified_only, |of| table.name == of);
             if !named {
                 continue;
             }
             known = true;
-            for (position, column) in (0u16..).zip(&table.columns) {
-                if column.hidden && of.is_none() {
-                    continue;
-                }
-                output.push(Expr::Column {
-                    table: number,
-                    position,
-                });
-                let oid = table.relation.as_ref().map_or(0, |relation| relation.oid);
-                columns.push(OutputColumn {
-                    name: column.name.clone(),
-                    ty: column.ty,
-                    typmod: column.typmod,
-                    origin: (oid, column.number),
-                });
+            for position in (0u16..).take(table.columns.len()) {
+                self.one_column((number, position), false, output, columns);
             }
         }
         if !known {
@@ -111,6 +121,36 @@ impl Binder<'_> {
             return Err(SqlError::new(sqlstate::UNDEFINED_TABLE, message));
         }
         Ok(())
+    }
+
+    /// A column of `*`; what USING has made of it, if that is asked for.
+    fn one_column(
+        &self,
+        (number, position): (u16, u16),
+        merged: bool,
+        output: &mut Vec<Expr>,
+        columns: &mut Vec<OutputColumn>,
+    ) {
+        let table = &self.scope.tables[usize::from(number)];
+        let column = &table.columns[usize::from(position)];
+        let others = if merged { &column.others[..] } else { &[] };
+        let all = [(number, position)]
+            .into_iter()
+            .chain(others.iter().copied());
+        let all = all.map(|(table, position)| Expr::Column { table, position });
+        let mut all: Vec<Expr> = all.collect();
+        let plain = all.len() == 1;
+        output.push(match all.pop() {
+            Some(one) if plain => one,
+            last => Expr::Coalesce(all.into_iter().chain(last).collect()),
+        });
+        let oid = table.relation.as_ref().map_or(0, |relation| relation.oid);
+        columns.push(OutputColumn {
+            name: column.name.clone(),
+            ty: column.ty,
+            typmod: column.typmod,
+            origin: if plain { (oid, column.number) } else { (0, 0) },
+        });
     }
 
     fn origin(&self, expr: &Expr) -> (u32, i16) {

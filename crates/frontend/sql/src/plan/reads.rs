@@ -2,7 +2,7 @@
 
 use super::{Body, Select, SortBy, Source, SourceKind, Subquery, SubqueryKind};
 use crate::bind::{Aggregate, WindowKind};
-use crate::expr::Expr;
+use crate::expr::{Expr, RowsFrom};
 
 /// Calls `each` with the number of every table of the query that an expression stands in. `subqueries` are those of that query.
 pub(crate) fn tables_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16)) {
@@ -30,6 +30,10 @@ impl Reads<'_> {
             Expr::Subquery(number)
             | Expr::InSubquery {
                 subquery: number, ..
+            }
+            | Expr::Rows {
+                from: RowsFrom::Subquery(number),
+                ..
             } => {
                 if let Some(inner) = subqueries.get(usize::from(*number))
                     && inner.select.correlated

@@ -90,6 +90,7 @@ impl Binder<'_> {
                 typmod: column.typmod,
                 number: 0,
                 hidden: false,
+                others: Vec::new(),
             })
             .collect();
         if names.next().is_some() {

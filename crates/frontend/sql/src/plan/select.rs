@@ -18,7 +18,7 @@ use crate::sqlstate;
 use crate::system::Definition;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Type, Typmod, Value};
+use vellum_row::{Type, Typmod, Value};
 
 /// A query.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(crate) struct Select {
     pub ordered: bool,
     pub limit: Option<Expr>,
     pub offset: Option<Expr>,
+    /// Whether rows that are equal to the last one in all keys of the order come, too.
+    pub ties: bool,
     /// Rows that are locked before they are returned.
     pub locks: Vec<RowLock>,
     /// Whether it reads columns of a query that it is in.
@@ -174,7 +176,8 @@ impl Binder<'_> {
         if select.correlated && !select.reads_only_system() {
             self.needs(General::CorrelatedSubquery);
         }
-        if kind != SubqueryKind::Exists && columns.len() != 1 {
+        let any = matches!(kind, SubqueryKind::Exists | SubqueryKind::Rows { .. });
+        if !any && columns.len() != 1 {
             let text = if kind == SubqueryKind::Scalar {
                 "subquery must return only one column"
             } else {
@@ -242,7 +245,7 @@ impl Binder<'_> {
         if let Some(with) = &query.with {
             self.with_queries(with)?;
         }
-        if query.fetch.is_some() || query.for_clause.is_some() || !query.pipe_operators.is_empty() {
+        if query.for_clause.is_some() || !query.pipe_operators.is_empty() {
             return Err(SqlError::unsupported("this clause of a query"));
         }
         let order: &[ast::OrderByExpr] = match query.order_by.as_ref().map(|order| &order.kind) {
@@ -250,20 +253,22 @@ impl Binder<'_> {
             Some(ast::OrderByKind::Expressions(list)) => list,
             Some(ast::OrderByKind::All(_)) => return Err(SqlError::unsupported("ORDER BY ALL")),
         };
-        if let (ast::SetExpr::Query(inner), [], None) =
-            (&*query.body, order, query.limit_clause.as_ref())
-        {
+        if let (ast::SetExpr::Query(inner), [], None, None) = (
+            &*query.body,
+            order,
+            query.limit_clause.as_ref(),
+            query.fetch.as_ref(),
+        ) {
             // Parentheses alone: the inner query as it is, with its own limits and subqueries.
             let (mut select, columns) = self.query(inner)?;
             self.locks(&mut select, &query.locks)?;
             return Ok((select, columns));
         }
-        let (limit, offset) = self.limits(query.limit_clause.as_ref())?;
+        let limits = self.limits(query, !order.is_empty())?;
         let (mut select, columns) = self.body(&query.body, order)?;
         self.locks(&mut select, &query.locks)?;
         select.general = self.general;
-        select.limit = limit;
-        select.offset = offset;
+        select.limits(limits);
         select.subqueries = std::mem::take(&mut self.subqueries);
         Ok((select, columns))
     }
@@ -300,32 +305,6 @@ impl Binder<'_> {
             });
         }
         Ok(())
-    }
-
-    fn limits(
-        &mut self,
-        clause: Option<&ast::LimitClause>,
-    ) -> Result<(Option<Expr>, Option<Expr>)> {
-        let (limit, offset) = match clause {
-            None => return Ok((None, None)),
-            Some(ast::LimitClause::LimitOffset {
-                limit,
-                offset,
-                limit_by,
-            }) if limit_by.is_empty() => {
-                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
-            }
-            Some(_) => return Err(SqlError::unsupported("this form of LIMIT")),
-        };
-        let mut count = |expr: Option<&ast::Expr>| -> Result<Option<Expr>> {
-            let Some(expr) = expr else {
-                return Ok(None);
-            };
-            let bound = self.expr(expr)?;
-            let expr = self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Assignment)?;
-            Ok(Some(expr))
-        };
-        Ok((count(limit)?, count(offset)?))
     }
 
     fn body(
@@ -742,6 +721,7 @@ pub(super) fn plain(body: Body, order: Vec<SortKey>) -> Select {
         ordered: false,
         limit: None,
         offset: None,
+        ties: false,
         locks: Vec::new(),
         correlated: false,
         general: None,

@@ -285,6 +285,7 @@ impl Binder<'_> {
                 typmod: Typmod::NONE,
                 number: 0,
                 hidden: false,
+                others: Vec::new(),
             });
             self.scope.tables[table].columns.extend(made);
             calls.push(call);

@@ -4,7 +4,7 @@
 //! `character varying` are shown.
 
 use crate::bind::Scope;
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier};
+use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom};
 use crate::names::{literal, quoted};
 use vellum_row::arithmetic::Operator;
 use vellum_row::{Settings, Type, Typmod, Value, output};
@@ -279,9 +279,23 @@ impl Writer<'_> {
                 function,
                 arguments,
             } => self.call(*function, arguments, around),
-            Expr::Slot(_) | Expr::Outer { .. } | Expr::Subquery(_) | Expr::InSubquery { .. } => {
-                String::new()
-            }
+            Expr::Rows {
+                operands,
+                from: RowsFrom::Row(others),
+                test: RowTest::One(comparison),
+            } => format!(
+                "(ROW({}) {} ROW({}))",
+                self.list(operands),
+                sign(*comparison),
+                self.list(others)
+            ),
+            Expr::Slot(_)
+            | Expr::Outer { .. }
+            | Expr::Subquery(_)
+            | Expr::InSubquery { .. }
+            | Expr::Rows { .. }
+            | Expr::Once { .. }
+            | Expr::Held => String::new(),
         }
     }
 

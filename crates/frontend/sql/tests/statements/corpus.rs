@@ -83,6 +83,22 @@ macro_rules! corpus {
 }
 
 corpus!(
-    aggregates, analytics, arithmetic, casts, changes, dates, documents, functions, gather,
-    general, grouping, logic, moments, recursive, tables, text
+    aggregates,
+    analytics,
+    arithmetic,
+    casts,
+    changes,
+    compared_rows,
+    dates,
+    documents,
+    functions,
+    gather,
+    general,
+    grouping,
+    logic,
+    moments,
+    recursive,
+    syntax,
+    tables,
+    text
 );

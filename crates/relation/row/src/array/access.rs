@@ -1,6 +1,6 @@
 //! What functions do with arrays.
 
-use super::{Array, ArrayRef};
+use super::{Array, ArrayRef, Dimension};
 use crate::compare::compare;
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
@@ -53,4 +53,55 @@ pub fn append(array: ArrayRef<'_>, more: impl IntoIterator<Item = Value>) -> Res
     }
     let items: Vec<Value> = array.items().chain(more).collect();
     Ok(Array::of(array.element(), &items))
+}
+
+impl ArrayRef<'_> {
+    /// The elements between bounds, a pair a dimension from the first on; `None` is the array's own end. What lies outside is left out, the subscripts
+    /// of the rest begin at 1.
+    ///
+    /// # Errors
+    /// `54000` for an array that is too large.
+    pub fn slice(self, bounds: &[(Option<i32>, Option<i32>)]) -> Result<Array> {
+        let empty = || Array::of(self.element(), &[]);
+        let dimensions: Vec<Dimension> = self.dimensions().collect();
+        if dimensions.is_empty() || bounds.len() > dimensions.len() {
+            return Ok(empty());
+        }
+        // Of each dimension the first wanted place, from 0, and how many.
+        let mut kept = Vec::with_capacity(dimensions.len());
+        for (number, one) in dimensions.iter().enumerate() {
+            let (low, high) = bounds.get(number).copied().unwrap_or((None, None));
+            let own = (
+                i64::from(one.lower),
+                i64::from(one.lower) + i64::from(one.length) - 1,
+            );
+            let low = low.map_or(own.0, |low| i64::from(low).max(own.0));
+            let high = high.map_or(own.1, |high| i64::from(high).min(own.1));
+            if low > high {
+                return Ok(empty());
+            }
+            kept.push((low - own.0, high - low + 1));
+        }
+        let mut items = Vec::new();
+        for (at, item) in self.items().enumerate() {
+            let mut rest = i64::try_from(at).unwrap_or(i64::MAX);
+            let mut inside = true;
+            for (one, (first, count)) in dimensions.iter().zip(&kept).rev() {
+                let place = rest % i64::from(one.length);
+                rest /= i64::from(one.length);
+                inside &= (*first..first + count).contains(&place);
+            }
+            if inside {
+                items.push(item);
+            }
+        }
+        let shape: Vec<Dimension> = kept
+            .iter()
+            .map(|(_, count)| Dimension {
+                length: i32::try_from(*count).unwrap_or(i32::MAX),
+                lower: 1,
+            })
+            .collect();
+        Array::shaped(self.element(), &shape, &items)
+    }
 }

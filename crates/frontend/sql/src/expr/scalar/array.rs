@@ -66,7 +66,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     lenient(440, "num_nonnulls", "any*", "int4", |a| {
         Ok(Value::Int4((0..a.len()).filter(|number| !a.is_null(*number)).count() as i32))
     }),
-    lenient(0, "%slice", "anyarray int4 int4", "anyarray", slice),
+    strict(0, "%slice", "anyarray int4 int4*", "anyarray", slice),
 ];
 
 fn element_of(a: &Arguments<'_>, number: usize) -> Option<Type> {
@@ -145,27 +145,17 @@ fn fill(a: &Arguments<'_>) -> Result<Value> {
     Ok(Value::Array(filled))
 }
 
-/// The elements between two subscripts; a null is the array's own end.
+/// The elements between subscripts. Behind the array stand bits that say which bounds were left out, then two bounds a dimension.
 fn slice(a: &Arguments<'_>) -> Result<Value> {
     let Some(array) = a.array(0) else {
         return Ok(Value::Null);
     };
-    let mut dimensions = array.dimensions();
-    let Some(first) = dimensions.next() else {
-        return Ok(Value::Array(array.to_array()));
-    };
-    let width: usize = dimensions.map(|one| one.length as usize).product();
-    if width != 1 {
-        return Err(fault(
-            "0A000",
-            "slices of arrays of several dimensions are not supported",
-        ));
-    }
-    let last = first.lower + (first.length - 1);
-    let from = if a.is_null(1) { first.lower } else { a.int(1) };
-    let to = if a.is_null(2) { last } else { a.int(2) };
-    let items = (first.lower..).zip(array.items());
-    let items = items.filter(|(number, _)| (from..=to).contains(number));
-    let items: Vec<Value> = items.map(|(_, item)| item).collect();
-    Ok(Value::Array(Array::of(array.element(), &items)))
+    let left_out = |bit: usize| a.int(1) >> bit & 1 == 1;
+    let bounds = (0..(a.len() - 2) / 2).map(|dimension| {
+        let bound =
+            |at: usize| (!left_out(2 * dimension + at)).then(|| a.int(2 + 2 * dimension + at));
+        (bound(0), bound(1))
+    });
+    let bounds: Vec<(Option<i32>, Option<i32>)> = bounds.collect();
+    Ok(Value::Array(array.slice(&bounds)?))
 }

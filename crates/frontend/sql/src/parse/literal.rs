@@ -1,0 +1,109 @@
+//! What the parser reads otherwise than PostgreSQL: literals beside each other, and `TABLE t`.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// Joins literals that stand on lines of their own, as SQL has it. On one line they are an error: returns the place of the second.
+pub(super) fn join_lines(tokens: &mut [TokenWithSpan]) -> Option<usize> {
+    let mut first: Option<usize> = None;
+    let mut line_ended = false;
+    for at in 0..tokens.len() {
+        match &tokens[at].token {
+            Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. }) => {
+                line_ended = true;
+            }
+            Token::Whitespace(Whitespace::Space | Whitespace::Tab) => {}
+            Token::SingleQuotedString(more) => {
+                let Some(known) = first else {
+                    first = Some(at);
+                    line_ended = false;
+                    continue;
+                };
+                if !line_ended {
+                    return Some(at);
+                }
+                let more = more.clone();
+                // Escapes go on behind the end of the line; the parser has read the first line's only.
+                let escapes = !matches!(tokens[known].token, Token::SingleQuotedString(_));
+                if escapes && more.contains('\\') {
+                    return Some(at);
+                }
+                if let Token::SingleQuotedString(text)
+                | Token::EscapedStringLiteral(text)
+                | Token::UnicodeStringLiteral(text) = &mut tokens[known].token
+                {
+                    text.push_str(&more);
+                }
+                tokens[at].token = Token::Whitespace(Whitespace::Space);
+                line_ended = false;
+            }
+            Token::EscapedStringLiteral(_) | Token::UnicodeStringLiteral(_) => {
+                if first.is_some() {
+                    return Some(at);
+                }
+                first = Some(at);
+                line_ended = false;
+            }
+            _ => first = None,
+        }
+    }
+    None
+}
+
+/// `TABLE t`, where a query may begin, as `SELECT * FROM t`.
+pub(super) fn whole_tables(tokens: &mut Vec<TokenWithSpan>) {
+    let mut begins = true;
+    let mut at = 0;
+    while at < tokens.len() {
+        let keyword = match &tokens[at].token {
+            Token::Whitespace(_) => {
+                at += 1;
+                continue;
+            }
+            Token::Word(word) if word.quote_style.is_none() => word.keyword,
+            Token::SemiColon | Token::LParen | Token::RParen => {
+                begins = true;
+                at += 1;
+                continue;
+            }
+            _ => Keyword::NoKeyword,
+        };
+        if begins && keyword == Keyword::TABLE && names_follow(&tokens[at + 1..]) {
+            let span = tokens[at].span;
+            let blank = Token::Whitespace(Whitespace::Space);
+            let words = [
+                Token::make_keyword("SELECT"),
+                blank.clone(),
+                Token::Mul,
+                blank,
+                Token::make_keyword("FROM"),
+            ];
+            let words = words.map(|token| TokenWithSpan { token, span });
+            at += words.len();
+            tokens.splice(at - 5..at - 4, words);
+            begins = false;
+            continue;
+        }
+        begins = matches!(
+            keyword,
+            Keyword::UNION
+                | Keyword::INTERSECT
+                | Keyword::EXCEPT
+                | Keyword::ALL
+                | Keyword::DISTINCT
+                | Keyword::AS
+                | Keyword::EXPLAIN
+                | Keyword::ANALYZE
+        );
+        at += 1;
+    }
+}
+
+/// Whether a name stands there, and no list of columns behind it.
+fn names_follow(tokens: &[TokenWithSpan]) -> bool {
+    let mut spoken = tokens
+        .iter()
+        .map(|token| &token.token)
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
+    matches!(spoken.next(), Some(Token::Word(_))) && spoken.next() != Some(&Token::LParen)
+}

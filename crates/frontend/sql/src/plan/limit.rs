@@ -1,0 +1,75 @@
+//! LIMIT, OFFSET and FETCH.
+
+use super::{General, Select};
+use crate::bind::Binder;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use sqlparser::ast;
+use vellum_row::{CastContext, Type, Typmod, Value};
+
+/// How many rows of a query there are.
+pub(super) struct Limits {
+    limit: Option<Expr>,
+    offset: Option<Expr>,
+    ties: bool,
+}
+
+impl Select {
+    pub(super) fn limits(&mut self, limits: Limits) {
+        self.limit = limits.limit;
+        self.offset = limits.offset;
+        self.ties = limits.ties;
+    }
+}
+
+impl Binder<'_> {
+    /// What the clauses of a query say.
+    pub(super) fn limits(&mut self, query: &ast::Query, ordered: bool) -> Result<Limits> {
+        let (limit, offset) = match &query.limit_clause {
+            None => (None, None),
+            Some(ast::LimitClause::LimitOffset {
+                limit,
+                offset,
+                limit_by,
+            }) if limit_by.is_empty() => {
+                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+            }
+            Some(_) => return Err(SqlError::unsupported("this form of LIMIT")),
+        };
+        let mut count = |expr: Option<&ast::Expr>| -> Result<Option<Expr>> {
+            let Some(expr) = expr else {
+                return Ok(None);
+            };
+            let bound = self.expr(expr)?;
+            let expr = self.coerce(bound, Type::Int8, Typmod::NONE, CastContext::Assignment)?;
+            Ok(Some(expr))
+        };
+        let (mut limit, offset) = (count(limit)?, count(offset)?);
+        let mut ties = false;
+        if let Some(fetch) = &query.fetch {
+            if limit.is_some() {
+                return Err(SqlError::syntax("multiple LIMIT clauses not allowed"));
+            }
+            if fetch.percent {
+                return Err(SqlError::syntax("PERCENT of FETCH"));
+            }
+            limit = match &fetch.quantity {
+                Some(quantity) => count(Some(quantity))?,
+                None => Some(Expr::Const(Value::Int8(1))),
+            };
+            ties = fetch.with_ties;
+        }
+        if ties {
+            if !ordered {
+                let text = "WITH TIES cannot be specified without ORDER BY clause";
+                return Err(SqlError::syntax(text));
+            }
+            self.needs(General::Ties);
+        }
+        Ok(Limits {
+            limit,
+            offset,
+            ties,
+        })
+    }
+}
