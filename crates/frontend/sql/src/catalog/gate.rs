@@ -7,6 +7,7 @@
 //! - G1 Who writes a relation holds its gate, and has compared the relation's generation with the published one after
 //!   taking it: no writer misses an index or a constraint that was committed before.
 //! - G2 A transaction counts once, however often it asks.
+//! - G3 Who holds a gate has told so before anybody can wait for it longer than one look (`session::activity`): circles of waits are found.
 //!
 //! Concurrency: one word; writers enter and leave by one locked instruction. Who must wait parks on a condition variable;
 //! leaving wakes only if the waiting bit is set.
@@ -24,9 +25,6 @@ const WRITERS: u64 = WAITED_FOR - 1;
 
 /// How long a wait parks before it looks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// A writer that waits to be alone may wait for another that does the same: it gives up after so long.
-const UPGRADE_NANOS: u64 = 1_000_000_000;
 
 /// How a transaction holds a gate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,29 +44,27 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Enters; from nothing, or from `Write` to `Alone`.
+    /// Enters; from nothing, or from `Write` to `Alone`. `look` is called whenever it goes on waiting.
     ///
     /// # Errors
-    /// `57014`, `55P03`, `40P01` as `waiting` decides.
-    pub fn enter(&self, held: Option<Mode>, mode: Mode, waiting: &mut Waiting<'_>) -> Result<()> {
+    /// `57014`, `55P03` as `waiting` decides; what `look` reports.
+    pub fn enter(
+        &self,
+        held: Option<Mode>,
+        mode: Mode,
+        waiting: &mut Waiting<'_>,
+        look: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         debug_assert!(held < Some(mode), "G2");
-        if self.try_enter(held, mode) {
-            return Ok(());
-        }
         let mut guard = self.latch.lock();
         loop {
             self.state.fetch_or(WAITED_FOR, Ordering::AcqRel);
             if self.try_enter(held, mode) {
                 return Ok(());
             }
+            look()?;
             let (next, _) = self.opened.wait_timeout(guard, LOOK);
             guard = next;
-            if held.is_some() && waiting.waited() > UPGRADE_NANOS {
-                return Err(SqlError::new(
-                    sqlstate::DEADLOCK_DETECTED,
-                    "deadlock detected",
-                ));
-            }
             waiting.look().map_err(|error| match error.sqlstate() {
                 sqlstate::LOCK_NOT_AVAILABLE => SqlError::new(
                     sqlstate::LOCK_NOT_AVAILABLE,

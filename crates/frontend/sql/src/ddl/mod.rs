@@ -194,7 +194,7 @@ impl Ddl<'_> {
         check_no_system(relation)?;
         let right = self
             .open
-            .enter(self.shared, oid, Mode::Alone, &mut self.waiting)?;
+            .enter(self.shared, oid, Mode::Alone, Some(&mut self.waiting))?;
         if !right {
             return Err(SqlError::new(
                 sqlstate::SERIALIZATION_FAILURE,

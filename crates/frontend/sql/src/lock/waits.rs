@@ -71,6 +71,26 @@ impl Waits {
         done
     }
 
+    /// A transaction waits, by other means, for those who are in its way now: until [`Waits::waits_no_more`].
+    ///
+    /// # Errors
+    /// `40P01` if they wait for it.
+    pub fn waits_elsewhere(&self, own: TransactionId, on: Vec<TransactionId>) -> Result<()> {
+        let mut entered = self.entered.lock();
+        let bell = Arc::new(Condvar::new());
+        let rung = false;
+        entered.insert(own, Wait { on, bell, rung });
+        match circle(&entered, own) {
+            Some(circle) => Err(deadlock(&circle)),
+            None => Ok(()),
+        }
+    }
+
+    /// It does not any more.
+    pub fn waits_no_more(&self, own: TransactionId) {
+        self.entered.lock().remove(&own);
+    }
+
     /// For whom a transaction waits; nobody if it does not.
     pub fn blockers_of(&self, own: TransactionId) -> Vec<TransactionId> {
         let entered = self.entered.lock();

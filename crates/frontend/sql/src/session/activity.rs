@@ -1,9 +1,10 @@
 //! What sessions are doing, for others to see (`pg_stat_activity`).
 //!
-//! Concurrency: a session writes its own entry, twice a statement, under a latch that only those who look share.
+//! Concurrency: a session writes its own entry, twice a statement and for every gate, under a latch that only those who look share.
 
 use super::CancelHandle;
 use super::transaction::clock_time;
+use crate::catalog::{Mode, Oid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum::TransactionId;
@@ -20,6 +21,8 @@ pub(crate) struct Activity {
     /// What ends its statement, or the session.
     pub cancel: CancelHandle,
     now: Mutex<Now>,
+    /// The gates that its transaction holds.
+    gates: Mutex<Vec<(TransactionId, Oid, Mode)>>,
 }
 
 /// What it does now, or did last.
@@ -59,6 +62,16 @@ impl Activity {
         let mut now = self.now.lock();
         now.transaction = Some(transaction);
         now.transaction_start = Some(since);
+    }
+
+    /// Its transaction holds a gate.
+    pub fn holds(&self, transaction: TransactionId, relation: Oid, mode: Mode) {
+        self.gates.lock().push((transaction, relation, mode));
+    }
+
+    /// Its transaction holds no gate any more.
+    pub fn holds_none(&self) {
+        self.gates.lock().clear();
     }
 
     /// A statement has ended.
@@ -109,6 +122,7 @@ impl Activities {
             started,
             cancel,
             now: Mutex::new(now),
+            gates: Mutex::default(),
         });
         let mut all = self.all.lock();
         all.0 += 1;
@@ -125,6 +139,20 @@ impl Activities {
     /// All of them, in the order in which they came.
     pub fn all(&self) -> Vec<Arc<Activity>> {
         self.all.lock().1.values().cloned().collect()
+    }
+
+    /// Transactions other than `own` that hold the gate of a relation in a way that does not go with `mode`.
+    pub fn in_the_way(&self, own: TransactionId, relation: Oid, mode: Mode) -> Vec<TransactionId> {
+        let mut found = Vec::new();
+        for session in self.all() {
+            for (transaction, held, how) in session.gates.lock().iter() {
+                let conflicts = mode == Mode::Alone || *how == Mode::Alone;
+                if *held == relation && conflicts && *transaction != own {
+                    found.push(*transaction);
+                }
+            }
+        }
+        found
     }
 
     /// The session of a transaction.

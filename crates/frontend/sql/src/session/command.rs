@@ -82,6 +82,7 @@ impl Session {
             },
             Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,
             Statement::Close { cursor } => self.close_cursor(cursor)?,
+            Statement::Lock(lock) => self.lock_tables(lock)?,
             Statement::Discard { object_type } => self.discard(*object_type)?,
             Statement::Deallocate { name, .. } => {
                 let name = folded(name);
@@ -200,7 +201,12 @@ impl Session {
 
     /// A transaction whose first statement is still to come.
     fn begun(&mut self, characteristics: Characteristics) -> Result<Open> {
-        let mut open = Open::begin(&self.shared, &mut self.known, characteristics)?;
+        let mut open = Open::begin(
+            &self.shared,
+            Some(&self.activity.1),
+            &mut self.known,
+            characteristics,
+        )?;
         open.begun_before = true;
         Ok(open)
     }
@@ -262,7 +268,7 @@ impl Session {
         Ok(CommandTag::plain("ROLLBACK"))
     }
 
-    fn in_block(&mut self, what: &str) -> Result<&mut Open> {
+    pub(super) fn in_block(&mut self, what: &str) -> Result<&mut Open> {
         match &mut self.open {
             Some(open) if self.status == TransactionStatus::InBlock => Ok(open),
             _ => Err(needs_block(what)),
@@ -346,11 +352,13 @@ impl Session {
         if wanted == open.characteristics {
             return Ok(());
         }
-        if open.used && wanted.repeatable != open.characteristics.repeatable {
+        // Another transaction would not hold what LOCK TABLE has taken.
+        let used = open.used || open.holds_any();
+        if used && wanted.repeatable != open.characteristics.repeatable {
             let text = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
             return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
         }
-        if open.used {
+        if used {
             if let Some(open) = &mut self.open {
                 open.characteristics.read_only = wanted.read_only;
             }

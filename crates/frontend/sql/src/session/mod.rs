@@ -27,6 +27,7 @@ mod environment;
 mod explain;
 mod extended;
 mod identity;
+mod lock_table;
 mod named;
 mod options;
 mod run;

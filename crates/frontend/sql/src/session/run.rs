@@ -109,7 +109,12 @@ impl Session {
     pub(super) fn start_statement(&mut self) -> Result<()> {
         if self.open.is_none() {
             let characteristics = self.default_characteristics();
-            self.open = Some(Open::begin(&self.shared, &mut self.known, characteristics)?);
+            self.open = Some(Open::begin(
+                &self.shared,
+                Some(&self.activity.1),
+                &mut self.known,
+                characteristics,
+            )?);
         }
         match &mut self.open {
             Some(open) => open.begin_statement(&self.shared),
@@ -262,7 +267,7 @@ impl Session {
 
     /// # Errors
     /// `42501` for a right on a relation that the session's role has not.
-    fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
+    pub(super) fn check_rights(&self, accesses: &[(Oid, Rights)]) -> Result<()> {
         let catalog = self.image();
         let user = &self.options.user;
         let denied = |what: String| {
@@ -332,7 +337,7 @@ impl Session {
     fn enter_target(&mut self, program: &Program, waiting: &mut Waiting<'_>) -> Result<bool> {
         if let Some(open) = &mut self.open {
             for oid in &program.targets {
-                if !open.enter(&self.shared, *oid, Mode::Write, waiting)? {
+                if !open.enter(&self.shared, *oid, Mode::Write, Some(waiting))? {
                     return Ok(false);
                 }
             }

@@ -120,7 +120,7 @@ fn drop_schema(shared: &Shared, namespace: Oid) -> Result<()> {
         asynchronous: true,
     };
     let mut known = (u64::MAX, shared.catalog.now());
-    let mut open = Open::begin(shared, &mut known, characteristics)?;
+    let mut open = Open::begin(shared, None, &mut known, characteristics)?;
     let done = drop_all_in(shared, &mut open, namespace);
     match done {
         Ok(()) => open.commit(shared),

@@ -9,6 +9,7 @@
 //! nothing, because the image is read from the engine's rows at the next open.
 
 use super::Waiting;
+use super::activity::Activity;
 use crate::catalog::{self, Catalog, Change, Kind, Mode, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
@@ -79,11 +80,21 @@ pub(crate) struct Point {
 
 /// Gates that are held; they open when this is dropped.
 #[derive(Debug, Default)]
-struct Gates(Vec<(Oid, Arc<Runtime>, Mode)>);
+struct Gates {
+    held: Vec<(Oid, Arc<Runtime>, Mode)>,
+    /// Where it is told that they are.
+    told: Option<Arc<Activity>>,
+}
 
 impl Drop for Gates {
     fn drop(&mut self) {
-        for (_, runtime, mode) in self.0.drain(..) {
+        if self.held.is_empty() {
+            return;
+        }
+        if let Some(told) = &self.told {
+            told.holds_none();
+        }
+        for (_, runtime, mode) in self.held.drain(..) {
             runtime.gate.leave(mode);
         }
     }
@@ -98,12 +109,13 @@ pub(crate) fn clock_time() -> Timestamp {
 }
 
 impl Open {
-    /// Begins.
+    /// Begins; `session` is whose it is, if it is one's.
     ///
     /// # Errors
     /// `53300` if all slots are taken.
     pub fn begin(
         shared: &Shared,
+        session: Option<&Arc<Activity>>,
         known: &mut (u64, Arc<Catalog>),
         characteristics: Characteristics,
     ) -> Result<Self> {
@@ -121,7 +133,10 @@ impl Open {
         let held = HeldLocks::new(shared.locks.clone(), transaction.id());
         Ok(Self {
             transaction,
-            gates: Gates::default(),
+            gates: Gates {
+                held: Vec::new(),
+                told: session.cloned(),
+            },
             held,
             catalog: known.clone(),
             changes: Vec::new(),
@@ -177,29 +192,46 @@ impl Open {
         Ok(())
     }
 
-    /// Takes the gate of a relation, and says whether the image is still right about it (G1).
+    /// Takes the gate of a relation, and says whether the image is still right about it (G1). Without `waiting` at once or not at all.
     ///
     /// # Errors
-    /// `57014`, `55P03` while waiting.
+    /// `57014`, `40P01` while waiting; `55P03`.
     pub fn enter(
         &mut self,
         shared: &Shared,
         oid: Oid,
         mode: Mode,
-        waiting: &mut Waiting<'_>,
+        waiting: Option<&mut Waiting<'_>>,
     ) -> Result<bool> {
         let Some(relation) = self.catalog.1.relation(oid).cloned() else {
             return Ok(false);
         };
-        let at = self.gates.0.iter().position(|(other, ..)| *other == oid);
-        let held = at.map(|at| self.gates.0[at].2);
+        let at = self.gates.held.iter().position(|(other, ..)| *other == oid);
+        let held = at.map(|at| self.gates.held[at].2);
         if held >= Some(mode) {
             return Ok(true);
         }
-        relation.runtime.gate.enter(held, mode, waiting)?;
+        let gate = &relation.runtime.gate;
+        if !gate.try_enter(held, mode) {
+            let Some(waiting) = waiting else {
+                let message = format!("could not obtain lock on relation \"{}\"", relation.name);
+                return Err(SqlError::new(sqlstate::LOCK_NOT_AVAILABLE, message));
+            };
+            let own = self.held.own();
+            waiting.start();
+            let done = gate.enter(held, mode, waiting, || {
+                let others = shared.activities.in_the_way(own, oid, mode);
+                shared.waits.waits_elsewhere(own, others)
+            });
+            shared.waits.waits_no_more(own);
+            done?;
+        }
         match at {
-            Some(at) => self.gates.0[at].2 = mode,
-            None => self.gates.0.push((oid, relation.runtime.clone(), mode)),
+            Some(at) => self.gates.held[at].2 = mode,
+            None => self.gates.held.push((oid, relation.runtime.clone(), mode)),
+        }
+        if let Some(told) = &self.gates.told {
+            told.holds(self.held.own(), oid, mode);
         }
         if held.is_some() {
             return Ok(true);
@@ -216,8 +248,13 @@ impl Open {
 
     /// Whether it holds a relation's gate, as `mode` at least.
     pub fn holds(&self, oid: Oid, mode: Mode) -> bool {
-        let mut gates = self.gates.0.iter();
+        let mut gates = self.gates.held.iter();
         gates.any(|(held, _, how)| *held == oid && *how >= mode)
+    }
+
+    /// Whether it holds any gate.
+    pub fn holds_any(&self) -> bool {
+        !self.gates.held.is_empty()
     }
 
     /// Changes the catalog, for this transaction until it commits.

@@ -72,9 +72,4 @@ impl<'w> Waiting<'w> {
         }
         Ok(())
     }
-
-    /// Nanoseconds that the wait has taken so far.
-    pub fn waited(&self) -> u64 {
-        self.since.map_or(0, |since| monotonic_nanos() - since)
-    }
 }

@@ -257,3 +257,169 @@ fn regress_who_takes_a_unique_key_waits_for_who_gives_it_up() {
         }
     }
 }
+
+/// Modes of LOCK TABLE by what they are here: nothing, a writer's, alone.
+const TABLE_MODES: [(&str, u8); 8] = [
+    ("access share", 0),
+    ("row share", 1),
+    ("row exclusive", 1),
+    ("share update exclusive", 2),
+    ("share", 2),
+    ("share row exclusive", 2),
+    ("exclusive", 2),
+    ("access exclusive", 2),
+];
+
+#[test]
+fn locked_tables_keep_writers_and_each_other_out_but_no_readers() {
+    let (_database, [mut a, mut b]) = table();
+    b.ok("set lock_timeout = 20");
+    for (held, how) in TABLE_MODES {
+        a.ok(&format!("begin; lock table only t in {held} mode"));
+        assert_eq!(b.ok("select count(*) from t"), "4", "{held}");
+        for (asked, strength) in TABLE_MODES {
+            let goes = how.min(strength) == 0 || how.max(strength) < 2;
+            for nowait in ["", " nowait"] {
+                b.ok("begin");
+                let sql = format!("lock t in {asked} mode{nowait}");
+                if goes {
+                    assert_eq!(b.hear(&sql).tags, ["LOCK TABLE"]);
+                } else {
+                    let (state, message) = b.fails(&sql);
+                    assert_eq!(state, "55P03", "{asked} beside {held}");
+                    let expected = match nowait {
+                        "" => "canceling statement due to lock timeout",
+                        _ => "could not obtain lock on relation \"t\"",
+                    };
+                    assert_eq!(message, expected);
+                }
+                b.ok("rollback");
+            }
+        }
+        for write in [
+            "insert into t values (9)",
+            "select * from t where id = 1 for update",
+            "create index on t (n)",
+        ] {
+            b.ok("begin");
+            let stays_out = how == 2 || (how == 1 && write.starts_with("create"));
+            match stays_out {
+                true => assert_eq!(b.state(write), "55P03", "{write} beside {held}"),
+                false => drop(b.ok(write)),
+            }
+            b.ok("rollback");
+        }
+        a.ok("update t set n = n; commit");
+    }
+}
+
+#[test]
+fn locked_tables_are_refused_as_postgresql_refuses_them() {
+    let (database, [mut a, mut b]) = table();
+    a.ok("create view v as select 1 as n; create sequence s; create role r");
+    assert_eq!(
+        a.fails("lock table t"),
+        (
+            "25P01".to_owned(),
+            "LOCK TABLE can only be used in transaction blocks".to_owned()
+        )
+    );
+    for (sql, state) in [
+        ("lock table nothing", "42P01"),
+        ("lock table s", "42809"),
+        ("lock table v", "0A000"),
+        ("lock table t in no mode", "42601"),
+    ] {
+        a.ok("begin");
+        assert_eq!(a.state(sql), state, "{sql}");
+        a.ok("rollback");
+    }
+    a.ok("begin read only; lock table pg_class, v in access share mode; lock table t; commit");
+    let mut role = Client::of_user(&database, "r");
+    for (given, mode, may) in [
+        ("select", "access share", true),
+        ("select", "row share", false),
+        ("insert", "row exclusive", true),
+        ("insert", "row share", false),
+        ("insert", "access share", false),
+        ("truncate", "access exclusive", true),
+        ("delete", "share", true),
+    ] {
+        a.ok(&format!("revoke all on t from r; grant {given} on t to r"));
+        role.ok("begin");
+        let sql = format!("lock table t in {mode} mode");
+        match may {
+            true => drop(role.ok(&sql)),
+            false => assert_eq!(
+                role.fails(&sql),
+                (
+                    "42501".to_owned(),
+                    "permission denied for table t".to_owned()
+                ),
+                "{given}: {mode}"
+            ),
+        }
+        role.ok("rollback");
+    }
+    // The snapshot is drawn behind the lock: what was committed meanwhile is seen.
+    a.ok("begin isolation level repeatable read");
+    b.ok("insert into t values (5, 0, 5); alter table t add column later int default 3");
+    a.ok("lock table t in share mode");
+    assert_eq!(a.ok("select count(*), max(later) from t"), "5|3");
+    assert_eq!(
+        a.state("set transaction isolation level read committed"),
+        "25001"
+    );
+    a.ok("rollback");
+    // A snapshot that is older than the definition is no good for writing.
+    a.ok("begin isolation level repeatable read; select 1");
+    b.ok("alter table t drop column later");
+    assert_eq!(a.state("lock table t"), "40001");
+    a.ok("rollback");
+}
+
+#[test]
+fn tables_that_are_locked_in_a_circle_are_told() {
+    // Two that have locked a table each; two that write one table and want it alone; a table against a row.
+    let stories = [
+        [
+            "lock table t",
+            "lock table u",
+            "lock table u",
+            "lock table t",
+        ],
+        [
+            "insert into t values (10)",
+            "insert into t values (11)",
+            "lock table t",
+            "alter table t add column m int",
+        ],
+        [
+            "lock table u",
+            "update t set n = 1 where id = 1",
+            "update t set n = 2 where id = 1",
+            "insert into u values (1)",
+        ],
+    ];
+    for [first, second, third, fourth] in stories {
+        let (_database, [mut a, mut b]) = table();
+        a.ok("create table u (n int)");
+        for client in [&mut a, &mut b] {
+            client.ok("set lock_timeout = '30s'");
+        }
+        a.ok(&format!("begin; {first}"));
+        b.ok(&format!("begin; {second}"));
+        let run = |mut client: Client, sql: &'static str| {
+            thread::spawn(move || {
+                let mut heard = super::client::Heard::default();
+                let done = client.session.simple_query(sql, &mut heard);
+                client.ok("rollback");
+                done.map_err(|error| error.sqlstate().to_string())
+            })
+        };
+        let ends = [run(a, third), run(b, fourth)].map(|thread| thread.join().unwrap());
+        let told = ends.iter().filter(|end| **end == Err("40P01".to_owned()));
+        assert_eq!(told.count(), 1, "{third}: {ends:?}");
+        assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 1, "{third}");
+    }
+}
