@@ -94,6 +94,9 @@ impl Binder<'_> {
         }
         let types: Vec<Option<Type>> = arguments.iter().map(|argument| argument.ty).collect();
         if let Some(signature) = find_scalar(name, &types)? {
+            if matches!(name, "array_prepend" | "array_fill") {
+                return self.of_elements(name, signature, arguments);
+            }
             return self.called(signature, arguments);
         }
         let Some(signature) = Builtin::find(name, &types) else {
@@ -122,6 +125,26 @@ impl Binder<'_> {
             arguments,
         };
         Ok(Bound::new(expr, signature.result))
+    }
+
+    /// A function that makes an array: it gets an empty one in front, for the type of its elements.
+    fn of_elements(
+        &mut self,
+        name: &str,
+        signature: Signature,
+        arguments: Vec<Bound>,
+    ) -> Result<Bound> {
+        let array = signature.result;
+        let Some(element) = array.element() else {
+            return Err(SqlError::internal("an array without a type"));
+        };
+        let empty = Expr::Const(Value::Array(vellum_row::Array::of(element, &[])));
+        let mut all = vec![Bound::new(empty, array)];
+        for (argument, ty) in arguments.into_iter().zip(&signature.arguments) {
+            let argument = self.coerce(argument, *ty, Typmod::NONE, CastContext::Implicit)?;
+            all.push(Bound::new(argument, *ty));
+        }
+        self.scalar_operator(&format!("%{name}"), all)
     }
 
     /// A call of a function that fits its arguments.

@@ -120,6 +120,8 @@ pub(crate) struct Binder<'c> {
     pub targets: Vec<Oid>,
     /// Relations that it reads or changes, with the rights that it needs for that. What a view reads, its owner has to have.
     pub accesses: Vec<(Oid, Rights)>,
+    /// What literals of the list that is bound next are read as: the columns that INSERT puts them into.
+    pub literals_as: Vec<Type>,
     /// Where aggregates may stand, those that were found.
     pub aggregates: Option<Vec<Aggregate>>,
     /// The same of window functions.
@@ -174,6 +176,7 @@ impl<'c> Binder<'c> {
             lasting_only: false,
             targets: Vec::new(),
             accesses: Vec::new(),
+            literals_as: Vec::new(),
             aggregates: None,
             windows: None,
             groupings: None,

@@ -325,11 +325,13 @@ impl<'r, 'w> Run<'r, 'w> {
         let results = self.subqueries(subqueries)?;
         let frame = self.frame(&[], &[], &results);
         let mut made = SetRows::new(calls, ordinality, &frame)?;
+        self.keep(made.bytes())?;
         let mut rows = Vec::new();
         while let Some(row) = made.next(self.env)? {
             self.keep_row(&row)?;
             rows.push(row);
         }
+        self.give_back(made.bytes());
         Ok(rows)
     }
 

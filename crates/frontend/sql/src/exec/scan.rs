@@ -111,6 +111,7 @@ impl Run<'_, '_> {
             SourceKind::Function { calls, ordinality } => {
                 let frame = self.frame(rows, &[], subqueries);
                 let mut made = SetRows::new(calls, *ordinality, &frame)?;
+                self.keep(made.bytes())?;
                 let mut flow = Flow::More;
                 while let Some(row) = made.next(self.env)? {
                     flow = on_row(RowRef::Values(&row))?;
@@ -118,6 +119,7 @@ impl Run<'_, '_> {
                         break;
                     }
                 }
+                self.give_back(made.bytes());
                 flow
             }
             SourceKind::Series { from, to, step, ty } => {

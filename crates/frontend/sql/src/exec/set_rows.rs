@@ -1,17 +1,20 @@
 //! Rows of functions that return sets, one after the other as they are asked for.
 
-use super::no_step;
+use super::{bytes_of_row, no_step};
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Frame};
 use crate::plan::{SetCall, SetFunction};
 use crate::sqlstate;
 use vellum_row::arithmetic::{self, Operator};
+use vellum_row::array::Elements;
 use vellum_row::datetime::Interval;
 use vellum_row::{Numeric, Settings, Type, Value, ValueRef, compare, output};
 
 /// Calls side by side.
 pub(crate) struct SetRows {
     sets: Vec<(usize, Set)>,
+    /// Of rows that are made at once.
+    bytes: usize,
     /// The number of the next row, if rows have one.
     number: Option<i64>,
 }
@@ -19,7 +22,26 @@ pub(crate) struct SetRows {
 /// What is left of one.
 enum Set {
     Rows(std::vec::IntoIter<Vec<Value>>),
+    /// The elements of an array; with the number of the next one if they have numbers.
+    Elements(Elements, Option<i32>),
+    Subscripts(std::ops::RangeInclusive<i32>),
     Series(Series),
+}
+
+impl Set {
+    fn next(&mut self, settings: &Settings) -> Result<Option<Vec<Value>>> {
+        Ok(match self {
+            Self::Rows(rows) => rows.next(),
+            Self::Elements(elements, None) => elements.next().map(|item| vec![item]),
+            Self::Elements(elements, Some(number)) => elements.next().map(|item| {
+                let row = vec![item, Value::Int4(*number)];
+                *number = number.saturating_add(1);
+                row
+            }),
+            Self::Subscripts(range) => range.next().map(|number| vec![Value::Int4(number)]),
+            Self::Series(series) => series.next(settings)?.map(|value| vec![value]),
+        })
+    }
 }
 
 /// A series of values.
@@ -38,13 +60,25 @@ impl SetRows {
     /// What the arguments report; `22023` for series that cannot be.
     pub fn new(calls: &[SetCall], ordinality: bool, frame: &Frame<'_>) -> Result<Self> {
         let mut sets = Vec::with_capacity(calls.len());
+        let mut bytes = 0usize;
         for call in calls {
-            sets.push((call.types.len(), begun(call, frame)?));
+            let set = begun(call, frame)?;
+            if let Set::Rows(rows) = &set {
+                let rows = rows.as_slice().iter();
+                bytes += rows.map(|row| bytes_of_row(row)).sum::<usize>();
+            }
+            sets.push((call.types.len(), set));
         }
         Ok(Self {
             sets,
+            bytes,
             number: ordinality.then_some(1),
         })
+    }
+
+    /// The memory of rows that were made at once: most sets are made row by row.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The next row; none if all of them have ended.
@@ -55,10 +89,7 @@ impl SetRows {
         let mut row = Vec::new();
         let mut any = false;
         for (width, set) in &mut self.sets {
-            let found = match set {
-                Set::Rows(rows) => rows.next(),
-                Set::Series(series) => series.next(env.settings())?.map(|value| vec![value]),
-            };
+            let found = set.next(env.settings())?;
             any |= found.is_some();
             match found {
                 Some(found) => row.extend(found),
@@ -94,31 +125,21 @@ fn begun(call: &SetCall, frame: &Frame<'_>) -> Result<Set> {
     if call.function == SetFunction::One {
         return Ok(Set::Rows(vec![vec![first]].into_iter()));
     }
-    let int4 = |number: usize| Value::Int4(i32::try_from(number).unwrap_or(i32::MAX));
-    let rows: Vec<Vec<Value>> = match (call.function, &first) {
-        (SetFunction::Unnest, Value::Array(array)) => {
-            array.as_ref().items().map(|item| vec![item]).collect()
-        }
-        (SetFunction::Expand, Value::Array(array)) => {
-            let items = (1..).zip(array.as_ref().items());
-            items
-                .map(|(number, item)| vec![item, int4(number)])
-                .collect()
-        }
+    Ok(match (call.function, first) {
+        (SetFunction::Unnest, Value::Array(array)) => Set::Elements(Elements::of(array), None),
+        (SetFunction::Expand, Value::Array(array)) => Set::Elements(Elements::of(array), Some(1)),
         (SetFunction::Subscripts, Value::Array(array)) => {
             let dimension = call.arguments[1].eval(frame)?.as_ref().as_i64();
             let number = usize::try_from(dimension.unwrap_or(0) - 1).ok();
             let one = number.and_then(|number| array.as_ref().dimensions().nth(number));
             // The last subscript may be the largest integer.
-            let range = one.map(|one| one.lower..=one.lower + (one.length - 1));
-            let subscripts = range.into_iter().flatten();
-            subscripts
-                .map(|subscript| vec![Value::Int4(subscript)])
-                .collect()
+            match one.filter(|one| one.length > 0) {
+                Some(one) => Set::Subscripts(one.lower..=one.lower + (one.length - 1)),
+                None => Set::Rows(Vec::new().into_iter()),
+            }
         }
-        _ => Vec::new(),
-    };
-    Ok(Set::Rows(rows.into_iter()))
+        _ => Set::Rows(Vec::new().into_iter()),
+    })
 }
 
 fn series(ty: Type, call: &SetCall, frame: &Frame<'_>) -> Result<Set> {

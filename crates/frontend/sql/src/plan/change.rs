@@ -150,7 +150,11 @@ impl Binder<'_> {
                     InsertSource::Rows(rows)
                 }
                 _ => {
-                    let (select, from) = self.query(query)?;
+                    let types = targets.iter().map(|target| table.schema.column(*target).ty);
+                    self.literals_as = types.collect();
+                    let bound = self.query(query);
+                    self.literals_as = Vec::new();
+                    let (select, from) = bound?;
                     check_width(from.len(), targets.len(), implicit)?;
                     for (at, (target, column)) in targets.iter().zip(&from).enumerate() {
                         let own = table.schema.column(*target);

@@ -2,12 +2,12 @@
 
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
-use crate::bind::{Binder, folded};
+use crate::bind::{Binder, Bound, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_row::{Type, Typmod, Value};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// Columns of what a query returns, at most: PostgreSQL's number. The protocol has room for 65535, a row's length for fewer.
 const TARGETS_MAX: usize = 1664;
@@ -28,6 +28,7 @@ impl Binder<'_> {
         &mut self,
         items: &[ast::SelectItem],
     ) -> Result<(Vec<Expr>, Vec<OutputColumn>)> {
+        let literals_as = std::mem::take(&mut self.literals_as);
         let (mut output, mut columns) = (Vec::new(), Vec::new());
         for item in items {
             check_targets(output.len())?;
@@ -57,7 +58,11 @@ impl Binder<'_> {
                 ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(folded(alias))),
                 other => return Err(SqlError::unsupported(format!("{other} in a list"))),
             };
-            let bound = self.expr(expr)?;
+            let mut bound = self.expr(expr)?;
+            if let (None, Some(ty)) = (bound.ty, literals_as.get(output.len())) {
+                let literal = self.coerce(bound, *ty, Typmod::NONE, CastContext::Implicit)?;
+                bound = Bound::new(literal, *ty);
+            }
             let (bound, ty, typmod) = self.settle(bound)?;
             // What is known of a row's columns is the statement's own.
             let typmod = if self.records.is_empty() || ty != Type::Record {

@@ -264,7 +264,11 @@ impl Binder<'_> {
             self.locks(&mut select, &query.locks)?;
             return Ok((select, columns));
         }
+        let literals_as = std::mem::take(&mut self.literals_as);
         let limits = self.limits(query, !order.is_empty())?;
+        if matches!(*query.body, ast::SetExpr::Select(_)) {
+            self.literals_as = literals_as;
+        }
         let (mut select, columns) = self.body(&query.body, order)?;
         self.locks(&mut select, &query.locks)?;
         select.general = self.general;
@@ -470,6 +474,7 @@ impl Binder<'_> {
         order: &[ast::OrderByExpr],
     ) -> Result<(Select, Vec<OutputColumn>)> {
         check_clauses(select)?;
+        let literals_as = std::mem::take(&mut self.literals_as);
         // Not in FROM and WHERE.
         let asked_around = self.groupings.take();
         let distinct = match &select.distinct {
@@ -501,6 +506,9 @@ impl Binder<'_> {
         self.windows = Some(Vec::new());
         self.named_windows.clone_from(&select.named_window);
         let around = self.set_functions.replace(Vec::new());
+        if !distinct {
+            self.literals_as = literals_as;
+        }
         let projected = self.projection(&select.projection);
         let found = std::mem::replace(&mut self.set_functions, around);
         sources.extend(found.into_iter().flatten());

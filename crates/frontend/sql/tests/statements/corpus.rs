@@ -91,6 +91,7 @@ corpus!(
     compared_rows,
     dates,
     documents,
+    edges,
     functions,
     gather,
     general,

@@ -1,6 +1,6 @@
 //! What functions do with arrays.
 
-use super::{Array, ArrayRef, Dimension};
+use super::{Array, ArrayRef, Dimension, HEADER};
 use crate::compare::compare;
 use crate::error::{Result, SqlError, SqlState};
 use crate::settings::Settings;
@@ -103,5 +103,58 @@ impl ArrayRef<'_> {
             })
             .collect();
         Array::shaped(self.element(), &shape, &items)
+    }
+}
+
+/// The array with an element in front, whose subscripts begin where they did.
+///
+/// # Errors
+/// `22000` for an array of several dimensions, `22003` for a subscript that there is not.
+pub fn prepend(array: ArrayRef<'_>, item: Value) -> Result<Array> {
+    let mut dimensions = array.dimensions();
+    let one = match (dimensions.next(), dimensions.next()) {
+        (None, _) => Dimension {
+            length: 0,
+            lower: 1,
+        },
+        (Some(one), None) => one,
+        _ => {
+            let text = "argument must be empty or one-dimensional array";
+            return Err(SqlError::new(SqlState::of("22000"), text));
+        }
+    };
+    let mut items = vec![item];
+    items.extend(array.items());
+    let length = one.length + 1;
+    if one.lower.checked_add(length - 1).is_none() {
+        return Err(SqlError::new(SqlState::of("22003"), "integer out of range"));
+    }
+    let shape = [Dimension { length, ..one }];
+    Array::shaped(array.element(), &shape, &items)
+}
+
+/// The elements of an array that goes with them, made one by one.
+#[derive(Debug)]
+pub struct Elements {
+    array: Array,
+    /// Where the next one stands.
+    at: usize,
+}
+
+impl Elements {
+    /// Begins.
+    pub fn of(array: Array) -> Self {
+        let at = (HEADER + array.as_ref().dimension_count() * 8).min(array.0.len());
+        Self { array, at }
+    }
+}
+
+impl Iterator for Elements {
+    type Item = Value;
+
+    fn next(&mut self) -> Option<Value> {
+        let (found, rest) = self.array.as_ref().item_at(self.at)?;
+        self.at = rest;
+        Some(found)
     }
 }

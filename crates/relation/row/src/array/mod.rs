@@ -9,7 +9,7 @@
 mod access;
 mod text;
 
-pub use access::{append, position, to_text};
+pub use access::{Elements, append, position, prepend, to_text};
 pub(crate) use text::{parse, parse_vector, write};
 
 use crate::binary::{receive, send};
@@ -327,17 +327,21 @@ impl<'a> ArrayRef<'a> {
 
     /// Its elements in row-major order. What is damaged is null.
     pub fn items(self) -> impl Iterator<Item = Value> + use<'a> {
-        let element = self.element();
-        let at = (HEADER + self.dimension_count() * 8).min(self.0.len());
-        let mut reader = Reader(&self.0[at..]);
+        let mut at = (HEADER + self.dimension_count() * 8).min(self.0.len());
         std::iter::from_fn(move || {
-            if reader.0.is_empty() {
-                return None;
-            }
-            let item = reader.item()?;
-            let value = item.map(|bytes| receive(element, Typmod::NONE, bytes));
-            Some(value.and_then(Result::ok).unwrap_or(Value::Null))
+            let (item, next) = self.item_at(at)?;
+            at = next;
+            Some(item)
         })
+    }
+
+    /// The element that stands at a byte, and where the next one does.
+    fn item_at(self, at: usize) -> Option<(Value, usize)> {
+        let mut reader = Reader(self.0.get(at..).filter(|rest| !rest.is_empty())?);
+        let item = reader.item()?;
+        let value = item.map(|bytes| receive(self.element(), Typmod::NONE, bytes));
+        let value = value.and_then(Result::ok).unwrap_or(Value::Null);
+        Some((value, self.0.len() - reader.0.len()))
     }
 
     /// The element at a subscript of each dimension; `None` if there is none there.

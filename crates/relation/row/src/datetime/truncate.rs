@@ -133,7 +133,12 @@ impl Timestamp {
             .0
             .checked_sub(origin.0)
             .ok_or_else(|| told("interval out of range"))?;
-        Ok(Timestamp(origin.0 + since.div_euclid(micros) * micros))
+        since
+            .div_euclid(micros)
+            .checked_mul(micros)
+            .and_then(|whole| whole.checked_add(origin.0))
+            .and_then(Timestamp::checked)
+            .ok_or_else(|| told("timestamp out of range"))
     }
 
     /// The span from `other` to this in years, months and days of the calendar; both are clocks on a wall.

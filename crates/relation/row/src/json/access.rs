@@ -8,7 +8,7 @@ use super::tree::JsonbKind;
 use crate::error::Result;
 
 /// The index of an element, counted from the end if it is negative.
-fn element(index: i32, count: usize) -> Option<usize> {
+pub(super) fn element(index: i32, count: usize) -> Option<usize> {
     let index = i64::from(index);
     let count = i64::try_from(count).ok()?;
     usize::try_from(if index < 0 { count + index } else { index }).ok()

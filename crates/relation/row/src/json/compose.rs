@@ -1,7 +1,8 @@
 //! `jsonb` made of parts of other values, and what is in the text of `json`.
 
-use super::parse::{DEPTH_MAX, What, parse, too_deep};
+use super::parse::{DEPTH_MAX, Node, What, parse, too_deep};
 use super::tree::compare_keys;
+use super::write::write_string;
 use super::{Jsonb, JsonbKind, JsonbRef};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -129,6 +130,78 @@ pub fn parts(text: &str) -> Result<JsonParts<'_>> {
             )
         }
     })
+}
+
+/// What a path leads to, as it was written: names of members, numbers of elements (`index` reads these).
+///
+/// # Errors
+/// As [`Jsonb::parse`].
+pub fn at_path<'t>(
+    text: &'t str,
+    path: &[&str],
+    index: impl Fn(&str) -> Option<i32>,
+) -> Result<Option<&'t str>> {
+    let mut node = parse(text, true)?;
+    for step in path {
+        let found = match node.what {
+            What::Object(pairs) => {
+                let found = pairs.into_iter().rev().find(|(key, _)| key == step);
+                found.map(|(_, value)| value)
+            }
+            What::Array(mut items) => {
+                let at = index(step).and_then(|index| super::access::element(index, items.len()));
+                let at = at.filter(|at| *at < items.len());
+                at.map(|at| items.swap_remove(at))
+            }
+            _ => None,
+        };
+        match found {
+            Some(found) => node = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(&text[node.span]))
+}
+
+/// The same JSON without members that are null, and without blanks.
+///
+/// # Errors
+/// As [`Jsonb::parse`].
+pub fn without_nulls(text: &str) -> Result<String> {
+    fn write(node: &Node<'_>, text: &str, out: &mut String) {
+        match &node.what {
+            What::Array(items) => {
+                out.push('[');
+                for (number, item) in items.iter().enumerate() {
+                    if number > 0 {
+                        out.push(',');
+                    }
+                    write(item, text, out);
+                }
+                out.push(']');
+            }
+            What::Object(pairs) => {
+                out.push('{');
+                let kept = pairs
+                    .iter()
+                    .filter(|(_, value)| !matches!(value.what, What::Null));
+                for (number, (key, value)) in kept.enumerate() {
+                    if number > 0 {
+                        out.push(',');
+                    }
+                    write_string(key, out);
+                    out.push(':');
+                    write(value, text, out);
+                }
+                out.push('}');
+            }
+            What::String(string) => write_string(string, out),
+            What::Null | What::Bool(_) | What::Number(_) => out.push_str(&text[node.span.clone()]),
+        }
+    }
+    let mut out = String::with_capacity(text.len());
+    write(&parse(text, true)?, text, &mut out);
+    Ok(out)
 }
 
 /// A JSON text as `->>` shows it: a string without quotes; `None` for `null`.

@@ -14,7 +14,7 @@ mod tree;
 mod write;
 
 pub use access::{array_element, array_element_text, check, field, field_text};
-pub use compose::{JsonParts, parts, plain_text};
+pub use compose::{JsonParts, at_path, parts, plain_text, without_nulls};
 pub use make::{append, array_of, object_of, object_spaced, of};
 pub use tree::{JsonbArray, JsonbKind, JsonbObject};
 pub use write::write_string;

@@ -76,8 +76,8 @@ impl Fixed {
         self.with(&magnitude::divide(&dividend, &other.run).0)
     }
 
-    fn over_small(&self, divisor: u16) -> Self {
-        self.with(&magnitude::divide(&self.run, &[divisor]).0)
+    fn over_small(&self, divisor: u32) -> Self {
+        self.with(&magnitude::divide(&self.run, &run_of(divisor)).0)
     }
 
     fn root(&self) -> Self {
@@ -91,6 +91,23 @@ impl Fixed {
         let digits = Digits::normalized(negative, weight, SCALE_MAX as u16, self.run.clone());
         Numeric::checked(digits.rounded(scale, Rounding::HalfAway))
     }
+}
+
+/// A number as a run of digits.
+fn run_of(number: u32) -> Vec<u16> {
+    let digits = [
+        number / 100_000_000,
+        number / 10_000 % 10_000,
+        number % 10_000,
+    ];
+    magnitude::trim(&digits.map(|digit| digit as u16)).to_vec()
+}
+
+/// The decimal logarithm of the magnitude of a number that is not zero, whatever its size.
+fn decimal_logarithm(digits: &Digits) -> f64 {
+    let head = digits.digits.iter().take(5).rev();
+    let head = head.fold(0.0, |rest, digit| rest / 10_000.0 + f64::from(*digit));
+    head.log10() + f64::from(digits.weight) * f64::from(BASE_DIGITS)
 }
 
 /// Places for so many decimal digits behind the point, and some more.
@@ -112,9 +129,9 @@ fn exponential(exponent: &Fixed) -> Fixed {
     }
     let mut sum = one.plus(&halved);
     let mut term = halved.clone();
-    for number in 2u16.. {
+    for number in 2u32.. {
         term = term.times(&halved).over_small(number);
-        if term.is_zero() || number == u16::MAX {
+        if term.is_zero() {
             break;
         }
         sum = sum.plus(&term);
@@ -141,7 +158,7 @@ fn logarithm_above(value: &Fixed) -> Fixed {
     let square = part.times(&part);
     let mut sum = part.clone();
     let mut power = part;
-    for number in (3u16..).step_by(2) {
+    for number in (3u32..).step_by(2) {
         power = power.times(&square);
         let term = power.over_small(number);
         if term.is_zero() {
@@ -176,9 +193,9 @@ fn logarithm(digits: &Digits, behind: i32) -> (bool, Fixed) {
         },
         places,
     });
-    let count = digits.weight.unsigned_abs() as u16;
+    let count = run_of(digits.weight.unsigned_abs());
     let mut shift = base.clone();
-    shift.run = magnitude::trim(&magnitude::multiply(&base.run, &[count])).to_vec();
+    shift.run = magnitude::trim(&magnitude::multiply(&base.run, &count)).to_vec();
     if digits.weight > 0 {
         (false, mantissa.plus(&shift))
     } else {
@@ -332,7 +349,7 @@ impl Numeric {
             let half = exponent.modulo(&Numeric::from(2))?;
             !half.is_zero()
         };
-        let value = self.abs().to_f64().ln() * exponent.to_f64();
+        let value = decimal_logarithm(&base) * LN_10 * exponent.to_f64();
         if value.abs() > RESULT_SCALE_MAX * 3.01 {
             return if value > 0.0 {
                 Err(overflow())
@@ -369,7 +386,8 @@ impl Numeric {
             _ if base.is_zero() => return Numeric::ZERO.round(scale),
             _ => {}
         }
-        let decimal = self.abs().to_f64().log10() * f64::from(exponent);
+        let logarithm = decimal_logarithm(base);
+        let decimal = logarithm * f64::from(exponent);
         if decimal > f64::from(super::digits::WEIGHT_MAX + 1) * f64::from(BASE_DIGITS) {
             return Err(overflow());
         }
@@ -381,7 +399,7 @@ impl Numeric {
         let lost = if exact {
             0.0
         } else {
-            f64::from(exponent).abs() * self.abs().to_f64().log10().abs()
+            f64::from(exponent).abs() * logarithm.abs()
         };
         let places = places_for(scale + lost.min(200_000.0) as i32 + 12)
             .max(base.digits.len() + 2)

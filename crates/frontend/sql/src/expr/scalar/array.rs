@@ -14,12 +14,17 @@ pub(super) static ENTRIES: &[Entry] = &[
         let shown: String = shown.map(|one| format!("[{}:{}]", one.lower, one.lower + (one.length - 1))).collect();
         Ok(if shown.is_empty() { Value::Null } else { Value::text(shown) })
     }),
-    lenient(379, "array_prepend", "anycompatible anycompatiblearray", "anycompatiblearray", |a| {
-        let mut items = vec![a.at(0).to_value()];
-        items.extend(a.array(1).into_iter().flat_map(ArrayRef::items));
-        let element = element_of(a, 1).or(a.at(0).ty()).unwrap_or(Type::Text);
-        Ok(Value::Array(Array::of(element, &items)))
+    // What makes arrays of elements is called with an array of the elements' type in front, which nulls do not tell.
+    lenient(0, "%array_prepend", "anycompatiblearray anycompatible anycompatiblearray", "anycompatiblearray", |a| {
+        let item = a.at(1).to_value();
+        Ok(Value::Array(match a.array(2) {
+            Some(array) => vellum_row::array::prepend(array, item)?,
+            None => Array::of(element_of(a, 0).unwrap_or(Type::Text), &[item]),
+        }))
     }),
+    lenient(0, "%array_fill", "anyarray anyelement _int4", "anyarray", fill),
+    lenient(0, "%array_fill", "anyarray anyelement _int4 _int4", "anyarray", fill),
+    lenient(379, "array_prepend", "anycompatible anycompatiblearray", "anycompatiblearray", |_| Err(without_type())),
     lenient(3167, "array_remove", "anycompatiblearray anycompatible", "anycompatiblearray", |a| {
         each(a, |item| if equal(&item, a.at(1)) { None } else { Some(item) })
     }),
@@ -58,8 +63,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         let items: Vec<Value> = array.items().take(kept).collect();
         Ok(Value::Array(Array::of(array.element(), &items)))
     }),
-    lenient(1193, "array_fill", "anyelement _int4", "anyarray", fill),
-    lenient(1286, "array_fill", "anyelement _int4 _int4", "anyarray", fill),
+    lenient(1193, "array_fill", "anyelement _int4", "anyarray", |_| Err(without_type())),
+    lenient(1286, "array_fill", "anyelement _int4 _int4", "anyarray", |_| Err(without_type())),
     lenient(438, "num_nulls", "any*", "int4", |a| {
         Ok(Value::Int4((0..a.len()).filter(|number| a.is_null(*number)).count() as i32))
     }),
@@ -68,6 +73,11 @@ pub(super) static ENTRIES: &[Entry] = &[
     }),
     strict(0, "%slice", "anyarray int4 int4*", "anyarray", slice),
 ];
+
+/// What the binder calls with the type of the elements.
+fn without_type() -> crate::error::SqlError {
+    crate::error::SqlError::internal("an array without a type")
+}
 
 fn element_of(a: &Arguments<'_>, number: usize) -> Option<Type> {
     a.array(number).map(ArrayRef::element)
@@ -118,21 +128,33 @@ fn each(a: &Arguments<'_>, of: impl Fn(Value) -> Option<Value>) -> Result<Value>
 }
 
 fn fill(a: &Arguments<'_>) -> Result<Value> {
-    if a.is_null(1) || a.len() > 2 && a.is_null(2) {
+    if a.is_null(2) || a.len() > 3 && a.is_null(3) {
         return Err(fault(
             "22004",
             "dimension array or low bound array cannot be null",
         ));
     }
-    let numbers = |number: usize| -> Vec<i32> {
+    let numbers = |number: usize| -> Result<Vec<i32>> {
         let items = a.array(number).into_iter().flat_map(ArrayRef::items);
-        items
-            .map(|item| item.as_ref().as_i64().unwrap_or(0) as i32)
-            .collect()
+        let number = |item: Value| {
+            let number = item.as_ref().as_i64();
+            let number = number.and_then(|number| i32::try_from(number).ok());
+            number.ok_or_else(|| fault("22004", "dimension values cannot be null"))
+        };
+        items.map(number).collect()
     };
-    let lengths = numbers(1);
-    let lowers = if a.len() > 2 {
-        numbers(2)
+    for (number, what) in [(2, "Dimension"), (3, "Low bound")] {
+        let dimensions = a
+            .array(number)
+            .map_or(0, |array| array.dimensions().count());
+        if dimensions > 1 {
+            return Err(fault("2202E", "wrong number of array subscripts")
+                .with_detail(format!("{what} array must be one dimensional.")));
+        }
+    }
+    let lengths = numbers(2)?;
+    let lowers = if a.len() > 3 {
+        numbers(3)?
     } else {
         vec![1; lengths.len()]
     };
@@ -140,8 +162,18 @@ fn fill(a: &Arguments<'_>) -> Result<Value> {
         return Err(fault("2202E", "wrong number of array subscripts")
             .with_detail("Low bound array has different size than dimensions array."));
     }
-    let element = a.at(0).ty().unwrap_or(Type::Text);
-    let filled = Array::filled(element, &lengths, &lowers, &a.at(0).to_value())?;
+    if lengths.iter().any(|length| *length < 0) {
+        let text = "array size exceeds the maximum allowed (134217727)";
+        return Err(fault("54000", text));
+    }
+    for (length, lower) in lengths.iter().zip(&lowers) {
+        if lower.checked_add(*length).is_none() {
+            let message = format!("array lower bound is too large: {lower}");
+            return Err(fault("54000", message));
+        }
+    }
+    let element = element_of(a, 0).unwrap_or(Type::Text);
+    let filled = Array::filled(element, &lengths, &lowers, &a.at(1).to_value())?;
     Ok(Value::Array(filled))
 }
 

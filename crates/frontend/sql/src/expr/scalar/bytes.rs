@@ -183,15 +183,11 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// In lines of 76 characters.
+/// In lines of 76 characters: what fills one ends it.
 fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() * 4 / 3 + 4);
     let mut width = 0;
-    for (number, chunk) in bytes.chunks(3).enumerate() {
-        if number > 0 && width >= 76 {
-            out.push('\n');
-            width = 0;
-        }
+    for chunk in bytes.chunks(3) {
         let word = u32::from(chunk[0]) << 16
             | u32::from(chunk.get(1).copied().unwrap_or(0)) << 8
             | u32::from(chunk.get(2).copied().unwrap_or(0));
@@ -203,6 +199,10 @@ fn to_base64(bytes: &[u8]) -> String {
             });
         }
         width += 4;
+        if width == 76 && chunk.len() == 3 {
+            out.push('\n');
+            width = 0;
+        }
     }
     out
 }

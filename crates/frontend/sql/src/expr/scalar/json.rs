@@ -81,31 +81,14 @@ pub(super) fn index(step: &str) -> Option<i32> {
 }
 
 fn path_json(text: &str, path: &[Option<String>], as_text: bool) -> Result<Value> {
-    let mut at = text;
-    for step in path {
-        let Some(step) = step else {
-            return Ok(Value::Null);
-        };
-        let found = match parts(at)? {
-            JsonParts::Object(pairs) => {
-                let found = pairs.into_iter().rev().find(|(key, _)| key == step);
-                found.map(|(_, value)| value)
-            }
-            JsonParts::Array(_) => match index(step) {
-                Some(number) => json::array_element(at, number)?,
-                None => None,
-            },
-            JsonParts::Scalar(_) => None,
-        };
-        match found {
-            Some(found) => at = found,
-            None => return Ok(Value::Null),
-        }
-    }
-    Ok(if as_text {
-        shown(plain_text(at)?)
-    } else {
-        Value::Json(at.into())
+    let path: Option<Vec<&str>> = path.iter().map(Option::as_deref).collect();
+    let Some(path) = path else {
+        return Ok(Value::Null);
+    };
+    Ok(match json::at_path(text, &path, index)? {
+        None => Value::Null,
+        Some(found) if as_text => shown(plain_text(found)?),
+        Some(found) => Value::Json(found.into()),
     })
 }
 

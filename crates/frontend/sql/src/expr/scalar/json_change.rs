@@ -3,7 +3,7 @@
 use super::json::index;
 use super::{Arguments, Entry, fault, invalid, lenient, strict};
 use crate::error::Result;
-use vellum_row::json::{JsonParts, JsonbKind, JsonbObject, parts, plain_text, write_string};
+use vellum_row::json::{JsonbKind, JsonbObject};
 use vellum_row::{Jsonb, JsonbRef, Value};
 
 #[rustfmt::skip]
@@ -30,9 +30,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     strict(3579, "jsonb_insert", "jsonb _text jsonb bool", "jsonb", |a| insert(a, a.truth(3))),
     strict(3262, "jsonb_strip_nulls", "jsonb", "jsonb", |a| Ok(Value::Jsonb(stripped(a.jsonb(0)?)?))),
     strict(3261, "json_strip_nulls", "json", "json", |a| {
-        let mut out = String::new();
-        strip(a.text(0), &mut out)?;
-        Ok(Value::Json(out.into()))
+        Ok(Value::Json(vellum_row::json::without_nulls(a.text(0))?.into()))
     }),
 ];
 
@@ -274,37 +272,4 @@ fn stripped(value: JsonbRef<'_>) -> Result<Jsonb> {
         }
         _ => Ok(value.to_jsonb()),
     }
-}
-
-fn strip(text: &str, out: &mut String) -> Result<()> {
-    match parts(text)? {
-        JsonParts::Scalar(_) => out.push_str(text.trim()),
-        JsonParts::Array(items) => {
-            out.push('[');
-            for (number, item) in items.into_iter().enumerate() {
-                if number > 0 {
-                    out.push(',');
-                }
-                strip(item, out)?;
-            }
-            out.push(']');
-        }
-        JsonParts::Object(pairs) => {
-            out.push('{');
-            let mut first = true;
-            for (key, value) in pairs {
-                if plain_text(value)?.is_none() {
-                    continue;
-                }
-                if !std::mem::take(&mut first) {
-                    out.push(',');
-                }
-                write_string(&key, out);
-                out.push(':');
-                strip(value, out)?;
-            }
-            out.push('}');
-        }
-    }
-    Ok(())
 }

@@ -127,7 +127,8 @@ fn out_of_range(text: impl Into<String>) -> SqlError {
 
 fn date_of(year: i32, month: i32, day: i32) -> Result<Date> {
     let wrong = || {
-        let (year, era) = if year < 0 { (-year, " BC") } else { (year, "") };
+        let era = if year < 0 { " BC" } else { "" };
+        let year = year.unsigned_abs();
         out_of_range(format!(
             "date field value out of range: {year}-{month:02}-{day:02}{era}"
         ))
@@ -169,7 +170,9 @@ fn time_of(a: &Arguments<'_>, at: usize) -> Result<Time> {
 fn timestamp_of(a: &Arguments<'_>) -> Result<Timestamp> {
     let date = date_of(a.int(0), a.int(1), a.int(2))?;
     let midnight = date.to_timestamp()?;
-    Ok(Timestamp(midnight.0 + time_of(a, 3)?.0))
+    let found = midnight.0.checked_add(time_of(a, 3)?.0);
+    let found = found.and_then(Timestamp::checked);
+    found.ok_or_else(|| out_of_range("timestamp out of range"))
 }
 
 fn make_interval(a: &Arguments<'_>) -> Result<Value> {

@@ -275,6 +275,39 @@ fn scientific(value: f64, digits: usize) -> String {
     format!("{first}{mantissa}e{sign}{:02}", exponent.abs())
 }
 
+/// The same of a number with all its digits. What rounds up to ten stays ten, as in PostgreSQL.
+fn scientific_exact(number: &Numeric, digits: usize) -> String {
+    let mut text = String::new();
+    number.abs().as_ref().write(&mut text);
+    let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    let all = [whole.as_bytes(), part.as_bytes()].concat();
+    let first = all.iter().position(|digit| *digit != b'0');
+    let exponent = first.map_or(0, |first| whole.len() as i64 - 1 - first as i64);
+    let mut shown = all[first.unwrap_or(all.len())..].to_vec();
+    let up = shown.get(digits + 1).is_some_and(|digit| *digit >= b'5');
+    shown.resize(digits + 1, b'0');
+    let mut carry = up;
+    for digit in shown.iter_mut().rev() {
+        if !carry {
+            break;
+        }
+        carry = *digit == b'9';
+        *digit = if carry { b'0' } else { *digit + 1 };
+    }
+    let mut out = String::from(if number.is_negative() { "-" } else { " " });
+    if carry {
+        out.push('1');
+    }
+    out.push(char::from(shown[0]));
+    if digits > 0 {
+        out.push('.');
+        out.extend(shown[1..].iter().map(|digit| char::from(*digit)));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    out.push_str(&format!("e{sign}{:02}", exponent.abs()));
+    out
+}
+
 pub(super) fn to_char(a: &Arguments<'_>) -> Result<Value> {
     let mut layout = Layout::of(a.text(1))?;
     let float = match a.at(0) {
@@ -282,6 +315,8 @@ pub(super) fn to_char(a: &Arguments<'_>) -> Result<Value> {
         ValueRef::Float4(value) => Some((f64::from(value), 6)),
         _ => None,
     };
+    // Short integers go through a float there, as in PostgreSQL; long ones do not.
+    let is_short = matches!(a.at(0), ValueRef::Int2(_) | ValueRef::Int4(_));
     let as_float = float.map_or_else(|| a.numeric(0).to_f64(), |(value, _)| value);
     if layout.roman {
         let number = if as_float.is_finite() {
@@ -294,7 +329,11 @@ pub(super) fn to_char(a: &Arguments<'_>) -> Result<Value> {
     }
     if layout.exponent {
         let digits = usize::try_from(layout.behind).unwrap_or(0);
-        if !as_float.is_finite() {
+        let finite = match float {
+            Some((value, _)) => value.is_finite(),
+            None => a.numeric(0).is_finite(),
+        };
+        if !finite {
             let width = usize::try_from(layout.before + layout.behind + 6).unwrap_or(0);
             let mut text: Vec<u8> = vec![b'#'; width];
             text[0] = b' ';
@@ -304,7 +343,11 @@ pub(super) fn to_char(a: &Arguments<'_>) -> Result<Value> {
             }
             return Ok(Value::text(String::from_utf8_lossy(&text).into_owned()));
         }
-        return Ok(Value::text(scientific(as_float, digits)));
+        return Ok(Value::text(match float {
+            Some((value, _)) => scientific(value, digits),
+            None if is_short => scientific(as_float, digits),
+            None => scientific_exact(&a.numeric(0), digits),
+        }));
     }
     let digits = match float {
         Some((mut value, most)) => {

@@ -4,6 +4,7 @@ use super::regular::{Flags, compiled, of_similar};
 use super::{Arguments, Entry, invalid, strict};
 use crate::error::Result;
 use regex::{Captures, Regex};
+use std::rc::Rc;
 use vellum_row::{Array, Type, Value};
 
 #[rustfmt::skip]
@@ -39,7 +40,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     strict(2768, "regexp_split_to_array", "text text text", "_text", split),
 ];
 
-fn regex(a: &Arguments<'_>, flags: Flags) -> Result<Regex> {
+fn regex(a: &Arguments<'_>, flags: Flags) -> Result<Rc<Regex>> {
     compiled(a.text(1), flags)
 }
 
@@ -114,6 +115,27 @@ fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
     }
 }
 
+/// What is found from a byte on. What stands before it is seen: `^` is the text's beginning, not the byte.
+fn found_from<'r, 't>(
+    regex: &'r Regex,
+    text: &'t str,
+    from: usize,
+) -> impl Iterator<Item = Captures<'t>> + use<'r, 't> {
+    let mut next = Some(from);
+    std::iter::from_fn(move || {
+        let from = next?;
+        let found = regex.captures_at(text, from)?;
+        let all = found.get(0)?;
+        next = if all.is_empty() {
+            let behind = text[all.end()..].chars().next();
+            behind.map(|char| all.end() + char.len_utf8())
+        } else {
+            Some(all.end())
+        };
+        Some(found)
+    })
+}
+
 /// Replaces match `number` behind byte `from`; all of them if it is 0.
 ///
 /// # Errors
@@ -121,9 +143,7 @@ fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
 fn replaced(text: &str, regex: &Regex, new: &str, from: usize, number: usize) -> Result<String> {
     let mut out = String::from(&text[..from]);
     let mut done = from;
-    let found = regex
-        .captures_iter(text)
-        .filter(|found| found.get(0).is_some_and(|all| all.start() >= from));
+    let found = found_from(regex, text, from);
     for (count, found) in found.enumerate() {
         if number > 0 && count + 1 < number {
             continue;
@@ -169,10 +189,10 @@ fn counted(a: &Arguments<'_>, number: usize, name: &str, least: i32) -> Result<u
     Ok(usize::try_from(value).unwrap_or(0))
 }
 
-/// The byte at which a character stands, by its number from 1.
-fn byte_of(text: &str, character: usize) -> usize {
-    let at = text.char_indices().nth(character - 1);
-    at.map_or(text.len(), |(at, _)| at)
+/// The byte at which a character stands, by its number from 1; the end of the text is behind the last, and behind that there is nothing.
+fn byte_of(text: &str, character: usize) -> Option<usize> {
+    let starts = text.char_indices().map(|(at, _)| at);
+    starts.chain([text.len()]).nth(character - 1)
 }
 
 fn replace_at(a: &Arguments<'_>) -> Result<Value> {
@@ -185,7 +205,11 @@ fn replace_at(a: &Arguments<'_>) -> Result<Value> {
     } else {
         usize::from(!flags.global)
     };
-    let text = replaced(a.text(0), &regex(a, flags)?, a.text(2), from, number)?;
+    let regex = regex(a, flags)?;
+    let Some(from) = from else {
+        return Ok(Value::text(a.text(0)));
+    };
+    let text = replaced(a.text(0), &regex, a.text(2), from, number)?;
     Ok(Value::text(text))
 }
 
@@ -222,7 +246,7 @@ fn count(a: &Arguments<'_>) -> Result<Value> {
     let from = byte_of(a.text(0), counted(a, 2, "start", 1)?);
     let flags = single(a, 3, "regexp_count")?;
     let regex = regex(a, flags)?;
-    let found = regex.find_iter(&a.text(0)[from..]).count();
+    let found = from.map_or(0, |from| found_from(&regex, a.text(0), from).count());
     Ok(Value::Int4(i32::try_from(found).unwrap_or(i32::MAX)))
 }
 
@@ -236,7 +260,7 @@ fn substr(a: &Arguments<'_>) -> Result<Value> {
         0
     };
     let regex = regex(a, flags)?;
-    let found = regex.captures_iter(&a.text(0)[from..]).nth(number - 1);
+    let found = from.and_then(|from| found_from(&regex, a.text(0), from).nth(number - 1));
     let part = found.and_then(|found| found.get(part));
     Ok(part.map_or(Value::Null, |part| Value::text(part.as_str())))
 }
@@ -258,10 +282,10 @@ fn instr(a: &Arguments<'_>) -> Result<Value> {
         0
     };
     let regex = regex(a, flags)?;
-    let found = regex.captures_iter(&text[from..]).nth(number - 1);
+    let found = from.and_then(|from| found_from(&regex, text, from).nth(number - 1));
     let part = found.and_then(|found| found.get(part));
     Ok(Value::Int4(part.map_or(0, |part| {
-        let at = from + if end == 1 { part.end() } else { part.start() };
+        let at = if end == 1 { part.end() } else { part.start() };
         text[..at].chars().count() as i32 + 1
     })))
 }
@@ -283,7 +307,8 @@ pub(super) fn split_texts(text: &str, regex: &Regex) -> Vec<Value> {
 
 fn split(a: &Arguments<'_>) -> Result<Value> {
     let flags = single(a, 2, "regexp_split_to_array")?;
-    let parts = split_texts(a.text(0), &regex(a, flags)?);
+    let regex = regex(a, flags)?;
+    let parts = split_texts(a.text(0), &regex);
     Ok(Value::Array(Array::of(Type::Text, &parts)))
 }
 

@@ -244,7 +244,14 @@ fn field(name: &str, open: bool, reader: &mut Reader<'_>, fields: &mut Fields) -
         "Y,YYY" => {
             let thousands = reader.number(name, 9, true)?;
             reader.rest = reader.rest.strip_prefix(',').unwrap_or(reader.rest);
-            fields.year = Some(thousands * 1000 + reader.number(name, 3, false)?);
+            let rest = reader.number(name, 3, false)?;
+            let year = thousands
+                .checked_mul(1000)
+                .and_then(|year| year.checked_add(rest));
+            fields.year = Some(year.ok_or_else(|| {
+                let message = format!("value for \"{name}\" in source string is out of range");
+                fault("22008", message)
+            })?);
         }
         "IYYY" => fields.iso_year = Some(number(4)?),
         "IYY" | "IY" | "I" => fields.iso_year = Some(near_2020(number(name.len())?)),
@@ -266,7 +273,7 @@ fn field(name: &str, open: bool, reader: &mut Reader<'_>, fields: &mut Fields) -
             // It is read and says nothing.
             number(1)?;
         }
-        "J" => fields.julian = Some(number(7)?),
+        "J" => fields.julian = Some(number(7)?).filter(|day| *day != 0),
         "HH" | "HH12" => {
             fields.hour = number(2)?;
             fields.half_day_clock = true;
@@ -330,10 +337,11 @@ impl Fields {
     }
 
     /// The year, astronomical.
-    fn year(&self) -> i32 {
-        let mut year = self.year.unwrap_or(0);
-        if let Some(century) = self.century {
-            year = match (self.year, self.short_year) {
+    fn year(&self) -> i64 {
+        let own = self.year.map(i64::from);
+        let mut year = own.unwrap_or(0);
+        if let Some(century) = self.century.map(i64::from) {
+            year = match (own, self.short_year) {
                 (Some(year), true) => {
                     let part = year % 100;
                     if part == 0 {
@@ -382,7 +390,7 @@ impl Fields {
             let day = self.iso_day.unwrap_or(1);
             return Ok(first_monday(year) + i64::from(week - 1) * 7 + i64::from(day - 1));
         }
-        let year = self.year();
+        let year = i32::try_from(self.year()).map_err(|_| wrong())?;
         let first = Day {
             year,
             month: 1,
@@ -390,16 +398,19 @@ impl Fields {
         }
         .number();
         let days = 365 + i32::from(calendar::is_leap(year));
-        let year_day = self.week.map(|week| (week - 1) * 7 + 1).or(self.year_day);
+        let first_of = |week: i32| (i64::from(week) - 1) * 7 + 1;
+        let year_day = self.week.map(first_of).or(self.year_day.map(i64::from));
         if let Some(day) = year_day
             && self.day.is_none()
         {
-            if !(1..=days).contains(&day) {
+            if !(1..=i64::from(days)).contains(&day) {
                 return Err(wrong());
             }
-            return Ok(first + i64::from(day) - 1);
+            return Ok(first + day - 1);
         }
-        let day = self.day.or(self.month_week.map(|week| (week - 1) * 7 + 1));
+        let day = self.day.map(i64::from).or(self.month_week.map(first_of));
+        let day = day.map(|day| i32::try_from(day).map_err(|_| wrong()));
+        let day = day.transpose()?;
         let day = Day {
             year,
             month: self.month.unwrap_or(1),
@@ -445,6 +456,10 @@ fn to_date(a: &Arguments<'_>) -> Result<Value> {
     let fields = read(text, a.text(1))?;
     fields.clock(text)?;
     let day = fields.day_number(text)?;
+    // Far outside there are no years to count.
+    if i32::try_from(day).is_err() {
+        return Err(fault("22008", format!("date out of range: \"{text}\"")));
+    }
     Ok(Value::Date(Date::of_day(Day::of_number(day))?))
 }
 
@@ -453,14 +468,16 @@ fn to_timestamp(a: &Arguments<'_>) -> Result<Value> {
     let fields = read(text, a.text(1))?;
     let day = fields.day_number(text)?;
     let wrong = || fault("22008", format!("timestamp out of range: \"{text}\""));
-    let wall = day.checked_mul(MICROS_PER_DAY).ok_or_else(wrong)? + fields.clock(text)?;
-    let wall = Timestamp::checked(wall).ok_or_else(wrong)?;
+    let clock = fields.clock(text)?;
+    let wall = day.checked_mul(MICROS_PER_DAY);
+    let wall = wall.and_then(|midnight| midnight.checked_add(clock));
+    let wall = wall.and_then(Timestamp::checked).ok_or_else(wrong)?;
     let instant = match fields.zone {
         None => wall.to_instant(&a.settings.time_zone)?,
         Some((hours, minutes)) => {
             let minutes = if hours < 0 { -minutes } else { minutes };
             let east = i64::from(hours * 60 + minutes) * 60 * MICROS_PER_SECOND;
-            Timestamp(wall.0 - east)
+            Timestamp::checked(wall.0 - east).ok_or_else(wrong)?
         }
     };
     Ok(Value::Timestamptz(instant))

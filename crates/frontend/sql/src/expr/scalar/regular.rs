@@ -6,6 +6,7 @@ use super::{fault, invalid};
 use crate::error::Result;
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// How a pattern is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,7 +58,7 @@ impl Flags {
 
 thread_local! {
     /// The patterns that were used last: a query looks at many rows with one.
-    static PATTERNS: RefCell<Vec<(String, Flags, Regex)>> = const { RefCell::new(Vec::new()) };
+    static PATTERNS: RefCell<Vec<(String, Flags, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
 }
 
 const PATTERNS_MAX: usize = 8;
@@ -66,7 +67,7 @@ const PATTERNS_MAX: usize = 8;
 ///
 /// # Errors
 /// `2201B` for what it does not.
-pub(in crate::expr) fn compiled(pattern: &str, flags: Flags) -> Result<Regex> {
+pub(in crate::expr) fn compiled(pattern: &str, flags: Flags) -> Result<Rc<Regex>> {
     let flags = Flags {
         global: false,
         ..flags
@@ -95,6 +96,8 @@ pub(in crate::expr) fn compiled(pattern: &str, flags: Flags) -> Result<Regex> {
                 let reason = reason.trim_start_matches("error: ");
                 fault("2201B", format!("invalid regular expression: {reason}"))
             })?;
+        // A copy of its own would have caches of its own, which take longer to make than a row to be looked at.
+        let regex = Rc::new(regex);
         if known.len() >= PATTERNS_MAX {
             known.remove(0);
         }

@@ -214,10 +214,10 @@ impl Clock {
         }
     }
 
-    /// The year as people count it: none is 0.
+    /// The year as people count it: none is 0, and those before the first are counted back without a sign.
     fn counted(&self, year: i32) -> i32 {
         if self.number.is_some() && year <= 0 {
-            year - 1
+            1 - year
         } else {
             year
         }
@@ -396,7 +396,15 @@ fn field(name: &str, case: Case, fill: bool, clock: &Clock, out: &mut String) ->
             0 => "7".to_owned(),
             day => day.to_string(),
         },
-        "WW" => padded(i64::from((clock.year_day - 1) / 7 + 1), 2, fill),
+        "WW" => {
+            let week = (clock.year_day - 1) / 7 + 1;
+            // Here a sign is one of the two characters.
+            if fill {
+                week.to_string()
+            } else {
+                format!("{week:02}")
+            }
+        }
         "IW" => padded(i64::from(iso_week(number()?).1), 2, fill),
         "Q" if clock.month == 0 => String::new(),
         "Q" => ((clock.month - 1) / 3 + 1).to_string(),

@@ -7,8 +7,8 @@ use vellum_row::{Array, Type, Value, functions};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
-    strict(1811, "bit_length", "text", "int4", |a| Ok(Value::Int4(a.text(0).len() as i32 * 8))),
-    strict(1810, "bit_length", "bytea", "int4", |a| Ok(Value::Int4(a.bytes(0).len() as i32 * 8))),
+    strict(1811, "bit_length", "text", "int4", |a| bits(a.text(0).len())),
+    strict(1810, "bit_length", "bytea", "int4", |a| bits(a.bytes(0).len())),
     strict(872, "initcap", "text", "text", |a| Ok(Value::text(initial_capitals(a.text(0))))),
     strict(2088, "split_part", "text text int4", "text", split_part),
     strict(3696, "starts_with", "text text", "bool", starts_with),
@@ -39,6 +39,15 @@ pub(super) static ENTRIES: &[Entry] = &[
     other(868, "strpos", "text text", "int4", B::Position),
     other(849, "position", "text text", "int4", B::Position),
 ];
+
+/// So many bytes in bits.
+fn bits(bytes: usize) -> Result<Value> {
+    let bits = i32::try_from(bytes)
+        .ok()
+        .and_then(|bytes| bytes.checked_mul(8));
+    bits.map(Value::Int4)
+        .ok_or_else(|| fault("22003", "integer out of range"))
+}
 
 pub(super) fn concat_texts(parts: impl Iterator<Item = String>, between: &str) -> String {
     parts.collect::<Vec<_>>().join(between)
@@ -208,7 +217,7 @@ fn format(a: &Arguments<'_>) -> Result<Value> {
                 _ => at = from,
             }
             let of = chosen(place, &mut next)?;
-            width = Some(a.int(of));
+            width = Some(width_of(a, of)?);
         } else if let Some(found) = number(&mut at)? {
             width = Some(found);
         }
@@ -246,6 +255,20 @@ fn format(a: &Arguments<'_>) -> Result<Value> {
         }
     }
     Ok(Value::text(out))
+}
+
+/// A width among the arguments: a number, or what reads as one; nothing for null.
+fn width_of(a: &Arguments<'_>, number: usize) -> Result<i32> {
+    if a.is_null(number) {
+        return Ok(0);
+    }
+    let text = a.shown(number);
+    let read = vellum_row::input(Type::Int4, vellum_row::Typmod::NONE, &text, a.settings)?;
+    Ok(read
+        .as_ref()
+        .as_i64()
+        .and_then(|width| i32::try_from(width).ok())
+        .unwrap_or(0))
 }
 
 /// The parts of a text: one a character without a separator.
@@ -296,11 +319,55 @@ fn overlay(a: &Arguments<'_>) -> Result<Value> {
 
 fn parse_ident(a: &Arguments<'_>) -> Result<Value> {
     let text = a.text(0);
-    let wrong = || invalid(format!("string is not a valid identifier: \"{text}\""));
-    let parts = crate::names::parts(text.trim()).ok_or_else(wrong)?;
-    let parts: Vec<Value> = parts.into_iter().map(Value::text).collect();
-    if parts.is_empty() {
-        return Err(wrong());
+    let strict = a.len() < 2 || a.truth(1);
+    let wrong = |detail: &str| {
+        let error = invalid(format!("string is not a valid identifier: \"{text}\""));
+        if detail.is_empty() {
+            return error;
+        }
+        error.with_detail(detail)
+    };
+    let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c');
+    let begins = |char: char| char == '_' || char.is_ascii_alphabetic() || !char.is_ascii();
+    let goes_on = |char: char| begins(char) || char == '$' || char.is_ascii_digit();
+    let mut parts: Vec<Value> = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    loop {
+        if let Some(inside) = rest.strip_prefix('"') {
+            let mut name = String::new();
+            let mut chars = inside.char_indices().peekable();
+            let end = loop {
+                match chars.next() {
+                    None => return Err(wrong("String has unclosed double quotes.")),
+                    Some((_, '"')) if chars.next_if(|(_, next)| *next == '"').is_some() => {
+                        name.push('"');
+                    }
+                    Some((at, '"')) => break at + 1,
+                    Some((_, other)) => name.push(other),
+                }
+            };
+            if name.is_empty() {
+                return Err(wrong("Quoted identifier must not be empty."));
+            }
+            parts.push(Value::text(name));
+            rest = &inside[end..];
+        } else if rest.starts_with(begins) {
+            let end = rest.find(|char| !goes_on(char)).unwrap_or(rest.len());
+            parts.push(Value::text(rest[..end].to_ascii_lowercase()));
+            rest = &rest[end..];
+        } else if rest.starts_with('.') {
+            return Err(wrong("No valid identifier before \".\"."));
+        } else if parts.is_empty() {
+            return Err(wrong(""));
+        } else {
+            return Err(wrong("No valid identifier after \".\"."));
+        }
+        rest = rest.trim_start_matches(is_space);
+        match rest.strip_prefix('.') {
+            Some(behind) => rest = behind.trim_start_matches(is_space),
+            None if rest.is_empty() || !strict => break,
+            None => return Err(wrong("")),
+        }
     }
     Ok(Value::Array(Array::of(Type::Text, &parts)))
 }
@@ -312,12 +379,21 @@ fn unistr(a: &Arguments<'_>) -> Result<Value> {
         fault("42601", "invalid Unicode escape")
             .with_hint("Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX.")
     };
+    let surrogate = || fault("42601", "invalid Unicode surrogate pair");
     let mut out = String::new();
     let mut rest = text;
+    // The first half of a pair, until the other comes.
+    let mut half: Option<u32> = None;
     while let Some(at) = rest.find('\\') {
+        if at > 0 && half.is_some() {
+            return Err(surrogate());
+        }
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('\\') {
+            if half.is_some() {
+                return Err(surrogate());
+            }
             out.push('\\');
             rest = after;
             continue;
@@ -330,9 +406,24 @@ fn unistr(a: &Arguments<'_>) -> Result<Value> {
         };
         let code = rest.get(skip..skip + digits).ok_or_else(wrong)?;
         let code = u32::from_str_radix(code, 16).map_err(|_| wrong())?;
-        let char = char::from_u32(code);
-        out.push(char.ok_or_else(|| fault("42601", "invalid Unicode escape value"))?);
+        if code == 0 || code > 0x10_FFFF {
+            return Err(invalid(format!("invalid Unicode code point: {code:04X}")));
+        }
+        let code = match (half.take(), code) {
+            (None, 0xD800..=0xDBFF) => {
+                half = Some(code);
+                rest = &rest[skip + digits..];
+                continue;
+            }
+            (Some(high), 0xDC00..=0xDFFF) => 0x1_0000 + ((high - 0xD800) << 10) + (code - 0xDC00),
+            (Some(_), _) | (None, 0xDC00..=0xDFFF) => return Err(surrogate()),
+            (None, code) => code,
+        };
+        out.push(char::from_u32(code).ok_or_else(surrogate)?);
         rest = &rest[skip + digits..];
+    }
+    if half.is_some() {
+        return Err(surrogate());
     }
     out.push_str(rest);
     Ok(Value::text(out))
