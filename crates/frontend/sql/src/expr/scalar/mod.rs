@@ -18,6 +18,7 @@ mod read;
 mod regular;
 mod resolve;
 mod sets;
+mod size;
 mod template;
 mod text;
 
@@ -119,7 +120,7 @@ const fn other(
     }
 }
 
-static TABLES: [&[Entry]; 10] = [
+static TABLES: [&[Entry]; 11] = [
     text::ENTRIES,
     bytes::ENTRIES,
     digest::ENTRIES,
@@ -130,6 +131,7 @@ static TABLES: [&[Entry]; 10] = [
     json::ENTRIES,
     json_change::ENTRIES,
     array::ENTRIES,
+    size::ENTRIES,
 ];
 
 impl Entry {

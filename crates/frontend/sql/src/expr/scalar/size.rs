@@ -1,0 +1,59 @@
+//! Sizes in bytes, read from texts with a unit.
+
+use super::{Arguments, Entry, invalid, strict};
+use crate::error::Result;
+use vellum_row::{Numeric, Value};
+
+#[rustfmt::skip]
+pub(super) static ENTRIES: &[Entry] = &[
+    strict(3334, "pg_size_bytes", "text", "int8", size),
+];
+
+/// A number, which may be broken, and the unit behind it: bytes without one.
+fn size(a: &Arguments<'_>) -> Result<Value> {
+    let text = a.text(0);
+    let wrong = || invalid(format!("invalid size: \"{text}\""));
+    let is_space = |char: char| matches!(char, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c');
+    let text_inside = text.trim_start_matches(is_space);
+    let digits_from = |from: usize| {
+        let rest = text_inside[from..].bytes();
+        from + rest.take_while(u8::is_ascii_digit).count()
+    };
+    let sign = usize::from(text_inside.starts_with(['+', '-']));
+    let whole = digits_from(sign);
+    let mut end = whole;
+    let mut any = whole > sign;
+    if text_inside[end..].starts_with('.') {
+        let part = digits_from(end + 1);
+        any |= part > end + 1;
+        end = part;
+    }
+    if !any {
+        return Err(wrong());
+    }
+    if text_inside[end..].starts_with(['e', 'E']) {
+        let sign = usize::from(text_inside[end + 1..].starts_with(['+', '-']));
+        let exponent = digits_from(end + 1 + sign);
+        // A letter without a number behind it is the unit's.
+        if exponent > end + 1 + sign {
+            end = exponent;
+        }
+    }
+    let number = Numeric::parse(&text_inside[..end])?;
+    let unit = text_inside[end..].trim_matches(is_space);
+    let shift = match &*unit.to_ascii_lowercase() {
+        "" | "bytes" => 0,
+        "kb" => 10,
+        "mb" => 20,
+        "gb" => 30,
+        "tb" => 40,
+        "pb" => 50,
+        _ => {
+            let detail = format!("Invalid size unit: \"{unit}\".");
+            let hint = "Valid units are \"bytes\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\".";
+            return Err(wrong().with_detail(detail).with_hint(hint));
+        }
+    };
+    let bytes = number.multiply(&Numeric::from(1i64 << shift))?;
+    Ok(Value::Int8(bytes.to_i64()?))
+}
