@@ -1,8 +1,9 @@
 //! CREATE INDEX, DROP INDEX.
 
 use super::Ddl;
+use super::alter::numbered;
 use crate::bind::folded;
-use crate::catalog::{Index, IndexColumn, Oid, Table};
+use crate::catalog::{Index, IndexColumn, Kind, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::plan::column_position;
 use crate::sqlstate;
@@ -79,6 +80,52 @@ impl Ddl<'_> {
         next.indexes.push(index);
         self.put_table(&relation, next)?;
         Ok(tag)
+    }
+
+    /// Adds an index to the definition of a table without rows.
+    ///
+    /// # Errors
+    /// What the engine reports.
+    pub(super) fn add_index(
+        &mut self,
+        relation: &mut Relation,
+        columns: &[(String, bool, bool)],
+        unique: bool,
+    ) -> Result<()> {
+        let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
+        let base = format!("{}_{}_idx", relation.name, names.join("_"));
+        let mut parts = Vec::with_capacity(columns.len());
+        for (name, descending, nulls_first) in columns {
+            let position = column_position(relation, name)?;
+            let table = relation.table();
+            let table = table.ok_or_else(|| SqlError::internal("no table"))?;
+            parts.push(IndexColumn {
+                column: table.schema.column(position).id,
+                descending: *descending,
+                nulls_first: *nulls_first,
+            });
+        }
+        let catalog = &self.open.catalog.1;
+        let name = numbered(&base, |name| {
+            let table = relation.table();
+            let mut own = table.into_iter().flat_map(|table| &table.indexes);
+            catalog.named(relation.namespace, name).is_some()
+                || own.any(|index| *index.name == *name)
+        });
+        let oid = self.draw_oid()?;
+        let index = Index {
+            oid,
+            name: name.into(),
+            storage: Some(self.index_storage(oid)?),
+            columns: parts,
+            unique,
+            constraint: None,
+            primary: false,
+        };
+        if let Kind::Table(table) = &mut relation.kind {
+            table.indexes.push(Arc::new(index));
+        }
+        Ok(())
     }
 
     pub(super) fn drop_index(&mut self, table: Oid, index: Oid) -> Result<()> {

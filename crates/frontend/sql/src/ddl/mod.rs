@@ -11,13 +11,16 @@ mod alter;
 mod comment;
 mod foreign;
 mod index;
+mod like;
 mod numbered;
+mod owner;
 mod retype;
 mod rewrite;
 mod role;
 mod sequence;
 mod table;
 mod temporary;
+mod truncate;
 
 pub(crate) use foreign::unique_index;
 

@@ -11,7 +11,7 @@ use sqlparser::ast::{self, AlterRoleOperation, GrantObjects, RoleOption};
 use std::sync::Arc;
 use vellum_row::{Type, Typmod, Value, input};
 
-fn denied(message: impl Into<String>) -> SqlError {
+pub(super) fn denied(message: impl Into<String>) -> SqlError {
     SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message.into())
 }
 
@@ -618,7 +618,7 @@ fn limit_of(expr: &ast::Expr) -> Result<Option<u32>> {
 }
 
 #[cold]
-fn no_role(name: &str) -> SqlError {
+pub(super) fn no_role(name: &str) -> SqlError {
     let message = format!("role \"{name}\" does not exist");
     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
 }

@@ -1,15 +1,16 @@
-//! CREATE TABLE, ALTER TABLE, TRUNCATE.
+//! CREATE TABLE, ALTER TABLE.
 
 use super::Ddl;
 use super::alter::numbered;
+use super::like::Made;
 use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
     Change, Check, Default, Identity, Index, IndexColumn, Kind, Oid, Relation, SequenceDefinition,
     Storage, Table,
 };
 use crate::error::{Fields, Result, SqlError};
+use crate::parse::Like;
 use crate::plan::column_position;
-use crate::roles::Rights;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use vellum_row::{CastContext, Column, ColumnId, Schema, Type, Typmod, Value};
 
 /// A key or constraint that CREATE TABLE makes after the columns.
-enum Later {
+pub(super) enum Later {
     Key {
         name: Option<String>,
         columns: Vec<String>,
@@ -27,6 +28,11 @@ enum Later {
         name: Option<String>,
         expr: Box<ast::Expr>,
         column: Option<String>,
+    },
+    /// Columns, each with whether it descends and whether nulls come first.
+    Index {
+        columns: Vec<(String, bool, bool)>,
+        unique: bool,
     },
     ForeignKey {
         key: Box<ast::ForeignKeyConstraint>,
@@ -51,16 +57,25 @@ impl Ddl<'_> {
         super::check_table_columns(create.columns.len())?;
         let oid = self.draw_oid()?;
         self.note_at_commit(oid, namespace, create.on_commit.as_ref())?;
-        let mut columns = Vec::with_capacity(create.columns.len());
-        let mut defaults = Vec::new();
-        let mut later = Vec::new();
-        for (number, definition) in (1..).zip(&create.columns) {
-            let id = ColumnId(number);
-            let (column, default) =
-                self.column(definition, (oid, &name, namespace), id, &mut later)?;
-            columns.push(column);
-            defaults.extend(default.map(|default| (id, default)));
+        let mut made = Made::default();
+        for definition in &create.columns {
+            let place = (oid, name.as_str(), namespace);
+            if let Some(like) = Like::of(definition) {
+                self.copy_definition(&like, place, &mut made)?;
+                continue;
+            }
+            let id = made.next_id();
+            let (column, default) = self.column(definition, place, id, &mut made.later)?;
+            made.columns.push(column);
+            made.defaults.extend(default.map(|default| (id, default)));
         }
+        let Made {
+            columns,
+            defaults,
+            mut later,
+            comments,
+        } = made;
+        super::check_table_columns(columns.len())?;
         for constraint in &create.constraints {
             later.push(constraint_of(constraint)?);
         }
@@ -84,6 +99,7 @@ impl Ddl<'_> {
         }
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
+        self.copy_comments(oid, comments)?;
         Ok(tag)
     }
 
@@ -276,6 +292,7 @@ impl Ddl<'_> {
                 }
                 self.check_rows(relation)
             }
+            Later::Index { columns, unique } => self.add_index(relation, &columns, unique),
             Later::ForeignKey { key, column } => {
                 self.add_foreign_key(relation, &key, column.as_deref())
             }
@@ -495,7 +512,7 @@ impl Ddl<'_> {
                 let position = column_position(relation, &folded(column_name))?;
                 self.alter_column(relation, &mut next, position, op)?;
             }
-            Operation::OwnerTo { .. } => {}
+            Operation::OwnerTo { new_owner } => return self.give_to(relation, new_owner),
             other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
         self.put_table(relation, next)
@@ -677,52 +694,6 @@ impl Ddl<'_> {
         next.defaults.retain(|(id, _)| *id != column.id);
         next.schema = Arc::new(next.schema.drop_column(position)?);
         Ok(())
-    }
-
-    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
-        let mut relations = Vec::with_capacity(truncate.table_names.len());
-        for target in &truncate.table_names {
-            let relation = self.table_alone(&target.name)?;
-            self.check_right(&relation, Rights::TRUNCATE)?;
-            relations.push(relation);
-        }
-        let mut at = 0;
-        while at < relations.len() {
-            for (other, _) in self.referring(relations[at].oid) {
-                if relations.iter().any(|relation| relation.oid == other.oid) {
-                    continue;
-                }
-                if truncate.cascade != Some(ast::CascadeOption::Cascade) {
-                    let text = "cannot truncate a table referenced in a foreign key constraint";
-                    let detail = format!(
-                        "Table \"{}\" references \"{}\".",
-                        other.name, relations[at].name
-                    );
-                    return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
-                        .with_detail(detail)
-                        .with_hint(
-                            "Truncate both at the same time, or use TRUNCATE ... CASCADE.",
-                        ));
-                }
-                let message = format!("truncate cascades to table \"{}\"", other.name);
-                self.notices.push(Fields::notice(message));
-                relations.push(self.alone(&other)?);
-            }
-            at += 1;
-        }
-        for relation in relations {
-            let table = relation.table().ok_or_else(|| {
-                let message = format!("\"{}\" is not a table", relation.name);
-                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
-            })?;
-            self.drop_storage(table)?;
-            let next = self.with_new_storage(&relation, table)?;
-            if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
-                self.restart_sequences(relation.oid)?;
-            }
-            self.put_table(&relation, next)?;
-        }
-        Ok(CommandTag::plain("TRUNCATE TABLE"))
     }
 }
 

@@ -10,8 +10,10 @@ mod dialect;
 mod height;
 mod literal;
 mod options;
+mod tables;
 
 pub(crate) use options::{KEY_LOCK, MOVE, OF_TABLE};
+pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -50,6 +52,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         return Err(at_token(text, &tokens[second]));
     }
     literal::whole_tables(&mut tokens);
+    tables::adapt(&mut tokens);
     options::adapt(&mut tokens);
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)

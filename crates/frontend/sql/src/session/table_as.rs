@@ -29,6 +29,10 @@ impl Session {
         let Some(name) = name else {
             return Ok(CommandTag::plain("CREATE TABLE AS"));
         };
+        // WITH NO DATA.
+        if create.transient {
+            return Ok(CommandTag::plain("CREATE TABLE AS"));
+        }
         let text = format!("INSERT INTO {name} SELECT 1");
         let mut statements = crate::parse::statements(&text)?;
         let Some(Statement::Insert(mut insert)) = statements.pop() else {

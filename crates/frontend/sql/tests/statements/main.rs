@@ -12,6 +12,7 @@ mod direct;
 mod foreign;
 mod general;
 mod isolation;
+mod like;
 mod locks;
 mod parts;
 mod promoted;

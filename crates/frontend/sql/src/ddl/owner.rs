@@ -1,0 +1,86 @@
+//! OWNER TO.
+
+use super::Ddl;
+use super::role::{denied, no_role};
+use crate::bind::folded;
+use crate::catalog::{Change, Oid, Relation};
+use crate::error::{Result, SqlError};
+use crate::roles::Grant;
+use sqlparser::ast;
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// Gives a relation that is held alone, and the sequences of its columns, to another role.
+    ///
+    /// # Errors
+    /// `42704` for a role that is not there; `42501` for one that the session's is no member of, or that may make nothing in the schema.
+    pub(super) fn give_to(
+        &mut self,
+        relation: &Arc<Relation>,
+        to: &ast::Owner,
+    ) -> Result<Arc<Relation>> {
+        let name = match to {
+            ast::Owner::Ident(ident) => folded(ident),
+            ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.owner.to_owned(),
+            ast::Owner::SessionUser => return Err(SqlError::unsupported("OWNER TO SESSION_USER")),
+        };
+        let catalog = &self.open.catalog.1;
+        let role = catalog.role(&name).ok_or_else(|| no_role(&name))?.oid;
+        if !catalog.is_member(self.owner, role) {
+            return Err(denied(format!("must be member of role \"{name}\"")));
+        }
+        let superuser = catalog.role(self.owner).is_some_and(|own| own.superuser);
+        if let Some(schema) = catalog.namespace_by_oid(relation.namespace)
+            && !superuser
+            && *relation.owner != *name
+            && !catalog.allows_in_schema(&name, schema, true)
+        {
+            return Err(denied(format!(
+                "permission denied for schema {}",
+                schema.name
+            )));
+        }
+        for owned in self.owned_sequences(relation.oid) {
+            if let Some(sequence) = self.open.catalog.1.relation(owned).cloned() {
+                self.give(&sequence, &name, role)?;
+            }
+        }
+        self.give(relation, &name, role)
+    }
+
+    fn give(&mut self, relation: &Relation, name: &str, role: Oid) -> Result<Arc<Relation>> {
+        let before = self.open.catalog.1.role_oid(&relation.owner);
+        let acl = relation.acl.as_ref();
+        let next = Arc::new(Relation {
+            owner: name.into(),
+            generation: relation.generation + 1,
+            acl: acl.map(|grants| handed_over(grants, before, role)),
+            ..relation.clone()
+        });
+        self.open
+            .change(self.shared, Change::PutRelation(next.clone()))?;
+        Ok(next)
+    }
+}
+
+/// Rights with a new owner in the place of the old one; what both had becomes one.
+fn handed_over(grants: &[Grant], before: Oid, after: Oid) -> Vec<Grant> {
+    let mut kept: Vec<Grant> = Vec::with_capacity(grants.len());
+    let instead = |role: Oid| if role == before { after } else { role };
+    for grant in grants {
+        let (grantee, grantor) = (instead(grant.grantee), instead(grant.grantor));
+        let same = |other: &&mut Grant| (other.grantee, other.grantor) == (grantee, grantor);
+        match kept.iter_mut().find(same) {
+            Some(known) => {
+                known.rights = known.rights.with(grant.rights);
+                known.grantable = known.grantable.with(grant.grantable);
+            }
+            None => kept.push(Grant {
+                grantee,
+                grantor,
+                ..*grant
+            }),
+        }
+    }
+    kept
+}

@@ -1,0 +1,56 @@
+//! TRUNCATE.
+
+use super::Ddl;
+use crate::error::{Fields, Result, SqlError};
+use crate::roles::Rights;
+use crate::sqlstate;
+use crate::wire::CommandTag;
+use sqlparser::ast;
+
+impl Ddl<'_> {
+    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
+        let mut relations = Vec::with_capacity(truncate.table_names.len());
+        for target in &truncate.table_names {
+            let relation = self.table_alone(&target.name)?;
+            self.check_right(&relation, Rights::TRUNCATE)?;
+            relations.push(relation);
+        }
+        let mut at = 0;
+        while at < relations.len() {
+            for (other, _) in self.referring(relations[at].oid) {
+                if relations.iter().any(|relation| relation.oid == other.oid) {
+                    continue;
+                }
+                if truncate.cascade != Some(ast::CascadeOption::Cascade) {
+                    let text = "cannot truncate a table referenced in a foreign key constraint";
+                    let detail = format!(
+                        "Table \"{}\" references \"{}\".",
+                        other.name, relations[at].name
+                    );
+                    return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
+                        .with_detail(detail)
+                        .with_hint(
+                            "Truncate both at the same time, or use TRUNCATE ... CASCADE.",
+                        ));
+                }
+                let message = format!("truncate cascades to table \"{}\"", other.name);
+                self.notices.push(Fields::notice(message));
+                relations.push(self.alone(&other)?);
+            }
+            at += 1;
+        }
+        for relation in relations {
+            let table = relation.table().ok_or_else(|| {
+                let message = format!("\"{}\" is not a table", relation.name);
+                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
+            })?;
+            self.drop_storage(table)?;
+            let next = self.with_new_storage(&relation, table)?;
+            if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
+                self.restart_sequences(relation.oid)?;
+            }
+            self.put_table(&relation, next)?;
+        }
+        Ok(CommandTag::plain("TRUNCATE TABLE"))
+    }
+}
