@@ -159,6 +159,16 @@ pub fn apply_image(image: &[u8], body: &mut [u8]) -> Option<()> {
     Some(())
 }
 
+/// Where the bytes of an image of one range lie; `None` for several, or none.
+#[inline]
+pub fn only_range(image: &[u8]) -> Option<Range<usize>> {
+    let (offset, rest) = image.split_first_chunk()?;
+    let (length, bytes) = rest.split_first_chunk()?;
+    let offset = u32::from_le_bytes(*offset) as usize;
+    let length = u32::from_le_bytes(*length) as usize;
+    (bytes.len() == length).then(|| offset..offset.saturating_add(length))
+}
+
 /// Turns `body` into the body of the predecessor and returns the predecessor's header.
 /// `None` if the entry is damaged.
 pub fn apply(entry: &[u8], body: &mut Vec<u8>) -> Option<Header> {

@@ -100,6 +100,36 @@ pub struct Writer {
     pub first: bool,
 }
 
+/// What the first byte of a header says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// The version has a name.
+    #[inline]
+    pub(crate) fn is_stamped(self) -> bool {
+        self.0 & STAMPED != 0
+    }
+
+    /// See [`Writer::first`].
+    #[inline]
+    pub(crate) fn is_first(self) -> bool {
+        self.0 & FIRST != 0
+    }
+
+    /// See [`Shape::tombstone`].
+    #[inline]
+    pub(crate) fn is_tombstone(self) -> bool {
+        self.0 & TOMBSTONE != 0
+    }
+
+    /// See [`Shape::overflow`].
+    #[inline]
+    pub(crate) fn is_overflow(self) -> bool {
+        self.0 & OVERFLOW != 0
+    }
+}
+
 /// A decoded row header. For what follows it see [`newest`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
@@ -205,6 +235,38 @@ impl Header {
             since: u16::from_le_bytes([bytes[16], bytes[17]]),
             shortcut: Shortcut::None,
         })
+    }
+
+    /// True if the bytes begin as those of a fat row do.
+    #[inline]
+    pub(crate) fn is_of_fat(row: &[u8]) -> bool {
+        (row.first()).is_some_and(|flags| flags & (STAMPED | FAT) == STAMPED | FAT)
+    }
+
+    /// The flags of an old version's header that stands in a fat row, its name (if it has one), and how long the header is. `None` if the
+    /// bytes are none. For who goes past many versions to one: a whole header is copied about in pieces of other sizes than it was
+    /// stored in, which made two thirds of that way.
+    #[inline(always)]
+    pub(crate) fn glance(bytes: &[u8]) -> Option<(Flags, VersionStamp, usize)> {
+        let flags = *bytes.first()?;
+        if flags & !(STAMPED | FIRST | TOMBSTONE | OVERFLOW) != 0
+            || flags & (TOMBSTONE | OVERFLOW) == TOMBSTONE | OVERFLOW
+        {
+            return None;
+        }
+        if flags & STAMPED == 0 {
+            let nobody = VersionStamp::new(SlotId(0), Timestamp::ZERO, 0);
+            return (flags & FIRST == 0).then_some((Flags(flags), nobody, FROZEN_HEADER));
+        }
+        let bytes: &[u8; STAMPED_HEADER] = bytes.first_chunk()?;
+        let mut stamp = [0; 8];
+        stamp.copy_from_slice(&bytes[3..11]);
+        let version = VersionStamp {
+            slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
+            stamp: Timestamp(u64::from_le_bytes(stamp)),
+            command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
+        };
+        Some((Flags(flags), version, STAMPED_HEADER))
     }
 
     /// Decodes the header of a row with a shortcut.

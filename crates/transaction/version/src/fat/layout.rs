@@ -24,7 +24,7 @@
 //!   oldest version is the first of the row, or seen by every snapshot.
 //! - F2 A version is made by ranges only if it is as long as the next newer one, and that is no tombstone.
 
-use crate::row::{Header, STAMPED_HEADER};
+use crate::row::{Flags, Header, STAMPED_HEADER};
 use vellum_base::codec::Reader;
 use vellum_base::{SlotId, Timestamp};
 use vellum_txn::VersionStamp;
@@ -130,6 +130,18 @@ impl<'r> FatRow<'r> {
         })
     }
 
+    /// Body and old versions of a fat row; `None` if it is none, or the lengths cannot be.
+    #[inline]
+    pub(crate) fn parts(row: &'r [u8]) -> Option<(&'r [u8], OldVersions<'r>)> {
+        if !Header::is_of_fat(row) {
+            return None;
+        }
+        let (body, versions) = lengths(*row.get(STAMPED_HEADER..)?.first_chunk()?);
+        let rest = row.get(BODY_AT..)?;
+        let (body, rest) = rest.split_at_checked(body)?;
+        Some((body, OldVersions::new(rest.get(..versions)?)))
+    }
+
     /// Bytes of the old versions, from the part of a fat row that ends with its body.
     #[inline]
     pub fn decode_versions(front: &[u8]) -> Option<usize> {
@@ -196,6 +208,48 @@ impl<'r> OldVersions<'r> {
     /// The versions that are still to come.
     pub fn rest(&self) -> &'r [u8] {
         self.rest
+    }
+
+    /// As much of the next one as who looks for a version asks. `None` behind the oldest one, and where the bytes are none.
+    #[inline(always)]
+    pub(crate) fn glance(&mut self) -> Option<Glance<'r>> {
+        let length = usize::from(u16::from_le_bytes(*self.rest.last_chunk()?));
+        let start = self.rest.len().checked_sub(length)?;
+        let (rest, version) = self.rest.split_at(start);
+        self.rest = rest;
+        let (version, _) = version.split_last_chunk::<2>()?;
+        let (kind, version) = version.split_first()?;
+        let (flags, name, header) = Header::glance(version)?;
+        Some(Glance {
+            kind: *kind,
+            flags,
+            name,
+            rest: &version[header..],
+        })
+    }
+}
+
+/// An old version, as far as who looks for one asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glance<'r> {
+    kind: u8,
+    /// Of its header.
+    pub flags: Flags,
+    /// Its name, if it is stamped.
+    pub name: VersionStamp,
+    rest: &'r [u8],
+}
+
+impl<'r> Glance<'r> {
+    /// How its body is made; `None` if the bytes do not say.
+    #[inline(always)]
+    pub fn step(&self) -> Option<Step<'r>> {
+        match self.kind {
+            RANGES => Some(Step::Ranges(self.rest)),
+            SAME if self.rest.is_empty() => Some(Step::Same),
+            COPY => decode_name(self.rest).map(Step::Copy),
+            _ => None,
+        }
     }
 }
 

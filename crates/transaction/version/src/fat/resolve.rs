@@ -22,30 +22,49 @@ struct Way<'r> {
 
 /// Finds what a view sees among old versions: the way there, and whether it is a chain's reference; `Some(None)`: no row.
 #[inline]
-fn find<'r>(view: &View<'_>, versions: OldVersions<'r>, way: &mut Way<'r>) -> Option<Option<bool>> {
-    for version in versions {
-        let version = version.ok()?;
-        view.transaction.touch(0, 1);
-        match version.step {
+fn find<'r>(
+    view: &View<'_>,
+    mut versions: OldVersions<'r>,
+    way: &mut Way<'r>,
+) -> Option<Option<bool>> {
+    let mut looked_at = 0;
+    // The last ranges, and where they lie. What they write need not have been written before: who goes past the versions of ten
+    // snapshots, all of the same columns, writes once.
+    let (mut last, mut span): (&[u8], _) = (&[], 0..0);
+    // F1: the oldest version is the first, or everyone sees it.
+    let found = loop {
+        let version = versions.glance()?;
+        looked_at += 1;
+        match version.step()? {
+            Step::Ranges(image) => {
+                let next = delta::only_range(image).unwrap_or(0..0);
+                let is_covered =
+                    span.start < span.end && next.start <= span.start && span.end <= next.end;
+                if !(is_covered || last.is_empty()) {
+                    way.images.push(last);
+                }
+                (last, span) = (image, next);
+            }
             Step::Same => {}
-            Step::Ranges(image) => way.images.push(image),
             Step::Copy(name) => {
                 way.copy = Some(name);
                 way.images.clear();
+                (last, span) = (&[], 0..0);
             }
         }
-        match version.header.writer {
-            Some(writer) if !view.sees(&writer.version) => {
-                if writer.first {
-                    return Some(None);
-                }
-            }
-            _ if version.header.shape.tombstone => return Some(None),
-            _ => return Some(Some(version.header.shape.overflow)),
+        let flags = version.flags;
+        if !flags.is_stamped() || view.sees(&version.name) {
+            break (!flags.is_tombstone()).then_some(flags.is_overflow());
         }
+        if flags.is_first() {
+            break None;
+        }
+    };
+    if !last.is_empty() {
+        way.images.push(last);
     }
-    // F1: the oldest version is the first, or everyone sees it.
-    None
+    view.transaction.touch(0, looked_at);
+    Some(found)
 }
 
 /// Makes the body of the version that a view sees, of a fat row whose newest version it does not see. `copy` fetches a full
@@ -57,11 +76,11 @@ fn make_visible(
     body: &mut Vec<u8>,
     copy: impl FnOnce(&VersionStamp, &mut Vec<u8>) -> Result<bool>,
 ) -> Result<Option<Resolved>> {
-    let Some(row) = FatRow::decode(row) else {
+    let Some((newest, versions)) = FatRow::parts(row) else {
         return Ok(None);
     };
     let mut way = Way::default();
-    let overflow = match find(view, row.old_versions(), &mut way) {
+    let overflow = match find(view, versions, &mut way) {
         None => return Ok(None),
         Some(None) => return Ok(Some(Resolved::Absent)),
         Some(Some(overflow)) => overflow,
@@ -69,7 +88,7 @@ fn make_visible(
     match way.copy {
         None => {
             body.clear();
-            body.extend_from_slice(row.body);
+            body.extend_from_slice(newest);
         }
         Some(name) => {
             if !copy(&name, body)? {
@@ -153,5 +172,23 @@ impl VersionStore {
         body.truncate(copy.end);
         body.drain(..copy.start);
         Ok(true)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::delta::{encode_image, only_range};
+
+    #[test]
+    fn only_an_image_of_one_range_says_where_it_lies() {
+        let image = |ranges: &[std::ops::Range<usize>]| {
+            let mut image = Vec::new();
+            encode_image(&[7; 40], ranges, &mut image);
+            image
+        };
+        assert_eq!(only_range(&image(&[8..12])), Some(8..12));
+        assert_eq!(only_range(&image(&[8..12, 30..34])), None);
+        assert_eq!(only_range(&image(&[8..12])[..11]), None);
+        assert_eq!(only_range(&[]), None);
     }
 }
