@@ -181,7 +181,14 @@ impl Raw {
     /// The next message; none at the end of the connection.
     pub fn receive(&mut self) -> Option<Message> {
         let mut header = [0; 5];
-        match self.socket.read(&mut header[..1]) {
+        let read = loop {
+            match self.socket.read(&mut header[..1]) {
+                // A stopped and continued process, whose reads have a deadline.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        match read {
             Ok(0) => return None,
             // Closed with something of ours unread.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
