@@ -468,6 +468,15 @@ fn high(many: usize) -> Vec<(&'static str, String)> {
         ("sums in calls", format!("select {within}")),
         ("tests for null", column(" notnull")),
         ("tests for null, short", column(" isnull")),
+        ("bounds either way", column(" between symmetric a and a")),
+        (
+            "bounds either way in each other",
+            format!(
+                "select {}a{} from (select true as a) x",
+                "(".repeat(many),
+                " between symmetric true and false)".repeat(many)
+            ),
+        ),
         ("patterns", column(" similar to 'a'")),
         ("overlaps", column(" overlaps a")),
         ("named operators", column(" operator(pg_catalog.+) a")),

@@ -33,6 +33,13 @@ impl Bounded {
         }
     }
 
+    /// Counts expressions that are begun, or copied.
+    fn spend(&self, expressions: u64) -> Result<(), ParserError> {
+        let left = self.left.get().checked_sub(expressions);
+        self.left.set(left.unwrap_or(0));
+        left.map(drop).ok_or(ParserError::RecursionLimitExceeded)
+    }
+
     /// Whether the text was refused for its work. The parser's own error may have been replaced by another reading's.
     pub fn is_spent(&self) -> bool {
         self.left.get() == 0
@@ -40,7 +47,7 @@ impl Bounded {
 }
 
 /// Whether a token is this word, without quotes.
-fn is_word(token: &Token, word: &str) -> bool {
+pub(super) fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
 }
 
@@ -91,13 +98,7 @@ impl Dialect for Bounded {
     }
 
     fn parse_prefix(&self, _parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                None
-            }
-            None => Some(Err(ParserError::RecursionLimitExceeded)),
-        }
+        self.spend(1).err().map(Err)
     }
 
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
@@ -158,7 +159,13 @@ impl Dialect for Bounded {
             parser.advance_token();
         }
         let between = parser.parse_between(expr.clone(), false);
-        Some(between.map(|between| either_way(between, symmetric, negated)))
+        Some(between.and_then(|between| {
+            if symmetric {
+                // What is within each other is doubled each time. About as many expressions as characters are copied.
+                self.spend(between.to_string().len() as u64)?;
+            }
+            Ok(either_way(between, symmetric, negated))
+        }))
     }
 
     fn prec_value(&self, precedence: Precedence) -> u8 {

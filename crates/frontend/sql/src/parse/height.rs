@@ -10,6 +10,7 @@
 //! - H2 Every token that can join what stands left of it to a new tree counts. Words that are none are known: names are many, and
 //!   join nothing.
 
+use super::dialect::is_word;
 use super::{NESTING_MAX, too_deep};
 use crate::error::Result;
 use sqlparser::keywords::Keyword;
@@ -82,7 +83,8 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
                 }
             }
             Token::Word(word) if is_set_operation(word.keyword) => level.queries += SET_OPERATION,
-            Token::Word(word) if !is_operator(word.keyword) => {}
+            Token::Word(word) if !is_operator(word.keyword) && !is_word(&token.token, "isnull") => {
+            }
             Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {}
             _ => level.chain += 1,
         }
@@ -142,6 +144,21 @@ mod tests {
     fn fits(text: &str) -> bool {
         let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text);
         check(&tokens.tokenize_with_location().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn operators_that_the_parser_has_no_keyword_for_count_and_names_like_them_do_not() {
+        let tests = |word: &str, many: usize| format!("select a {}", word.repeat(many));
+        for word in [
+            " isnull",
+            " ISNULL",
+            " notnull",
+            " between symmetric 1 and 2",
+        ] {
+            assert!(fits(&tests(word, CHAIN_MAX / 2)), "{word}");
+            assert!(!fits(&tests(word, CHAIN_MAX + 1)), "{word}");
+        }
+        assert!(fits(&tests(" \"isnull\"", CHAIN_MAX + 1)));
     }
 
     #[test]
