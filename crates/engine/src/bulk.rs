@@ -76,10 +76,7 @@ impl Transaction {
     ) -> bool {
         key.clear();
         value.clear();
-        self.hold_still();
-        let more = next(key, value);
-        self.move_on();
-        more
+        self.run_of_load(|| next(key, value))
     }
 
     /// B1. False if the table has rows.

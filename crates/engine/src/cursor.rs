@@ -41,12 +41,13 @@ impl Transaction {
         table: &Table,
         range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Cursor<'_>> {
+        let range = owned(&range);
         self.read_operation(|| {
             let operation = self.operation()?;
             self.inner().statement();
             let command = self.inner().commands_drawn();
             let tree = self.shape_in(&operation, table)?.tree.clone();
-            Ok(self.open_cursor(table, None, tree, command, owned(&range)))
+            Ok(self.open_cursor(table, None, tree, command, range))
         })
     }
 
@@ -64,6 +65,7 @@ impl Transaction {
         index: &Index,
         range: impl RangeBounds<&'k [u8]>,
     ) -> Result<Cursor<'_>> {
+        let range = owned(&range);
         self.read_operation(|| {
             let operation = self.operation()?;
             self.inner().statement();
@@ -75,7 +77,7 @@ impl Transaction {
             };
             let tree = found.ok_or_else(missing)?.tree.clone();
             let id = Some(index.id);
-            Ok(self.open_cursor(&index.table, id, tree, command, owned(&range)))
+            Ok(self.open_cursor(&index.table, id, tree, command, range))
         })
     }
 

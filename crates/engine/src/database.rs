@@ -141,7 +141,7 @@ impl Database {
     }
 
     /// What a layer above keeps with the database (the SQL of `vellum_sql`): the value that is there, as long as somebody has it, or else one that
-    /// `make` makes. Whoever asks meanwhile waits. A value of another type is replaced for those who ask later.
+    /// `make` makes. Whoever asks meanwhile waits, so `make` must not ask itself. A value of another type is replaced for those who ask later.
     ///
     /// # Errors
     /// What `make` reports.

@@ -25,6 +25,24 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Callbacks
+//! Values are lent to callbacks ([`Transaction::get`], [`Transaction::update`], [`Cursor::batch`] …). They run with no latch held, on private
+//! copies, and may take their time. They may call the database, and begin, commit and roll back other transactions; a row or table that
+//! their own, open transaction wrote is a conflict to those as to anybody's. They may use their own transaction, too:
+//!
+//! - Callbacks that read ([`Transaction::get`], [`Transaction::get_chunks`], [`Transaction::multi_get`], [`Cursor::batch`]) may do anything. The
+//!   operation goes on with what it saw when it began, without what was rolled back; [`Transaction::get_chunks`] ends with
+//!   [`Error::InvalidArgument`] if that is the value that it reads.
+//! - The callback of [`Transaction::update`] may do anything but write the same row, make, drop, load or roll back its table or an index of it
+//!   (the update is [`Error::InvalidArgument`] then and writes nothing, what the callback did stays), begin a statement, or share the snapshot (which
+//!   are refused themselves).
+//! - The callback of [`Transaction::bulk_load`] may read, and open cursors. Writes, savepoints and all that changes tables are refused
+//!   with [`Error::InvalidArgument`].
+//! - The closure of [`Database::retry`] runs with its transaction open: another one that it begins and that writes the same rows conflicts as
+//!   long, so such a loop inside the loop ends in [`Error::Conflict`] after its last try.
+//!
+//! None of these is a conflict that another try could not meet: those are with other transactions alone.
 #![forbid(unsafe_code)]
 
 mod ahead;

@@ -52,8 +52,10 @@ impl Transaction {
     /// Lets other threads read what this transaction sees by now ([`Database::follow`]).
     ///
     /// # Errors
-    /// `TransactionOver` after a conflict or a withdrawal.
+    /// `TransactionOver` after a conflict or a withdrawal; `InvalidArgument` in the callback of an update or a load, which could
+    /// end before the shared snapshot does.
     pub fn share(&self) -> Result<SharedSnapshot<'_>> {
+        self.check_not_in_write("sharing a snapshot")?;
         self.read_operation(|| {
             let _operation = self.operation()?;
             self.inner().statement();

@@ -16,9 +16,11 @@ impl Transaction {
     /// what they see. Does nothing under snapshot isolation.
     ///
     /// # Errors
-    /// `TransactionOver` after a withdrawal or an error that could not be undone.
+    /// `TransactionOver` after a withdrawal or an error that could not be undone; `InvalidArgument` in the callback of an update or
+    /// a load, which are steps of the statement before.
     pub fn begin_statement(&self) -> Result<()> {
         self.check_usable()?;
+        self.check_not_in_write("the begin of a statement")?;
         self.inner().refresh();
         Ok(())
     }
@@ -29,6 +31,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::rollback_to`].
     pub fn restart_statement(&self, savepoint: &Savepoint) -> Result<()> {
+        self.check_not_in_write("the begin of a statement")?;
         self.rollback_to(savepoint)?;
         self.begin_statement()
     }

@@ -44,8 +44,12 @@ pub struct Transaction {
     conflicted: Cell<bool>,
     /// What ended it that another try may not meet: the error that the operation reported.
     to_retry: Cell<Option<Again>>,
-    /// How many there are while which it may only read: the callback of a load, snapshots that it shares.
+    /// Snapshots that it shares: as long as there are any it may only read.
     holding_still: Cell<u32>,
+    /// It runs the callback of a load.
+    loading: Cell<bool>,
+    /// Callbacks of updates that it runs, one in the other.
+    updating: Cell<u32>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
     buffers: Cell<Option<Box<Buffers>>>,
     /// Shapes that it made, with their commands.
@@ -75,6 +79,24 @@ enum Again {
     SnapshotTooOld,
 }
 
+/// A callback of an update that is running.
+struct Updating<'t>(&'t Cell<u32>);
+
+impl<'t> Updating<'t> {
+    #[inline]
+    fn begin(depth: &'t Cell<u32>) -> Self {
+        depth.set(depth.get() + 1);
+        Self(depth)
+    }
+}
+
+impl Drop for Updating<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
 /// An operation that is under way: dropped by a panic only, it leaves a transaction that met a conflict.
 struct HalfDone<'t>(&'t Cell<bool>);
 
@@ -95,6 +117,8 @@ impl Transaction {
             conflicted: Cell::new(false),
             to_retry: Cell::new(None),
             holding_still: Cell::new(0),
+            loading: Cell::new(false),
+            updating: Cell::new(0),
             buffers: Cell::new(buffers),
             shapes: RefCell::new(Vec::new()),
             rollbacks: Cell::new(0),
@@ -199,9 +223,28 @@ impl Transaction {
         self.holding_still.set(self.holding_still.get() - 1);
     }
 
+    /// Runs the callback of a load: it only reads meanwhile. (What panics leaves a transaction that is over.)
+    pub(crate) fn run_of_load<R>(&self, code: impl FnOnce() -> R) -> R {
+        self.loading.set(true);
+        let result = code();
+        self.loading.set(false);
+        result
+    }
+
+    /// Refuses what a callback may not do that the operation around it has yet to write after: it would write under other conditions than
+    /// it began with.
+    pub(crate) fn check_not_in_write(&self, what: &'static str) -> Result<()> {
+        if self.updating.get() > 0 || self.loading.get() {
+            return Err(Error::InvalidArgument {
+                what: format!("{what} in the callback of an update or a load"),
+            });
+        }
+        Ok(())
+    }
+
     #[inline]
     fn check_may_change(&self) -> Result<()> {
-        if self.holding_still.get() > 0 {
+        if self.holding_still.get() > 0 || self.loading.get() {
             return Err(Error::InvalidArgument {
                 what: "a write or a savepoint in the callback of a load or while the snapshot is shared: only reads are possible"
                     .into(),
@@ -434,10 +477,12 @@ impl Transaction {
     /// `change` may run more than once, when the row changes between reading and writing. Returns whether the key
     /// exists. A value outside its row is in memory once meanwhile, and is read twice.
     ///
+    /// `change` may use this transaction, but for what the update stands on: see [Callbacks](crate#callbacks).
+    ///
     /// # Errors
     /// `RangeOutsideValue`, `KeyExists` of a unique index, `ReadOnly`, `OutOfSpace`, `MemoryLimit` where the system has no memory for the
-    /// value, `InvalidArgument` if `change` rolled back the making of the table or of one of its indexes: nothing is changed, the
-    /// transaction stays usable.
+    /// value, `InvalidArgument` if `change` itself wrote the row, or made, dropped, loaded or rolled back the table or one of its
+    /// indexes: the update changes nothing, what `change` did stays, the transaction stays usable.
     /// `Conflict`: it can only be rolled back.
     #[inline]
     pub fn update(
@@ -452,6 +497,10 @@ impl Transaction {
                 return self.has_no_row(table);
             }
             self.engine().check_version_space()?;
+            let mut change = |bytes: &mut [u8]| {
+                let _updating = Updating::begin(&self.updating);
+                change(bytes);
+            };
             self.with_rows(table, |rows| rows.update(key, ranges, &mut change))
         })
     }
@@ -661,7 +710,8 @@ impl PendingCommit {
         }
     }
 
-    /// Ready once the commit is durable; until then `waker` is woken when it is worth asking again.
+    /// Ready once the commit is durable; until then `waker` is woken when it is worth asking again. It is woken under a latch of the
+    /// log: it schedules whoever polls next, and calls nothing of the database itself.
     pub fn poll(&self, waker: &Waker) -> Poll<Result<()>> {
         match &self.ticket {
             Some(ticket) => ticket
@@ -707,6 +757,7 @@ impl From<TableError> for Error {
             TableError::ValueGone => Self::InvalidArgument {
                 what: "a rollback to before the value, its table or an index was made, by the callback that reads or changes it".into(),
             },
+            TableError::ChangedBeneath { what } => Self::InvalidArgument { what: what.into() },
             TableError::NotUndone(error) => error.into(),
             TableError::Version(error) => error.into(),
         }

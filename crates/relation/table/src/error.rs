@@ -52,6 +52,12 @@ pub enum TableError {
     /// User code that was handed a value rolled back what had made it, its table or an index of that.
     #[error("what the value was read of was rolled back meanwhile")]
     ValueGone,
+    /// User code that was to change a value changed the table or the row itself, in the same transaction.
+    #[error("{what}")]
+    ChangedBeneath {
+        /// What it changed.
+        what: &'static str,
+    },
     /// An operation failed, and so did undoing what it had done until then. The transaction can only be rolled
     /// back.
     #[error("a failed operation could not be undone: {0}")]

@@ -81,12 +81,7 @@ impl Rows<'_> {
         let mut value = std::mem::take(&mut self.buffers.work);
         self.store.read_chain_into(&chain, &mut value)?;
         check_ranges(ranges, value.len())?;
-        self.operation.pause();
-        change(&mut value);
-        self.operation.resume()?;
-        if self.shape.is_void() {
-            return Err(TableError::ValueGone);
-        }
+        self.run_user_code(key, || change(&mut value))?;
         // User code may have rolled back to before the chain was made, whose pages are free then.
         let transaction = self.transaction;
         let as_of = (transaction.statement(), transaction.commands_drawn());

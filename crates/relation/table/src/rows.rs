@@ -320,7 +320,7 @@ impl Rows<'_> {
     /// writes inside `ranges` counts. It may run more than once. Returns whether the key exists.
     ///
     /// # Errors
-    /// `RangeOutsideValue`, `Conflict`, storage errors. Nothing is changed then.
+    /// `RangeOutsideValue`, `Conflict`, `ValueGone`, `ChangedBeneath`, storage errors. Nothing is changed then.
     pub fn update(
         &mut self,
         key: &[u8],
@@ -355,14 +355,12 @@ impl Rows<'_> {
             }
             check_ranges(ranges, row.len() - visible.start)?;
             let Buffers { row, work, .. } = &mut *self.buffers;
-            work.clear();
-            work.extend_from_slice(&row[visible.start..]);
-            self.operation.pause();
-            change(work);
-            self.operation.resume()?;
-            if self.shape.is_void() {
-                return Err(TableError::ValueGone);
-            }
+            let mut copy = std::mem::take(work);
+            copy.clear();
+            copy.extend_from_slice(&row[visible.start..]);
+            self.run_user_code(key, || change(&mut copy))?;
+            let Buffers { row, work, .. } = &mut *self.buffers;
+            *work = copy;
             keep_only(ranges, &row[visible.start..], work);
             let ranges = &*moved_apart(ranges);
             let touches = self
@@ -380,6 +378,47 @@ impl Rows<'_> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Runs user code that changes a copy of a row's value (T6). It may do with its transaction what it likes, but for what the
+    /// operation stands on.
+    ///
+    /// # Errors
+    /// `ValueGone` if it rolled the table's shape back, `ChangedBeneath` if it made another one or wrote the row: judged as a write of
+    /// somebody else, the first were a conflict that never ends, the second a change that is made anew without end.
+    #[inline]
+    pub(crate) fn run_user_code(&mut self, key: &[u8], code: impl FnOnce()) -> Result<()> {
+        let transaction = self.transaction;
+        let before = transaction.commands_drawn();
+        self.operation.pause();
+        code();
+        self.operation.resume()?;
+        if self.shape.is_void() {
+            return Err(TableError::ValueGone);
+        }
+        // Commands are not drawn twice: nothing was written and stayed.
+        if transaction.commands_drawn() == before {
+            return Ok(());
+        }
+        self.check_beneath(key, before)
+    }
+
+    /// Refuses what user code did beneath the operation that had run it, with commands from `before` on.
+    #[cold]
+    fn check_beneath(&mut self, key: &[u8], before: u32) -> Result<()> {
+        let transaction = self.transaction;
+        if self.shape.is_followed(|by| transaction.is_own(by)) {
+            return Err(TableError::ChangedBeneath {
+                what: "the table or an index of it was made, dropped or loaded by the callback of an update of its row, in the same transaction",
+            });
+        }
+        let newest = self.newest(key)?.and_then(|newest| newest.writer);
+        if newest.is_some_and(|by| transaction.is_own(&by) && by.command >= before) {
+            return Err(TableError::ChangedBeneath {
+                what: "a row was written by the callback of its update, in the same transaction",
+            });
+        }
+        Ok(())
     }
 
     /// Writes what `update` prepared, if the row's leaf is what it was; false, and nothing done, if it is not. No index

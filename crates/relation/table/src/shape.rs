@@ -117,6 +117,18 @@ impl Shape {
         true
     }
 
+    /// True if a change came after this shape that `by` says yes to and that was not rolled back.
+    pub fn is_followed(&self, by: impl Fn(&VersionStamp) -> bool) -> bool {
+        let mut at = self;
+        while let Some(next) = at.next.get() {
+            if !next.is_void() && next.made_by.as_ref().is_some_and(&by) {
+                return true;
+            }
+            at = next;
+        }
+        false
+    }
+
     /// True if the change that made it was rolled back.
     pub fn is_void(&self) -> bool {
         // Acquire: pairs with the release in `make_void`.
