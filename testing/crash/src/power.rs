@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use vellum_base::random::Random;
-use vellum_io::{PowerCut, SimulatedDirectory};
+use vellum_io::{Call, PowerCut, SimulatedDirectory};
 use vellum_model::model::Model;
 use vellum_model::run;
 use vellum_model::step::{Begin, Contents, Key, Operation, Value};
@@ -40,6 +40,8 @@ pub struct Effort {
 pub struct Tried {
     /// Calls of the workload that change the disk.
     pub calls: u64,
+    /// Those of them that change the length of a file.
+    pub lengths: u64,
     /// Cuts from which the store was opened and compared.
     pub cuts: u64,
     /// Second cuts, during the recovery from a first one.
@@ -113,12 +115,8 @@ pub fn every_call(
     seed: u64,
     open: Open<'_>,
 ) -> Result<Tried, Box<CrashFailure>> {
-    let calls = count_calls(history, key_limit, open)?;
-    let mut tried = Tried {
-        calls,
-        ..Tried::default()
-    };
-    for call in 0..calls {
+    let mut tried = count_calls(history, key_limit, open)?;
+    for call in 0..tried.calls {
         try_call(history, key_limit, effort, seed, call, open, &mut tried)?;
     }
     Ok(tried)
@@ -136,14 +134,10 @@ pub fn some_calls(
     seed: u64,
     open: Open<'_>,
 ) -> Result<Tried, Box<CrashFailure>> {
-    let calls = count_calls(history, key_limit, open)?;
     let mut random = Random::new(seed);
-    let mut tried = Tried {
-        calls,
-        ..Tried::default()
-    };
+    let mut tried = count_calls(history, key_limit, open)?;
     for _ in 0..samples {
-        let call = random.below(calls);
+        let call = random.below(tried.calls);
         try_call(
             history,
             key_limit,
@@ -157,12 +151,12 @@ pub fn some_calls(
     Ok(tried)
 }
 
-/// Runs the whole workload once, without a cut.
+/// Runs the whole workload once, without a cut, and counts what can be cut.
 fn count_calls(
     history: &[Step],
     key_limit: usize,
     open: Open<'_>,
-) -> Result<u64, Box<CrashFailure>> {
+) -> Result<Tried, Box<CrashFailure>> {
     let disk = SimulatedDirectory::new();
     run_until_cut(history, key_limit, &disk, open).map_err(|what| {
         let (call, cut, seed, second) = (u64::MAX, None, 0, None);
@@ -175,7 +169,12 @@ fn count_calls(
             trace: Vec::new(),
         })
     })?;
-    Ok(disk.mutating_calls())
+    let counts = disk.counts();
+    Ok(Tried {
+        calls: disk.mutating_calls(),
+        lengths: counts.of(Call::SetLen) + counts.of(Call::Allocate),
+        ..Tried::default()
+    })
 }
 
 /// Runs the workload up to the call, then tries every kind of cut there.

@@ -91,6 +91,16 @@ impl Script {
         })
     }
 
+    /// Changes bytes of a row in place.
+    pub fn update(&mut self, table: &str, key: u32, range: (usize, usize)) -> &mut Self {
+        self.step(Operation::Update {
+            table: table.into(),
+            key: number(key),
+            ranges: vec![range],
+            with: 0x55,
+        })
+    }
+
     /// Deletes a row.
     pub fn delete(&mut self, table: &str, key: u32) -> &mut Self {
         self.step(Operation::Delete {
@@ -281,6 +291,119 @@ pub fn shrinks() -> Vec<Step> {
         .outside(Step::Checkpoint)
         .outside(Step::Truncate);
     script.begin(Begin::default()).put("a", 2, 10).commit();
+    script.finish()
+}
+
+/// Rows whose values are chains of several pages: written, replaced by shorter, longer and short ones, changed in place, deleted, their pages given
+/// back and taken again, rolled back to a savepoint and altogether, loaded, dropped with their table, in the hands of a loser; the file shortened
+/// where they were, and the database closed and opened between.
+pub fn large_values(page_size: u32) -> Vec<Step> {
+    let pages = |n: u32| n * page_size - page_size / 3;
+    let background = Step::Background { units: 30 };
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").create("b");
+    script
+        .put("a", 1, pages(3))
+        .put("a", 2, pages(2))
+        .put("a", 3, 20)
+        .put("b", 1, pages(4))
+        .commit();
+    script
+        .begin(Begin::default())
+        .put("a", 1, pages(2))
+        .put("a", 2, pages(4))
+        .put("a", 3, pages(2))
+        .commit();
+    script.begin_async().put("a", 1, 30).delete("a", 2).commit();
+    // Their pages are given back, and some of them taken again.
+    script.outside(background.clone());
+    script
+        .begin(Begin::default())
+        .put("a", 4, pages(5))
+        .update("a", 3, (page_size as usize / 2, page_size as usize + 9))
+        .step(Operation::Savepoint { savepoint: 1 });
+    script.put("a", 4, pages(2)).put("a", 5, pages(3));
+    script
+        .step(Operation::RollbackTo { savepoint: 1 })
+        .put("a", 5, pages(2))
+        .commit();
+    script.outside(Step::Checkpoint);
+    script
+        .begin(Begin::default())
+        .put("a", 6, pages(3))
+        .delete("a", 4)
+        .drop_table("b")
+        .step(Operation::Rollback);
+    script.outside(Step::Reopen);
+    let row = |n| {
+        let value = Value {
+            length: pages(n),
+            seed: n,
+            few: false,
+        };
+        (number(n), value)
+    };
+    script.begin(Begin::default()).create("c");
+    script
+        .step(Operation::BulkLoad {
+            table: "c".into(),
+            rows: (1..4).map(row).collect(),
+        })
+        .drop_table("b")
+        .commit();
+    script
+        .outside(background)
+        .outside(Step::Checkpoint)
+        .outside(Step::Truncate);
+    // Stays open: a loser.
+    script
+        .begin(Begin::default())
+        .put("a", 1, pages(3))
+        .delete("a", 4)
+        .outside(Step::Checkpoint);
+    script
+        .begin(Begin::default())
+        .put("c", 2, pages(1))
+        .commit();
+    script.finish()
+}
+
+/// Rows enough to split leaves, in and against their order, and deletes enough to merge them again; a rollback of each; rows that grow where they are.
+pub fn splits_and_merges(page_size: u32) -> Vec<Step> {
+    let length = page_size / 12;
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").commit();
+    script.begin(Begin::default());
+    for n in 0..40 {
+        script.put("a", n * 3, length);
+    }
+    script.commit().outside(Step::Checkpoint);
+    script.begin(Begin::default());
+    for n in (0..20).rev() {
+        script.put("a", n * 6 + 1, length);
+    }
+    script.step(Operation::Rollback);
+    script.begin_async();
+    for n in (0..12).rev() {
+        script
+            .put("a", n * 6 + 2, length)
+            .put("a", n * 3, length * 2);
+    }
+    script.commit();
+    script.begin(Begin::default());
+    for n in 4..40 {
+        script.delete("a", n * 3);
+    }
+    script.commit();
+    script
+        .outside(Step::Background { units: 50 })
+        .outside(Step::Checkpoint);
+    script.begin(Begin::default());
+    for n in 0..12 {
+        script.delete("a", n * 6 + 2);
+    }
+    script.step(Operation::Rollback);
+    script.begin(Begin::default()).put("a", 1, 10).commit();
     script.finish()
 }
 

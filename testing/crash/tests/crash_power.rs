@@ -1,4 +1,5 @@
-//! Rows "power loss" and "process killed … also during recovery, checkpoint, DDL, bulk load".
+//! Rows "power loss" and "process killed … also during recovery, checkpoint, DDL, bulk load". Workloads that are written by hand are cut at every call,
+//! long and random ones at a sample of them (at all with `VELLUM_THOROUGH=1`).
 
 mod engine;
 
@@ -6,9 +7,10 @@ use engine::{KEY_LIMIT, open, profile};
 use vellum_crash::power::{Effort, Tried, every_call, some_calls};
 use vellum_crash::syncs::half_made;
 use vellum_crash::workload;
-use vellum_io::PowerCut;
-use vellum_model::Step;
+use vellum_io::{PowerCut, SimulatedDirectory};
+use vellum_model::engine::EngineSubject;
 use vellum_model::run::{first_seed, thorough};
+use vellum_model::{Answer, Step, Subject};
 
 /// All calls if it is to be thorough; else a sample that differs from run to run.
 fn cut(name: &str, history: &[Step]) -> Tried {
@@ -45,42 +47,8 @@ fn cut(name: &str, history: &[Step]) -> Tried {
 }
 
 #[test]
-fn crash_power_during_commits_keeps_what_was_acknowledged() {
-    cut("crash_power_during_commits", &workload::commits());
-}
-
-#[test]
-fn crash_power_during_transactions_longer_than_their_buffer_keeps_what_was_acknowledged() {
-    cut(
-        "crash_power_during_transactions_longer",
-        &workload::long_transactions(engine::INLINE_VALUE),
-    );
-}
-
-#[test]
-fn crash_power_during_rollbacks_and_checkpoints_keeps_what_was_acknowledged() {
-    cut("crash_power_during_rollbacks", &workload::rollbacks());
-}
-
-#[test]
-fn crash_power_during_ddl_keeps_what_was_acknowledged() {
-    cut(
-        "crash_power_during_ddl",
-        &workload::tables(engine::INLINE_VALUE),
-    );
-}
-
-#[test]
-fn crash_power_during_updates_of_fat_rows_keeps_what_was_acknowledged() {
-    cut(
-        "crash_power_during_updates_of_fat_rows",
-        &workload::hot_rows(),
-    );
-}
-
-#[test]
-fn crash_power_during_bulk_load_keeps_what_was_acknowledged() {
-    cut("crash_power_during_bulk_load", &workload::bulk_load(300));
+fn crash_power_during_a_long_bulk_load_keeps_what_was_acknowledged() {
+    cut("crash_power_during_a_long_bulk", &workload::bulk_load(2000));
 }
 
 #[test]
@@ -92,24 +60,156 @@ fn crash_power_during_random_histories_keeps_what_was_acknowledged() {
     );
 }
 
-#[test]
-fn crash_power_at_every_call_of_a_short_workload_keeps_what_was_acknowledged() {
+/// Cuts every call of a workload that is written by hand, with every kind of cut and a kill, for each of these page sizes. There are `calls` of them at
+/// least, of which `lengths` change the length of a file, or reserve one: what is cut does not shrink unseen.
+fn cut_every(
+    name: &str,
+    make: impl Fn(u32) -> Vec<Step>,
+    page_sizes: &[usize],
+    indexed: bool,
+    (calls, lengths): (u64, u64),
+) {
     let seed = first_seed();
     eprintln!("VELLUM_SEED={seed}");
-    let mut history: Vec<Step> = workload::commits().into_iter().take(24).collect();
-    history.push(Step::Checkpoint);
-    let effort = Effort {
-        seeds: 1,
-        second_cuts: 0,
-    };
-    let tried = every_call(&history, KEY_LIMIT, effort, seed, &open).unwrap_or_else(|failure| {
-        panic!("VELLUM_SEED={seed} cargo test -p vellum-crash crash_power_at_every\n{failure:?}")
+    for page_size in page_sizes {
+        let config = engine::config_of(*page_size);
+        let open = |disk: &SimulatedDirectory| engine::open_with(disk, &config, indexed);
+        let effort = match thorough() {
+            // Recovery is the same code whatever the size of its pages.
+            false => Effort {
+                seeds: 1,
+                second_cuts: u64::from(*page_size == engine::PAGE_SIZE),
+            },
+            true => Effort {
+                seeds: 3,
+                second_cuts: 2,
+            },
+        };
+        let history = make(*page_size as u32);
+        let tried = every_call(&history, page_size / 8, effort, seed, &open);
+        let tried = tried.unwrap_or_else(|failure| {
+            let replay = format!("VELLUM_SEED={seed} cargo test -p vellum-crash {name}");
+            panic!("{replay}\npages of {page_size} bytes: {failure:?}")
+        });
+        eprintln!("pages of {page_size} bytes: {tried:?}");
+        assert!(tried.calls >= calls, "{} calls", tried.calls);
+        assert!(tried.lengths >= lengths, "{} lengths", tried.lengths);
+        let ways = PowerCut::KINDS.len() as u64 + 1;
+        assert!(tried.cuts >= tried.calls * ways, "{} cuts", tried.cuts);
+    }
+}
+
+/// A workload whose pages are large is torn in more places: at 512 bytes and at 4 KiB.
+const SIZES: [usize; 3] = [4 << 10, 8 << 10, 16 << 10];
+
+#[test]
+fn crash_power_at_every_call_of_commits_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_commits";
+    cut_every(name, |_| workload::commits(), &SIZES[..1], false, (60, 5));
+}
+
+#[test]
+fn crash_power_at_every_call_of_transactions_longer_than_their_buffer_keeps_what_was_acknowledged()
+{
+    let make = |page| workload::long_transactions(page / 5);
+    let name = "crash_power_at_every_call_of_transactions_longer";
+    cut_every(name, make, &SIZES[..1], false, (130, 9));
+}
+
+#[test]
+fn crash_power_at_every_call_of_rollbacks_and_checkpoints_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_rollbacks";
+    cut_every(name, |_| workload::rollbacks(), &SIZES[..2], true, (70, 5));
+}
+
+#[test]
+fn crash_power_at_every_call_of_ddl_keeps_what_was_acknowledged() {
+    let make = |_| workload::tables(u32::MAX);
+    let name = "crash_power_at_every_call_of_ddl";
+    cut_every(name, make, &SIZES[..1], false, (90, 6));
+}
+
+#[test]
+fn crash_power_at_every_call_of_what_shortens_the_file_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_what_shortens";
+    cut_every(name, |_| workload::shrinks(), &SIZES[..2], false, (90, 6));
+}
+
+#[test]
+fn crash_power_at_every_call_of_updates_of_fat_rows_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_updates_of_fat_rows";
+    cut_every(name, |_| workload::hot_rows(), &SIZES[..1], false, (80, 5));
+}
+
+#[test]
+fn crash_power_at_every_call_of_a_bulk_load_keeps_what_was_acknowledged() {
+    let make = |_| workload::bulk_load(300);
+    let name = "crash_power_at_every_call_of_a_bulk_load";
+    cut_every(name, make, &SIZES[..1], false, (65, 5));
+}
+
+#[test]
+fn crash_power_at_every_call_of_values_of_many_pages_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_values";
+    cut_every(name, workload::large_values, &SIZES, false, (180, 8));
+}
+
+#[test]
+fn crash_power_at_every_call_of_splits_and_merges_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_splits";
+    let make = workload::splits_and_merges;
+    cut_every(name, make, &SIZES, true, (90, 5));
+}
+
+/// Pages in use and of the file after each step of a workload, without a cut.
+fn pages_of(history: &[Step], page_size: usize) -> Vec<(u64, u64)> {
+    let disk = SimulatedDirectory::new();
+    let mut subject = EngineSubject::open(&disk, &engine::config_of(page_size)).expect("opens");
+    let pages = history.iter().map(|step| {
+        let answer = subject.apply(step);
+        let refused = matches!(answer, Answer::Refused(_) | Answer::Skipped);
+        assert!(!refused, "{step:?}: {answer:?}");
+        let statistics = subject.statistics().expect("is open");
+        (statistics.pages_durable, statistics.file_pages)
     });
-    eprintln!("{tried:?}");
-    // Each call with each kind of cut, and with a kill.
-    let ways = PowerCut::KINDS.len() as u64 + 1;
-    assert!(tried.calls > 50, "{} calls", tried.calls);
-    assert_eq!(tried.cuts, tried.calls * ways);
+    pages.collect()
+}
+
+/// That the workloads do what their cuts are for.
+#[test]
+fn workloads_write_chains_and_trees_whose_pages_are_given_back_and_taken_again() {
+    for page_size in SIZES {
+        let history = workload::large_values(page_size as u32);
+        let pages = pages_of(&history, page_size);
+        let background = history
+            .iter()
+            .position(|step| matches!(step, Step::Background { .. }))
+            .expect("there is one");
+        let reopens = history.iter().position(|step| *step == Step::Reopen);
+        let (before, after) = (pages[background - 1], pages[background]);
+        // Three and two pages that were replaced, two and four, some of them by what is in a row.
+        assert!(before.0 - after.0 >= 9, "{before:?} {after:?}");
+        let between = &pages[background..reopens.expect("there is one")];
+        let most = between.iter().max().expect("some");
+        assert!(most.0 - after.0 >= 7, "{after:?} {most:?}");
+        assert!(most.1 == after.1, "the file grew: {after:?} {most:?}");
+        let files = pages.windows(2).filter(|two| two[1].1 < two[0].1).count();
+        assert_eq!(files, 1, "the file is shortened once: {pages:?}");
+
+        let history = workload::splits_and_merges(page_size as u32);
+        let pages = pages_of(&history, page_size);
+        let most = pages.iter().max().expect("some");
+        let merged = history
+            .iter()
+            .position(|step| matches!(step, Step::Background { .. }))
+            .expect("there is one");
+        assert!(most.0 - pages[2].0 >= 4, "{:?} {most:?}", pages[2]);
+        assert!(
+            most.0 - pages[merged].0 >= 2,
+            "{:?} {most:?}",
+            pages[merged]
+        );
+    }
 }
 
 /// A process was killed while it made a file of the log, and the power was cut while the next one opened: the database did not open any more, "length of

@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use vellum::{
     Config, Cursor, Database, Durability, Error, Isolation, KeyDescription, KeyPart, Savepoint,
-    Source, Table, Transaction, TransactionOptions, VersionKind,
+    Source, Statistics, Table, Transaction, TransactionOptions, VersionKind,
 };
 use vellum_base::random::Random;
 use vellum_io::{MemoryDirectory, PowerCut, SimulatedDirectory};
@@ -156,6 +156,11 @@ impl EngineSubject {
     pub fn counting(mut self, happened: &Happened) -> Self {
         self.happened = happened.clone();
         self
+    }
+
+    /// What the database says of itself; `None` after an open that failed.
+    pub fn statistics(&self) -> Option<Statistics> {
+        self.database.as_ref().map(Database::statistics)
     }
 
     fn count(&self) {

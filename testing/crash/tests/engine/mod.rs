@@ -13,12 +13,17 @@ pub const INLINE_VALUE: u32 = PAGE_SIZE as u32 / 5;
 
 /// Few frames, a small log, checkpoints all the time, no threads.
 pub fn config() -> Config {
+    config_of(PAGE_SIZE)
+}
+
+/// The same with pages of this size, and as many of them.
+pub fn config_of(page_size: usize) -> Config {
     let mut config = Config::default()
-        .page_size(PAGE_SIZE)
-        .pool_bytes(24 * PAGE_SIZE as u64);
+        .page_size(page_size)
+        .pool_bytes(24 * page_size as u64);
     config.slots_max = 8;
-    config.slot_buffer_bytes = 16 * PAGE_SIZE;
-    config.log_segment_bytes = 4 * 16 * PAGE_SIZE as u64;
+    config.slot_buffer_bytes = 16 * page_size;
+    config.log_segment_bytes = 4 * 16 * page_size as u64;
     config.log_bytes_max = 8 * config.log_segment_bytes;
     config.checkpoint_log_bytes = config.log_segment_bytes;
     config.data_bytes_max = 1 << 28;
@@ -29,10 +34,20 @@ pub fn config() -> Config {
 }
 
 pub fn open(disk: &SimulatedDirectory) -> Result<Box<dyn Subject>, String> {
-    let subject = EngineSubject::open(disk, &config());
-    subject
-        .map(|subject| Box::new(subject) as Box<dyn Subject>)
-        .map_err(|error| format!("{error:?}"))
+    open_with(disk, &config(), false)
+}
+
+/// The same with other settings; `indexed`: every table has an index.
+pub fn open_with(
+    disk: &SimulatedDirectory,
+    config: &Config,
+    indexed: bool,
+) -> Result<Box<dyn Subject>, String> {
+    let subject = EngineSubject::open(disk, config).map_err(|error| format!("{error:?}"))?;
+    Ok(match indexed {
+        true => Box::new(subject.with_indexes()),
+        false => Box::new(subject),
+    })
 }
 
 pub fn profile() -> Profile {
