@@ -98,7 +98,7 @@ pub use verify::{
 pub use version_budget::{VersionPolicy, Withdrawn};
 pub use versions::{OldVersions, TableVersions, Tally, VersionKind, VersionSums};
 
-/// The example of the README is compiled with the documentation tests.
+/// The example of the README runs with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
