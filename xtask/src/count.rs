@@ -17,32 +17,87 @@ use std::process::{Command, Stdio};
 /// A workload that can be counted.
 struct Counted {
     name: &'static str,
-    /// Operations of the short and of the long run.
-    operations: (u64, u64),
+    /// What is counted.
+    unit: &'static str,
+    /// What the short and the long run differ in, and how much of it each does.
+    flag: &'static str,
+    amounts: (u64, u64),
+    /// How many of what is counted are in one of these.
+    times: u64,
     arguments: &'static [&'static str],
 }
 
-const WORKLOADS: [Counted; 4] = [
+impl Counted {
+    /// Operations of `kv` on 200 thousand rows, or of TPC-C.
+    const fn operations(
+        name: &'static str,
+        amounts: (u64, u64),
+        arguments: &'static [&'static str],
+    ) -> Self {
+        Self {
+            name,
+            unit: "operation",
+            flag: "--operations",
+            amounts,
+            times: 1,
+            arguments,
+        }
+    }
+
+    /// How many more of what is counted the long run does.
+    fn more(&self) -> u64 {
+        (self.amounts.1 - self.amounts.0) * self.times
+    }
+}
+
+const WORKLOADS: [Counted; 7] = [
+    Counted::operations(
+        "read",
+        (20_000, 220_000),
+        &["kv", "--mix", "read", "--rows", "200000"],
+    ),
+    Counted::operations(
+        "rmw",
+        (5_000, 45_000),
+        &["kv", "--mix", "rmw", "--rows", "200000"],
+    ),
+    Counted::operations(
+        "update",
+        (5_000, 45_000),
+        &["kv", "--mix", "update", "--rows", "200000"],
+    ),
+    Counted::operations(
+        "sync",
+        (5_000, 45_000),
+        &[
+            "kv",
+            "--mix",
+            "update",
+            "--durability",
+            "sync",
+            "--rows",
+            "200000",
+        ],
+    ),
+    // One transaction, whose end is in both.
     Counted {
-        name: "read",
-        operations: (20_000, 220_000),
-        arguments: &["kv", "--mix", "read", "--rows", "200000"],
+        name: "load",
+        unit: "row",
+        flag: "--rows",
+        amounts: (100_000, 1_100_000),
+        times: 1,
+        arguments: &["load"],
     },
+    // All rows, each time in a snapshot of its own.
     Counted {
-        name: "rmw",
-        operations: (5_000, 45_000),
-        arguments: &["kv", "--mix", "rmw", "--rows", "200000"],
+        name: "scan",
+        unit: "row",
+        flag: "--operations",
+        amounts: (5, 55),
+        times: 200_000,
+        arguments: &["scan", "--rows", "200000"],
     },
-    Counted {
-        name: "update",
-        operations: (5_000, 45_000),
-        arguments: &["kv", "--mix", "update", "--rows", "200000"],
-    },
-    Counted {
-        name: "tpcc",
-        operations: (1_000, 5_000),
-        arguments: &["tpcc", "--warehouses", "1"],
-    },
+    Counted::operations("tpcc", (1_000, 5_000), &["tpcc", "--warehouses", "1"]),
 ];
 
 /// What functions are for, by a part of their names; the first that fits counts.
@@ -118,12 +173,12 @@ pub fn run(workspace: &Workspace, name: &str) -> io::Result<bool> {
         return Ok(false);
     }
     let folder = workspace.root.join("target").join("count");
-    let (few, many) = counted.operations;
+    let (few, many) = counted.amounts;
     let mut runs = Vec::new();
-    for operations in [few, many] {
+    for amount in [few, many] {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder)?;
-        match count_run(&workspace.root, &folder, counted, operations)? {
+        match count_run(&workspace.root, &folder, counted, amount)? {
             Some(threads) => runs.push(threads),
             None => return Ok(false),
         }
@@ -140,7 +195,7 @@ fn count_run(
     root: &Path,
     folder: &Path,
     counted: &Counted,
-    operations: u64,
+    amount: u64,
 ) -> io::Result<Option<BTreeMap<String, Functions>>> {
     let out = folder.join("calls");
     let status = Command::new("valgrind")
@@ -149,7 +204,7 @@ fn count_run(
         .arg(root.join("target/release/vellum-bench"))
         .args(counted.arguments)
         .args(["--pool-mib", "512", "--file-gib", "8", "--no-check"])
-        .args(["--operations", &operations.to_string()])
+        .args([counted.flag, &amount.to_string()])
         .arg("--data")
         .arg(folder.join("data"))
         .stdout(Stdio::null())
@@ -231,11 +286,12 @@ fn report(
         .map(|thread| cost(thread))
         .max_by_key(|costs| sum(costs));
     let mut worker = worker.unwrap_or_default();
-    let each = |cost: u64| cost / (counted.operations.1 - counted.operations.0);
+    let each = |cost: u64| per(cost, counted.more());
     println!(
-        "{}: {} instructions an operation",
+        "{}: {} instructions of one {}",
         counted.name,
-        each(sum(&worker))
+        each(sum(&worker)),
+        counted.unit
     );
     let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, cost) in &worker {
@@ -253,9 +309,35 @@ fn report(
     }
 }
 
+/// What one costs of which `more` cost this; with a digit behind the point where it is little.
+fn per(cost: u64, more: u64) -> String {
+    match cost / more {
+        few @ 0..1000 => format!("{few}.{}", cost % more * 10 / more),
+        many => many.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_row_costs_has_a_digit_behind_the_point() {
+        assert_eq!(per(10_000_000, 200_000), "50.0");
+        assert_eq!(per(9_990_000, 200_000), "49.9");
+        assert_eq!(per(999_999, 1_000), "999.9");
+        assert_eq!(per(1_234_567, 1_000), "1234");
+    }
+
+    #[test]
+    fn workloads_have_names_of_their_own_and_runs_that_differ() {
+        for (at, counted) in WORKLOADS.iter().enumerate() {
+            assert!(counted.more() > 0, "{}", counted.name);
+            let others = &WORKLOADS[at + 1..];
+            assert!(others.iter().all(|other| other.name != counted.name));
+            assert!(!counted.arguments.contains(&counted.flag));
+        }
+    }
 
     #[test]
     fn listing_of_callgrind_annotate_becomes_functions() {

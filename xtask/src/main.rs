@@ -10,7 +10,7 @@
 //! | `planted` | whether the tools of `testing` catch the bugs that are planted for them |
 //! | `soak MINUTES` | the random suites with fresh seeds |
 //! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain; exit code 77 if there is none |
-//! | `count WORKLOAD` | instructions of one operation: `read`, `rmw`, `update`, `tpcc` |
+//! | `count WORKLOAD` | instructions of one operation: `read`, `rmw`, `update`, `sync`, `tpcc`; of one row: `load`, `scan` |
 #![forbid(unsafe_code)]
 
 mod binaries;
@@ -40,7 +40,7 @@ cargo xtask <chore>
   planted       whether the tools of testing/ catch the bugs that are planted for them
   soak MINUTES  the random suites with fresh seeds
   miri, tsan    tests under miri and the thread sanitizer, if there is a nightly toolchain
-  count NAME    instructions of one operation of a workload: read, rmw, update, tpcc";
+  count NAME    instructions of one operation (read, rmw, update, sync, tpcc) or row (load, scan)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
