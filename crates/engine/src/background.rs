@@ -7,6 +7,8 @@
 //! | checkpoint | a tick, log pressure | checkpoints |
 //! | maintain | a tick | passes, collection of idle slots, fat rows of cold pages, rollback of abandoned writers, growth of the file, huge pages under what stays in memory, hardening of asynchronous commits |
 //!
+//! Recovery undoes beside the first two alone.
+//!
 //! A tick bounds how long an idle database keeps garbage and how much an asynchronous commit can lose; nobody
 //! waits for one.
 
@@ -294,11 +296,12 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts the threads.
+    /// Starts the threads that do nothing but write what is there: log and evict. A recovery has them beside it; all others would
+    /// make checkpoints or collect between its steps.
     ///
     /// # Errors
     /// `Io` if the system gives no thread; those that were started are stopped again.
-    pub fn start(engine: &Arc<Engine>) -> Result<Self> {
+    pub fn start_writers(engine: &Arc<Engine>) -> Result<Self> {
         let control = Arc::new(Control::default());
         let bell = control.clone();
         engine.pool.set_wake(Box::new(move || bell.evict.ring()));
@@ -309,13 +312,26 @@ impl Background {
         };
         let started = this
             .spawn("vellum-log", serve_log)
-            .and_then(|()| this.spawn("vellum-evict", evict))
-            .and_then(|()| this.spawn("vellum-checkpoint", make_checkpoints))
-            .and_then(|()| this.spawn("vellum-maintain", maintain));
+            .and_then(|()| this.spawn("vellum-evict", evict));
+        this.or_stop(started)
+    }
+
+    /// Starts the other threads, of a database that is as it should be.
+    ///
+    /// # Errors
+    /// As [`Background::start_writers`]; all threads are stopped.
+    pub fn start_others(mut self) -> Result<Self> {
+        let started = self
+            .spawn("vellum-checkpoint", make_checkpoints)
+            .and_then(|()| self.spawn("vellum-maintain", maintain));
+        self.or_stop(started)
+    }
+
+    fn or_stop(self, started: io::Result<()>) -> Result<Self> {
         match started {
-            Ok(()) => Ok(this),
+            Ok(()) => Ok(self),
             Err(error) => {
-                let _ = this.stop();
+                let _ = self.stop();
                 Err(StorageError::io(
                     "start of a thread",
                     &"process".into(),
@@ -340,14 +356,18 @@ impl Background {
     }
 
     /// Stops the threads and waits for their ends; returns what failed and has not succeeded since.
-    pub fn stop(self) -> Failures {
+    pub fn stop(mut self) -> Failures {
+        self.halt()
+    }
+
+    fn halt(&mut self) -> Failures {
         // Release: pairs with the acquire in `stopped`.
         self.control.stop.store(true, Ordering::Release);
         self.engine.log.stop_serving();
         self.control.evict.ring();
         self.control.checkpoint.ring();
         self.control.maintain.ring();
-        for thread in self.threads {
+        for thread in self.threads.drain(..) {
             let Err(panic) = thread.join() else {
                 continue;
             };
@@ -357,6 +377,15 @@ impl Background {
             }
         }
         std::mem::take(&mut *self.control.failed.lock())
+    }
+}
+
+impl Drop for Background {
+    /// Where a recovery fails beside the threads.
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            let _ = self.halt();
+        }
     }
 }
 

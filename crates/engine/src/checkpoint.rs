@@ -52,8 +52,10 @@ pub(crate) struct Checkpointer {
     backups: Backups,
     /// Chains of copies that were dropped: listed, and to be given back. Changed by checkpoints alone.
     unowned: Mutex<Vec<PageId>>,
-    /// While a recovery undoes losers by copies: down to which GSN (inclusive) each is undone.
+    /// While a recovery undoes losers: down to which GSN (inclusive) each is undone.
     losers: Mutex<Option<BTreeMap<Timestamp, Gsn>>>,
+    /// While a recovery undoes losers by the log: the oldest segment that this needs; `u64::MAX` otherwise.
+    kept_from: AtomicU64,
 }
 
 thread_local! {
@@ -85,6 +87,7 @@ impl Checkpointer {
             backups: Backups::default(),
             unowned: Mutex::new(Vec::new()),
             losers: Mutex::new(None),
+            kept_from: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -93,17 +96,25 @@ impl Checkpointer {
         self.control.lock()
     }
 
-    /// From now on a recovery undoes these losers by copies; with `None`, no more.
+    /// From now on a recovery undoes these losers; with `None`, no more.
     pub fn set_losers(&self, losers: Option<&[Loser]>) {
         let undone =
             |losers: &[Loser]| losers.iter().map(|loser| (loser.stamp, Gsn::MAX)).collect();
         *self.losers.lock() = losers.map(undone);
     }
 
-    /// A recovery has undone a loser down to `gsn`; zero: all of it.
+    /// From now on a recovery undoes losers by what the log has from `segment` on; with `u64::MAX`, no more.
+    pub fn keep_from(&self, segment: u64) {
+        // Relaxed: recovery makes its checkpoints itself.
+        self.kept_from.store(segment, Ordering::Relaxed);
+    }
+
+    /// A recovery has undone a loser down to `gsn` at least; zero: all of it.
     pub fn note_undone(&self, stamp: Timestamp, gsn: Gsn) {
-        if let Some(losers) = &mut *self.losers.lock() {
-            losers.insert(stamp, gsn);
+        if let Some(undone) =
+            (self.losers.lock().as_mut()).and_then(|losers| losers.get_mut(&stamp))
+        {
+            *undone = gsn.min(*undone);
         }
     }
 
@@ -140,9 +151,14 @@ impl Checkpointer {
 impl Engine {
     /// True if enough log was written since the last checkpoint, or the log runs full.
     pub fn checkpoint_is_due(&self) -> bool {
+        self.redo_is_long() || self.log.pressure() > 60
+    }
+
+    /// True if a crash now would have as much redone as the configuration allows.
+    pub fn redo_is_long(&self) -> bool {
         let written = self.log.statistics().bytes_written;
         let last = self.checkpointer.log_bytes_at_last.load(Ordering::Relaxed);
-        written.saturating_sub(last) >= self.config.checkpoint_log_bytes || self.log.pressure() > 60
+        written.saturating_sub(last) >= self.config.checkpoint_log_bytes
     }
 
     /// Makes a checkpoint, waiting for one that is under way first. Blocks for its I/O; nobody else does.
@@ -196,7 +212,8 @@ impl Engine {
             .log
             .oldest_live_segment()
             .unwrap_or(u64::MAX)
-            .min(position.segment);
+            .min(position.segment)
+            .min(self.checkpointer.kept_from.load(Ordering::Relaxed));
         // K2: who has ended pins no segment, and its end may be in a buffer still.
         self.log.flush_round()?;
         let next = Control {

@@ -117,12 +117,7 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_directory(directory: Arc<dyn Directory>, config: Config) -> Result<Self> {
-        let engine = open::open(directory, config)?;
-        let background = engine
-            .config
-            .background_threads
-            .then(|| Background::start(&engine))
-            .transpose()?;
+        let (engine, background) = open::open(directory, config)?;
         let slots = usize::from(engine.config.slots_max);
         let tokens = (0..slots).map(|_| OnceLock::new()).collect();
         let background = Mutex::new(background);

@@ -5,6 +5,7 @@
 //!
 //! Crash: until the control file names the first checkpoint, the next open starts over.
 
+use crate::background::Background;
 use crate::checkpoint::{Checkpointer, SpaceByCheckpoint};
 use crate::config::Config;
 use crate::control::{CONTROL_FILE, Control};
@@ -29,8 +30,11 @@ use vellum_version::collect::{Freezer, Reducer};
 use vellum_version::{RowStamper, VersionStore};
 use vellum_wal::{Log, LogConfig, LogPosition, LogStart, Purpose, Verdict};
 
-/// Opens or makes the database in `directory`.
-pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<Engine>> {
+/// Opens or makes the database in `directory`, and starts its threads if it is to have some.
+pub(crate) fn open(
+    directory: Arc<dyn Directory>,
+    config: Config,
+) -> Result<(Arc<Engine>, Option<Background>)> {
     config.check()?;
     let look = |directory: &dyn Directory| {
         let entries = directory.entries("")?;
@@ -54,10 +58,22 @@ pub(crate) fn open(directory: Arc<dyn Directory>, config: Config) -> Result<Arc<
         Ok((control, addresses))
     };
     let (lock, (control, addresses)) = lock_if(&*directory, look)?;
-    match control {
-        Some(control) => recover(directory, config, control, addresses, lock),
-        None => create(directory, config, addresses, lock),
-    }
+    let (engine, writers) = match control {
+        Some(control) => recover(directory, config, control, addresses, lock)?,
+        None => {
+            let engine = create(directory, config, addresses, lock)?;
+            let writers = start_writers(&engine)?;
+            (engine, writers)
+        }
+    };
+    let background = writers.map(Background::start_others).transpose()?;
+    Ok((engine, background))
+}
+
+fn start_writers(engine: &Arc<Engine>) -> Result<Option<Background>> {
+    let wanted = engine.config.background_threads;
+    let started = wanted.then(|| Background::start_writers(engine));
+    Ok(started.transpose()?)
 }
 
 /// Reserves addresses for the largest data file, which other databases of the process and its limits may have left none for.
@@ -273,7 +289,7 @@ fn recover(
     control: Control,
     addresses: Addresses,
     lock: LockGuard,
-) -> Result<Arc<Engine>> {
+) -> Result<(Arc<Engine>, Option<Background>)> {
     config.page_size = control.page_size as usize;
     config.check()?;
     let opened = directory.open(DATA_FILE, OpenOptions::existing().direct());
@@ -321,7 +337,7 @@ fn recover(
         .into());
     }
     let clock = Arc::new(Clock::above(highest));
-    let start = recovered.log_start(control.analysis_segment);
+    let start = recovered.log_start();
     let restart_floor = clock.now();
     let log = Log::create(
         directory.clone(),
@@ -350,11 +366,13 @@ fn recover(
         control,
     };
     let engine = parts.assemble(restart_floor, |_, _| Ok(()))?;
+    // What undo writes goes to the file beside it, as it did when it was written first.
+    let writers = start_writers(&engine)?;
     recovered.undo(&engine, || give_log_space(&engine))?;
     give_log_space(&engine);
     engine.checkpoint()?;
     engine.log.set_unbounded(false);
-    Ok(engine)
+    Ok((engine, writers))
 }
 
 /// What is wrong where a control file has no data file beside it.

@@ -6,7 +6,7 @@
 //! 2. The log is read: from the oldest segment that undo may need, by `txn::Analysis`, for losers; then from the
 //!    checkpoint on, in windows, for redo, page by page on two threads.
 //! 3. The log begins a new incarnation in segments of its own; its first record names the verdict.
-//! 4. Losers are undone in descending GSN over all of them, each step logged.
+//! 4. Losers are undone in descending GSN over all of them, each step logged: by the log, then by what was carried forward.
 //! 5. What `pending_free` still lists is freed, carried undo is deleted, the catalog is read.
 //! 6. A checkpoint ends recovery; only then are old segments released.
 //!
@@ -15,9 +15,11 @@
 //!   process may have left the last of them to the kernel, so they are synced first) and restoring torn ones:
 //!   recovery can be cut off anywhere and starts again.
 //! - Y2 Redo memory is bounded by a window of the log.
-//! - Y3 Undo that may be large is carried forward before it begins (carry.rs): then recovery needs no old segment, and
-//!   makes checkpoints like anybody else when it finds no log. Such a checkpoint records how far each loser is undone
-//!   before it releases the compensations that say so.
+//! - Y3 Undo that may not find room in the log is carried forward before it begins (carry.rs). When nothing is left but
+//!   what was carried, recovery needs no old segment, and makes checkpoints like anybody else when it finds no log. Such a
+//!   checkpoint records how far each loser is undone before it releases the compensations that say so.
+//! - Y4 Before that, undo goes by the log, and makes checkpoints so that what a recovery of this recovery redoes is bounded. They
+//!   release nothing: analysis starts where it started.
 
 use crate::checkpoint::STEP_PAGES;
 use crate::control::Control;
@@ -42,12 +44,16 @@ use vellum_wal::{
 const WINDOW_BYTES: usize = 16 << 20;
 /// Threads that redo pages.
 const REDO_THREADS: usize = 2;
+/// Records that are undone between two looks whether a checkpoint is due.
+const RECORDS_A_LOOK: u32 = 1024;
 
 /// What is known after redo.
 pub(crate) struct Recovered {
     analysis: Analysis,
     reader: LogReader,
     files: Arc<SegmentFiles>,
+    /// The oldest segment that undo may need.
+    keep_from_segment: u64,
 }
 
 impl Recovered {
@@ -85,6 +91,7 @@ impl Recovered {
             analysis,
             reader,
             files,
+            keep_from_segment: segment,
         })
     }
 
@@ -94,12 +101,12 @@ impl Recovered {
     }
 
     /// What the new incarnation of the log starts with.
-    pub fn log_start(&self, keep_from_segment: u64) -> LogStart {
-        self.reader.start_after(keep_from_segment)
+    pub fn log_start(&self) -> LogStart {
+        self.reader.start_after(self.keep_from_segment)
     }
 
     /// Steps 3 to 5. `give_log_space` lets checkpoints be made from now on by who finds no log space.
-    pub fn undo(mut self, engine: &Engine, give_log_space: impl FnOnce()) -> Result<()> {
+    pub fn undo(mut self, engine: &Engine, give_log_space: impl Fn()) -> Result<()> {
         let slot = system_slot(&engine.config, SystemSlot::Checkpoint);
         if let Some(verdict) = self.reader.ends().last() {
             log_verdict(&engine.log, slot, *verdict)?;
@@ -110,19 +117,20 @@ impl Recovered {
         }
         let Outcome { mut losers, .. } = self.analysis.finish();
         let log = engine.log.slot(slot);
-        if is_large(engine, &losers)? && carry_losers(engine, &self.files, &losers)? {
+        if outgrows_the_log(engine, &losers) && carry_losers(engine, &self.files, &losers)? {
             losers = losers.iter().map(Loser::carried).collect();
-            engine.checkpointer.set_losers(Some(&losers));
-            give_log_space();
-            engine.checkpoint()?;
-            engine.log.set_unbounded(false);
         }
-        let mut reverter = Progress {
+        engine.checkpointer.set_losers(Some(&losers));
+        engine.checkpointer.keep_from(self.keep_from_segment);
+        let mut progress = Progress {
             engine,
             reverter: Reverter::recovering(&engine.store, log, &engine.carried),
+            until_look: RECORDS_A_LOOK,
+            give_log_space: &give_log_space,
         };
-        undo_losers(&engine.log, slot, &self.files, &losers, &mut reverter)?;
+        undo_losers(&engine.log, slot, &self.files, &losers, &mut progress)?;
         engine.checkpointer.set_losers(None);
+        engine.checkpointer.keep_from(u64::MAX);
         // Nobody is left who needs copies of undo. Their chains are listed.
         let journal = Journal::new(log, Purpose::Checkpoint);
         drop_ended(&engine.carried, |_| false, journal, &mut Vec::new())?;
@@ -134,13 +142,16 @@ impl Recovered {
     }
 }
 
-/// True if undo of the losers may take more log than what is left of a full one: then it is carried forward first.
-fn is_large(engine: &Engine, losers: &[Loser]) -> Result<bool> {
+/// True if the log and the undo of what it has of the losers may be more than a full log together: then that is carried
+/// forward first. Otherwise it would cost as much as the undo itself. A compensation is about as long as what it
+/// compensates, and pages that are joined are logged, too.
+fn outgrows_the_log(engine: &Engine, losers: &[Loser]) -> bool {
     let bytes: u64 = losers
         .iter()
         .map(|loser| loser.end.get() - loser.first.get())
         .sum();
-    Ok(bytes > engine.config.log_segment_bytes / 2 || !rows(&engine.carried, None)?.is_empty())
+    bytes > engine.config.log_segment_bytes / 2
+        && engine.log.bytes_in_use() + bytes / 2 * 3 > engine.config.log_bytes_max
 }
 
 /// Y3. Copies what undo of the losers needs of the log; false (and nothing is changed) if there is no room for it:
@@ -182,10 +193,12 @@ fn carry_losers(engine: &Engine, files: &Arc<SegmentFiles>, losers: &[Loser]) ->
     Ok(true)
 }
 
-/// Undo that tells checkpoints how far it is.
+/// Undo that tells checkpoints how far it is, and makes those that bound redo (Y4).
 struct Progress<'e> {
     engine: &'e Engine,
     reverter: Reverter<'e>,
+    until_look: u32,
+    give_log_space: &'e dyn Fn(),
 }
 
 impl Undo for Progress<'_> {
@@ -195,6 +208,36 @@ impl Undo for Progress<'_> {
             let undone = record.header.gsn;
             self.engine.checkpointer.note_undone(stamp, undone);
         }
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = RECORDS_A_LOOK;
+            if self.engine.redo_is_long() {
+                self.engine.checkpoint()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ahead(&mut self, pages: &[PageId]) {
+        self.reverter.ahead(pages);
+    }
+
+    /// Y3: from here on no old segment is needed.
+    fn log_is_done(
+        &mut self,
+        undone: &mut dyn Iterator<Item = (Timestamp, Gsn)>,
+    ) -> StorageResult<()> {
+        let engine = self.engine;
+        if rows(&engine.carried, None)?.is_empty() {
+            return Ok(());
+        }
+        for (stamp, down_to) in undone {
+            engine.checkpointer.note_undone(stamp, down_to);
+        }
+        engine.checkpointer.keep_from(u64::MAX);
+        (self.give_log_space)();
+        engine.checkpoint()?;
+        engine.log.set_unbounded(false);
         Ok(())
     }
 

@@ -22,6 +22,8 @@ pub struct Statistics {
     pub log_bytes_in_use: u64,
     /// Pages read from the data file.
     pub pages_read: u64,
+    /// Those among them that were read several at a time, before they were needed.
+    pub pages_read_ahead: u64,
     /// Pages written to the data file, in place (double writes not counted).
     pub pages_written: u64,
     /// Bytes of double writes.
@@ -112,6 +114,7 @@ impl Database {
             log_buffer_bytes: log.ring_bytes,
             log_bytes_in_use: engine.log.bytes_in_use(),
             pages_read: pool.faults,
+            pages_read_ahead: pool.prefetched,
             pages_written: pool.written,
             double_write_bytes: pool.double_write_bytes,
             full_page_images: pool.full_page_images,

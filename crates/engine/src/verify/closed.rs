@@ -265,11 +265,13 @@ fn rehearse(
     inspection: Inspection,
     mut report: Report,
 ) -> Result<Report> {
-    let config = Config::default().pool_bytes(inspection.pool_bytes);
+    let config = Config::default()
+        .pool_bytes(inspection.pool_bytes)
+        .background_threads(false);
     let config = detached_config(&*directory, config, inspection.memory_bytes)?;
     let overlay = OverlayDirectory::new(directory, inspection.memory_bytes);
     let walked = open::open(Arc::new(overlay), config)
-        .and_then(|engine| engine.verify_with(inspection.compare_indexes));
+        .and_then(|(engine, _)| engine.verify_with(inspection.compare_indexes));
     match walked {
         Ok(walked) => {
             report.recovery = Recovery::Rehearsed;

@@ -27,10 +27,11 @@ use crate::context::{Journal, TreeContext, change_log_bytes};
 use crate::node::layout::{FLAG_PLAIN, FLAG_TEMPORARY, KIND_OVERFLOW, NodeRead};
 use crate::record::LINK;
 use crate::tree::{Entry, Tree};
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use vellum_base::{PageId, Result, StorageError};
-use vellum_buffer::{Exclusive, PageBuf, PageRead, PageWrite, check_header};
+use vellum_buffer::{Exclusive, PREFETCH_MAX, PageBuf, PageRead, PageWrite, check_header};
 
 /// Bytes before the data.
 pub const CHAIN_HEADER_BYTES: usize = 40;
@@ -230,6 +231,8 @@ pub struct Reader<'r> {
     page: PageBuf,
     next: PageId,
     read: u64,
+    /// How many pages in a row had the number after the one before.
+    run: usize,
 }
 
 impl fmt::Debug for Reader<'_> {
@@ -248,6 +251,7 @@ impl<'r> Reader<'r> {
             page,
             next: chain.root,
             read: 0,
+            run: 0,
         }
     }
 
@@ -275,11 +279,17 @@ impl<'r> Reader<'r> {
             return Ok(None);
         }
         let id = self.next;
+        self.ask_ahead(id);
         {
             let page = self.context.pool().shared(id)?;
             page.copy_to(&mut self.page);
         }
         let (next, length) = check(self.context, &self.page, id, self.chain.root)?;
+        self.run = if next.get() == id.get() + 1 {
+            self.run + 1
+        } else {
+            0
+        };
         self.next = next;
         self.read += length as u64;
         if self.read > self.chain.length || (length == 0 && !next.is_zero()) {
@@ -296,6 +306,19 @@ impl<'r> Reader<'r> {
         Ok(Some(
             &self.page.as_bytes()[CHAIN_HEADER_BYTES..CHAIN_HEADER_BYTES + length],
         ))
+    }
+
+    /// Has the pages from `id` on read together, if it is not in memory, as many as came side by side before: a chain is mostly written at
+    /// one go, and its pages lie side by side then.
+    fn ask_ahead(&self, id: PageId) {
+        let pool = self.context.pool();
+        let left = (self.chain.length - self.read).div_ceil(self.page.size() as u64);
+        let count = PREFETCH_MAX.min(self.run).min(left as usize);
+        if count > 1 && !pool.is_resident(id) {
+            let pages: SmallVec<[PageId; PREFETCH_MAX]> =
+                (id.get()..).map(PageId).take(count).collect();
+            pool.prefetch(&pages);
+        }
     }
 
     /// Calls `each` with all remaining chunks.

@@ -195,10 +195,11 @@ impl Tree {
             redo: RowRedo::Remove,
             undo: &[],
         });
+        let was_underfull = leaf.is_underfull();
         leaf.remove(logging);
-        let underfull = leaf.is_underfull();
+        let joins = leaf.should_join(was_underfull);
         drop(leaf);
-        if underfull {
+        if joins {
             self.rebalance(key, journal)?;
         }
         Ok(true)
@@ -321,10 +322,18 @@ impl<'t, 'k> LeafWrite<'t, 'k> {
         record_bytes(suffix, payload_len) <= self.page.shape().free
     }
 
-    /// True if the leaf is so empty that [`Tree::rebalance`] should be called once it is released.
+    /// True if the leaf is so empty that it should be joined with a neighbour (see [`LeafWrite::should_join`]).
     #[inline]
     pub fn is_underfull(&self) -> bool {
         self.page.page_id() != self.tree.root() && crate::merge::is_underfull(&self.page)
+    }
+
+    /// True if the leaf has just become small, or is empty: then [`Tree::rebalance`] should be called once it is released.
+    /// `was_underfull` is what [`LeafWrite::is_underfull`] said before the removal. Not after each removal between the two: its neighbours
+    /// are as full as they were when it was asked first, and to find that out again costs a hundred removals.
+    #[inline]
+    pub fn should_join(&self, was_underfull: bool) -> bool {
+        self.is_underfull() && (!was_underfull || self.is_empty())
     }
 
     fn check_logging(&self, logging: &Logging<'_>) {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
+use vellum_base::{Gsn, Lsn, PageId, Result, SlotId, StorageError, Timestamp};
 
 use crate::config::ChunkPosition;
 use crate::frame::{CHUNK_HEADER_BYTES, ChunkHeader, records_crc};
@@ -98,6 +98,25 @@ impl BackwardRecords {
         Ok(Some(
             record.expect("was decoded when the chunk was indexed"),
         ))
+    }
+
+    /// The pages that the next records have to be undone on, newest first: those of records that are in memory already, up to
+    /// `pages` of them, a page once where it comes several times in a row. Returns for how many of the next calls of
+    /// [`BackwardRecords::next_record`] that is all; zero where the next one reads a chunk.
+    pub fn upcoming(&self, pages: usize, out: &mut Vec<PageId>) -> usize {
+        for (seen, at) in self.starts.iter().rev().enumerate() {
+            let Some(record) = Record::decode(&self.bytes[*at as usize..], Lsn::ZERO) else {
+                return seen;
+            };
+            let page = record.header.page;
+            if record.header.has(FLAG_UNDOABLE) && !page.is_zero() && out.last() != Some(&page) {
+                if out.len() == pages {
+                    return seen;
+                }
+                out.push(page);
+            }
+        }
+        self.starts.len()
     }
 
     /// Finds the records in `bytes`, which start at `start`.

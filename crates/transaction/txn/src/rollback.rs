@@ -16,8 +16,11 @@ use crate::domain::Domain;
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::transaction::Transaction;
 use vellum_base::planted::{self, Bug};
-use vellum_base::{Gsn, Lsn, Result, SlotId, StorageError, Timestamp};
-use vellum_wal::{FLAG_UNDOABLE, Purpose, Record};
+use vellum_base::{Gsn, Lsn, PageId, Result, SlotId, StorageError, Timestamp};
+use vellum_wal::{BackwardRecords, FLAG_UNDOABLE, Purpose, Record};
+
+/// Pages that undo asks for at a time: what a device reads at once without much waiting.
+const PAGES_AHEAD: usize = 32;
 
 /// Reverts changes. Implemented where pages are known.
 pub trait Undo {
@@ -28,12 +31,59 @@ pub trait Undo {
     /// Nothing is half-done; the record will be handed over again.
     fn undo(&mut self, record: &Record<'_>) -> Result<()>;
 
+    /// The pages that the next records were about, newest first: a hint, so that those which are not in memory can be read
+    /// together.
+    fn ahead(&mut self, _pages: &[PageId]) {}
+
+    /// In recovery: the log has nothing more to undo, only what was carried forward is left ([`Undo::carried`]). Tells down to which
+    /// GSN each loser was undone by the log, now or by an earlier recovery; `Gsn::MAX` where nothing was.
+    ///
+    /// # Errors
+    /// Run recovery again.
+    fn log_is_done(&mut self, _undone: &mut dyn Iterator<Item = (Timestamp, Gsn)>) -> Result<()> {
+        Ok(())
+    }
+
     /// Puts the newest carried-forward record of `stamp` with a GSN below `below` into `out`, encoded as in the log,
     /// and returns true; false if there is none (R9).
     ///
     /// # Errors
     /// Reading the carried records failed.
     fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool>;
+}
+
+/// Tells what undo will need next, a stretch of records at a time.
+#[derive(Debug)]
+pub(crate) struct LookAhead {
+    /// Pages of one stretch, at most.
+    most: usize,
+    /// Records until the next stretch.
+    left: usize,
+    pages: Vec<PageId>,
+}
+
+impl LookAhead {
+    /// For one of so many streams that are undone by turns.
+    pub fn one_of(streams: usize) -> Self {
+        Self {
+            most: PAGES_AHEAD / streams.max(1),
+            left: 0,
+            pages: Vec::new(),
+        }
+    }
+
+    /// Before each record is taken from the stream.
+    #[inline]
+    pub fn before_next(&mut self, records: &BackwardRecords, undo: &mut dyn Undo) {
+        if self.left == 0 && self.most > 1 {
+            self.pages.clear();
+            self.left = records.upcoming(self.most, &mut self.pages);
+            if !self.pages.is_empty() {
+                undo.ahead(&self.pages);
+            }
+        }
+        self.left = self.left.saturating_sub(1);
+    }
 }
 
 /// A point in a transaction to roll back to.
@@ -147,13 +197,15 @@ pub(crate) fn revert(
 /// Reverts the records of a stream. The outer error is undo's, the inner one the stream's: all
 /// records at or above `from` are done then.
 fn revert_from_log(
-    mut records: vellum_wal::BackwardRecords,
+    mut records: BackwardRecords,
     stamp: Timestamp,
     from: &mut Lsn,
     void_from: &mut Gsn,
     undo: &mut dyn Undo,
 ) -> Result<Option<StorageError>> {
+    let mut ahead = LookAhead::one_of(1);
     loop {
+        ahead.before_next(&records, undo);
         let record = match records.next_record() {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(None),

@@ -9,40 +9,57 @@
 
 use crate::record::{RedoBytes, TransactionRecord};
 use crate::recovery::Loser;
-use crate::rollback::{Undo, corrupt};
+use crate::rollback::{LookAhead, Undo, corrupt};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use vellum_base::planted::{self, Bug};
-use vellum_base::{Gsn, Lsn, Result, SlotId, Timestamp};
+use vellum_base::{Gsn, Lsn, PageId, Result, SlotId, Timestamp};
 use vellum_wal::{
     BackwardRecords, FLAG_UNDOABLE, Log, Purpose, Record, RecordHeader, SegmentFiles, Verdict,
 };
 
-/// A record with bytes of its own.
+/// A record with bytes of its own, used again for the next one.
 #[derive(Debug)]
 struct Copied {
     header: RecordHeader,
-    redo: Vec<u8>,
-    undo: Vec<u8>,
     lsn: Lsn,
+    /// Redo bytes, then undo bytes.
+    bytes: Vec<u8>,
+    redo: usize,
 }
 
 impl Copied {
-    fn of(record: &Record<'_>) -> Self {
+    fn nothing() -> Self {
+        let header = RecordHeader {
+            kind: 0,
+            flags: 0,
+            page: PageId::ZERO,
+            tree: PageId::ZERO,
+            gsn: Gsn::ZERO,
+        };
         Self {
-            header: record.header,
-            redo: record.redo.to_vec(),
-            undo: record.undo.to_vec(),
-            lsn: record.lsn,
+            header,
+            lsn: Lsn::ZERO,
+            bytes: Vec::new(),
+            redo: 0,
         }
     }
 
+    fn take(&mut self, record: &Record<'_>) {
+        (self.header, self.lsn) = (record.header, record.lsn);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(record.redo);
+        self.bytes.extend_from_slice(record.undo);
+        self.redo = record.redo.len();
+    }
+
     fn record(&self) -> Record<'_> {
+        let (redo, undo) = self.bytes.split_at(self.redo);
         Record {
             header: self.header,
-            redo: &self.redo,
-            undo: &self.undo,
+            redo,
+            undo,
             lsn: self.lsn,
         }
     }
@@ -56,10 +73,18 @@ struct Descent {
     void_from: Gsn,
     /// `None` once the log has no more of it; carried records come after.
     records: Option<BackwardRecords>,
+    /// The record that is next.
+    head: Copied,
+    /// Where carried records are read into.
+    encoded: Vec<u8>,
+    /// What `void_from` was then.
+    by_log: Gsn,
+    ahead: LookAhead,
 }
 
 impl Descent {
-    fn new(files: &Arc<SegmentFiles>, loser: &Loser) -> Self {
+    /// One of so many that are undone.
+    fn new(files: &Arc<SegmentFiles>, loser: &Loser, losers: usize) -> Self {
         let records = loser.slot.map(|slot| {
             let (from, to) = (loser.end, loser.first);
             BackwardRecords::from_chunk(files.clone(), slot, loser.last_chunk, from, to)
@@ -68,14 +93,23 @@ impl Descent {
             stamp: loser.stamp,
             void_from: loser.void_from,
             records,
+            by_log: loser.void_from,
+            head: Copied::nothing(),
+            encoded: Vec::new(),
+            ahead: LookAhead::one_of(losers),
         }
     }
 
-    /// The next older record in the log that is not void.
-    fn next_in_log(&mut self) -> Result<Option<Copied>> {
+    /// Makes the next older record in the log that is not void the head; false if there is none. Says to `undo` what will be needed, if
+    /// it is going to be undone.
+    fn next_in_log(&mut self, mut undo: Option<&mut dyn Undo>) -> Result<bool> {
         while let Some(records) = &mut self.records {
+            if let Some(undo) = &mut undo {
+                self.ahead.before_next(records, *undo);
+            }
             let Some(record) = records.next_record()? else {
                 self.records = None;
+                self.by_log = self.void_from;
                 break;
             };
             if record.stamp() != Some(self.stamp) {
@@ -85,27 +119,29 @@ impl Descent {
                 self.void_from = self.void_from.min(gsn);
             } else if record.header.has(FLAG_UNDOABLE) && record.header.gsn < self.void_from {
                 self.void_from = record.header.gsn;
-                return Ok(Some(Copied::of(&record)));
+                self.head.take(&record);
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
-    /// The next older record that is not void.
-    fn next(&mut self, undo: &mut dyn Undo) -> Result<Option<Copied>> {
-        if let Some(record) = self.next_in_log()? {
-            return Ok(Some(record));
+    /// Makes the next older record that is not void the head; false if there is none.
+    fn next(&mut self, undo: &mut dyn Undo) -> Result<bool> {
+        if self.next_in_log(Some(undo))? {
+            return Ok(true);
         }
-        let mut bytes = Vec::new();
-        if !undo.carried(self.stamp, self.void_from, &mut bytes)? {
-            return Ok(None);
+        self.encoded.clear();
+        if !undo.carried(self.stamp, self.void_from, &mut self.encoded)? {
+            return Ok(false);
         }
-        let record = Record::decode(&bytes, Lsn::ZERO)
+        let record = Record::decode(&self.encoded, Lsn::ZERO)
             .filter(|record| record.stamp() == Some(self.stamp))
             .filter(|record| record.header.gsn < self.void_from)
             .ok_or_else(|| corrupt("record that was carried forward", self.void_from.get(), 0))?;
         self.void_from = record.header.gsn;
-        Ok(Some(Copied::of(&record)))
+        self.head.take(&record);
+        Ok(true)
     }
 }
 
@@ -120,9 +156,9 @@ pub fn loser_records(
     loser: &Loser,
     keep: &mut dyn FnMut(&Record<'_>) -> Result<()>,
 ) -> Result<Gsn> {
-    let mut descent = Descent::new(files, loser);
-    while let Some(record) = descent.next_in_log()? {
-        keep(&record.record())?;
+    let mut descent = Descent::new(files, loser, 1);
+    while descent.next_in_log(None)? {
+        keep(&descent.head.record())?;
     }
     Ok(descent.void_from)
 }
@@ -146,34 +182,37 @@ pub fn undo_losers(
     };
     let mut descents: Vec<Descent> = losers
         .iter()
-        .map(|loser| Descent::new(files, loser))
+        .map(|loser| Descent::new(files, loser, losers.len()))
         .collect();
-    let mut heads: Vec<Option<Copied>> = Vec::with_capacity(losers.len());
     // Highest GSN first; of equal ones (a loser's records of one change) any.
     let mut heap = BinaryHeap::with_capacity(losers.len());
     for (index, descent) in descents.iter_mut().enumerate() {
-        let head = descent.next(undo)?;
-        match &head {
-            Some(record) => heap.push((record.header.gsn, Reverse(index))),
-            None => log_abort(log, slot, descent.stamp)?,
+        if descent.next(undo)? {
+            heap.push((descent.head.header.gsn, Reverse(index)));
+        } else {
+            log_abort(log, slot, descent.stamp)?;
         }
-        heads.push(head);
     }
     let mut last = Gsn::MAX;
+    let mut in_log = descents.iter().filter(|it| it.records.is_some()).count();
+    let mut told = false;
     while let Some((gsn, Reverse(index))) = heap.pop() {
+        if in_log == 0 && !told {
+            told = true;
+            let mut undone = descents.iter().map(|it| (it.stamp, it.by_log));
+            undo.log_is_done(&mut undone)?;
+        }
         debug_assert!(gsn <= last, "I1");
         last = gsn;
-        let head = heads[index]
-            .take()
-            .expect("what is in the heap has a record");
-        undo.undo(&head.record())?;
-        match descents[index].next(undo)? {
-            Some(record) => {
-                heap.push((record.header.gsn, Reverse(index)));
-                heads[index] = Some(record);
-            }
-            None => log_abort(log, slot, descents[index].stamp)?,
+        let descent = &mut descents[index];
+        undo.undo(&descent.head.record())?;
+        let was_in_log = descent.records.is_some();
+        if descent.next(undo)? {
+            heap.push((descent.head.header.gsn, Reverse(index)));
+        } else {
+            log_abort(log, slot, descent.stamp)?;
         }
+        in_log -= usize::from(was_in_log && descent.records.is_none());
     }
     Ok(())
 }

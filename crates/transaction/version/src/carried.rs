@@ -26,6 +26,7 @@ use crate::error::damaged;
 use crate::pending::PendingKind;
 use crate::store::VersionStore;
 use crate::undo::for_undo;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum_base::codec::{Put, Reader as BytesReader};
@@ -33,6 +34,7 @@ use vellum_base::{Gsn, PageId, Result, Timestamp};
 use vellum_btree::detached::{Detached, DetachedWriter};
 use vellum_btree::overflow::{ChainRef, Reader};
 use vellum_btree::{Entry, Journal, LeafCopy, Seek, Tree, TreeContext};
+use vellum_buffer::{PREFETCH_MAX, Pool};
 use vellum_wal::{RECORD_HEADER_BYTES, Record};
 
 /// Bytes of a row's key.
@@ -283,6 +285,8 @@ struct OpenChain<'s> {
     at: usize,
     /// GSN of the record handed out last.
     last: Gsn,
+    /// What was read last has not been looked at.
+    fresh: bool,
 }
 
 impl<'s> CarriedReader<'s> {
@@ -306,6 +310,7 @@ impl<'s> CarriedReader<'s> {
                 bytes: Vec::new(),
                 at: 0,
                 last: Gsn::MAX,
+                fresh: false,
             };
             self.open.insert(stamp, opened);
         }
@@ -329,6 +334,9 @@ impl OpenChain<'_> {
         if !self.fill(4)? {
             return Ok(false);
         }
+        if std::mem::take(&mut self.fresh) {
+            self.ask_ahead(tree.context().pool());
+        }
         let head = self.bytes[self.at..]
             .first_chunk::<4>()
             .ok_or_else(broken)?;
@@ -351,11 +359,27 @@ impl OpenChain<'_> {
         Ok(true)
     }
 
+    /// Has the pages that records to come were about read together, those that are not in memory.
+    fn ask_ahead(&self, pool: &Pool) {
+        let mut pages: SmallVec<[PageId; 128]> = SmallVec::new();
+        let mut rest = &self.bytes[self.at..];
+        while let Some(record) = Record::decode(rest, vellum_base::Lsn::ZERO) {
+            if pages.last() != Some(&record.header.page) {
+                pages.push(record.header.page);
+            }
+            rest = &rest[record.length()..];
+        }
+        for together in pages.chunks(PREFETCH_MAX) {
+            pool.prefetch(together);
+        }
+    }
+
     /// Sees to it that `length` bytes are there; false if the chain ends before.
     fn fill(&mut self, length: usize) -> Result<bool> {
         while self.bytes.len() - self.at < length {
             self.bytes.drain(..self.at);
             self.at = 0;
+            self.fresh = true;
             match self.reader.next_chunk()? {
                 Some(chunk) => self.bytes.extend_from_slice(chunk),
                 None => return Ok(false),

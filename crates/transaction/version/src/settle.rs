@@ -508,7 +508,7 @@ fn take_out(mut leaf: LeafWrite<'_, '_>, tree: &Tree, key: &[u8], log: &SlotLog)
         redo: RowRedo::Remove,
         undo: &[],
     });
-    let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
+    let joins = leaf.should_join(was_underfull);
     drop(leaf);
     if joins {
         let journal = Journal::new(log, Purpose::Optional);

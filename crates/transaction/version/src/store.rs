@@ -220,7 +220,7 @@ impl SlotVersions {
                 }
                 it_goes
             });
-            let joins = joins && leaf.is_underfull() && (!was_underfull || leaf.is_empty());
+            let joins = joins && leaf.should_join(was_underfull);
             drop(leaf);
             {
                 let mut edge = self.delta_edge.lock();
@@ -284,8 +284,7 @@ impl SlotVersions {
         let (full, length) = described(&leaf);
         let was_underfull = leaf.is_underfull();
         leaf.remove(Logging::None);
-        // When the leaf has just become small, or empty: not at each removal between, which would seldom find room.
-        let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
+        let joins = leaf.should_join(was_underfull);
         drop(leaf);
         self.delta_edge
             .lock()
@@ -370,7 +369,7 @@ pub(crate) fn remove_temporary(tree: &Tree, key: &[u8], hints: &mut LeafHints) -
     }
     let was_underfull = leaf.is_underfull();
     leaf.remove(Logging::None);
-    let joins = leaf.is_underfull() && (!was_underfull || leaf.is_empty());
+    let joins = leaf.should_join(was_underfull);
     drop(leaf);
     if joins {
         let _ = tree.rebalance(key, None);

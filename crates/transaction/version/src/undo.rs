@@ -47,6 +47,8 @@ pub struct Reverter<'s> {
     row: Vec<u8>,
     entry: Vec<u8>,
     copies: CarriedReader<'s>,
+    /// Who wrote rows side by side reverts them side by side.
+    hints: LeafHints,
 }
 
 impl<'s> Reverter<'s> {
@@ -70,6 +72,7 @@ impl<'s> Reverter<'s> {
             row,
             entry,
             copies: CarriedReader::default(),
+            hints: LeafHints::default(),
         }
     }
 
@@ -109,16 +112,17 @@ impl<'s> Reverter<'s> {
     }
 
     /// After the leaf was reverted: nobody can be on the way from it to the delta and not notice.
-    fn forget_delta(&self, tree: PageId, undo: &UndoRecord<'_>) -> Result<()> {
-        if let Some(versions) = self.own_versions()
-            && !matches!(undo.revert, Revert::Remove)
-        {
+    fn forget_delta(&mut self, tree: PageId, undo: &UndoRecord<'_>) -> Result<()> {
+        if matches!(undo.revert, Revert::Remove) || !self.has_deltas {
+            return Ok(());
+        }
+        if let Some(versions) = self.store.slot(self.log.id()) {
             let name = VersionStamp {
                 slot: self.log.id(),
                 stamp: undo.stamp,
                 command: undo.command,
             };
-            versions.take_delta(tree, &name, &mut LeafHints::default())?;
+            versions.take_delta(tree, &name, &mut self.hints)?;
         }
         Ok(())
     }
@@ -140,17 +144,19 @@ impl<'s> Reverter<'s> {
         let names: [&[u8]; 1] = [&compensation];
         loop {
             self.reserve(key, undo)?;
-            let mut leaf = tree.write(key)?;
-            let underfull = match undo.revert {
+            let mut leaf = tree.write_near(key, &mut self.hints)?;
+            let joins = match undo.revert {
                 Revert::Remove => {
                     expect_row(&leaf, tree)?;
+                    let was_underfull = leaf.is_underfull();
                     leaf.remove(self.logging(RowRedo::Remove, &names));
-                    leaf.is_underfull()
+                    leaf.should_join(was_underfull)
                 }
                 Revert::Ranges(_) | Revert::Whole(..) if self.is_fat(&leaf) => {
                     let row = self.revert_fat(&leaf, tree, undo)?;
                     if !leaf.fits(row.len()) {
                         drop(leaf);
+                        self.hints.forget(tree.root());
                         tree.make_room(key, row.len(), Some(journal))?;
                         continue;
                     }
@@ -177,6 +183,7 @@ impl<'s> Reverter<'s> {
                     let before = before.encode();
                     if !leaf.fits(before.len() + self.row.len()) {
                         drop(leaf);
+                        self.hints.forget(tree.root());
                         tree.make_room(key, before.len() + self.row.len(), Some(journal))?;
                         continue;
                     }
@@ -189,6 +196,7 @@ impl<'s> Reverter<'s> {
                     let before = self.predecessor(undo, shape, tree)?.encode();
                     if !leaf.fits(before.len() + body.len()) {
                         drop(leaf);
+                        self.hints.forget(tree.root());
                         tree.make_room(key, before.len() + body.len(), Some(journal))?;
                         continue;
                     }
@@ -206,7 +214,7 @@ impl<'s> Reverter<'s> {
                 }
             };
             drop(leaf);
-            if underfull {
+            if joins {
                 // Merging saves pages and takes log. It can wait; rollback cannot.
                 let journal = Journal::new(self.log, Purpose::Optional);
                 match tree.rebalance(key, Some(journal)) {
@@ -339,7 +347,12 @@ impl<'s> Reverter<'s> {
         }
         let missing = || damaged("own delta", tree.root());
         let deltas = self.store.deltas(self.log.id()).ok_or_else(missing)?;
-        if !deltas.get(&delta::key(undo.stamp, undo.command), &mut self.entry)? {
+        if !deltas.get_near(
+            &delta::key(undo.stamp, undo.command),
+            &mut self.entry,
+            &mut self.hints,
+            true,
+        )? {
             return Err(missing());
         }
         delta::predecessor(&self.entry).ok_or_else(missing)
@@ -423,6 +436,10 @@ impl Undo for Reverter<'_> {
         }
         vellum_sync::test_point!("undo: between row and delta");
         self.forget_delta(record.header.tree, &undo)
+    }
+
+    fn ahead(&mut self, pages: &[PageId]) {
+        self.store.context().pool().prefetch(pages);
     }
 
     fn carried(&mut self, stamp: Timestamp, below: Gsn, out: &mut Vec<u8>) -> Result<bool> {

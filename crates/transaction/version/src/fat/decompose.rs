@@ -193,15 +193,16 @@ impl VersionStore {
         }
         vellum_sync::test_point!("decompose: between deltas and row");
         let plain = [&header.encode()[..], fat.body].concat();
+        let was_underfull = leaf.is_underfull();
         leaf.shrink_unlogged(&plain);
         leaf.unmark_fat(|flags| flags & FAT != 0);
         self.remove_deltas(tree.root(), &gone);
         let metrics = self.context().metrics();
         metrics.increment(Counter::FatTuplesDecomposed);
-        let underfull = leaf.is_underfull();
+        let joins = leaf.should_join(was_underfull);
         drop(leaf);
         if let Some(log) = log
-            && underfull
+            && joins
         {
             let journal = Journal::new(log, Purpose::Optional);
             match tree.rebalance(key, Some(journal)) {
