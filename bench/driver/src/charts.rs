@@ -60,6 +60,17 @@ pub(crate) fn space(samples: &[Sample], marks: Vec<(f64, String)>) -> Chart {
     }
 }
 
+/// A bar for each name.
+pub(crate) fn bars(title: String, y: &str, heights: impl Iterator<Item = (String, f64)>) -> Chart {
+    let (names, heights) = heights.unzip();
+    Chart {
+        title,
+        y: y.to_owned(),
+        data: Data::Bars(names, vec![(String::new(), heights)]),
+        ..Chart::default()
+    }
+}
+
 /// Scans by the age of the snapshot.
 pub(crate) fn scans(scans: &[AgedScan]) -> Chart {
     let line = |name: &str, of: fn(&AgedScan) -> f64| {

@@ -1,5 +1,6 @@
 //! The command line. Every flag has a default.
 
+use crate::engines::EngineName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -22,6 +23,64 @@ pub enum Command {
     Run(Workload),
     /// Runs the variants of a figure of the paper in turn; writes JSON and a picture
     Figure(Figure),
+    /// Runs a workload on several engines in turn; writes JSON, a picture and a table
+    Compare(Compare),
+}
+
+/// The workloads that can be compared.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadName {
+    /// TPC-C
+    Tpcc,
+    /// Point reads, updates, read-modify-writes
+    Kv,
+    /// A queue of fixed length
+    Queue,
+    /// A few keys that are updated nonstop
+    Hot,
+    /// A load in one transaction
+    Load,
+    /// Scans
+    Scan,
+}
+
+impl WorkloadName {
+    /// Name of the subcommand.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tpcc => "tpcc",
+            Self::Kv => "kv",
+            Self::Queue => "queue",
+            Self::Hot => "hot",
+            Self::Load => "load",
+            Self::Scan => "scan",
+        }
+    }
+}
+
+/// Flags of a comparison.
+#[derive(Args, Debug)]
+pub struct Compare {
+    /// What is run
+    #[arg(value_enum)]
+    pub workload: WorkloadName,
+    /// On which engines; one that this build has not, or that cannot run it, is named and left out
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "vellum,fjall,lmdb,redb,sqlite"
+    )]
+    pub engines: Vec<EngineName>,
+    /// How often each engine runs; figures are medians
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Where the files go; databases are made below it and removed again
+    #[arg(long, value_name = "DIR", default_value = "bench-data/compare")]
+    pub out: PathBuf,
+    /// Flags of the workload, as it has them alone
+    #[arg(last = true, value_name = "FLAGS")]
+    pub arguments: Vec<String>,
 }
 
 /// The figures.
@@ -274,6 +333,9 @@ pub struct Common {
     /// When a commit returns
     #[arg(long, value_enum, default_value_t = Durability::Async)]
     pub durability: Durability,
+    /// Who is measured; a peer where this build has it
+    #[arg(long, value_enum, default_value_t = EngineName::Vellum)]
+    pub engine: EngineName,
     /// What of the engine is on
     #[arg(long, value_enum, default_value_t = Variant::Full)]
     pub variant: Variant,

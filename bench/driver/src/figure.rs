@@ -66,7 +66,9 @@ impl Run {
             .map_err(|error| Failure::Usage(error.to_string()))?;
         match cli.command {
             Command::Run(workload) => Ok(workload),
-            Command::Figure(_) => Err(Failure::Usage("a figure of a figure".to_owned())),
+            Command::Figure(_) | Command::Compare(_) => Err(Failure::Usage(
+                "only workloads are runs of a figure".to_owned(),
+            )),
         }
     }
 }
@@ -229,11 +231,19 @@ pub(crate) fn run<E: Engine>(
     })?;
     json.push('\n');
     for (ending, text) in [("json", json), ("svg", picture(&charts))] {
-        let path = figure.out.join(format!("figure-{name}.{ending}"));
-        std::fs::write(&path, text).map_err(failed("write", &path))?;
+        write_file(&figure.out.join(format!("figure-{name}.{ending}")), &text)?;
     }
     print(&rows, table).map_err(failed("write", Path::new("the table")))?;
     Ok(done.iter().all(|(_, summary)| summary.is_consistent()))
+}
+
+/// Writes a whole file.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|source| Failure::File {
+        action: "write",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn row(run: &Run, summaries: &[&Summary]) -> Row {
@@ -264,7 +274,7 @@ fn index_operations(summary: &Summary) -> Option<f64> {
     (transactions > 0).then(|| count as f64 / transactions as f64)
 }
 
-fn median(numbers: impl Iterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(numbers: impl Iterator<Item = f64>) -> Option<f64> {
     let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
     numbers.sort_unstable_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied()

@@ -16,6 +16,8 @@ impl Command {
         match self {
             Self::Run(workload) => workload.check(),
             Self::Figure(figure) => figure.check(),
+            // Its workload is checked once its flags are read.
+            Self::Compare(_) => Ok(()),
         }
     }
 }

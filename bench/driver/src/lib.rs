@@ -10,9 +10,11 @@
 
 mod charts;
 pub mod cli;
+mod compare;
 mod control;
 pub mod device;
 mod disk;
+pub mod engines;
 mod failure;
 mod figure;
 mod flags;
@@ -71,6 +73,7 @@ pub fn run<E: Engine>(
     let result = fits.and_then(|()| match &cli.command {
         Command::Run(workload) => execute(workload, open, lines, table),
         Command::Figure(figure) => figure::run(figure, open, lines, table),
+        Command::Compare(compare) => compare::run(compare, open, lines, table),
     });
     match result {
         Ok(true) if interrupt::requested() => interrupt::EXIT_CODE,
@@ -93,7 +96,7 @@ fn execute<E: Engine>(
     let common = workload.common();
     let file = |path: &Option<_>| path.as_deref().map(report::OutputFile::create).transpose();
     let (json, plot) = (file(&common.json)?, file(&common.plot)?);
-    let summary = measure_workload(workload, open, lines)?;
+    let summary = engines::measure_on(common.engine, workload, open, lines)?;
     if let Some(json) = json {
         json.write(&report::json(&summary)?)?;
     }

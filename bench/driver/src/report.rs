@@ -190,6 +190,34 @@ impl Summary {
         }
     }
 
+    /// Median and 99 of 100 of the kind of transactions whose median is highest; none where none was timed.
+    pub(crate) fn slowest_us(&self) -> Option<(f64, f64)> {
+        let slowest = self
+            .p50_us
+            .iter()
+            .max_by(|one, other| one.1.total_cmp(other.1));
+        let (kind, p50) = slowest?;
+        Some((*p50, *self.p99_us.get(kind)?)).filter(|it| it.0 > 0.0)
+    }
+
+    /// What the engine says of itself, for people.
+    pub(crate) fn engine_settings(&self) -> String {
+        let told = [
+            "isolation",
+            "durability",
+            "memory",
+            "page_size",
+            "pool_bytes",
+        ];
+        let mut out = format!("version {}", self.engine.version);
+        for name in told {
+            if let Some(value) = self.settings.get(name) {
+                out.push_str(&format!("; {name}: {value}"));
+            }
+        }
+        out
+    }
+
     /// Adds what a run measured.
     pub(crate) fn measured(&mut self, measured: Measured) {
         let per_second = |count: u64| rounded(count as f64 / measured.seconds.max(1e-9));

@@ -9,6 +9,8 @@
 #![allow(clippy::single_range_in_vec_init)]
 
 pub mod ch;
+#[cfg(any(test, feature = "reference"))]
+pub mod conformance;
 pub mod digest;
 pub mod engine;
 pub mod field;

@@ -1,0 +1,145 @@
+//! Which engine runs a workload: Vellum, or a peer that this build has (`bench/peers`).
+
+use crate::cli::{Durability, Holder, Settings, Workload};
+use crate::report::Summary;
+use crate::{Failure, measure_workload};
+use clap::ValueEnum;
+use serde::Serialize;
+use std::io::Write;
+use vellum_peers::PeerSettings;
+use vellum_workload::engine::{Engine, Result as EngineResult};
+
+/// An engine.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// Vellum
+    #[default]
+    Vellum,
+    /// fjall: log-structured merge trees
+    Fjall,
+    /// LMDB
+    Lmdb,
+    /// redb
+    Redb,
+    /// SQLite in WAL mode
+    Sqlite,
+}
+
+impl EngineName {
+    /// Its name on the command line, and that of the feature that builds it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vellum => "vellum",
+            Self::Fjall => "fjall",
+            Self::Lmdb => "lmdb",
+            Self::Redb => "redb",
+            Self::Sqlite => "sqlite",
+        }
+    }
+
+    /// Whether this build has it.
+    pub fn is_built(self) -> bool {
+        self == Self::Vellum || vellum_peers::BUILT.contains(&self.name())
+    }
+
+    /// Whether a transaction that may write keeps all others that may from beginning.
+    const fn has_one_writer(self) -> bool {
+        matches!(self, Self::Lmdb | Self::Redb | Self::Sqlite)
+    }
+
+    /// Why it cannot run this, if so.
+    ///
+    /// # Errors
+    /// A text for the user.
+    pub fn check(self, workload: &Workload) -> Result<(), String> {
+        let (name, common) = (self.name(), workload.common());
+        if self == Self::Vellum {
+            return Ok(());
+        }
+        if !self.is_built() {
+            return Err(format!(
+                "this build has no {name}: build vellum-bench with --features {name}"
+            ));
+        }
+        let settings = workload.settings();
+        if settings.variant != crate::cli::Variant::default()
+            || settings.page_size.is_some()
+            || settings.file_bytes_max.is_some()
+        {
+            return Err(format!(
+                "--variant, --page-size and --file-gib are of vellum, not of {name}"
+            ));
+        }
+        let held = workload
+            .hold()
+            .filter(|hold| hold.hold_snapshot_at.is_some());
+        let holds_a_writer =
+            held.is_some_and(|hold| matches!(hold.holder, Holder::Idle | Holder::Writer));
+        if self.has_one_writer() && (common.idle_writer || holds_a_writer) {
+            return Err(format!(
+                "{name} has one writer at a time, all others would wait for the one that idles: \
+                 no --idle-writer, and --holder olap or scan"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What a peer is opened with.
+fn peer(settings: &Settings) -> PeerSettings {
+    PeerSettings {
+        data: settings.data.clone(),
+        memory_bytes: settings.pool_bytes,
+        sync: settings.durability == Durability::Sync,
+        sessions: settings.sessions,
+    }
+}
+
+/// Runs a workload on an engine; on the one that `open` opens for Vellum.
+pub(crate) fn measure_on<E: Engine>(
+    engine: EngineName,
+    workload: &Workload,
+    open: impl FnMut(&Settings) -> EngineResult<E>,
+    lines: &mut dyn Write,
+) -> Result<Summary, Failure> {
+    engine.check(workload).map_err(Failure::Usage)?;
+    match engine {
+        EngineName::Vellum => measure_workload(workload, open, lines),
+        #[cfg(feature = "fjall")]
+        EngineName::Fjall => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::fjall::FjallEngine::open(&peer(settings)),
+            lines,
+        ),
+        #[cfg(feature = "lmdb")]
+        EngineName::Lmdb => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::lmdb::LmdbEngine::open(&peer(settings)),
+            lines,
+        ),
+        #[cfg(feature = "redb")]
+        EngineName::Redb => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::redb::RedbEngine::open(&peer(settings)),
+            lines,
+        ),
+        #[cfg(feature = "sqlite")]
+        EngineName::Sqlite => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::sqlite::SqliteEngine::open(&peer(settings)),
+            lines,
+        ),
+        #[cfg(not(all(
+            feature = "fjall",
+            feature = "lmdb",
+            feature = "redb",
+            feature = "sqlite"
+        )))]
+        other => Err(Failure::Usage(format!(
+            "{} is not in this build, for {}",
+            other.name(),
+            peer(&workload.settings()).data.display()
+        ))),
+    }
+}

@@ -1,0 +1,54 @@
+//! Other engines, as the bench sees them: adapters of `vellum_workload::engine`, each behind the feature of its name, so that
+//! nobody builds what he does not measure.
+//!
+//! What is equal: one snapshot a transaction, keys and values as bytes, memory as given, and when a commit returns (`sync`: on disk;
+//! `async`: at once, and what a crash of the machine loses is said here). What an engine cannot do otherwise is
+//! in its `Description`, so that every report shows it.
+//!
+//! Who declares itself analytical gets a reader's transaction: an engine with one writer at a time would stop for it.
+//!
+//! | engine | writers | `async` | memory |
+//! | --- | --- | --- | --- |
+//! | LMDB | one at a time, the others wait | no sync at all: a crash of the machine may damage the file (Vellum loses the last commits) | the kernel's, unbounded |
+//! | redb | one at a time, the others wait | `Durability::None`: what was not followed by a durable commit is lost | cache as given |
+//! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
+//! | fjall | any number, first to commit wins (serializable) | journal in the kernel's memory | block cache as given, write buffers beside it |
+
+// LMDB's files are mapped: opening them is unsafe, and says why.
+#![cfg_attr(not(feature = "lmdb"), forbid(unsafe_code))]
+
+#[cfg(feature = "fjall")]
+pub mod fjall;
+#[cfg(feature = "lmdb")]
+pub mod lmdb;
+#[cfg(feature = "redb")]
+pub mod redb;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+use std::path::PathBuf;
+
+/// What an engine is opened with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerSettings {
+    /// A directory that exists.
+    pub data: PathBuf,
+    /// Bytes that the engine may keep in memory.
+    pub memory_bytes: u64,
+    /// A commit returns when it is on disk.
+    pub sync: bool,
+    /// Clients at a time, at most.
+    pub sessions: usize,
+}
+
+/// Engines that this build has, by the names of their features.
+pub const BUILT: &[&str] = &[
+    #[cfg(feature = "fjall")]
+    "fjall",
+    #[cfg(feature = "lmdb")]
+    "lmdb",
+    #[cfg(feature = "redb")]
+    "redb",
+    #[cfg(feature = "sqlite")]
+    "sqlite",
+];

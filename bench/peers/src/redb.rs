@@ -1,0 +1,334 @@
+//! redb: a copy-on-write tree. One writer at a time; readers wait for nobody.
+//!
+//! The tables of a write transaction borrow it, so they live in one cell with it: opening one for each operation would
+//! cost more than the operation.
+
+use crate::PeerSettings;
+use redb::{
+    Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
+    TableDefinition, WriteTransaction,
+};
+use self_cell::self_cell;
+use std::fmt;
+use std::ops::Range;
+use vellum_workload::engine::{
+    Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
+    TxOptions,
+};
+
+const FILE: &str = "redb";
+
+type Bytes = &'static [u8];
+type Written<'t> = redb::Table<'t, Bytes, Bytes>;
+type WrittenTables<'t> = Vec<Option<Written<'t>>>;
+
+self_cell!(
+    struct Writer {
+        owner: WriteTransaction,
+        #[not_covariant]
+        dependent: WrittenTables,
+    }
+);
+
+/// An open database.
+pub struct RedbEngine {
+    database: Database,
+    tables: Vec<&'static str>,
+    sync: bool,
+    memory_bytes: u64,
+}
+
+impl fmt::Debug for RedbEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedbEngine({:?})", self.tables)
+    }
+}
+
+fn failed(error: impl Into<redb::Error>) -> EngineError {
+    EngineError::failed(error.into())
+}
+
+const fn definition(name: &str) -> TableDefinition<'_, Bytes, Bytes> {
+    TableDefinition::new(name)
+}
+
+impl RedbEngine {
+    /// Opens or creates the database.
+    ///
+    /// # Errors
+    /// What redb reports.
+    pub fn open(settings: &PeerSettings) -> Result<Self> {
+        let cache = usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX);
+        let database = Database::builder()
+            .set_cache_size(cache)
+            .create(settings.data.join(FILE))
+            .map_err(failed)?;
+        Ok(Self {
+            database,
+            tables: Vec::new(),
+            sync: settings.sync,
+            memory_bytes: settings.memory_bytes,
+        })
+    }
+
+    fn begin_write(&self, sync: bool) -> Result<WriteTransaction> {
+        let mut writer = self.database.begin_write().map_err(failed)?;
+        let durability = if sync {
+            Durability::Immediate
+        } else {
+            Durability::None
+        };
+        writer
+            .set_durability(durability)
+            .map_err(EngineError::failed)?;
+        Ok(writer)
+    }
+}
+
+impl Engine for RedbEngine {
+    type Session<'e> = RedbSession<'e>;
+
+    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
+        let writer = self.begin_write(true)?;
+        for spec in tables {
+            writer.open_table(definition(spec.name)).map_err(failed)?;
+        }
+        writer.commit().map_err(failed)?;
+        self.tables = tables.iter().map(|spec| spec.name).collect();
+        Ok(())
+    }
+
+    fn open_session(&self) -> Result<RedbSession<'_>> {
+        Ok(RedbSession {
+            engine: self,
+            open: Open::Nothing,
+            value: Vec::new(),
+        })
+    }
+
+    /// An empty durable commit makes those before it durable.
+    fn checkpoint(&self) -> Result<()> {
+        self.begin_write(true)?.commit().map_err(failed)
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics::default()
+    }
+
+    fn describe(&self) -> Description {
+        let durability = if self.sync {
+            "Durability::Immediate"
+        } else {
+            "Durability::None"
+        };
+        Description {
+            name: "redb".to_owned(),
+            version: "4.6".to_owned(),
+            settings: vec![
+                (
+                    "isolation".to_owned(),
+                    "serializable, one writer at a time".to_owned(),
+                ),
+                ("durability".to_owned(), durability.to_owned()),
+                (
+                    "memory".to_owned(),
+                    format!("cache of {} bytes", self.memory_bytes),
+                ),
+            ],
+        }
+    }
+}
+
+/// The transaction of a session.
+enum Open {
+    Nothing,
+    Reader(ReadTransaction, Vec<Option<ReadOnlyTable<Bytes, Bytes>>>),
+    Writer(Writer),
+}
+
+/// A client.
+pub struct RedbSession<'e> {
+    engine: &'e RedbEngine,
+    open: Open,
+    value: Vec<u8>,
+}
+
+impl fmt::Debug for RedbSession<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedbSession({:?})", self.engine)
+    }
+}
+
+#[cold]
+fn no_transaction() -> EngineError {
+    EngineError::Unusable("an operation outside a transaction".to_owned())
+}
+
+impl RedbSession<'_> {
+    /// Hands the table of a write transaction to `work`.
+    fn write<R>(
+        &mut self,
+        table: Table,
+        work: impl FnOnce(&mut Written<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let Open::Writer(writer) = &mut self.open else {
+            return Err(no_transaction());
+        };
+        let name = self.engine.tables[table.position()];
+        writer.with_dependent_mut(|writer, tables| {
+            let place = &mut tables[table.position()];
+            let table = match place {
+                Some(table) => table,
+                None => place.insert(writer.open_table(definition(name)).map_err(failed)?),
+            };
+            work(table)
+        })
+    }
+}
+
+/// Hands rows on, in either direction.
+fn hand_on(
+    table: &impl ReadableTable<Bytes, Bytes>,
+    from: &[u8],
+    direction: Direction,
+    each: &mut impl FnMut(&[u8], &[u8]) -> bool,
+) -> Result<()> {
+    match direction {
+        Direction::Forward => {
+            for row in table.range(from..).map_err(failed)? {
+                let (key, value) = row.map_err(failed)?;
+                if !each(key.value(), value.value()) {
+                    break;
+                }
+            }
+        }
+        Direction::Backward => {
+            for row in table.range(..=from).map_err(failed)?.rev() {
+                let (key, value) = row.map_err(failed)?;
+                if !each(key.value(), value.value()) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The table of a read transaction, opened once.
+fn opened<'t>(
+    reader: &ReadTransaction,
+    place: &'t mut Option<ReadOnlyTable<Bytes, Bytes>>,
+    name: &str,
+) -> Result<&'t ReadOnlyTable<Bytes, Bytes>> {
+    match place {
+        Some(table) => Ok(table),
+        None => Ok(place.insert(reader.open_table(definition(name)).map_err(failed)?)),
+    }
+}
+
+impl Session for RedbSession<'_> {
+    fn begin(&mut self, options: TxOptions) -> Result<()> {
+        let tables = self.engine.tables.len();
+        self.open = if options.read_only || options.analytical {
+            let reader = self.engine.database.begin_read().map_err(failed)?;
+            Open::Reader(reader, (0..tables).map(|_| None).collect())
+        } else {
+            let writer = self.engine.begin_write(self.engine.sync)?;
+            Open::Writer(Writer::new(writer, |_| (0..tables).map(|_| None).collect()))
+        };
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Writer(writer) => writer.into_owner().commit().map_err(failed),
+            Open::Reader(..) | Open::Nothing => Ok(()),
+        }
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Writer(writer) => writer.into_owner().abort().map_err(failed),
+            Open::Reader(..) | Open::Nothing => Ok(()),
+        }
+    }
+
+    fn get_with<R>(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        mut read: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if let Open::Reader(reader, tables) = &mut self.open {
+            let name = self.engine.tables[table.position()];
+            let table = opened(reader, &mut tables[table.position()], name)?;
+            let found = table.get(key).map_err(failed)?;
+            return Ok(found.map(|value| read(value.value())));
+        }
+        self.write(table, |table| {
+            let found = table.get(key).map_err(failed)?;
+            Ok(found.map(|value| read(value.value())))
+        })
+    }
+
+    fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(table, |rows| {
+            let old = rows.insert(key, value).map_err(failed)?;
+            match old {
+                Some(_) => Err(EngineError::KeyExists(table)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(table, |rows| {
+            rows.insert(key, value).map(drop).map_err(failed)
+        })
+    }
+
+    fn update(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        _ranges: &[Range<usize>],
+        mut change: impl FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        let mut value = std::mem::take(&mut self.value);
+        let found = self.write(table, |rows| {
+            match rows.get(key).map_err(failed)? {
+                Some(found) => {
+                    value.clear();
+                    value.extend_from_slice(found.value());
+                }
+                None => return Ok(false),
+            }
+            change(&mut value);
+            rows.insert(key, value.as_slice()).map_err(failed)?;
+            Ok(true)
+        });
+        self.value = value;
+        found
+    }
+
+    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        self.write(table, |rows| {
+            Ok(rows.remove(key).map_err(failed)?.is_some())
+        })
+    }
+
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        mut each: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        if let Open::Reader(reader, tables) = &mut self.open {
+            let name = self.engine.tables[table.position()];
+            let table = opened(reader, &mut tables[table.position()], name)?;
+            return hand_on(table, from, direction, &mut each);
+        }
+        self.write(table, |table| hand_on(table, from, direction, &mut each))
+    }
+}

@@ -1,0 +1,47 @@
+//! Each peer that is built in does what every engine must do.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(unused_imports, reason = "a build without peers has nothing to check")]
+
+use vellum_peers::PeerSettings;
+use vellum_workload::conformance::check;
+
+/// Makes a test of a peer, in both durabilities.
+macro_rules! conforms {
+    ($name:ident, $feature:literal, $engine:path) => {
+        #[cfg(feature = $feature)]
+        #[test]
+        fn $name() {
+            for sync in [false, true] {
+                let directory = tempfile::tempdir().unwrap();
+                let settings = PeerSettings {
+                    data: directory.path().to_owned(),
+                    memory_bytes: 64 << 20,
+                    sync,
+                    sessions: 4,
+                };
+                check(|| <$engine>::open(&settings).unwrap());
+            }
+        }
+    };
+}
+
+conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
+conforms!(lmdb_conforms, "lmdb", vellum_peers::lmdb::LmdbEngine);
+conforms!(redb_conforms, "redb", vellum_peers::redb::RedbEngine);
+conforms!(
+    sqlite_conforms,
+    "sqlite",
+    vellum_peers::sqlite::SqliteEngine
+);
+
+#[test]
+fn what_is_built_in_has_the_names_of_the_features() {
+    for (name, built) in [
+        ("fjall", cfg!(feature = "fjall")),
+        ("lmdb", cfg!(feature = "lmdb")),
+        ("redb", cfg!(feature = "redb")),
+        ("sqlite", cfg!(feature = "sqlite")),
+    ] {
+        assert_eq!(vellum_peers::BUILT.contains(&name), built, "{name}");
+    }
+}
