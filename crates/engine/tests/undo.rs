@@ -54,9 +54,17 @@ impl Way {
     }
 }
 
-/// Two losers at a time, one of them large, and in between savepoints that were rolled back to; the power is cut again and again while
-/// recovery undoes them.
-fn recovers_from_cuts_in_recovery(way: Way, random: &mut Random) -> (u64, u64) {
+/// What a power cut left of two losers, one of them large, with savepoints in between that were rolled back to.
+struct Wreck {
+    disk: SimulatedDirectory,
+    config: Config,
+    /// Rows before the two.
+    before: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Pages of undo that was carried forward.
+    pending: u64,
+}
+
+fn wreck(way: Way, random: &mut Random) -> Wreck {
     let (config, changes) = way.config();
     let (disk, database, table) = filled(&config);
     let before = rows(&database.begin().unwrap(), &table);
@@ -98,18 +106,43 @@ fn recovers_from_cuts_in_recovery(way: Way, random: &mut Random) -> (u64, u64) {
     }
     database.sync().unwrap();
     let pending = database.verify().unwrap().pages.pending;
-    let mut disk = disk.power_cut(random.next_u64(), PowerCut::CLEAN);
+    let disk = disk.power_cut(random.next_u64(), PowerCut::CLEAN);
     std::mem::forget((large, small));
-    drop(database);
-    let mut checkpoints = 0;
+    Wreck {
+        disk,
+        config,
+        before,
+        pending,
+    }
+}
+
+fn assert_undone(database: &Database, before: &[(Vec<u8>, Vec<u8>)], what: &str) {
+    let found = rows(&database.begin().unwrap(), &table_of(database));
+    assert!(
+        found == before,
+        "{what}: {} rows, {} before",
+        found.len(),
+        before.len()
+    );
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{what}: {:?}", report.findings);
+}
+
+/// The power is cut again and again while recovery undoes the losers.
+fn recovers_from_cuts_in_recovery(way: Way, random: &mut Random) -> u64 {
+    let Wreck {
+        mut disk,
+        config,
+        before,
+        pending,
+    } = wreck(way, random);
     for round in 0.. {
         // Later and later, so that it comes to an end.
         disk.cut_after(random.below(40 + 40 * round));
         let opened = Database::open_directory(Arc::new(disk.clone()), config.clone());
         let through = !disk.is_cut();
         if through {
-            let database = opened.expect("nothing but a power cut keeps a recovery from its end");
-            checkpoints = database.statistics().checkpoints;
+            drop(opened.expect("nothing but a power cut keeps a recovery from its end"));
         } else {
             drop(opened);
         }
@@ -118,15 +151,8 @@ fn recovers_from_cuts_in_recovery(way: Way, random: &mut Random) -> (u64, u64) {
             break;
         }
     }
-    let database = open(&disk, &config);
-    assert_eq!(
-        rows(&database.begin().unwrap(), &table_of(&database)),
-        before,
-        "{way:?}"
-    );
-    let report = database.verify().unwrap();
-    assert!(report.is_sound(), "{way:?}: {:?}", report.findings);
-    (pending, checkpoints)
+    assert_undone(&open(&disk, &config), &before, &format!("{way:?}"));
+    pending
 }
 
 fn table_of(database: &Database) -> Table {
@@ -138,9 +164,28 @@ fn crash_recovery_whose_undo_is_cut_off_anywhere_goes_on_where_it_stopped() {
     let mut random = Random::new(seed("crash_recovery_whose_undo"));
     for way in [Way::Log, Way::Carried, Way::Both] {
         for _ in 0..3 {
-            let (pending, checkpoints) = recovers_from_cuts_in_recovery(way, &mut random);
-            println!("{way:?}: {pending} pages pending, {checkpoints} checkpoints");
+            let pending = recovers_from_cuts_in_recovery(way, &mut random);
             assert_eq!(pending == 0, way == Way::Log, "undo was carried forward");
+        }
+    }
+}
+
+/// A full disk has no room for more log than there are files, nor for copies.
+#[test]
+fn recovery_undoes_on_a_full_disk() {
+    let mut random = Random::new(seed("recovery_undoes_on_a_full_disk"));
+    for way in [Way::Log, Way::Carried, Way::Both] {
+        let wreck = wreck(way, &mut random);
+        let segment = wreck.config.log_segment_bytes;
+        for room in [segment - 4096, segment + (64 << 10), 8 * segment] {
+            let disk = wreck.disk.power_cut(random.next_u64(), PowerCut::CLEAN);
+            disk.set_space_limit(Some(disk.used_space() + room));
+            let database = open(&disk, &wreck.config);
+            assert_undone(
+                &database,
+                &wreck.before,
+                &format!("{way:?}, {room} bytes free"),
+            );
         }
     }
 }
