@@ -184,7 +184,9 @@ pub(crate) fn run<E: Engine>(
     })?;
     json.push('\n');
     let text = markdown(&document, &engines);
-    let svg = picture(&pictures(name, &engines, &results, &ratios));
+    let mut charts = pictures(name, &engines, &results, &ratios);
+    charts.extend(over_time(&workload, &engines, &runs));
+    let svg = picture(&charts);
     for (ending, text) in [("json", &json), ("svg", &svg), ("md", &text)] {
         write_file(&compare.out.join(format!("compare-{name}.{ending}")), text)?;
     }
@@ -272,6 +274,26 @@ fn pictures(
         charts::bars(title, metric.unit, engines.iter().filter_map(height))
     };
     metrics.into_iter().map(chart).collect()
+}
+
+/// Where a snapshot is held, how each engine's rate takes it: the last round.
+fn over_time(
+    workload: &Workload,
+    engines: &[EngineName],
+    runs: &[(EngineName, Summary)],
+) -> Option<Chart> {
+    let hold = workload.hold()?;
+    let held_at = hold.hold_snapshot_at?;
+    let line = |engine: &EngineName| {
+        let last = runs.iter().rev().find(|run| run.0 == *engine)?;
+        let rates = charts::by_second(last.1.samples(), |sample| Some(sample.tx as f64));
+        Some((engine.name().to_owned(), rates))
+    };
+    Some(charts::rates(
+        &format!("{} beside an old snapshot", workload.name()),
+        engines.iter().filter_map(line).collect(),
+        charts::marks(Some(held_at), hold.release_snapshot_at),
+    ))
 }
 
 fn markdown(document: &Document<'_>, engines: &[EngineName]) -> String {

@@ -82,6 +82,24 @@ fn loads_and_scans_are_compared_by_rows() {
 }
 
 #[test]
+fn the_picture_of_a_held_snapshot_shows_the_rates_over_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare queue --engines vellum --rounds 1 --out {} -- --rows 50 --seconds 3 --hold-snapshot-at 1 --holder olap",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let picture = std::fs::read_to_string(out.join("compare-queue.svg")).unwrap();
+    assert!(
+        picture.contains("queue beside an old snapshot"),
+        "{picture}"
+    );
+    assert!(picture.contains(">snapshot</text>"), "{picture}");
+}
+
+#[test]
 fn comparisons_that_make_no_sense_are_refused() {
     for (flags, word) in [
         ("compare kv --engines oracle", "oracle"),
