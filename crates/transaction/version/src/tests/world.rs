@@ -16,6 +16,7 @@ use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_gc::Budget;
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
+use vellum_sync::Mutex;
 use vellum_txn::{
     Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
 };
@@ -55,6 +56,8 @@ pub(crate) struct World {
     pub space: Arc<Space>,
     pub store: VersionStore,
     pub carried: Tree,
+    /// Held by who logs in the world's own slot beside other threads: one reservation at a time, as the engine has it.
+    maintenance: Mutex<()>,
 }
 
 impl World {
@@ -137,6 +140,7 @@ impl World {
             space,
             store,
             carried,
+            maintenance: Mutex::new(()),
         }
     }
 
@@ -399,6 +403,7 @@ impl World {
         budget: &mut Budget,
     ) -> Result<Collected> {
         let lease = self.manager.lease_idle(slot);
+        let _one = lease.is_none().then(|| self.maintenance.lock());
         let log = lease.as_ref().map_or(SlotId(SLOTS), |lease| lease.slot());
         let domain = self.manager.domain();
         self.store.collect(domain, slot, self.log.slot(log), budget)
