@@ -3,7 +3,7 @@
 //! A session keeps at most one transaction; every operation is one call of the public interface.
 
 use crate::cli::{Durability, Settings, Variant};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions, VersionKind};
 use vellum_workload::engine::{
     Description, Direction, Engine, EngineError, Holder, OldVersions, Result, Session, Statistics,
@@ -348,25 +348,23 @@ impl Session for VellumSession<'_> {
         mut each: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()> {
         let (transaction, handle) = self.parts(table);
-        match direction {
-            Direction::Forward => {
-                let mut cursor = transaction.cursor(handle, from..).map_err(failed(table))?;
-                while let Some((key, value)) = cursor.next().map_err(failed(table))? {
-                    if !each(key, value) {
-                        break;
-                    }
-                }
+        let each = |key: &[u8], value: &[u8]| {
+            if each(key, value) {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
-            Direction::Backward => {
-                let mut cursor = transaction.cursor(handle, ..=from).map_err(failed(table))?;
-                while let Some((key, value)) = cursor.prev().map_err(failed(table))? {
-                    if !each(key, value) {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(())
+        };
+        let cursor = match direction {
+            Direction::Forward => transaction.cursor(handle, from..),
+            Direction::Backward => transaction.cursor(handle, ..=from),
+        };
+        let mut cursor = cursor.map_err(failed(table))?;
+        let scanned = match direction {
+            Direction::Forward => cursor.try_for_each(each),
+            Direction::Backward => cursor.try_for_each_back(each),
+        };
+        scanned.map(drop).map_err(failed(table))
     }
 
     fn bulk_load(

@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use support::{by_value, key, rows, settle, small, tiny, value_of, with_table};
 use vellum::{Class, Database, Durability, Error, Index, Table, Transaction, TransactionOptions};
 
@@ -83,6 +83,21 @@ fn trap_every_read_of_an_old_analytical_transaction_looks_into_the_graveyards() 
     drop(cursor);
     back.reverse();
     assert_eq!(back, batches);
+    let (mut cursor, mut all) = (old.cursor(&table, ..).unwrap(), Vec::new());
+    let ended = cursor.try_for_each(|key, value| {
+        all.push((key.to_vec(), value.to_vec()));
+        ControlFlow::<()>::Continue(())
+    });
+    assert!(ended.unwrap().is_continue());
+    assert_eq!(all, before);
+    assert_eq!(cursor.next().unwrap(), None);
+    let ended = cursor.try_for_each_back(|key, value| {
+        assert_eq!(all.pop().unwrap(), (key.to_vec(), value.to_vec()));
+        ControlFlow::<()>::Continue(())
+    });
+    assert!(ended.unwrap().is_continue());
+    assert!(all.is_empty());
+    drop(cursor);
     let columns = |number: u32| number.to_be_bytes();
     let (low, high) = (columns(10), columns(12));
     let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));

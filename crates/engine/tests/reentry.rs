@@ -348,6 +348,80 @@ fn a_reading_callback_may_drop_the_table_and_roll_it_back() {
     }
 }
 
+/// What a callback of a cursor does to the transaction holds from the next row on: rows of a savepoint that it rolled back are
+/// not handed over, writes of its own are not seen, a transaction that is over says so.
+#[test]
+fn a_cursors_callback_may_roll_back_what_the_cursor_is_about_to_return() {
+    for isolation in ISOLATIONS {
+        for back in [false, true] {
+            let (_directory, database, table) = with_rows(20);
+            let tx = begin(&database, isolation);
+            let savepoint = tx.savepoint().unwrap();
+            for number in 0..20_u8 {
+                tx.insert(&table, &[b'm', number], &[3; 20]).unwrap();
+            }
+            let mut cursor = tx.cursor(&table, ..).unwrap();
+            let mut seen = Vec::new();
+            let each = |key: &[u8], _: &[u8]| {
+                seen.push(key.to_vec());
+                tx.upsert(&table, &[b'n', seen.len() as u8], &[4; 20])
+                    .unwrap();
+                if seen.len() == 5 {
+                    tx.rollback_to(&savepoint).unwrap();
+                }
+                ControlFlow::<()>::Continue(())
+            };
+            let ended = match back {
+                false => cursor.try_for_each(each),
+                true => cursor.try_for_each_back(each),
+            };
+            assert!(ended.unwrap().is_continue());
+            // "k", four of the savepoint, "other"; or "other", four, "k".
+            let mut ends = [seen[0].clone(), seen[5].clone()];
+            ends.sort();
+            assert_eq!(ends, [b"k".to_vec(), b"other".to_vec()]);
+            assert_eq!(seen.len(), 6);
+            drop(cursor);
+            let mut cursor = tx.cursor(&table, ..).unwrap();
+            let mut rows = 0;
+            let broken = cursor.try_for_each(|key, _| {
+                rows += 1;
+                match key {
+                    b"k" => ControlFlow::Break("found"),
+                    _ => ControlFlow::Continue(()),
+                }
+            });
+            assert_eq!((broken.unwrap().break_value(), rows), (Some("found"), 1));
+            assert_eq!(cursor.prev().unwrap(), None);
+            assert!(cursor.next().unwrap().is_some());
+            drop(cursor);
+            // A conflict in the middle: it ends a transaction, but with `Statement` the statement only.
+            let other = database.begin().unwrap();
+            other.upsert(&table, b"taken", &[5; 20]).unwrap();
+            let mut cursor = tx.cursor(&table, ..).unwrap();
+            let mut rows = 0;
+            let ended = cursor.try_for_each(|_, _| {
+                rows += 1;
+                let taken = tx.upsert(&table, b"taken", &[6; 20]);
+                assert!(matches!(taken, Err(Error::Conflict)), "{taken:?}");
+                ControlFlow::<()>::Continue(())
+            });
+            match isolation {
+                Isolation::Statement => {
+                    assert_eq!((ended.unwrap().is_continue(), rows), (true, 3))
+                }
+                _ => {
+                    let over = matches!(ended, Err(Error::TransactionOver { .. }));
+                    assert_eq!((over, rows), (true, 1), "{ended:?}");
+                }
+            }
+            drop(cursor);
+            drop((tx, other));
+            assert!(database.verify().unwrap().is_sound());
+        }
+    }
+}
+
 /// A range that uses the transaction when it is asked for its ends.
 struct Curious<'t>(&'t Transaction, &'t Table);
 

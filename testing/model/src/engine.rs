@@ -12,7 +12,7 @@ use crate::step::{
 use crate::subject::Subject;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -659,8 +659,23 @@ impl Open<'_> {
     }
 }
 
+/// The next rows: an even number of them by one call.
 fn take(cursor: &mut Cursor<'_>, count: usize, back: bool) -> Result<Vec<(Key, Vec<u8>)>, Error> {
     let mut rows = Vec::new();
+    if count > 0 && count.is_multiple_of(2) {
+        let each = |key: &[u8], value: &[u8]| {
+            rows.push((Key(key.to_vec()), value.to_vec()));
+            match rows.len() < count {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        };
+        let _ = match back {
+            true => cursor.try_for_each_back(each)?,
+            false => cursor.try_for_each(each)?,
+        };
+        return Ok(rows);
+    }
     while rows.len() < count {
         let row = if back { cursor.prev()? } else { cursor.next()? };
         let Some((key, value)) = row else { break };

@@ -8,7 +8,7 @@
 
 use crate::context::TreeContext;
 use crate::descend::{OPTIMISTIC_TRIES, Target};
-use crate::node::build::{Entry, entry, lower_fence, upper_fence};
+use crate::node::build::{Entry, Records, entry, lower_fence, upper_fence};
 use crate::node::layout::{
     FLAG_PLAIN, FLAG_TEMPORARY, HEADER_BYTES, KIND_LEAF, NodeRead, SLOT_BYTES,
 };
@@ -182,6 +182,12 @@ impl LeafCopy {
     #[inline]
     pub fn payload(&self, index: usize) -> &[u8] {
         self.entry(index).payload
+    }
+
+    /// The records, for who goes through many of them.
+    #[inline]
+    pub fn records(&self) -> Records<'_> {
+        Records::new(&self.page)
     }
 
     /// First index whose key is >= `key`, and whether it is equal. `key` must lie between the fences.

@@ -20,7 +20,7 @@ use crate::delta;
 use crate::error::{Result, damaged};
 use crate::fat;
 use crate::fat::layout::BODY_AT;
-use crate::row::{Header, Shape, Writer};
+use crate::row::{FROZEN_HEADER, Header, Shape, Writer};
 use crate::shortcut::{EVERYTHING, Shortcut};
 use crate::stamping;
 use crate::store::VersionStore;
@@ -287,6 +287,13 @@ pub enum Resolved {
 /// `None` where [`VersionStore::resolve`] must decide. The fast way of scans.
 #[inline]
 pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
+    if Header::is_of_cold(row) {
+        return Some(Resolved::Visible(Visible {
+            overflow: false,
+            start: FROZEN_HEADER,
+            end: row.len(),
+        }));
+    }
     match judge(view, row)? {
         Head::Seen(header, body) => Some(seen(&header, body)),
         Head::Absent => Some(Resolved::Absent),

@@ -237,6 +237,12 @@ impl Header {
         })
     }
 
+    /// True if the bytes begin as those of a frozen, live row in the leaf do, which most are: everybody sees it (V1).
+    #[inline]
+    pub(crate) fn is_of_cold(row: &[u8]) -> bool {
+        row.first() == Some(&0)
+    }
+
     /// True if the bytes begin as those of a fat row do.
     #[inline]
     pub(crate) fn is_of_fat(row: &[u8]) -> bool {

@@ -8,7 +8,7 @@ use crate::expr::{Expr, RowRef, Subresult};
 use crate::plan::{Access, Join, Source, SourceKind};
 use crate::rows::{KeyShape, Shape, primary_key_of};
 use std::collections::VecDeque;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 use vellum::Transaction;
 use vellum_row::{KeyRange, Type, Value};
@@ -482,19 +482,14 @@ fn frame_bounds(
 }
 
 fn drain(cursor: &mut vellum::Cursor<'_>, reverse: bool, each: &mut OnRow<'_>) -> Result<Flow> {
-    loop {
-        let row = if reverse {
-            cursor.prev()?
-        } else {
-            cursor.next()?
-        };
-        match row {
-            None => return Ok(Flow::More),
-            Some((key, bytes)) => {
-                if each(key, bytes)? == Flow::Enough {
-                    return Ok(Flow::Enough);
-                }
-            }
-        }
-    }
+    let each = |key: &[u8], bytes: &[u8]| match each(key, bytes) {
+        Ok(Flow::More) => ControlFlow::Continue(()),
+        other => ControlFlow::Break(other),
+    };
+    let ended = if reverse {
+        cursor.try_for_each_back(each)?
+    } else {
+        cursor.try_for_each(each)?
+    };
+    ended.break_value().unwrap_or(Ok(Flow::More))
 }

@@ -264,6 +264,48 @@ pub fn entry<P: PageBytes + ?Sized>(page: &P, index: usize) -> Entry<'_> {
     }
 }
 
+/// The records of a private page: what they share is looked up once.
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'p> {
+    bytes: &'p [u8],
+    prefix: &'p [u8],
+}
+
+impl<'p> Records<'p> {
+    /// The records of a page.
+    #[inline]
+    pub(crate) fn new<P: PageBytes + ?Sized>(page: &'p P) -> Self {
+        let fences = page.fences();
+        Self {
+            bytes: page.as_bytes(),
+            prefix: slice(page, page.lower_at(fences), fences.prefix),
+        }
+    }
+
+    /// What all keys begin with.
+    #[inline]
+    pub fn prefix(&self) -> &'p [u8] {
+        self.prefix
+    }
+
+    /// Key (behind the prefix) and payload of record `index`, as [`entry`] has them: empty where the bytes make no sense.
+    #[inline]
+    pub fn get(&self, index: usize) -> (&'p [u8], &'p [u8]) {
+        self.find(index).unwrap_or((&[], &[]))
+    }
+
+    #[inline]
+    fn find(&self, index: usize) -> Option<(&'p [u8], &'p [u8])> {
+        let word = self.bytes.get(HEADER_BYTES + index * SLOT_BYTES..)?;
+        let slot = Slot::decode(u64::from_le_bytes(*word.first_chunk()?));
+        let record = self.bytes.get(slot.offset..)?;
+        let (length, record) = record.split_first_chunk::<RECORD_OVERHEAD>()?;
+        let (suffix, record) = record.split_at_checked(slot.suffix)?;
+        let payload = record.get(..usize::from(u16::from_le_bytes(*length)))?;
+        Some((suffix, payload))
+    }
+}
+
 /// Lower fence of a private page; `None` if open.
 pub fn lower_fence<P: PageBytes + ?Sized>(page: &P) -> Option<&[u8]> {
     let fences = page.fences();

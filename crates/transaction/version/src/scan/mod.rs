@@ -10,9 +10,9 @@
 //! the first below; a new cursor stands before its range for `next` and behind it for `prev`; at an
 //! end it stays until it is asked the other way.
 
+mod at_hand;
 mod bounds;
 mod buried;
-mod count;
 
 use crate::error::Result;
 use crate::fat;
@@ -212,40 +212,6 @@ impl Scan {
             Some(place) => Ok(Some(self.stand(place))),
             None => Ok(None),
         }
-    }
-
-    /// Moves to the neighbouring record of the copy at hand, if that alone says what the view sees there; false, and the
-    /// scan stands where it stood, if it takes more than that. Looks at nothing but the private copy, so it needs no
-    /// counted operation: what was buried since is in the copy. Not for who may be withdrawn at any moment: old versions
-    /// in a row are found by what the view does *not* see, which is known of a published snapshot only (R4).
-    #[inline]
-    pub fn step_at_hand(&mut self, view: &View<'_>, forward: bool) -> bool {
-        let Place::On(on) = self.place else {
-            return false;
-        };
-        let index = if forward { on + 1 } else { on.wrapping_sub(1) };
-        if !self.inside.contains(&index) || self.buried.is_on() {
-            return false;
-        }
-        let row = self.leaf.payload(index);
-        let is_as_is = visible_as_is(view, row);
-        let found = is_as_is.or_else(|| fat::at_hand(view, row, &mut self.row));
-        let Some(Resolved::Visible(Visible {
-            overflow: false,
-            start,
-            end,
-        })) = found
-        else {
-            return false;
-        };
-        self.body = match is_as_is {
-            Some(_) => Body::Leaf(index, start, end),
-            None => Body::Buffer(start),
-        };
-        self.overflow = false;
-        self.leaf.key(index, &mut self.key);
-        self.place = Place::On(index);
-        true
     }
 
     /// The next visible row. `None` at the end of the range.

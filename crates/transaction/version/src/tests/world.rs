@@ -7,7 +7,7 @@ use crate::row::Shape;
 use crate::store::VersionStore;
 use crate::undo::Reverter;
 use crate::{Change, Current, KeyRange, Result, Scan, Scratch, VersionError, View, Written};
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 use vellum_base::random::Random;
@@ -325,6 +325,37 @@ impl World {
             at_hand.push((row.key.to_vec(), row.body.to_vec()));
         }
         assert_eq!(rows, at_hand, "by steps at hand");
+        for forward in [true, false] {
+            let mut found = Vec::new();
+            let mut scan = Scan::new(page_size, range.clone());
+            loop {
+                let stepped = match forward {
+                    true => scan.next(&self.store, &view, tree),
+                    false => scan.prev(&self.store, &view, tree),
+                };
+                let Some(row) = stepped.unwrap() else { break };
+                found.push((row.key.to_vec(), row.body.to_vec()));
+                // Stops at rows here and there, and goes on behind them.
+                while scan
+                    .each_at_hand(&view, forward, |key, body| {
+                        found.push((key.to_vec(), body.to_vec()));
+                        match found.len() % 7 {
+                            0 => ControlFlow::Break(()),
+                            _ => ControlFlow::Continue(()),
+                        }
+                    })
+                    .is_break()
+                {
+                    let row = scan.current();
+                    let last = found.last().unwrap();
+                    assert_eq!((row.key, row.body), (&last.0[..], &last.1[..]));
+                }
+            }
+            if !forward {
+                found.reverse();
+            }
+            assert_eq!(rows, found, "all that are at hand, forward: {forward}");
+        }
         let mut counted = 0;
         let mut scan = Scan::new(page_size, range);
         while scan.next(&self.store, &view, tree).unwrap().is_some() {
