@@ -97,8 +97,26 @@ impl Dialect for Bounded {
         self.base.dialect()
     }
 
-    fn parse_prefix(&self, _parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        self.spend(1).err().map(Err)
+    /// Operators in front of their operand: signs bind before powers, all others behind sums, as PostgreSQL has it.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if let Err(error) = self.spend(1) {
+            return Some(Err(error));
+        }
+        let (op, precedence) = match &parser.peek_token_ref().token {
+            Token::Plus => (UnaryOperator::Plus, Precedence::Caret),
+            Token::Minus => (UnaryOperator::Minus, Precedence::Caret),
+            Token::Tilde => (UnaryOperator::BitwiseNot, Precedence::PgOther),
+            Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, Precedence::PgOther),
+            Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, Precedence::PgOther),
+            Token::AtSign => (UnaryOperator::PGAbs, Precedence::PgOther),
+            _ => return None,
+        };
+        parser.advance_token();
+        let operand = parser.parse_subexpr(self.prec_value(precedence));
+        Some(operand.map(|operand| Expr::UnaryOp {
+            op,
+            expr: Box::new(operand),
+        }))
     }
 
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
@@ -126,13 +144,32 @@ impl Dialect for Bounded {
     }
 
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        if is_word(&parser.peek_token_ref().token, "isnull") {
+        let token = &parser.peek_token_ref().token;
+        if is_word(token, "isnull") {
             return Some(Ok(self.prec_value(Precedence::Is)));
+        }
+        // The parser takes these for comparisons, or for BETWEEN.
+        let other = matches!(
+            token,
+            Token::Tilde
+                | Token::TildeAsterisk
+                | Token::ExclamationMarkTilde
+                | Token::ExclamationMarkTildeAsterisk
+                | Token::DoubleTilde
+                | Token::DoubleTildeAsterisk
+                | Token::ExclamationMarkDoubleTilde
+                | Token::ExclamationMarkDoubleTildeAsterisk
+        );
+        let named =
+            is_word(token, "operator") && parser.peek_nth_token_ref(1).token == Token::LParen;
+        if other || named {
+            return Some(Ok(self.prec_value(Precedence::PgOther)));
         }
         self.base.get_next_precedence(parser)
     }
 
-    /// What the parser does not know: `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`.
+    /// What the parser does not know: `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`; and IS DISTINCT FROM, behind which it reads all that follows,
+    /// AND and OR too.
     fn parse_infix(
         &self,
         parser: &mut Parser<'_>,
@@ -144,6 +181,23 @@ impl Dialect for Bounded {
         if is_word(&first, "isnull") {
             parser.advance_token();
             return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        if is_word(&first, "is") {
+            let negated = is_word(&second, "not");
+            let distinct = if negated { &third } else { &second };
+            let from = parser.peek_nth_token_ref(2 + usize::from(negated));
+            if !is_word(distinct, "distinct") || !is_word(&from.token, "from") {
+                return None;
+            }
+            for _ in 0..3 + usize::from(negated) {
+                parser.advance_token();
+            }
+            let left = Box::new(expr.clone());
+            let right = parser.parse_subexpr(self.prec_value(Precedence::Is));
+            return Some(right.map(|right| match negated {
+                false => Expr::IsDistinctFrom(left, Box::new(right)),
+                true => Expr::IsNotDistinctFrom(left, Box::new(right)),
+            }));
         }
         let negated = is_word(&first, "not");
         let (between, how) = if negated {

@@ -103,11 +103,14 @@ fn into_table(statement: Statement) -> Statement {
 /// # Errors
 /// `42601` if it is none.
 pub(crate) fn expression(sql: &str) -> Result<Expr> {
-    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location();
+    let tokens = tokens.map_err(|error| SqlError::syntax(error.to_string()))?;
+    // As in statements: the same operators bind first.
+    let dialect = dialect::Bounded::new(tokens.len());
     let parsed = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
-        .try_with_sql(sql)
-        .and_then(|mut parser| parser.parse_expr());
+        .with_tokens_with_locations(tokens)
+        .parse_expr();
     parsed.map_err(|error| SqlError::syntax(error.to_string()))
 }
 

@@ -98,6 +98,7 @@ corpus!(
     grouping,
     logic,
     moments,
+    precedence,
     recursive,
     syntax,
     tables,
