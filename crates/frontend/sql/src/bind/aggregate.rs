@@ -240,6 +240,9 @@ impl Binder<'_> {
         let mut given = Vec::with_capacity(list.args.len());
         for argument in &list.args {
             match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) if distinct => {
+                    return Err(SqlError::syntax("DISTINCT of all columns"));
+                }
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)
                     if kind == AggregateKind::Count && list.args.len() == 1 => {}
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
@@ -247,6 +250,10 @@ impl Binder<'_> {
                 }
                 _ => return Err(no_function(name, &[])),
             }
+        }
+        if kind == AggregateKind::Count && list.args.is_empty() {
+            let text = "count(*) must be used to call a parameterless aggregate function";
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text));
         }
         let (written, arguments, result) = self.aggregate_arguments(name, kind, given)?;
         let filter = filter

@@ -93,6 +93,10 @@ impl Binder<'_> {
             _ => {}
         }
         let types: Vec<Option<Type>> = arguments.iter().map(|argument| argument.ty).collect();
+        // Operators and what the binder calls stand in the same tables, under names that no function has.
+        if !name.starts_with(|first: char| first.is_alphabetic() || first == '_') {
+            return Err(no_function(name, &types));
+        }
         if let Some(signature) = find_scalar(name, &types)? {
             if matches!(name, "array_prepend" | "array_fill") {
                 return self.of_elements(name, signature, arguments);
@@ -102,7 +106,7 @@ impl Binder<'_> {
         let Some(signature) = Builtin::find(name, &types) else {
             return Err(no_function(name, &types));
         };
-        let arguments = arguments
+        let mut arguments = arguments
             .into_iter()
             .zip(&signature.arguments)
             .map(|(argument, ty)| {
@@ -120,6 +124,14 @@ impl Binder<'_> {
                 }
             })
             .collect::<Result<Box<[_]>>>()?;
+        // A null array is an empty one, which tells the type of its elements.
+        if let ("array_append", Some(element), Some(first)) =
+            (name, signature.result.element(), arguments.first_mut())
+        {
+            let empty = Expr::Const(Value::Array(vellum_row::Array::of(element, &[])));
+            let array = std::mem::replace(first, Expr::Const(Value::Null));
+            *first = Expr::Coalesce([array, empty].into());
+        }
         let expr = Expr::Call {
             function: signature.function,
             arguments,

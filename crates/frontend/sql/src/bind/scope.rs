@@ -15,6 +15,8 @@ pub(crate) struct Scope {
     pub tables: Vec<ScopeTable>,
     /// What `*` is of tables that USING or NATURAL has joined.
     pub joined: Vec<Joined>,
+    /// Tables before this one have no names where ON and USING of another item of FROM stand.
+    pub closed: u16,
 }
 
 /// Tables that are joined: the columns that they have together come first.
@@ -166,7 +168,8 @@ impl Scope {
     pub fn column(&self, table: Option<&str>, name: &str) -> Result<Found> {
         let mut found = None;
         let mut known = false;
-        for (number, candidate) in (0u16..).zip(&self.tables) {
+        let open = usize::from(self.closed);
+        for (number, candidate) in (0u16..).zip(&self.tables).skip(open) {
             match table {
                 Some(table) if candidate.name != table => continue,
                 None if candidate.qualified_only => continue,

@@ -316,6 +316,12 @@ impl Ddl<'_> {
         for (name, given) in names.iter_mut().zip(&create.columns) {
             *name = crate::bind::folded(&given.name).into();
         }
+        for (at, name) in names.iter().enumerate() {
+            if names[..at].contains(name) {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+        }
         let oid = match oid {
             Some(oid) => oid,
             None => self.draw_oid()?,

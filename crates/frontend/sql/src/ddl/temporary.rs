@@ -3,6 +3,7 @@
 use super::{Ddl, taken};
 use crate::catalog::{Catalog, Change, Kind, Mode, Namespace, Oid, Relation};
 use crate::error::{Result, SqlError};
+use crate::parse::NAME_ALONE;
 use crate::rows::{self, Shape};
 use crate::session::AtCommit;
 use crate::sqlstate;
@@ -194,6 +195,14 @@ impl Ddl<'_> {
         }
         if self.open.catalog.1.named(namespace, &name).is_some() {
             return Err(taken(&name));
+        }
+        let named = |column: &ast::ColumnDef| {
+            let alone = column.data_type.to_string() == format!("\"{NAME_ALONE}\"");
+            alone && column.options.is_empty()
+        };
+        if !create.columns.iter().all(named) || !create.constraints.is_empty() {
+            let text = "CREATE TABLE AS takes names of columns only";
+            return Err(SqlError::syntax(text));
         }
         let (_, columns) = self.binder().query(query)?;
         if create.columns.len() > columns.len() {

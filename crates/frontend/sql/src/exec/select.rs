@@ -5,7 +5,7 @@ use super::system::KeptRows;
 use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
-use crate::plan::{Body, Join, Select, SortBy, SortKey, SourceKind};
+use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind};
 use sqlparser::ast::SetOperator;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -42,8 +42,8 @@ impl Run<'_, '_> {
         let apart = matches!(&select.body, Body::From { sources, windows, grouping, .. }
             if !windows.is_empty()
                 || grouping.as_ref().is_some_and(|grouping| grouping.sets.is_some() || !grouping.asked.is_empty())
-                || sources.iter().any(|source| matches!(source.join, Join::Right | Join::Full)));
-        if apart || !select.distinct_on.is_empty() {
+                || sources.iter().any(Source::is_late));
+        if apart || select.ties || !select.distinct_on.is_empty() {
             return Err(SqlError::unsupported("LATERAL in such a query"));
         }
         let mut rows = Vec::new();

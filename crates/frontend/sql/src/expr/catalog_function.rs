@@ -462,16 +462,12 @@ pub(super) fn call<'a>(
             None => Value::Null,
         },
         F::ArrayAppend => match of_array(0) {
-            Some(array) => Value::Array(array::append(array, [value(1).to_value()])?),
-            None if value(1).is_null() => Value::Null,
-            None => {
-                let item = value(1).to_value();
-                let element = item.ty().unwrap_or(Type::Text);
-                Value::Array(Array::of(element, &[item]))
-            }
+            Some(array) => Value::Array(array::append(array, value(1).to_value())?),
+            // The binder puts an empty one in its place.
+            None => Value::Null,
         },
         F::ArrayConcat => match (of_array(0), of_array(1)) {
-            (Some(left), Some(right)) => Value::Array(array::append(left, right.items())?),
+            (Some(left), Some(right)) => Value::Array(array::concat(left, right)?),
             (left, right) => left
                 .or(right)
                 .map_or(Value::Null, |one| Value::Array(one.to_array())),

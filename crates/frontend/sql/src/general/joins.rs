@@ -6,7 +6,7 @@ use super::translate::{STEPS_MAX, Translation, built};
 use crate::error::{Result, SqlError};
 use crate::exec::Run;
 use crate::expr::Expr;
-use crate::plan::{Join, Source, SourceKind, Subquery, implied, tables_read};
+use crate::plan::{Join, Source, SourceKind, Subquery, implied, reads_from, tables_read};
 use vellum_query::{Joined, Relation};
 
 impl<'t> Translation<'t, '_, '_> {
@@ -30,10 +30,30 @@ impl<'t> Translation<'t, '_, '_> {
             return self.ordered(sources, subs, keyed);
         }
         let mut relation: Option<Relation> = None;
+        // What stands before an item that is joined on its own, and the conditions of that item that read it.
+        let mut before: Option<Relation> = None;
+        let mut across = Vec::new();
         for (number, source) in (0u16..).zip(sources) {
-            let deciding = match source.join {
-                Join::Inner => &source.filter,
-                _ => &source.on,
+            if number == source.item {
+                relation =
+                    self.beside(before.take(), relation, std::mem::take(&mut across), subs)?;
+                let late = |other: &Source| other.item == source.item && other.is_late();
+                if sources.iter().any(late) {
+                    before = relation.take();
+                }
+            }
+            let beside = before.is_some();
+            let mut inside = |conditions: Vec<&'t Expr>| -> Vec<&'t Expr> {
+                let (inside, others): (Vec<&Expr>, Vec<&Expr>) =
+                    conditions.into_iter().partition(|expr| {
+                        !beside || !expr.is_volatile() && reads_from(expr, subs, source.item)
+                    });
+                across.extend(others);
+                inside
+            };
+            let (deciding, behind) = match source.join {
+                Join::Inner => (&source.filter, Vec::new()),
+                _ => (&source.on, inside(source.filter.iter().collect())),
             };
             let deciding: Vec<&Expr> = source.covered.iter().chain(deciding).collect();
             let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding.into_iter().partition(|expr| {
@@ -42,6 +62,10 @@ impl<'t> Translation<'t, '_, '_> {
                     && reads_only(expr, number)
                     && !expr.is_volatile()
             });
+            let others = match source.join {
+                Join::Inner => inside(others),
+                _ => others,
+            };
             let (right, _) = self.source(source, &own, subs, keyed && number == 0)?;
             self.level_mut()?.tables.push(right.columns().to_vec());
             relation = Some(match relation {
@@ -57,13 +81,27 @@ impl<'t> Translation<'t, '_, '_> {
                         SourceKind::Table { .. } => right,
                         _ => self.filter(right, own, subs)?,
                     };
-                    self.join(left, right, source, others, subs)?
+                    self.join(left, right, source.join, (others, behind), subs)?
                 }
             });
         }
-        match relation {
+        match self.beside(before, relation, across, subs)? {
             Some(relation) => Ok(relation),
             None => built(Relation::one_row()),
+        }
+    }
+
+    /// An item of FROM beside what stands before it, if that was kept apart.
+    fn beside(
+        &mut self,
+        before: Option<Relation>,
+        item: Option<Relation>,
+        across: Vec<&Expr>,
+        subs: &'t [Subquery],
+    ) -> Result<Option<Relation>> {
+        match (before, item) {
+            (Some(before), Some(item)) => Ok(Some(self.inner_join(before, item, across, subs)?)),
+            (_, item) => Ok(item),
         }
     }
 
@@ -203,12 +241,12 @@ impl<'t> Translation<'t, '_, '_> {
         &mut self,
         left: Relation,
         right: Relation,
-        source: &'t Source,
-        conditions: Vec<&Expr>,
+        join: Join,
+        (conditions, behind): (Vec<&Expr>, Vec<&Expr>),
         subs: &'t [Subquery],
     ) -> Result<Relation> {
-        if source.join != Join::Inner {
-            let joined = match source.join {
+        if join != Join::Inner {
+            let joined = match join {
                 Join::Right => Joined::Right,
                 Join::Full => Joined::Full,
                 _ => Joined::Left,
@@ -218,7 +256,7 @@ impl<'t> Translation<'t, '_, '_> {
             }
             let terms = self.all_of(&conditions, subs)?;
             let joined = built(left.join(right, joined, terms))?;
-            return self.filter(joined, source.filter.iter().collect(), subs);
+            return self.filter(joined, behind, subs);
         }
         self.inner_join(left, right, conditions, subs)
     }

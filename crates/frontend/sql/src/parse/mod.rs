@@ -12,7 +12,7 @@ mod literal;
 mod options;
 mod tables;
 
-pub(crate) use options::{KEY_LOCK, MOVE, OF_TABLE};
+pub(crate) use options::{KEY_LOCK, MOVE, NAME_ALONE, OF_TABLE};
 pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};

@@ -134,7 +134,11 @@ fn reset_authorization(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// CREATE TABLE … (a, b) AS: names without types, which the parser wants. Those that it is given are not looked at: the query has the types.
+/// The type of a column of which only the name was written. No name in a statement can be it, as [`KEY_LOCK`].
+pub(crate) const NAME_ALONE: &str =
+    "the type of a column of which only the name was written, longer than any name in a text";
+
+/// CREATE TABLE … (a, b) AS: names without types, which the parser wants: it is given [`NAME_ALONE`].
 fn table_columns(tokens: &mut Vec<TokenWithSpan>) {
     let mut start = 0;
     while start < tokens.len() {
@@ -152,7 +156,7 @@ fn table_columns(tokens: &mut Vec<TokenWithSpan>) {
             let span = tokens[at].span;
             let words = [
                 Token::Whitespace(Whitespace::Space),
-                Token::make_word("text", None),
+                Token::make_word(NAME_ALONE, Some('"')),
             ];
             let words = words.map(|token| TokenWithSpan { token, span });
             tokens.splice(at + 1..at + 1, words);

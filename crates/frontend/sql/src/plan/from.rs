@@ -37,7 +37,9 @@ impl Binder<'_> {
             } => self.from(table_with_joins, sources)?,
             relation => {
                 let first = self.factor(relation)?;
-                sources.push(Source::inner(first));
+                let mut first = Source::inner(first);
+                first.item = from as u16;
+                sources.push(first);
             }
         }
         let mut star = self.star_of(from);
@@ -74,16 +76,27 @@ impl Binder<'_> {
             }
             let mut source = Source::inner(source);
             source.join = kind;
+            source.item = from as u16;
             let mut conditions = Vec::new();
             let mut together = Vec::new();
             match constraint {
                 ast::JoinConstraint::None => {}
                 ast::JoinConstraint::On(condition) => {
-                    conjuncts(self.condition(condition, "JOIN/ON")?, &mut conditions);
+                    // It reads the tables of its own item only.
+                    let closed = std::mem::replace(&mut self.scope.closed, from as u16);
+                    let condition = self.condition(condition, "JOIN/ON");
+                    self.scope.closed = closed;
+                    conjuncts(condition?, &mut conditions);
                 }
                 ast::JoinConstraint::Using(names) => {
                     for name in names {
                         let (_, name) = crate::bind::object_name(name)?;
+                        if together.contains(&name) {
+                            let message = format!(
+                                "column name \"{name}\" appears more than once in USING clause"
+                            );
+                            return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+                        }
                         conditions.push(self.using(&name, from..before, kind)?);
                         together.push(name);
                     }
@@ -156,13 +169,11 @@ impl Binder<'_> {
     /// USING: the column of the table behind some equals that of these.
     fn using(&mut self, name: &str, tables: Range<usize>, join: Join) -> Result<Expr> {
         let before = tables.end;
-        let mut outer = Scope {
+        let outer = Scope {
             tables: self.scope.tables[..before].to_vec(),
             joined: Vec::new(),
+            closed: tables.start as u16,
         };
-        for table in &mut outer.tables[..tables.start] {
-            table.qualified_only = true;
-        }
         let left = outer.column(None, name)?;
         let joined = &mut self.scope.tables[before];
         let position = joined.columns.iter().position(|column| column.name == name);

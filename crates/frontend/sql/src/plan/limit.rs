@@ -4,6 +4,7 @@ use super::{General, Select};
 use crate::bind::Binder;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::{CastContext, Type, Typmod, Value};
 
@@ -58,6 +59,12 @@ impl Binder<'_> {
                 None => Some(Expr::Const(Value::Int8(1))),
             };
             ties = fetch.with_ties;
+            let null = |quantity: &ast::Expr| matches!(quantity, ast::Expr::Value(value) if value.value == ast::Value::Null);
+            if ties && fetch.quantity.as_ref().is_some_and(null) {
+                let text = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+                let state = sqlstate::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
+                return Err(SqlError::new(state, text));
+            }
         }
         if ties {
             if !ordered {

@@ -28,7 +28,7 @@ pub(crate) use general::General;
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds, choose};
-pub(crate) use reads::tables_read;
+pub(crate) use reads::{reads_from, tables_read};
 pub(crate) use select::{
     Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind,
 };

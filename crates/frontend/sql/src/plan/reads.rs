@@ -16,6 +16,13 @@ pub(crate) fn reads_before(expr: &Expr, subqueries: &[Subquery], from: u16) -> b
     before
 }
 
+/// Whether an expression reads no table before number `from`.
+pub(crate) fn reads_from(expr: &Expr, subqueries: &[Subquery], from: u16) -> bool {
+    let mut behind = true;
+    tables_read(expr, subqueries, &mut |table| behind &= table >= from);
+    behind
+}
+
 /// A walk, so many queries inside of the one that is asked about.
 struct Reads<'e> {
     depth: u16,

@@ -257,7 +257,7 @@ fn check_step(name: &str, step: &Select, number: usize) -> Result<()> {
                 };
                 let mut later = sources[at + 1..].iter();
                 let missing = matches!(source.join, Join::Left | Join::Full)
-                    || later.any(|other| matches!(other.join, Join::Right | Join::Full));
+                    || later.any(|other| other.is_late() && other.item == source.item);
                 if found && missing {
                     return Err(refused(name, "must not appear within an outer join"));
                 }

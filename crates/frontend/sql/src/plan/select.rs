@@ -99,6 +99,8 @@ pub(crate) enum SortBy {
 pub(crate) struct Source {
     pub kind: SourceKind,
     pub join: Join,
+    /// The first table of the item of FROM that it stands in: an outer join keeps no rows of the items before.
+    pub item: u16,
     /// Looked at for each row, when the tables before are known.
     pub filter: Vec<Expr>,
     /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at.
@@ -635,8 +637,7 @@ impl Binder<'_> {
             return false;
         }
         // Rows of the tables before may be missing behind such a join: conditions wait for the last.
-        let mut joins = sources.iter().map(|source| source.join);
-        let late = joins.any(|join| matches!(join, Join::Right | Join::Full));
+        let late = sources.iter().any(Source::is_late);
         for condition in conditions {
             let home = (0..count)
                 .filter(|at| !late || at + 1 == count)
@@ -654,6 +655,7 @@ impl Binder<'_> {
                 };
                 source.lookup = path::lookup(number as u16, deciding, &self.subqueries);
             }
+            let late = source.is_late();
             let SourceKind::Table { shape, access } = &mut source.kind else {
                 continue;
             };
@@ -662,7 +664,7 @@ impl Binder<'_> {
             } else {
                 &mut source.filter
             };
-            if matches!(source.join, Join::Right | Join::Full) {
+            if late {
                 // Which of its rows have no partner is known at the end only.
                 continue;
             }
@@ -694,11 +696,17 @@ impl Binder<'_> {
 }
 
 impl Source {
+    /// Whether rows of the tables before it may be missing behind its join.
+    pub fn is_late(&self) -> bool {
+        matches!(self.join, Join::Right | Join::Full)
+    }
+
     /// Joined to all before it.
     pub fn inner(kind: SourceKind) -> Self {
         Self {
             kind,
             join: Join::Inner,
+            item: 0,
             filter: Vec::new(),
             on: Vec::new(),
             covered: Vec::new(),

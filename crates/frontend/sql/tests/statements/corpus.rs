@@ -96,6 +96,7 @@ corpus!(
     gather,
     general,
     grouping,
+    items,
     logic,
     moments,
     precedence,

@@ -287,3 +287,21 @@ fn regress_a_table_of_a_query_that_begins_with_a_call_is_made() {
     client.ok("CREATE TABLE IF NOT EXISTS renamed (x, y) AS SELECT (a) AS c, sum(b) AS s FROM t GROUP BY a");
     assert_eq!(client.ok("SELECT max(x), sum(y) FROM renamed"), "2|465");
 }
+
+/// Symptom: `FETCH FIRST 1 ROW WITH TIES` beside LATERAL returned one row where it stood in a subquery.
+#[test]
+fn regress_ties_beside_lateral_are_refused() {
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int, b int); INSERT INTO t VALUES (1, 1), (1, 2), (2, 3)");
+    let ties = "SELECT x, l.b FROM generate_series(1, 2) x, LATERAL (SELECT b FROM t WHERE a = x LIMIT 3) l ORDER BY x FETCH FIRST 1 ROW";
+    for sql in [
+        format!("{ties} WITH TIES"),
+        format!("SELECT count(*) FROM ({ties} WITH TIES) s"),
+    ] {
+        assert_eq!(client.state(&sql), "0A000", "{sql}");
+    }
+    assert_eq!(
+        client.ok(&format!("SELECT count(*) FROM ({ties} ONLY) s")),
+        "1"
+    );
+}

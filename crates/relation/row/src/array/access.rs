@@ -42,17 +42,84 @@ pub fn position(array: ArrayRef<'_>, wanted: ValueRef<'_>) -> Option<i32> {
     lower.checked_add(i32::try_from(at).ok()?)
 }
 
-/// `array_append` and `array_cat`: the elements of the one, then those of the other.
+/// `array_append`: the array with an element behind.
 ///
 /// # Errors
-/// `2202E` for arrays of several dimensions.
-pub fn append(array: ArrayRef<'_>, more: impl IntoIterator<Item = Value>) -> Result<Array> {
-    if array.dimensions().count() > 1 {
-        let text = "argument must be empty or one-dimensional array";
-        return Err(SqlError::new(SqlState::of("2202E"), text));
+/// `22000` for an array of several dimensions, `22003` for a subscript that there is not.
+pub fn append(array: ArrayRef<'_>, item: Value) -> Result<Array> {
+    let shape = [longer(array)?];
+    let items: Vec<Value> = array.items().chain([item]).collect();
+    Array::shaped(array.element(), &shape, &items)
+}
+
+/// `array_cat`: the elements of the one, then those of the other. One that has a dimension less is an element of the other.
+///
+/// # Errors
+/// `2202E` for arrays of which neither is as wide as an element of the other, nor both are as wide; `54000` for one that is too large.
+pub fn concat(left: ArrayRef<'_>, right: ArrayRef<'_>) -> Result<Array> {
+    let (first, second): (Vec<Dimension>, Vec<Dimension>) =
+        (left.dimensions().collect(), right.dimensions().collect());
+    if second.is_empty() {
+        return Ok(left.to_array());
     }
-    let items: Vec<Value> = array.items().chain(more).collect();
-    Ok(Array::of(array.element(), &items))
+    if first.is_empty() {
+        return Ok(right.to_array());
+    }
+    let refused = |detail: String| {
+        let text = "cannot concatenate incompatible arrays";
+        SqlError::new(SqlState::of("2202E"), text).with_detail(detail)
+    };
+    let (mut shape, more, same) = if first.len() == second.len() {
+        (first.clone(), second[0].length, first[1..] == second[1..])
+    } else if first.len() + 1 == second.len() {
+        (second.clone(), 1, first == second[1..])
+    } else if second.len() + 1 == first.len() {
+        (first.clone(), 1, second == first[1..])
+    } else {
+        return Err(refused(format!(
+            "Arrays of {} and {} dimensions are not compatible for concatenation.",
+            first.len(),
+            second.len()
+        )));
+    };
+    if !same {
+        let what = if first.len() == second.len() {
+            "element dimensions"
+        } else {
+            "dimensions"
+        };
+        let detail = format!("Arrays with differing {what} are not compatible for concatenation.");
+        return Err(refused(detail));
+    }
+    let length = shape[0].length.checked_add(more);
+    let Some(length) = length.filter(|length| shape[0].lower.checked_add(*length).is_some()) else {
+        let message = format!("array lower bound is too large: {}", shape[0].lower);
+        return Err(SqlError::new(SqlState::of("54000"), message));
+    };
+    shape[0].length = length;
+    let items: Vec<Value> = left.items().chain(right.items()).collect();
+    Array::shaped(left.element(), &shape, &items)
+}
+
+/// The dimension of an array that has at most one, with one element more.
+fn longer(array: ArrayRef<'_>) -> Result<Dimension> {
+    let mut dimensions = array.dimensions();
+    let one = match (dimensions.next(), dimensions.next()) {
+        (None, _) => Dimension {
+            length: 0,
+            lower: 1,
+        },
+        (Some(one), None) => one,
+        _ => {
+            let text = "argument must be empty or one-dimensional array";
+            return Err(SqlError::new(SqlState::of("22000"), text));
+        }
+    };
+    let length = one.length + 1;
+    if one.lower.checked_add(length - 1).is_none() {
+        return Err(SqlError::new(SqlState::of("22003"), "integer out of range"));
+    }
+    Ok(Dimension { length, ..one })
 }
 
 impl ArrayRef<'_> {
@@ -111,25 +178,8 @@ impl ArrayRef<'_> {
 /// # Errors
 /// `22000` for an array of several dimensions, `22003` for a subscript that there is not.
 pub fn prepend(array: ArrayRef<'_>, item: Value) -> Result<Array> {
-    let mut dimensions = array.dimensions();
-    let one = match (dimensions.next(), dimensions.next()) {
-        (None, _) => Dimension {
-            length: 0,
-            lower: 1,
-        },
-        (Some(one), None) => one,
-        _ => {
-            let text = "argument must be empty or one-dimensional array";
-            return Err(SqlError::new(SqlState::of("22000"), text));
-        }
-    };
-    let mut items = vec![item];
-    items.extend(array.items());
-    let length = one.length + 1;
-    if one.lower.checked_add(length - 1).is_none() {
-        return Err(SqlError::new(SqlState::of("22003"), "integer out of range"));
-    }
-    let shape = [Dimension { length, ..one }];
+    let shape = [longer(array)?];
+    let items: Vec<Value> = [item].into_iter().chain(array.items()).collect();
     Array::shaped(array.element(), &shape, &items)
 }
 

@@ -9,7 +9,7 @@
 mod access;
 mod text;
 
-pub use access::{Elements, append, position, prepend, to_text};
+pub use access::{Elements, append, concat, position, prepend, to_text};
 pub(crate) use text::{parse, parse_vector, write};
 
 use crate::binary::{receive, send};
