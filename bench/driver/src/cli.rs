@@ -32,6 +32,8 @@ pub enum Command {
 pub enum WorkloadName {
     /// TPC-C
     Tpcc,
+    /// TATP
+    Tatp,
     /// Point reads, updates, read-modify-writes
     Kv,
     /// A queue of fixed length
@@ -49,6 +51,7 @@ impl WorkloadName {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tpcc => "tpcc",
+            Self::Tatp => "tatp",
             Self::Kv => "kv",
             Self::Queue => "queue",
             Self::Hot => "hot",
@@ -189,6 +192,9 @@ pub enum Workload {
     /// TPC-C: loads it if the directory is empty, runs the standard mix, checks the consistency
     /// conditions
     Tpcc(Tpcc),
+    /// TATP: loads it if the directory is empty, runs the seven transactions in their mix, checks the
+    /// data and how many transactions succeeded
+    Tatp(Tatp),
     /// Point reads, updates or read-modify-writes, one operation a transaction
     Kv(Kv),
     /// A queue of fixed length: each transaction inserts at the tail and deletes the smallest row
@@ -206,6 +212,7 @@ impl Workload {
     pub fn common(&self) -> &Common {
         match self {
             Self::Tpcc(tpcc) => &tpcc.common,
+            Self::Tatp(tatp) => &tatp.common,
             Self::Kv(kv) => &kv.common,
             Self::Queue(queue) => &queue.common,
             Self::Hot(hot) => &hot.common,
@@ -220,7 +227,7 @@ impl Workload {
             Self::Tpcc(tpcc) => Some(&tpcc.hold),
             Self::Queue(queue) => Some(&queue.hold),
             Self::Hot(hot) => Some(&hot.hold),
-            Self::Kv(_) | Self::Load(_) | Self::Scan(_) => None,
+            Self::Tatp(_) | Self::Kv(_) | Self::Load(_) | Self::Scan(_) => None,
         }
     }
 
@@ -239,6 +246,7 @@ impl Workload {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Tpcc(_) => "tpcc",
+            Self::Tatp(_) => "tatp",
             Self::Kv(_) => "kv",
             Self::Queue(_) => "queue",
             Self::Hot(_) => "hot",
@@ -523,6 +531,20 @@ pub struct Tpcc {
     /// Old snapshots.
     #[command(flatten)]
     pub hold: Hold,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Flags of TATP.
+#[derive(Args, Debug)]
+pub struct Tatp {
+    /// Subscribers to load [default: what the directory holds, else 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub subscribers: Option<u32>,
+    /// Choose all subscribers equally often
+    #[arg(long, conflicts_with = "check")]
+    pub uniform: bool,
     /// Flags of every workload.
     #[command(flatten)]
     pub common: Common,

@@ -29,13 +29,19 @@ struct Metric {
 }
 
 /// All that a workload may have; those count that a run has.
-const METRICS: [Metric; 5] = [
+const METRICS: [Metric; 6] = [
     Metric {
         name: "tx_per_s",
         unit: "transactions a second",
         grows: true,
         // A load is one transaction, a scan is counted in rows.
         of: |summary| summary.rows_per_s.is_none().then_some(summary.tx_per_s),
+    },
+    Metric {
+        name: "succeeded_per_s",
+        unit: "transactions a second that found what they wanted",
+        grows: true,
+        of: |summary| summary.succeeded_per_s,
     },
     Metric {
         name: "rows_per_s",

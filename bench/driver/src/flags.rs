@@ -55,7 +55,7 @@ impl Workload {
                     return Err("scans and updates beside them share no number of transactions: --update-threads goes with --seconds".into());
                 }
             }
-            Self::Queue(_) | Self::Hot(_) => {}
+            Self::Tatp(_) | Self::Queue(_) | Self::Hot(_) => {}
         }
         let end = match common.operations {
             Some(_) => End::Operations,

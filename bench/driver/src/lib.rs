@@ -31,6 +31,7 @@ mod queue;
 mod ratio;
 mod report;
 mod scan;
+mod tatp;
 mod tpcc;
 pub mod vellum_engine;
 
@@ -147,6 +148,9 @@ fn measure_workload<E: Engine>(
         Workload::Tpcc(arguments) => {
             tpcc::run(&mut engine, arguments, &context, &mut summary, lines)
         }
+        Workload::Tatp(arguments) => {
+            tatp::run(&mut engine, arguments, &context, &mut summary, lines)
+        }
         Workload::Kv(arguments) => kv::run(&mut engine, arguments, &context, &mut summary, lines),
         Workload::Queue(arguments) => {
             queue::run(&mut engine, arguments, &context, &mut summary, lines)
@@ -187,15 +191,17 @@ fn fits<E: Engine>(workload: &Workload, settings: &Settings, engine: &E) -> Resu
     let Some(names) = listed else {
         return Ok(());
     };
-    let kinds: [(&str, &[TableSpec]); 3] = [
+    let kinds: [(&str, &[TableSpec]); 4] = [
         ("TPC-C", vellum_workload::tpcc::schema::TABLES),
         ("rows of kv", vellum_workload::kv::TABLES),
         ("a queue", vellum_workload::queue::TABLES),
+        ("TATP", vellum_workload::tatp::schema::TABLES),
     ];
     let own = match workload {
         Workload::Tpcc(_) => kinds[0],
         Workload::Kv(_) | Workload::Hot(_) | Workload::Load(_) | Workload::Scan(_) => kinds[1],
         Workload::Queue(_) => kinds[2],
+        Workload::Tatp(_) => kinds[3],
     };
     let is_of = |name: &String, tables: &[TableSpec]| tables.iter().any(|spec| spec.name == name);
     let Some(other) = names.iter().find(|name| !is_of(name, own.1)) else {

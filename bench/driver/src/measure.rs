@@ -155,8 +155,17 @@ fn is_zero(number: &u64) -> bool {
 pub(crate) struct Class {
     pub(crate) name: &'static str,
     pub(crate) count: u64,
+    /// How many of them rolled themselves back, as they were meant to.
+    pub(crate) rolled_back: u64,
     /// Nanoseconds, other attempts of the same transaction included.
     pub(crate) latency: Histogram<u64>,
+}
+
+impl Class {
+    /// How many committed.
+    pub(crate) fn succeeded(&self) -> u64 {
+        self.count - self.rolled_back
+    }
 }
 
 /// What a run measured.
@@ -164,7 +173,6 @@ pub(crate) struct Measured {
     pub(crate) seconds: f64,
     pub(crate) transactions: u64,
     pub(crate) aborts: u64,
-    pub(crate) rolled_back: u64,
     pub(crate) rows: u64,
     pub(crate) classes: Vec<Class>,
     pub(crate) samples: Vec<Sample>,
@@ -188,8 +196,9 @@ const INTERRUPT_TICK: Duration = Duration::from_millis(100);
 struct ThreadResult {
     /// Transactions by class.
     counts: Vec<u64>,
+    /// Those of them that rolled themselves back.
+    rolled_back: Vec<u64>,
     latencies: Vec<Histogram<u64>>,
-    rolled_back: u64,
 }
 
 enum Message {
@@ -303,8 +312,9 @@ fn work<'c, 'e, E: Engine, C: Client>(
     let counters = control.counters(thread);
     let (start, start_date) = (Instant::now(), epoch_micros());
     let mut began = start;
-    let (mut transactions, mut aborts, mut rolled_back) = (0, 0, 0);
+    let (mut transactions, mut aborts) = (0, 0);
     let mut counts = vec![0; plan.classes.len()];
+    let mut rolled_back = counts.clone();
     let mut timed_in = 1;
     // Only for pauses: what is written follows from the workload's own.
     let mut random = Random::new(u64::from(thread) + 1);
@@ -320,7 +330,7 @@ fn work<'c, 'e, E: Engine, C: Client>(
         loop {
             match client.attempt(&mut session, date) {
                 Ok(committed) => {
-                    rolled_back += u64::from(!committed);
+                    rolled_back[class] += u64::from(!committed);
                     break;
                 }
                 Err(error) if error.is_retryable() => {
@@ -352,8 +362,8 @@ fn work<'c, 'e, E: Engine, C: Client>(
     }
     Ok(Ended::Client(ThreadResult {
         counts,
-        latencies,
         rolled_back,
+        latencies,
     }))
 }
 
@@ -408,7 +418,8 @@ fn watch<E: Engine>(
 
     let mut latencies: Vec<_> = plan.classes.iter().map(|_| new_histogram()).collect();
     let mut counts = vec![0; plan.classes.len()];
-    let (mut running, mut rolled_back) = (plan.threads, 0);
+    let mut rolled_back = counts.clone();
+    let mut running = plan.threads;
     let (mut beside, mut held) = (plan.bystanders(), HeldSummary::default());
     let mut samples = Vec::new();
     let (mut last, mut last_statistics) = (Totals::default(), at_start.clone());
@@ -436,10 +447,8 @@ fn watch<E: Engine>(
                 for (sum, more) in latencies.iter_mut().zip(&result.latencies) {
                     sum.add(more).expect("histograms of one shape");
                 }
-                for (sum, more) in counts.iter_mut().zip(&result.counts) {
-                    *sum += more;
-                }
-                rolled_back += result.rolled_back;
+                add(&mut counts, &result.counts);
+                add(&mut rolled_back, &result.rolled_back);
                 running -= 1;
             }
             Ok(Message::Ready(_)) | Err(RecvTimeoutError::Disconnected) => return Err(gone()),
@@ -500,16 +509,16 @@ fn watch<E: Engine>(
         seconds,
         transactions: totals.transactions,
         aborts: totals.aborts,
-        rolled_back,
         rows: totals.rows,
         classes: plan
             .classes
             .iter()
-            .zip(counts)
+            .zip(counts.into_iter().zip(rolled_back))
             .zip(latencies)
-            .map(|((name, count), latency)| Class {
+            .map(|((name, (count, rolled_back)), latency)| Class {
                 name,
                 count,
+                rolled_back,
                 latency,
             })
             .collect(),
@@ -525,6 +534,13 @@ fn watch<E: Engine>(
         held,
         interrupted,
     })
+}
+
+/// Adds to each sum what one thread counted.
+fn add(sums: &mut [u64], more: &[u64]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
 }
 
 /// From a nanosecond to an hour, to one per cent.

@@ -5,7 +5,7 @@ use crate::charts;
 use crate::cli::{Durability, Hold, Settings, Workload};
 use crate::hold::{AgedScan, HeldSummary};
 use crate::machine::{Machine, load_average};
-use crate::measure::{Measured, Sample};
+use crate::measure::{Class, Measured, Sample};
 use crate::plot::Chart;
 use crate::ratio;
 use serde::Serialize;
@@ -85,6 +85,12 @@ pub(crate) struct Summary {
     aborts: u64,
     rolled_back: u64,
     counts: BTreeMap<&'static str, u64>,
+    /// Where transactions may find nothing to do and end without a conflict all the same: the share of each kind that found it, and how many
+    /// of all did a second.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    success_share: BTreeMap<&'static str, f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) succeeded_per_s: Option<f64>,
     p50_us: BTreeMap<&'static str, f64>,
     p99_us: BTreeMap<&'static str, f64>,
     max_us: BTreeMap<&'static str, f64>,
@@ -163,6 +169,8 @@ impl Summary {
             aborts: 0,
             rolled_back: 0,
             counts: BTreeMap::new(),
+            success_share: BTreeMap::new(),
+            succeeded_per_s: None,
             p50_us: BTreeMap::new(),
             p99_us: BTreeMap::new(),
             max_us: BTreeMap::new(),
@@ -228,7 +236,7 @@ impl Summary {
         self.tx_per_s = per_second(measured.transactions);
         self.rows_per_s = (measured.rows > 0).then(|| per_second(measured.rows));
         self.aborts = measured.aborts;
-        self.rolled_back = measured.rolled_back;
+        self.rolled_back = measured.classes.iter().map(|it| it.rolled_back).sum();
         for class in &measured.classes {
             let latency = &class.latency;
             let micros = |nanos: u64| rounded(nanos as f64 / 1000.0);
@@ -250,6 +258,17 @@ impl Summary {
         self.processor_user_s = rounded(measured.processor.0);
         self.processor_system_s = rounded(measured.processor.1);
         self.engine_counters = measured.more.into_iter().collect();
+    }
+
+    /// Adds how many transactions found what they wanted, for a workload whose transactions may fail.
+    pub(crate) fn succeeded(&mut self, measured: &Measured) {
+        let share = |class: &Class| class.succeeded() as f64 / class.count as f64;
+        let ran = measured.classes.iter().filter(|class| class.count > 0);
+        self.success_share = ran
+            .map(|class| (class.name, rounded(share(class))))
+            .collect();
+        let all: u64 = measured.classes.iter().map(Class::succeeded).sum();
+        self.succeeded_per_s = Some(rounded(all as f64 / measured.seconds.max(1e-9)));
     }
 
     /// Adds what old snapshots cost and saw.
@@ -454,25 +473,35 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         summary.load_after[0]
     )?;
     if summary.transactions > 0 {
+        let longest = summary.counts.keys().map(|name| name.len()).max();
+        let width = longest.unwrap_or(0).max(14);
+        let success = match summary.success_share.is_empty() {
+            true => "",
+            false => "    succeed",
+        };
         writeln!(
             out,
-            "  {:<14}{:>12} {:>11} {:>11} {:>11} {:>11}",
+            "  {:<width$}{:>12} {:>11} {:>11} {:>11} {:>11}{success}",
             "", "count", "per s", "p50 µs", "p99 µs", "max µs"
         )?;
         for (name, count) in &summary.counts {
             let of = |map: &BTreeMap<&'static str, f64>| map.get(name).copied().unwrap_or(0.0);
-            writeln!(
+            write!(
                 out,
-                "  {name:<14}{count:>12} {:>11.0} {:>11.1} {:>11.1} {:>11.1}",
+                "  {name:<width$}{count:>12} {:>11.0} {:>11.1} {:>11.1} {:>11.1}",
                 summary.class_per_second(name),
                 of(&summary.p50_us),
                 of(&summary.p99_us),
                 of(&summary.max_us)
             )?;
+            match summary.success_share.get(name) {
+                Some(share) => writeln!(out, " {share:>10.3}")?,
+                None => writeln!(out)?,
+            }
         }
         writeln!(
             out,
-            "  {:<14}{:>12} {:>11.0}   {} aborts, {} rolled back\n",
+            "  {:<width$}{:>12} {:>11.0}   {} aborts, {} rolled back\n",
             "all", summary.transactions, summary.tx_per_s, summary.aborts, summary.rolled_back
         )?;
     }
@@ -480,6 +509,10 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
         Some(value) => writeln!(out, "  {name:<22}{value}"),
         None => Ok(()),
     };
+    line(
+        "succeeded per second",
+        summary.succeeded_per_s.map(|rate| format!("{rate:.0}")),
+    )?;
     line(
         "rows per second",
         summary.rows_per_s.map(|rate| format!("{rate:.0}")),

@@ -60,6 +60,28 @@ fn a_comparison_writes_medians_a_picture_and_a_table_and_names_who_is_left_out()
 }
 
 #[test]
+fn tatp_is_compared_by_what_succeeded_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare tatp --engines vellum,lmdb --rounds 1 --out {} -- --subscribers 50 --operations 2000",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let results = &json(&out.join("compare-tatp.json"))["results"];
+    for engine in ["vellum", "lmdb"] {
+        let own = &results[engine];
+        if engine == "lmdb" && !cfg!(feature = "lmdb") {
+            continue;
+        }
+        let [all, succeeded] =
+            ["tx_per_s", "succeeded_per_s"].map(|metric| own[metric]["median"].as_f64().unwrap());
+        assert!(0.6 * all < succeeded && succeeded < 0.9 * all, "{own}");
+    }
+}
+
+#[test]
 fn loads_and_scans_are_compared_by_rows() {
     for workload in ["load", "scan"] {
         let directory = tempfile::tempdir().unwrap();

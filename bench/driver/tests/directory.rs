@@ -55,6 +55,7 @@ fn a_check_of_a_database_without_the_workloads_tables_makes_none() {
         ("tpcc --check", "holds no TPC-C"),
         ("kv --check", "holds no rows of kv"),
         ("queue --check", "holds no queue"),
+        ("tatp --check", "holds no TATP"),
     ] {
         let ended = code(&bench(flags, &data));
         assert_eq!(ended.0, Some(2), "{flags}: {}", ended.1);
@@ -72,6 +73,10 @@ fn what_another_workload_made_is_refused_by_name_and_another_page_size_by_both_f
         ("tpcc", "tpcc --tiny --warehouses 1 --seconds 1"),
         ("kv", "load --rows 10"),
         ("queue", "queue --rows 10 --operations 10"),
+        (
+            "tatp",
+            "tatp --subscribers 300 --threads 2 --operations 5000",
+        ),
     ] {
         let made = code(&bench(flags, &data(name)));
         assert_eq!(made.0, Some(0), "{}", made.1);
@@ -96,6 +101,8 @@ fn what_another_workload_made_is_refused_by_name_and_another_page_size_by_both_f
         ),
         ("hot --operations 1", "queue", "holds a queue"),
         ("tpcc --check", "queue", "holds a queue"),
+        ("tatp --operations 1", "kv", "holds rows of kv, not TATP"),
+        ("tpcc --check", "tatp", "holds TATP, not TPC-C"),
         (
             "kv --check --page-size 4096",
             "kv",
@@ -116,6 +123,8 @@ fn what_another_workload_made_is_refused_by_name_and_another_page_size_by_both_f
         ("tpcc --check --page-size 8192", "tpcc"),
         ("kv --check", "kv"),
         ("queue --check --rows 10", "queue"),
+        ("tatp --check", "tatp"),
+        ("tatp --uniform --threads 2 --operations 5000", "tatp"),
     ] {
         let ended = code(&bench(flags, &data(on)));
         assert_eq!(ended.0, Some(0), "{flags}: {}", ended.1);

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{bench, json, occupy};
+use support::{Forgetful, bench, json, occupy};
 use vellum_bench::cli::Settings;
 use vellum_workload::engine::{
     Description, Engine, EngineError, Result, Session, Statistics, TableSpec, TxOptions,
@@ -220,82 +220,6 @@ fn kv_counts_updates_and_sync_is_compared_with_the_device() {
         "{}",
         other.table
     );
-}
-
-/// Forgets one in so many updates.
-struct Forgetful(Reference);
-struct ForgetfulSession<'e>(ReferenceSession<'e>, u32);
-
-impl Engine for Forgetful {
-    type Session<'e> = ForgetfulSession<'e>;
-
-    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
-        self.0.ensure_tables(tables)
-    }
-    fn open_session(&self) -> Result<ForgetfulSession<'_>> {
-        Ok(ForgetfulSession(self.0.open_session()?, 0))
-    }
-    fn checkpoint(&self) -> Result<()> {
-        self.0.checkpoint()
-    }
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
-    }
-    fn describe(&self) -> Description {
-        self.0.describe()
-    }
-}
-
-impl Session for ForgetfulSession<'_> {
-    fn begin(&mut self, options: TxOptions) -> Result<()> {
-        self.0.begin(options)
-    }
-    fn commit(&mut self) -> Result<()> {
-        self.1 += 1;
-        if self.1.is_multiple_of(100) {
-            self.0.rollback()
-        } else {
-            self.0.commit()
-        }
-    }
-    fn rollback(&mut self) -> Result<()> {
-        self.0.rollback()
-    }
-    fn get_with<R>(
-        &mut self,
-        table: vellum_workload::engine::Table,
-        key: &[u8],
-        read: impl FnMut(&[u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.0.get_with(table, key, read)
-    }
-    fn insert(&mut self, t: vellum_workload::engine::Table, k: &[u8], v: &[u8]) -> Result<()> {
-        self.0.insert(t, k, v)
-    }
-    fn upsert(&mut self, t: vellum_workload::engine::Table, k: &[u8], v: &[u8]) -> Result<()> {
-        self.0.upsert(t, k, v)
-    }
-    fn update(
-        &mut self,
-        table: vellum_workload::engine::Table,
-        key: &[u8],
-        ranges: &[std::ops::Range<usize>],
-        change: impl FnMut(&mut [u8]),
-    ) -> Result<bool> {
-        self.0.update(table, key, ranges, change)
-    }
-    fn delete(&mut self, table: vellum_workload::engine::Table, key: &[u8]) -> Result<bool> {
-        self.0.delete(table, key)
-    }
-    fn scan(
-        &mut self,
-        table: vellum_workload::engine::Table,
-        from: &[u8],
-        direction: vellum_workload::engine::Direction,
-        each: impl FnMut(&[u8], &[u8]) -> bool,
-    ) -> Result<()> {
-        self.0.scan(table, from, direction, each)
-    }
 }
 
 #[test]
@@ -539,6 +463,8 @@ fn wrong_usage_and_unusable_paths_are_told_before_any_work() {
         ("scan --update-threads 1 --operations 5", 2),
         ("scan --update-threads 1 --check", 2),
         ("kv --mix write", 2),
+        ("tatp --subscribers 0", 2),
+        ("tatp --uniform --check", 2),
         ("nothing", 2),
         ("tpcc --check", 2),
         ("tpcc --json /nonexistent/summary.json", 1),
@@ -565,7 +491,7 @@ fn wrong_usage_and_unusable_paths_are_told_before_any_work() {
     );
     let none = Reference::new();
     occupy(directory.path());
-    for flags in ["tpcc --check", "kv --check", "scan --check"] {
+    for flags in ["tpcc --check", "tatp --check", "kv --check", "scan --check"] {
         let ended = bench(flags, directory.path(), |_| Ok(none.clone()));
         assert!(
             ended.code == 2 && ended.table.contains("holds no"),

@@ -120,6 +120,36 @@ impl Text {
     }
 }
 
+/// Bytes of any values.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    offset: usize,
+    length: usize,
+}
+
+impl Bytes {
+    /// The column of `length` bytes that starts at `offset`.
+    pub const fn at(offset: usize, length: usize) -> Self {
+        Self { offset, length }
+    }
+
+    /// The first byte behind it.
+    pub const fn end(self) -> usize {
+        self.offset + self.length
+    }
+
+    /// The bytes that it occupies.
+    pub const fn range(self) -> Range<usize> {
+        self.offset..self.end()
+    }
+
+    /// Its bytes in `row`, to be changed.
+    #[inline(always)]
+    pub fn get_mut(self, row: &mut [u8]) -> &mut [u8] {
+        &mut row[self.range()]
+    }
+}
+
 /// `row` as an array of the length that its table's rows have.
 ///
 /// # Panics

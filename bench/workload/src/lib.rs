@@ -1,4 +1,4 @@
-//! Workloads that measure a database and then prove that it did not cheat: TPC-C, TPC-H, key-value
+//! Workloads that measure a database and then prove that it did not cheat: TPC-C, TATP, TPC-H, key-value
 //! operations, a queue, bulk loads and scans.
 //!
 //! Everything here is generic over [`engine::Engine`] and monomorphised for each engine, allocates
@@ -18,6 +18,8 @@ pub mod kv;
 pub mod queue;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
+mod schema;
+pub mod tatp;
 pub mod tpcc;
 pub mod tpch;
 pub mod zipf;

@@ -8,16 +8,8 @@
 //! Columns that a transaction changes stand side by side at the start of a value: an update then
 //! declares one or two short ranges.
 
-use crate::engine::{Table, TableSpec};
-use crate::field::{Number, Text};
-
-macro_rules! tables {
-    ($($position:literal $name:ident $text:literal: $doc:literal;)*) => {
-        $(#[doc = $doc] pub const $name: Table = Table::at($position);)*
-        /// All tables, in the order of their positions.
-        pub const TABLES: &[TableSpec] = &[$(TableSpec { table: $name, name: $text },)*];
-    };
-}
+use crate::field::Text;
+use crate::schema::{Key, row, tables};
 
 tables! {
     0 WAREHOUSE "tpcc_warehouse": "(w)";
@@ -36,36 +28,6 @@ tables! {
 
 /// Key of the row that describes the population.
 pub const META_KEY: &[u8] = b"population";
-
-/// Appends columns to a key of `N` bytes.
-#[derive(Clone, Copy, Debug)]
-struct Key<const N: usize> {
-    bytes: [u8; N],
-    used: usize,
-}
-
-impl<const N: usize> Key<N> {
-    #[inline(always)]
-    const fn new() -> Self {
-        Self {
-            bytes: [0; N],
-            used: 0,
-        }
-    }
-
-    #[inline(always)]
-    fn put<const M: usize>(mut self, column: [u8; M]) -> Self {
-        self.bytes[self.used..self.used + M].copy_from_slice(&column);
-        self.used += M;
-        self
-    }
-
-    #[inline(always)]
-    fn done(self) -> [u8; N] {
-        debug_assert_eq!(self.used, N, "every byte of a key is written");
-        self.bytes
-    }
-}
 
 /// Key of a warehouse.
 #[inline]
@@ -162,32 +124,6 @@ pub fn number_at(key: &[u8], offset: usize) -> Option<u32> {
     key.get(offset..)?
         .first_chunk()
         .map(|bytes| u32::from_be_bytes(*bytes))
-}
-
-macro_rules! row {
-    ($(#[$doc:meta])* $module:ident { $($(#[$column_doc:meta])* $column:ident: $kind:tt $(($capacity:expr))?,)* }) => {
-        $(#[$doc])*
-        pub mod $module {
-            // Not every table has columns of both kinds.
-            #[allow(unused_imports)]
-            use super::{Number, Text};
-            row!(@columns 0, { $($(#[$column_doc])* $column: $kind $(($capacity))?,)* });
-        }
-    };
-    (@columns $offset:expr, { $(#[$doc:meta])* $column:ident: Text($capacity:expr), $($rest:tt)* }) => {
-        $(#[$doc])*
-        pub const $column: Text = Text::at($offset, $capacity);
-        row!(@columns $column.end(), { $($rest)* });
-    };
-    (@columns $offset:expr, { $(#[$doc:meta])* $column:ident: $type:ident, $($rest:tt)* }) => {
-        $(#[$doc])*
-        pub const $column: Number<$type> = Number::<$type>::at($offset);
-        row!(@columns $column.end(), { $($rest)* });
-    };
-    (@columns $offset:expr, {}) => {
-        /// Length of a row.
-        pub const LENGTH: usize = $offset;
-    };
 }
 
 row! {
