@@ -16,6 +16,8 @@ pub enum EngineName {
     /// Vellum
     #[default]
     Vellum,
+    /// canopydb: a copy-on-write tree behind a log
+    Canopydb,
     /// fjall: log-structured merge trees
     Fjall,
     /// LMDB
@@ -31,6 +33,7 @@ impl EngineName {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Vellum => "vellum",
+            Self::Canopydb => "canopydb",
             Self::Fjall => "fjall",
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
@@ -106,6 +109,12 @@ pub(crate) fn measure_on<E: Engine>(
     engine.check(workload).map_err(Failure::Usage)?;
     match engine {
         EngineName::Vellum => measure_workload(workload, open, lines),
+        #[cfg(feature = "canopydb")]
+        EngineName::Canopydb => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::canopydb::CanopydbEngine::open(&peer(settings)),
+            lines,
+        ),
         #[cfg(feature = "fjall")]
         EngineName::Fjall => measure_workload(
             workload,
@@ -131,6 +140,7 @@ pub(crate) fn measure_on<E: Engine>(
             lines,
         ),
         #[cfg(not(all(
+            feature = "canopydb",
             feature = "fjall",
             feature = "lmdb",
             feature = "redb",

@@ -12,11 +12,14 @@
 //! | LMDB | one at a time, the others wait | no sync at all: a crash of the machine may damage the file (Vellum loses the last commits) | the kernel's, unbounded |
 //! | redb | one at a time, the others wait | `Durability::None`: what was not followed by a durable commit is lost | cache as given |
 //! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
+//! | canopydb | any number, first to commit wins (snapshot) | log written, synced every second | page cache as given, changed pages beside it |
 //! | fjall | any number, first to commit wins (serializable) | journal in the kernel's memory | block cache as given, write buffers beside it |
 
 // LMDB's files are mapped: opening them is unsafe, and says why.
 #![cfg_attr(not(feature = "lmdb"), forbid(unsafe_code))]
 
+#[cfg(feature = "canopydb")]
+pub mod canopydb;
 #[cfg(feature = "fjall")]
 pub mod fjall;
 #[cfg(feature = "lmdb")]
@@ -43,6 +46,8 @@ pub struct PeerSettings {
 
 /// Engines that this build has, by the names of their features.
 pub const BUILT: &[&str] = &[
+    #[cfg(feature = "canopydb")]
+    "canopydb",
     #[cfg(feature = "fjall")]
     "fjall",
     #[cfg(feature = "lmdb")]

@@ -25,6 +25,11 @@ macro_rules! conforms {
     };
 }
 
+conforms!(
+    canopydb_conforms,
+    "canopydb",
+    vellum_peers::canopydb::CanopydbEngine
+);
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
 conforms!(lmdb_conforms, "lmdb", vellum_peers::lmdb::LmdbEngine);
 conforms!(redb_conforms, "redb", vellum_peers::redb::RedbEngine);
@@ -37,6 +42,7 @@ conforms!(
 #[test]
 fn what_is_built_in_has_the_names_of_the_features() {
     for (name, built) in [
+        ("canopydb", cfg!(feature = "canopydb")),
         ("fjall", cfg!(feature = "fjall")),
         ("lmdb", cfg!(feature = "lmdb")),
         ("redb", cfg!(feature = "redb")),
