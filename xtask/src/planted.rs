@@ -85,6 +85,11 @@ const fn fuzz(name: &'static str, tests: &'static str) -> Tool {
     tool(name, "vellum-fuzz", "damage", tests)
 }
 
+/// One workload of those that are cut: all of them in one run take longer than a bug is given.
+const fn power(name: &'static str, tests: &'static str) -> Tool {
+    tool(name, "vellum-crash", "crash_power", tests)
+}
+
 const MODEL: Tool = model("model", "in_one_life");
 const OLD: Tool = model("model, old snapshots", "with_old_snapshots");
 const INDEX: Tool = model("model, indexes", "in_an_index");
@@ -132,10 +137,13 @@ const TURNS: Tool = tool(
     "vellum_version",
     "collectors_in_turn",
 );
-const POWER: Tool = tool("power cuts", "vellum-crash", "crash_power", "crash_power");
+const POWER: Tool = power("power cuts", "of_commits");
+const POWER_UNDO: Tool = power("power cuts, rollbacks and checkpoints", "of_rollbacks");
+const POWER_LONG: Tool = power("power cuts, long transactions", "of_transactions_longer");
 const LISTS: Tool = clients("clients, checker of histories", "crash_list_few");
 const BANK: Tool = clients("clients, bank", "crash_bank");
 const QUEUE: Tool = clients("clients, queue", "crash_queue");
+const VARIANTS: Tool = clients("clients, variants", "crash_variants");
 /// The bodies of the schedules, on the machine's threads: those that shuttle drives need a build of their own.
 const SCHEDULES: Tool = tool(
     "schedules",
@@ -147,7 +155,7 @@ const SCHEDULES: Tool = tool(
 /// Which tools are to catch which bug. The names are those of `vellum_base::planted`.
 const BUGS: [(&str, &[Tool]); 31] = [
     ("no-conflict-check", &[LISTS, SCHEDULES]),
-    ("watermark-too-new", &[OLD]),
+    ("watermark-too-new", &[VARIANTS]),
     ("commit-log-too-late", &[LISTS]),
     ("undo-skipped", &[MODEL, SCHEDULES]),
     ("savepoint-kept", &[MODEL, SCHEDULES]),
@@ -155,9 +163,9 @@ const BUGS: [(&str, &[Tool]); 31] = [
     ("lcb-cache-stale", &[LISTS]),
     ("acknowledged-early", &[BANK]),
     ("log-not-synced", &[POWER]),
-    ("torn-pages-kept", &[POWER]),
+    ("torn-pages-kept", &[POWER_UNDO]),
     ("redo-skipped", &[POWER]),
-    ("losers-kept", &[POWER]),
+    ("losers-kept", &[POWER_UNDO]),
     ("graveyard-skipped", &[QUEUE]),
     ("deltas-too-early", &[LISTS]),
     ("pruned-too-much", &[STORE]),
@@ -168,7 +176,7 @@ const BUGS: [(&str, &[Tool]); 31] = [
     ("displaced-too-much", &[STORE]),
     ("shortcut-too-far", &[STORE]),
     ("adopted-for-good", &[MODEL]),
-    ("ring-cut-short", &[POWER]),
+    ("ring-cut-short", &[POWER_LONG]),
     ("index-entry-kept", &[INDEX]),
     ("checksum-ignored", &[DAMAGE]),
     ("nodes-unchecked", &[FORGERY]),
@@ -269,9 +277,12 @@ fn look(binaries: &Binaries, tool: Tool, bug: &str, start: Instant) -> io::Resul
     let (mut runs, mut worst) = (0, Run::Passed);
     loop {
         runs += 1;
-        match run_tool(binaries, tool, Some(bug))? {
+        // What is said after the budget is too late.
+        let left = BUDGET.saturating_sub(start.elapsed());
+        match run_tool(binaries, tool, Some((bug, left)))? {
             Run::Caught(what) => return Ok((Run::Caught(what), runs)),
             Run::Passed => {}
+            Run::Hung if left < LIMIT => {}
             other => worst = other,
         }
         if start.elapsed() >= BUDGET {
@@ -307,7 +318,8 @@ fn build(workspace: &Workspace) -> io::Result<Option<Binaries>> {
     }))
 }
 
-fn run_tool(binaries: &Binaries, tool: Tool, bug: Option<&str>) -> io::Result<Run> {
+/// With a bug, and what is left of its budget; or without one.
+fn run_tool(binaries: &Binaries, tool: Tool, bug: Option<(&str, Duration)>) -> io::Result<Run> {
     let built = binaries.get(&(tool.package.to_owned(), tool.binary.to_owned()));
     let built = built.ok_or_else(|| io::Error::other(format!("{} was not built", tool.name)))?;
     let mut command = built.command();
@@ -316,10 +328,13 @@ fn run_tool(binaries: &Binaries, tool: Tool, bug: Option<&str>) -> io::Result<Ru
         // A run of its own is too short to be worth starting.
         command.env("VELLUM_ROUNDS", CLIENT_ROUNDS);
     }
-    if let Some(bug) = bug {
-        command.env("VELLUM_PLANTED", bug);
-    }
-    let limit = if bug.is_some() { LIMIT } else { LIMIT_SOUND };
+    let limit = match bug {
+        Some((bug, left)) => {
+            command.env("VELLUM_PLANTED", bug);
+            LIMIT.min(left)
+        }
+        None => LIMIT_SOUND,
+    };
     Ok(match binaries::run(&mut command, limit)? {
         End::Passed(_) => Run::Passed,
         End::Failed(said) => verdict(&said),
