@@ -15,7 +15,7 @@ use crate::internal::External;
 use crate::versions::Orders;
 use std::collections::{HashMap, HashSet};
 
-/// Most edges to appends that nobody read, by key.
+/// Most edges from readers to appends that nobody read, over all keys: of a history without final reads there may be more than memory holds.
 const UNREAD_EDGES: usize = 1_000_000;
 
 /// The edges between transactions. None leads from a transaction to itself.
@@ -82,6 +82,7 @@ pub fn edges(history: &History, orders: &Orders, externals: &[External]) -> Vec<
             readers.entry(key).or_default().push(transaction);
         }
     }
+    let mut unread_edges = 0_usize;
     for (key, versions) in (0..).zip(&orders.keys) {
         // One entry a transaction.
         let mut unread = versions.unread.clone();
@@ -93,12 +94,14 @@ pub fn edges(history: &History, orders: &Orders, externals: &[External]) -> Vec<
             }
         }
         let readers = readers.remove(&key).unwrap_or_default();
-        if readers.len().saturating_mul(unread.len()) > UNREAD_EDGES {
-            continue;
-        }
-        for (to, value) in &unread {
-            for reader in &readers {
-                add(*reader, *to, Why::Rw, key, *value);
+        let more = readers.len().saturating_mul(unread.len());
+        let all = unread_edges.saturating_add(more) <= UNREAD_EDGES;
+        if all {
+            unread_edges += more;
+            for (to, value) in &unread {
+                for reader in &readers {
+                    add(*reader, *to, Why::Rw, key, *value);
+                }
             }
         }
         let readers: HashSet<u32> = readers.into_iter().collect();
@@ -108,6 +111,11 @@ pub fn edges(history: &History, orders: &Orders, externals: &[External]) -> Vec<
         };
         let both: Vec<_> = unread.iter().filter(both).collect();
         for pair in both.windows(2) {
+            if !all {
+                // Enough for a lost update, which two of them are.
+                add(pair[0].0, pair[1].0, Why::Rw, key, pair[1].1);
+                add(pair[1].0, pair[0].0, Why::Rw, key, pair[0].1);
+            }
             add(pair[0].0, pair[1].0, Why::Ww, key, pair[1].1);
         }
     }

@@ -1,6 +1,6 @@
 //! One planted history for each anomaly: it is found by its exact name, at the levels that forbid it and at no other.
 
-use vellum_history::{History, Kind, Level, Name, Options, Report, check};
+use vellum_history::{Event, History, Kind, Level, Name, Op, Options, Phase, Report, check};
 
 /// A history by hand: transactions as `level? outcome: steps`, in the order of their begins and ends.
 ///
@@ -292,6 +292,49 @@ fn without_a_final_read_a_lost_update_is_one_and_a_write_skew_is_one() {
     ]);
     assert!(at(&skew, Level::Snapshot).is_clean());
     assert!(!at(&skew, Level::Serializable).is_clean());
+}
+
+/// Each of many read many lists that nobody had appended to, and appended: what came before what are more edges than memory holds, so not all are
+/// looked at. Had they been limited by the list only, 100 lists of 1,000 appends took 12 GB.
+#[test]
+fn a_history_without_final_reads_has_no_more_edges_than_memory_and_its_lost_updates_are_found() {
+    const KEYS: u64 = 6;
+    let event = |i, t, f, ops| Event {
+        i,
+        p: t,
+        t,
+        f,
+        ts: i,
+        lvl: Some(Level::Snapshot),
+        ops,
+    };
+    let history = |each: u64, updates: bool| {
+        let count = KEYS * each;
+        let begun = (0..count).map(|t| {
+            let announced = vec![Op::append(t % KEYS, t)];
+            event(t, t, Phase::Invoke, announced)
+        });
+        let done = (0..count).map(|t| {
+            // The last list alone is read by those that append to it.
+            let own = updates && t % KEYS == KEYS - 1;
+            let read = if own {
+                t % KEYS
+            } else {
+                (t % KEYS + 1) % (KEYS - 1)
+            };
+            let ops = vec![Op::read(read, []), Op::append(t % KEYS, t)];
+            event(count + t, t, Phase::Ok, ops)
+        });
+        History::from_events(begun.chain(done)).unwrap()
+    };
+    let report = at(&history(900, false), Level::Snapshot);
+    assert!(report.edges < 1_100_000, "{} edges", report.edges);
+    assert!(report.is_clean(), "{report}");
+    let report = at(&history(900, true), Level::Snapshot);
+    let titles: Vec<String> = report.forbidden().map(|anomaly| anomaly.title()).collect();
+    assert!(!titles.is_empty(), "{report}");
+    let lost = titles.iter().all(|title| title == "G-single (lost update)");
+    assert!(lost, "{titles:?}");
 }
 
 #[test]
