@@ -24,6 +24,8 @@ pub enum EngineName {
     Lmdb,
     /// redb
     Redb,
+    /// RocksDB: log-structured merge trees, with pessimistic transactions
+    Rocksdb,
     /// SQLite in WAL mode
     Sqlite,
 }
@@ -37,6 +39,7 @@ impl EngineName {
             Self::Fjall => "fjall",
             Self::Lmdb => "lmdb",
             Self::Redb => "redb",
+            Self::Rocksdb => "rocksdb",
             Self::Sqlite => "sqlite",
         }
     }
@@ -133,6 +136,12 @@ pub(crate) fn measure_on<E: Engine>(
             |settings: &Settings| vellum_peers::redb::RedbEngine::open(&peer(settings)),
             lines,
         ),
+        #[cfg(feature = "rocksdb")]
+        EngineName::Rocksdb => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::rocksdb::RocksdbEngine::open(&peer(settings)),
+            lines,
+        ),
         #[cfg(feature = "sqlite")]
         EngineName::Sqlite => measure_workload(
             workload,
@@ -144,6 +153,7 @@ pub(crate) fn measure_on<E: Engine>(
             feature = "fjall",
             feature = "lmdb",
             feature = "redb",
+            feature = "rocksdb",
             feature = "sqlite"
         )))]
         other => Err(Failure::Usage(format!(

@@ -11,7 +11,7 @@ fn a_comparison_writes_medians_a_picture_and_a_table_and_names_who_is_left_out()
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     let flags = format!(
-        "compare kv --engines vellum,canopydb,lmdb,redb --rounds 2 --out {} -- --mix rmw --rows 200 --operations 100",
+        "compare kv --engines vellum,canopydb,lmdb,redb,rocksdb --rounds 2 --out {} -- --mix rmw --rows 200 --operations 100",
         out.display()
     );
     let ended = program(&flags, |_| Ok(Reference::new()));
@@ -34,6 +34,7 @@ fn a_comparison_writes_medians_a_picture_and_a_table_and_names_who_is_left_out()
         ("canopydb", cfg!(feature = "canopydb")),
         ("lmdb", cfg!(feature = "lmdb")),
         ("redb", cfg!(feature = "redb")),
+        ("rocksdb", cfg!(feature = "rocksdb")),
     ];
     for (name, is_built) in built {
         let left_out = skipped.iter().find(|it| it["engine"] == name);

@@ -13,6 +13,7 @@
 //! | redb | one at a time, the others wait | `Durability::None`: what was not followed by a durable commit is lost | cache as given |
 //! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
 //! | canopydb | any number, first to commit wins (snapshot) | log written, synced every second | page cache as given, changed pages beside it |
+//! | RocksDB | any number, first to write wins, the others wait (snapshot) | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
 //! | fjall | any number, first to commit wins (serializable) | journal in the kernel's memory | block cache as given, write buffers beside it |
 
 // LMDB's files are mapped: opening them is unsafe, and says why.
@@ -26,6 +27,8 @@ pub mod fjall;
 pub mod lmdb;
 #[cfg(feature = "redb")]
 pub mod redb;
+#[cfg(feature = "rocksdb")]
+pub mod rocksdb;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -54,6 +57,8 @@ pub const BUILT: &[&str] = &[
     "lmdb",
     #[cfg(feature = "redb")]
     "redb",
+    #[cfg(feature = "rocksdb")]
+    "rocksdb",
     #[cfg(feature = "sqlite")]
     "sqlite",
 ];

@@ -34,6 +34,11 @@ conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
 conforms!(lmdb_conforms, "lmdb", vellum_peers::lmdb::LmdbEngine);
 conforms!(redb_conforms, "redb", vellum_peers::redb::RedbEngine);
 conforms!(
+    rocksdb_conforms,
+    "rocksdb",
+    vellum_peers::rocksdb::RocksdbEngine
+);
+conforms!(
     sqlite_conforms,
     "sqlite",
     vellum_peers::sqlite::SqliteEngine
@@ -46,6 +51,7 @@ fn what_is_built_in_has_the_names_of_the_features() {
         ("fjall", cfg!(feature = "fjall")),
         ("lmdb", cfg!(feature = "lmdb")),
         ("redb", cfg!(feature = "redb")),
+        ("rocksdb", cfg!(feature = "rocksdb")),
         ("sqlite", cfg!(feature = "sqlite")),
     ] {
         assert_eq!(vellum_peers::BUILT.contains(&name), built, "{name}");

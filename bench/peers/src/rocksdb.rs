@@ -1,0 +1,382 @@
+//! RocksDB's `TransactionDB`: log-structured merge trees, a column family for each table of a workload. Any number of writers;
+//! who writes a row that changed since his snapshot runs again.
+//!
+//! Rows are locked as they are written, and read where the block or the memtable has them: nothing is copied. A load in one
+//! transaction is held in memory until its commit, with a lock for each row: the crate has no way around that.
+
+use crate::PeerSettings;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DBCompressionType,
+    DBPinnableSlice, DBRawIteratorWithThreadMode, Error, ErrorKind, Options, ReadOptions,
+    SingleThreaded, SnapshotWithThreadMode, Transaction, TransactionDB, TransactionDBOptions,
+    TransactionOptions, WriteOptions,
+};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use vellum_workload::engine::{
+    Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
+    TxOptions,
+};
+
+const FOLDER: &str = "rocksdb";
+/// The column family that every database has.
+const DEFAULT: &str = "default";
+/// Bits of the filters for each key.
+const FILTER_BITS: f64 = 10.0;
+
+type Database = TransactionDB<SingleThreaded>;
+
+/// An open database.
+pub struct RocksdbEngine {
+    database: Database,
+    options: Options,
+    tables: Vec<&'static str>,
+    sync: bool,
+    memory_bytes: u64,
+}
+
+impl fmt::Debug for RocksdbEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RocksdbEngine({} tables)", self.tables.len())
+    }
+}
+
+fn failed(error: Error) -> EngineError {
+    match error.kind() {
+        // Changed since the snapshot; locked for too long or in a circle; changed longer ago than memory tells.
+        ErrorKind::Busy | ErrorKind::TimedOut | ErrorKind::TryAgain => EngineError::Conflict,
+        _ => EngineError::failed(error),
+    }
+}
+
+impl RocksdbEngine {
+    /// Opens or creates the database.
+    ///
+    /// # Errors
+    /// What RocksDB reports.
+    pub fn open(settings: &PeerSettings) -> Result<Self> {
+        let path = settings.data.join(FOLDER);
+        let options = options(settings);
+        let existing: Vec<String> = if there(&path) {
+            Database::list_cf(&options, &path).map_err(failed)?
+        } else {
+            vec![DEFAULT.to_owned()]
+        };
+        let families = existing
+            .into_iter()
+            .map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
+        let transactions = TransactionDBOptions::default();
+        let opened = Database::open_cf_descriptors(&options, &transactions, &path, families);
+        Ok(Self {
+            database: opened.map_err(failed)?,
+            options,
+            tables: Vec::new(),
+            sync: settings.sync,
+            memory_bytes: settings.memory_bytes,
+        })
+    }
+}
+
+/// Whether a database is there.
+fn there(path: &Path) -> bool {
+    path.join("CURRENT").exists()
+}
+
+fn options(settings: &PeerSettings) -> Options {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&Cache::new_lru_cache(settings.memory_bytes as usize));
+    blocks.set_bloom_filter(FILTER_BITS, false);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&blocks);
+    options.set_compression_type(DBCompressionType::None);
+    options
+}
+
+impl Engine for RocksdbEngine {
+    type Session<'e> = RocksdbSession<'e>;
+
+    fn ensure_tables(&mut self, tables: &[TableSpec]) -> Result<()> {
+        for spec in tables {
+            if self.database.cf_handle(spec.name).is_none() {
+                self.database
+                    .create_cf(spec.name, &self.options)
+                    .map_err(failed)?;
+            }
+        }
+        self.tables = tables.iter().map(|spec| spec.name).collect();
+        Ok(())
+    }
+
+    fn open_session(&self) -> Result<RocksdbSession<'_>> {
+        let family = |name: &&str| {
+            let missing = || EngineError::Unusable(format!("there is no column family {name}"));
+            self.database.cf_handle(name).ok_or_else(missing)
+        };
+        let mut write = WriteOptions::default();
+        write.set_sync(self.sync);
+        let mut transaction = TransactionOptions::default();
+        // The snapshot is of the begin, and what is written is compared with it.
+        transaction.set_snapshot(true);
+        transaction.set_deadlock_detect(true);
+        Ok(RocksdbSession {
+            engine: self,
+            families: self.tables.iter().map(family).collect::<Result<_>>()?,
+            write,
+            transaction,
+            read: ReadOptions::default(),
+            open: Open::Nothing,
+            value: Vec::new(),
+        })
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        for name in &self.tables {
+            if let Some(family) = self.database.cf_handle(name) {
+                self.database.flush_cf(family).map_err(failed)?;
+            }
+        }
+        self.database.flush_wal(true).map_err(failed)
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics::default()
+    }
+
+    fn describe(&self) -> Description {
+        let durability = if self.sync {
+            "commits are synced"
+        } else {
+            "log in the kernel's memory"
+        };
+        Description {
+            name: "rocksdb".to_owned(),
+            version: "11.8".to_owned(),
+            settings: vec![
+                (
+                    "isolation".to_owned(),
+                    "snapshot, first to write wins, others wait for his end".to_owned(),
+                ),
+                ("durability".to_owned(), durability.to_owned()),
+                (
+                    "memory".to_owned(),
+                    format!(
+                        "{} bytes of blocks, and write buffers as it sets them",
+                        self.memory_bytes
+                    ),
+                ),
+                ("compression".to_owned(), "none".to_owned()),
+            ],
+        }
+    }
+}
+
+/// The transaction of a session.
+enum Open<'e> {
+    Nothing,
+    /// Its snapshot, which the options of reads name.
+    Reader {
+        _snapshot: SnapshotWithThreadMode<'e, Database>,
+    },
+    Writer(Transaction<'e, Database>),
+}
+
+/// A client.
+pub struct RocksdbSession<'e> {
+    engine: &'e RocksdbEngine,
+    families: Vec<&'e ColumnFamily>,
+    write: WriteOptions,
+    transaction: TransactionOptions,
+    /// Names the snapshot of the open transaction; used inside one only.
+    read: ReadOptions,
+    open: Open<'e>,
+    value: Vec<u8>,
+}
+
+impl fmt::Debug for RocksdbSession<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RocksdbSession({:?})", self.engine)
+    }
+}
+
+#[cold]
+fn no_transaction() -> EngineError {
+    EngineError::Unusable("an operation outside a transaction".to_owned())
+}
+
+impl<'e> RocksdbSession<'e> {
+    #[inline]
+    fn writer(&self) -> Result<&Transaction<'e, Database>> {
+        match &self.open {
+            Open::Writer(writer) => Ok(writer),
+            Open::Reader { .. } | Open::Nothing => Err(no_transaction()),
+        }
+    }
+
+    #[inline]
+    fn find(&self, table: Table, key: &[u8]) -> Result<Option<DBPinnableSlice<'_>>> {
+        let family = self.families[table.position()];
+        match &self.open {
+            Open::Reader { .. } => {
+                let database = &self.engine.database;
+                database.get_pinned_cf_opt(family, key, &self.read)
+            }
+            Open::Writer(writer) => writer.get_pinned_cf_opt(family, key, &self.read),
+            Open::Nothing => return Err(no_transaction()),
+        }
+        .map_err(failed)
+    }
+}
+
+impl Session for RocksdbSession<'_> {
+    fn begin(&mut self, options: TxOptions) -> Result<()> {
+        let database = &self.engine.database;
+        self.open = if options.read_only || options.analytical {
+            let snapshot = database.snapshot();
+            self.read.set_snapshot(&snapshot);
+            Open::Reader {
+                _snapshot: snapshot,
+            }
+        } else {
+            let writer = database.transaction_opt(&self.write, &self.transaction);
+            self.read.set_snapshot(&writer.snapshot());
+            Open::Writer(writer)
+        };
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Writer(writer) => writer.commit().map_err(failed),
+            Open::Reader { .. } | Open::Nothing => Ok(()),
+        }
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Writer(writer) => writer.rollback().map_err(failed),
+            Open::Reader { .. } | Open::Nothing => Ok(()),
+        }
+    }
+
+    fn get_with<R>(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        mut read: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        Ok(self.find(table, key)?.map(|value| read(&value)))
+    }
+
+    fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.find(table, key)?.is_some() {
+            return Err(EngineError::KeyExists(table));
+        }
+        self.upsert(table, key, value)
+    }
+
+    fn upsert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        let family = self.families[table.position()];
+        self.writer()?.put_cf(family, key, value).map_err(failed)
+    }
+
+    fn update(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        _ranges: &[Range<usize>],
+        mut change: impl FnMut(&mut [u8]),
+    ) -> Result<bool> {
+        let mut value = std::mem::take(&mut self.value);
+        value.clear();
+        match self.find(table, key)? {
+            Some(found) => value.extend_from_slice(&found),
+            None => return Ok(false),
+        }
+        change(&mut value);
+        self.upsert(table, key, &value)?;
+        self.value = value;
+        Ok(true)
+    }
+
+    fn delete(&mut self, table: Table, key: &[u8]) -> Result<bool> {
+        if self.find(table, key)?.is_none() {
+            return Ok(false);
+        }
+        let family = self.families[table.position()];
+        self.writer()?.delete_cf(family, key).map_err(failed)?;
+        Ok(true)
+    }
+
+    fn scan(
+        &mut self,
+        table: Table,
+        from: &[u8],
+        direction: Direction,
+        each: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        let family = self.families[table.position()];
+        let mut read = ReadOptions::default();
+        match &self.open {
+            Open::Reader { _snapshot } => {
+                read.set_snapshot(_snapshot);
+                let database = &self.engine.database;
+                hand_on(
+                    database.raw_iterator_cf_opt(family, read),
+                    from,
+                    direction,
+                    each,
+                )
+            }
+            Open::Writer(writer) => {
+                read.set_snapshot(&writer.snapshot());
+                hand_on(
+                    writer.raw_iterator_cf_opt(family, read),
+                    from,
+                    direction,
+                    each,
+                )
+            }
+            Open::Nothing => Err(no_transaction()),
+        }
+    }
+
+    fn bulk_load(
+        &mut self,
+        table: Table,
+        mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
+    ) -> Result<u64> {
+        // The keys lie above all others: nothing is looked for.
+        let (mut key, mut value, mut rows) = (Vec::new(), Vec::new(), 0);
+        while next(&mut key, &mut value) {
+            self.upsert(table, &key, &value)?;
+            rows += 1;
+        }
+        Ok(rows)
+    }
+}
+
+/// Hands rows on, in either direction.
+fn hand_on<D: rocksdb::DBAccess>(
+    mut rows: DBRawIteratorWithThreadMode<'_, D>,
+    from: &[u8],
+    direction: Direction,
+    mut each: impl FnMut(&[u8], &[u8]) -> bool,
+) -> Result<()> {
+    match direction {
+        Direction::Forward => rows.seek(from),
+        Direction::Backward => rows.seek_for_prev(from),
+    }
+    while let Some((key, value)) = rows.item() {
+        if !each(key, value) {
+            return Ok(());
+        }
+        match direction {
+            Direction::Forward => rows.next(),
+            Direction::Backward => rows.prev(),
+        }
+    }
+    // It ends at the last row, and where a read failed.
+    rows.status().map_err(failed)
+}
