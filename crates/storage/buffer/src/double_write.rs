@@ -23,6 +23,9 @@
 //!   page that is used again while changes of its last life were not yet written is *owed*, that is
 //!   written like a durable page by the next checkpoint or eviction; and truncation of the file
 //!   writes the pages that it cuts off, so that an image in the area is never behind them.
+//! - D6 Repair puts an image in place only after it is durable itself. A process that was killed between the write of a half
+//!   and its sync has left the half to the kernel alone: its images can be read, and a power cut while they are put in place
+//!   could tear a page that was whole, and its only image.
 //!
 //! Crash, by where it happens:
 //! - while a half is written: nothing of the batch is in place; the half is ignored or its images are
@@ -173,6 +176,8 @@ impl Pool {
                 }
             }
         }
+        // D6: what was read may be in the kernel's memory only.
+        self.file.sync_data()?;
         let mut repaired = 0;
         let mut in_place = AlignedBuf::zeroed(self.shape.page_size)?;
         for (page, image) in best {

@@ -135,18 +135,21 @@ const CUTS: [PowerCut; 4] = [
     },
 ];
 
+/// Works until the call with this number; returns how many there were.
+fn run(cut_after: Option<u64>, seed: u64, temporaries: bool) -> (u64, SimulatedDirectory, Ledger) {
+    let directory = SimulatedDirectory::new();
+    let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
+    let setup = directory.mutating_calls();
+    if let Some(calls) = cut_after {
+        directory.cut_after(calls);
+    }
+    let mut ledger = Ledger::default();
+    work(&pool, seed, &mut ledger, temporaries);
+    (directory.mutating_calls() - setup, directory, ledger)
+}
+
 fn crash_everywhere(seed: u64, temporaries: bool) {
-    let run = |cut_after: Option<u64>| {
-        let directory = SimulatedDirectory::new();
-        let pool = pool_in(&directory, &TestLog::at(u64::MAX), 4096, FRAMES, PAGES);
-        let setup = directory.mutating_calls();
-        if let Some(calls) = cut_after {
-            directory.cut_after(calls);
-        }
-        let mut ledger = Ledger::default();
-        work(&pool, seed, &mut ledger, temporaries);
-        (directory.mutating_calls() - setup, directory, ledger)
-    };
+    let run = |cut_after| run(cut_after, seed, temporaries);
     let calls = run(None).0;
     assert!(calls > 20, "the workload writes");
     for at in 0..calls {
@@ -241,6 +244,27 @@ fn crash_during_repair_is_repaired_again() {
             &ledger,
             &format!("seed {seed}, {calls}"),
         );
+    }
+}
+
+/// A process was killed between the write of a half and its sync. The next one put the images that it read there in place; the power went: the
+/// page was torn, and so was its only image, which nobody had synced. Now repair syncs what it reads before it writes.
+#[test]
+fn regress_crash_during_repair_after_a_killed_process_leaves_no_torn_page() {
+    let seed = random().next_u64();
+    let calls = run(None, seed, false).0;
+    for at in 0..calls {
+        let (_, directory, ledger) = run(Some(at), seed, false);
+        for call in 0..4 {
+            let second = directory.process_kill();
+            second.cut_after(call);
+            let _ = reopen(&second, FRAMES).repair_torn_pages();
+            for (kind, cut) in CUTS.into_iter().enumerate() {
+                let what =
+                    format!("seed {seed}, killed at {at}, call {call} of repair, cut {kind}");
+                check(&second.power_cut(seed ^ at, cut), &ledger, &what);
+            }
+        }
     }
 }
 
