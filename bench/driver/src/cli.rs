@@ -25,6 +25,8 @@ pub enum Command {
     Figure(Figure),
     /// Runs a workload on several engines in turn; writes JSON, a picture and a table
     Compare(Compare),
+    /// Runs the comparisons that there are in turn; writes a page with pictures, where Vellum loses first
+    Report(Report),
 }
 
 /// The workloads that can be compared.
@@ -68,12 +70,7 @@ pub struct Compare {
     #[arg(value_enum)]
     pub workload: WorkloadName,
     /// On which engines; one that this build has not, or that cannot run it, is named and left out
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "vellum,fjall,lmdb,redb,sqlite"
-    )]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = EngineName::value_variants())]
     pub engines: Vec<EngineName>,
     /// How often each engine runs; figures are medians
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -84,6 +81,59 @@ pub struct Compare {
     /// Flags of the workload, as it has them alone
     #[arg(last = true, value_name = "FLAGS")]
     pub arguments: Vec<String>,
+}
+
+/// How much a report measures.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportSet {
+    /// A few operations of everything, to try the program
+    #[value(hide = true)]
+    Tiny,
+    /// Small data and short runs, once: at most twenty minutes with all engines
+    Quick,
+    /// Data of millions of rows, snapshots that are held for 100 seconds, three rounds: hours
+    Full,
+}
+
+impl ReportSet {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Quick => "quick",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Flags of a report.
+#[derive(Args, Debug)]
+pub struct Report {
+    /// How much is measured
+    #[arg(long, value_enum, default_value_t = ReportSet::Quick)]
+    pub set: ReportSet,
+    /// On which engines; one that this build has not, or that cannot run a workload, is named and left out
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = EngineName::value_variants())]
+    pub engines: Vec<EngineName>,
+    /// How often each engine runs; figures are medians [default: 1; 3 for full]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: Option<u32>,
+    /// Where benchmarks.md goes; its pictures and figures go to benchmarks/report below it
+    #[arg(long, value_name = "DIR", default_value = "docs")]
+    pub out: PathBuf,
+    /// Where databases are made and removed again
+    #[arg(long, value_name = "DIR", default_value = "bench-data/report")]
+    pub data: PathBuf,
+}
+
+impl Report {
+    /// How often each engine runs.
+    pub fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(match self.set {
+            ReportSet::Tiny | ReportSet::Quick => 1,
+            ReportSet::Full => 3,
+        })
+    }
 }
 
 /// The figures.

@@ -2,7 +2,7 @@
 //! hit all of them alike. Figures are medians over the rounds; what is quoted is the ratio to the best peer.
 
 use crate::charts;
-use crate::cli::{Cli, Command, Compare, Settings, Workload};
+use crate::cli::{Cli, Command, Compare, Settings, Workload, WorkloadName};
 use crate::engines::{EngineName, measure_on};
 use crate::figure::{median, write_file};
 use crate::machine::{Machine, load_average};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vellum_workload::engine::{Engine, Result as EngineResult};
 
 /// A figure of a run.
@@ -114,66 +114,126 @@ struct Document<'d> {
     runs: &'d [(EngineName, Summary)],
 }
 
-/// Compares. Returns whether all data were consistent.
+/// What is compared, and where its files go.
+pub(crate) struct Comparison<'c> {
+    pub(crate) workload: WorkloadName,
+    /// Flags of the workload, as it has them alone.
+    pub(crate) arguments: &'c [String],
+    pub(crate) engines: &'c [EngineName],
+    pub(crate) rounds: u32,
+    /// Each run makes its database there, and it is removed again.
+    pub(crate) data: PathBuf,
+    /// The paths of the files, without `.json`, `.svg` and `.md`.
+    pub(crate) files: PathBuf,
+}
+
+/// How Vellum stands by one metric.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    pub(crate) metric: &'static str,
+    /// Medians.
+    pub(crate) own: f64,
+    pub(crate) best: f64,
+    pub(crate) best_peer: &'static str,
+    /// As `ratio_to_best_peer`.
+    pub(crate) ratio: f64,
+}
+
+/// What a comparison found.
+pub(crate) struct Compared {
+    /// All data were consistent, the peers' too.
+    pub(crate) is_consistent: bool,
+    /// Table, who is left out, settings: Markdown.
+    pub(crate) text: String,
+    /// By metric, where Vellum and a peer have it.
+    pub(crate) standings: Vec<Standing>,
+}
+
+/// Compares and tells. Returns whether all data were consistent.
 pub(crate) fn run<E: Engine>(
-    compare: &Compare,
-    mut open: impl FnMut(&Settings) -> EngineResult<E>,
+    flags: &Compare,
+    open: impl FnMut(&Settings) -> EngineResult<E>,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
-    let data = compare.out.join("data");
-    let workload = parse(compare, &data)?;
+    let comparison = Comparison {
+        workload: flags.workload,
+        arguments: &flags.arguments,
+        engines: &flags.engines,
+        rounds: flags.rounds,
+        data: flags.out.join("data"),
+        files: flags.out.join(format!("compare-{}", flags.workload.name())),
+    };
+    let compared = compare(&comparison, open, lines, table)?;
+    write_file(&comparison.files.with_extension("md"), &compared.text)?;
+    tell(table, &format!("\n{}", compared.text))?;
+    Ok(compared.is_consistent)
+}
+
+/// Runs every engine that can, round after round; writes the JSON and the picture.
+///
+/// A peer that fails is left out from there on, with what it said; Vellum's failure is the comparison's.
+///
+/// # Errors
+/// As a run of the workload; if no engine is left.
+pub(crate) fn compare<E: Engine>(
+    comparison: &Comparison<'_>,
+    mut open: impl FnMut(&Settings) -> EngineResult<E>,
+    lines: &mut dyn Write,
+    table: &mut dyn Write,
+) -> Result<Compared, Failure> {
+    let data = &comparison.data;
+    let workload = comparison.parse()?;
     workload.check().map_err(Failure::Usage)?;
-    if directory_has_entries(&data) {
+    if directory_has_entries(data) {
         return Err(Failure::Usage(format!(
             "{} is not empty, and each run wants to begin there",
             data.display()
         )));
     }
     let (mut skipped, mut engines) = (Vec::new(), Vec::new());
-    for &engine in &compare.engines {
+    for &engine in comparison.engines {
         match engine.check(&workload) {
             Ok(()) => engines.push(engine),
-            Err(why) => {
-                tell(table, &format!("{} is left out: {why}", engine.name()))?;
-                let engine = engine.name();
-                skipped.push(Skipped { engine, why });
-            }
+            Err(why) => leave_out(engine, why, &mut skipped, table)?,
         }
     }
     if engines.is_empty() {
         return Err(Failure::Usage("no engine is left to run".to_owned()));
     }
-    let failed = |action, path: &Path| {
-        let path = path.to_owned();
-        move |source| Failure::File {
-            action,
-            path,
-            source,
-        }
-    };
-    std::fs::create_dir_all(&compare.out).map_err(failed("create", &compare.out))?;
+    let folder = comparison.files.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(failed("create", folder))?;
     let load_before = load_average();
     let mut runs: Vec<(EngineName, Summary)> = Vec::new();
-    for round in 1..=compare.rounds {
-        for &engine in &engines {
-            let (name, rounds) = (engine.name(), compare.rounds);
+    for round in 1..=comparison.rounds {
+        for engine in engines.clone() {
+            let (name, rounds) = (engine.name(), comparison.rounds);
             tell(table, &format!("round {round} of {rounds}: {name}"))?;
-            let summary = measure_on(engine, &workload, &mut open, lines)?;
-            if summary.interrupted {
-                return Err(Failure::Interrupted);
+            let result = measure_on(engine, &workload, &mut open, lines);
+            // Whatever a run that failed has left goes, too: the next one begins with nothing.
+            if result.is_ok() || data.exists() {
+                std::fs::remove_dir_all(data).map_err(failed("remove", data))?;
             }
-            std::fs::remove_dir_all(&data).map_err(failed("remove", &data))?;
-            runs.push((engine, summary));
+            match result {
+                Ok(summary) if summary.interrupted => return Err(Failure::Interrupted),
+                Ok(summary) => runs.push((engine, summary)),
+                Err(failure @ Failure::Engine { .. }) if engine != EngineName::Vellum => {
+                    engines.retain(|other| *other != engine);
+                    runs.retain(|run| run.0 != engine);
+                    leave_out(engine, failure.to_string(), &mut skipped, table)?;
+                }
+                Err(failure) => return Err(failure),
+            }
         }
     }
     let results = results(&engines, &runs);
-    let ratios = ratios(&results);
+    let standings = standings(&results);
+    let ratios = standings.iter().map(|it| (it.metric, it.ratio)).collect();
     let name = workload.name();
     let document = Document {
         workload: name,
-        arguments: &compare.arguments,
-        rounds: compare.rounds,
+        arguments: comparison.arguments,
+        rounds: comparison.rounds,
         commit: env!("VELLUM_COMMIT"),
         machine: Machine::here(),
         load_before,
@@ -183,44 +243,63 @@ pub(crate) fn run<E: Engine>(
         skipped: &skipped,
         runs: &runs,
     };
-    let mut json = serde_json::to_string_pretty(&document).map_err(|source| Failure::File {
-        action: "write",
-        path: compare.out.clone(),
-        source: source.into(),
-    })?;
+    let path = comparison.files.with_extension("json");
+    let mut json = serde_json::to_string_pretty(&document)
+        .map_err(|source| failed("write", &path)(source.into()))?;
     json.push('\n');
-    let text = markdown(&document, &engines);
     let mut charts = pictures(name, &engines, &results, &ratios);
     charts.extend(over_time(&workload, &engines, &runs));
-    let svg = picture(&charts);
-    for (ending, text) in [("json", &json), ("svg", &svg), ("md", &text)] {
-        write_file(&compare.out.join(format!("compare-{name}.{ending}")), text)?;
-    }
-    tell(table, &format!("\n{text}"))?;
-    Ok(runs.iter().all(|(_, summary)| summary.is_consistent()))
-}
-
-fn tell(table: &mut dyn Write, text: &str) -> Result<(), Failure> {
-    writeln!(table, "{text}").map_err(|source| Failure::File {
-        action: "write",
-        path: "the table".into(),
-        source,
+    write_file(&path, &json)?;
+    write_file(&comparison.files.with_extension("svg"), &picture(&charts))?;
+    Ok(Compared {
+        is_consistent: runs.iter().all(|(_, summary)| summary.is_consistent()),
+        text: markdown(&document, &engines),
+        standings,
     })
 }
 
-/// The workload with its flags, on a database below the directory of the results.
-fn parse(compare: &Compare, data: &Path) -> Result<Workload, Failure> {
-    let words = ["vellum-bench", compare.workload.name()].map(str::to_owned);
-    let data = ["--data".to_owned(), data.display().to_string()];
-    let words = words
-        .into_iter()
-        .chain(compare.arguments.iter().cloned())
-        .chain(data);
-    let cli = Cli::try_parse_from(words).map_err(|error| Failure::Usage(error.to_string()))?;
-    match cli.command {
-        Command::Run(workload) => Ok(workload),
-        Command::Figure(_) | Command::Compare(_) => {
-            Err(Failure::Usage("only workloads are compared".to_owned()))
+/// For `map_err`: a file or directory could not be used.
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    let path = path.to_owned();
+    move |source| Failure::File {
+        action,
+        path,
+        source,
+    }
+}
+
+/// Notes and tells that an engine does not run.
+fn leave_out(
+    engine: EngineName,
+    why: String,
+    skipped: &mut Vec<Skipped>,
+    table: &mut dyn Write,
+) -> Result<(), Failure> {
+    let engine = engine.name();
+    tell(table, &format!("{engine} is left out: {why}"))?;
+    skipped.push(Skipped { engine, why });
+    Ok(())
+}
+
+pub(crate) fn tell(table: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    writeln!(table, "{text}").map_err(failed("write", Path::new("the table")))
+}
+
+impl Comparison<'_> {
+    /// The workload with its flags, on its database.
+    fn parse(&self) -> Result<Workload, Failure> {
+        let words = ["vellum-bench", self.workload.name()].map(str::to_owned);
+        let data = ["--data".to_owned(), self.data.display().to_string()];
+        let words = words
+            .into_iter()
+            .chain(self.arguments.iter().cloned())
+            .chain(data);
+        let cli = Cli::try_parse_from(words).map_err(|error| Failure::Usage(error.to_string()))?;
+        match cli.command {
+            Command::Run(workload) => Ok(workload),
+            Command::Figure(_) | Command::Compare(_) | Command::Report(_) => {
+                Err(Failure::Usage("only workloads are compared".to_owned()))
+            }
         }
     }
 }
@@ -240,21 +319,28 @@ fn results(
     engines.iter().map(|engine| of(*engine)).collect()
 }
 
-/// Where there are Vellum and a peer.
-fn ratios(
-    results: &BTreeMap<&'static str, BTreeMap<&'static str, Spread>>,
-) -> BTreeMap<&'static str, f64> {
+/// By metric, where there are Vellum and a peer.
+fn standings(results: &BTreeMap<&'static str, BTreeMap<&'static str, Spread>>) -> Vec<Standing> {
     let vellum = EngineName::Vellum.name();
-    let ratio = |metric: &Metric| {
+    let standing = |metric: &Metric| {
         let median = |name: &str| Some(results.get(name)?.get(metric.name)?.median);
         let peers = results.keys().filter(|name| **name != vellum);
-        let peers = peers.filter_map(|name| median(name));
-        let best = peers.reduce(if metric.grows { f64::max } else { f64::min })?;
+        let peers = peers.filter_map(|name| Some((*name, median(name)?)));
+        let (best_peer, best) = match metric.grows {
+            true => peers.max_by(|one, other| one.1.total_cmp(&other.1))?,
+            false => peers.min_by(|one, other| one.1.total_cmp(&other.1))?,
+        };
         let own = median(vellum)?;
         let ratio = if metric.grows { own / best } else { best / own };
-        ratio.is_finite().then(|| (metric.name, rounded(ratio)))
+        ratio.is_finite().then_some(Standing {
+            metric: metric.name,
+            own,
+            best,
+            best_peer,
+            ratio: rounded(ratio),
+        })
     };
-    METRICS.iter().filter_map(ratio).collect()
+    METRICS.iter().filter_map(standing).collect()
 }
 
 /// A chart a metric, with all engines: where Vellum is furthest behind first.

@@ -66,7 +66,7 @@ impl Run {
             .map_err(|error| Failure::Usage(error.to_string()))?;
         match cli.command {
             Command::Run(workload) => Ok(workload),
-            Command::Figure(_) | Command::Compare(_) => Err(Failure::Usage(
+            Command::Figure(_) | Command::Compare(_) | Command::Report(_) => Err(Failure::Usage(
                 "only workloads are runs of a figure".to_owned(),
             )),
         }

@@ -17,7 +17,7 @@ impl Command {
             Self::Run(workload) => workload.check(),
             Self::Figure(figure) => figure.check(),
             // Its workload is checked once its flags are read.
-            Self::Compare(_) => Ok(()),
+            Self::Compare(_) | Self::Report(_) => Ok(()),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! Exit codes: 0 done and consistent, 1 failed or inconsistent, 2 wrong usage, 130 interrupted (and reported, but for a load or a figure).
 #![forbid(unsafe_code)]
 
+mod benchmarks;
 mod charts;
 pub mod cli;
 mod compare;
@@ -75,6 +76,7 @@ pub fn run<E: Engine>(
         Command::Run(workload) => execute(workload, open, lines, table),
         Command::Figure(figure) => figure::run(figure, open, lines, table),
         Command::Compare(compare) => compare::run(compare, open, lines, table),
+        Command::Report(report) => benchmarks::run(report, open, lines, table),
     });
     match result {
         Ok(true) if interrupt::requested() => interrupt::EXIT_CODE,

@@ -166,3 +166,50 @@ fn comparisons_that_make_no_sense_are_refused() {
     assert_eq!(ended.code, 2);
     assert!(ended.table.contains("is not empty"), "{}", ended.table);
 }
+
+#[test]
+fn a_report_has_every_comparison_and_where_vellum_is_furthest_behind_stands_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("docs");
+    let flags = format!(
+        "report --set tiny --engines vellum,lmdb --out {} --data {}",
+        out.display(),
+        directory.path().join("data").display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let page = std::fs::read_to_string(out.join("benchmarks.md")).unwrap();
+    let names = [
+        "read", "read-2", "rmw", "rmw-2", "sync", "sync-8", "scan", "scan-upd", "load", "tpcc",
+        "tatp", "queue", "hot",
+    ];
+    let folder = out.join("benchmarks/report");
+    let mut worst = Vec::new();
+    for name in names {
+        let picture = format!("benchmarks/report/{name}.svg");
+        assert!(page.contains(&format!("![{name}]({picture})")), "{name}");
+        assert!(out.join(picture).is_file(), "{name}");
+        let ratios = &json(&folder.join(format!("{name}.json")))["ratio_to_best_peer"];
+        let of = |metric: &str| ratios[metric].as_f64();
+        let rate = of("succeeded_per_s")
+            .or(of("rows_per_s"))
+            .or(of("tx_per_s"));
+        assert_eq!(rate.is_some(), cfg!(feature = "lmdb"), "{name}: {ratios}");
+        let least = [rate, of("held_ratio")]
+            .into_iter()
+            .flatten()
+            .fold(f64::INFINITY, f64::min);
+        let row = page.find(&format!("(`{name}`)")).unwrap();
+        worst.push((row, least));
+    }
+    worst.sort_by_key(|(row, _)| *row);
+    assert!(
+        worst.is_sorted_by(|one, other| one.1 <= other.1),
+        "{worst:?}\n{page}"
+    );
+    assert_eq!(
+        std::fs::read_dir(&folder).unwrap().count(),
+        2 * names.len() + 1
+    );
+    assert!(!directory.path().join("data").exists());
+}

@@ -1,0 +1,359 @@
+//! `vellum-bench report`: all comparisons that there are, as one page with pictures. Where Vellum is furthest behind
+//! stands first.
+//!
+//! Not here: data past the memory that engines are given. Most peers read through the kernel's memory as well, which
+//! nothing bounds, so that nothing would be equal; `kv` alone compares Vellum with the device there.
+
+use crate::charts;
+use crate::cli::{Report, ReportSet, Settings, WorkloadName};
+use crate::compare::{Compared, Comparison, Standing, compare, failed, tell};
+use crate::figure::write_file;
+use crate::machine::{Machine, load_average};
+use crate::plot::picture;
+use crate::{Failure, directory_has_entries};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+use vellum_workload::engine::{Engine, Result as EngineResult};
+
+/// A comparison of the report.
+struct Entry {
+    /// Of its files and its bar.
+    name: &'static str,
+    title: &'static str,
+    workload: WorkloadName,
+    /// Flags in every set.
+    common: &'static str,
+    /// And in one.
+    tiny: &'static str,
+    quick: &'static str,
+    full: &'static str,
+}
+
+const HELD_TINY: &str = "--operations 200 --hold-snapshot-at 0";
+const HELD_QUICK: &str = "--seconds 12 --hold-snapshot-at 3";
+const HELD_FULL: &str = "--seconds 120 --hold-snapshot-at 20";
+const ROWS_TINY: &str = "--rows 200 --operations 100";
+const ROWS_QUICK: &str = "--rows 500000 --seconds 3";
+const ROWS_FULL: &str = "--rows 2000000 --seconds 10";
+
+const fn rows(
+    name: &'static str,
+    title: &'static str,
+    workload: WorkloadName,
+    common: &'static str,
+) -> Entry {
+    Entry {
+        name,
+        title,
+        workload,
+        common,
+        tiny: ROWS_TINY,
+        quick: ROWS_QUICK,
+        full: ROWS_FULL,
+    }
+}
+
+const fn held(name: &'static str, title: &'static str, workload: WorkloadName) -> Entry {
+    Entry {
+        name,
+        title,
+        workload,
+        // What an engine with one writer can hold, too.
+        common: "--holder olap",
+        tiny: HELD_TINY,
+        quick: HELD_QUICK,
+        full: HELD_FULL,
+    }
+}
+
+const ENTRIES: [Entry; 13] = [
+    rows(
+        "read",
+        "Point reads, a transaction each",
+        WorkloadName::Kv,
+        "--mix read",
+    ),
+    rows(
+        "read-2",
+        "Point reads, two threads",
+        WorkloadName::Kv,
+        "--mix read --threads 2",
+    ),
+    rows(
+        "rmw",
+        "A row is read and updated, a transaction each",
+        WorkloadName::Kv,
+        "--mix rmw",
+    ),
+    rows(
+        "rmw-2",
+        "A row is read and updated, two threads",
+        WorkloadName::Kv,
+        "--mix rmw --threads 2",
+    ),
+    rows(
+        "sync",
+        "Durable updates, one thread",
+        WorkloadName::Kv,
+        "--mix update --durability sync",
+    ),
+    rows(
+        "sync-8",
+        "Durable updates, eight threads",
+        WorkloadName::Kv,
+        "--mix update --durability sync --threads 8",
+    ),
+    rows(
+        "scan",
+        "Full scan, in one snapshot each time",
+        WorkloadName::Scan,
+        "",
+    ),
+    Entry {
+        name: "scan-upd",
+        title: "Full scan beside a thread that updates",
+        workload: WorkloadName::Scan,
+        common: "--update-threads 1",
+        // It ends by time only.
+        tiny: "--rows 200 --seconds 1",
+        quick: ROWS_QUICK,
+        full: ROWS_FULL,
+    },
+    Entry {
+        name: "load",
+        title: "Sorted load of rows of 100 bytes, one transaction",
+        workload: WorkloadName::Load,
+        common: "",
+        tiny: "--rows 200",
+        quick: "--rows 1000000",
+        full: "--rows 5000000",
+    },
+    Entry {
+        name: "tpcc",
+        title: "TPC-C, one thread",
+        workload: WorkloadName::Tpcc,
+        common: "",
+        tiny: "--tiny --warehouses 1 --operations 30",
+        quick: "--warehouses 1 --seconds 5",
+        full: "--warehouses 4 --seconds 30",
+    },
+    Entry {
+        name: "tatp",
+        title: "TATP, one thread",
+        workload: WorkloadName::Tatp,
+        common: "",
+        tiny: "--subscribers 50 --operations 1000",
+        quick: "--subscribers 20000 --seconds 3",
+        full: "--subscribers 100000 --seconds 30",
+    },
+    held(
+        "queue",
+        "A queue of a thousand rows beside an old snapshot",
+        WorkloadName::Queue,
+    ),
+    held(
+        "hot",
+        "A hundred hot rows beside an old snapshot",
+        WorkloadName::Hot,
+    ),
+];
+
+impl Entry {
+    fn arguments(&self, set: ReportSet) -> Vec<String> {
+        let length = match set {
+            ReportSet::Tiny => self.tiny,
+            ReportSet::Quick => self.quick,
+            ReportSet::Full => self.full,
+        };
+        let words = self.common.split_whitespace();
+        words
+            .chain(length.split_whitespace())
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// An entry that ran.
+struct Ran {
+    entry: &'static Entry,
+    compared: Compared,
+}
+
+impl Ran {
+    fn standing(&self, metric: &str) -> Option<&Standing> {
+        let standings = &self.compared.standings;
+        standings.iter().find(|it| it.metric == metric)
+    }
+
+    /// The rate that the workload is about.
+    fn rate(&self) -> Option<&Standing> {
+        let of = |metric| self.standing(metric);
+        of("succeeded_per_s").or_else(|| of("rows_per_s").or_else(|| of("tx_per_s")))
+    }
+
+    /// Its worst: by this the entries are ordered, those without a peer last.
+    fn worst(&self) -> f64 {
+        let all = [self.rate(), self.standing("held_ratio")];
+        let ratios = all.into_iter().flatten().map(|standing| standing.ratio);
+        ratios.fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Runs all comparisons and writes the page. Returns whether all data were consistent.
+pub(crate) fn run<E: Engine>(
+    report: &Report,
+    mut open: impl FnMut(&Settings) -> EngineResult<E>,
+    lines: &mut dyn Write,
+    table: &mut dyn Write,
+) -> Result<bool, Failure> {
+    if directory_has_entries(&report.data) {
+        return Err(Failure::Usage(format!(
+            "{} is not empty, and each run wants to begin there",
+            report.data.display()
+        )));
+    }
+    // Before the work: a path that cannot be written is told at once.
+    let folder = report.out.join(FOLDER);
+    std::fs::create_dir_all(&folder).map_err(failed("create", &folder))?;
+    let (start, load_before) = (Instant::now(), load_average());
+    let mut ran = Vec::new();
+    for (at, entry) in ENTRIES.iter().enumerate() {
+        let of = ENTRIES.len();
+        tell(table, &format!("{} of {of}: {}", at + 1, entry.title))?;
+        let arguments = entry.arguments(report.set);
+        let comparison = Comparison {
+            workload: entry.workload,
+            arguments: &arguments,
+            engines: &report.engines,
+            rounds: report.rounds(),
+            data: report.data.clone(),
+            files: folder.join(entry.name),
+        };
+        let compared = compare(&comparison, &mut open, lines, table)?;
+        ran.push(Ran { entry, compared });
+    }
+    ran.sort_by(|one, other| one.worst().total_cmp(&other.worst()));
+    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    let page = page(report, &ran, minutes, load_before);
+    let overview = charts::bars(
+        "Vellum to the best peer, by rate (above 1 Vellum is faster)".to_owned(),
+        "ratio of medians",
+        ran.iter()
+            .filter_map(|ran| Some((ran.entry.name.to_owned(), ran.rate()?.ratio))),
+    );
+    write_file(&folder.join("overview.svg"), &picture(&[overview]))?;
+    let path = report.out.join("benchmarks.md");
+    write_file(&path, &page)?;
+    let took = format!("{}, after {minutes:.1} minutes", path.display());
+    tell(table, &format!("\n{}\n{took}", summary(&ran)))?;
+    Ok(ran.iter().all(|ran| ran.compared.is_consistent))
+}
+
+/// Where pictures and figures are, seen from the page.
+const FOLDER: &str = "benchmarks/report";
+
+/// A line for each entry.
+fn summary(ran: &[Ran]) -> String {
+    let mut out = "| what | Vellum, a second | best peer | ratio | its p99 | held ratio, and the best peer's |\n\
+         | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for ran in ran {
+        let (rate, ratio) = match ran.rate() {
+            Some(rate) => (
+                format!(
+                    "{} | {} of {}",
+                    count(rate.own),
+                    count(rate.best),
+                    rate.best_peer
+                ),
+                format!("**{:.2}**", rate.ratio),
+            ),
+            None => ("- | -".to_owned(), "-".to_owned()),
+        };
+        let p99 = ran.standing("p99_us");
+        let p99 = p99.map_or("-".to_owned(), |it| format!("{:.2}", it.ratio));
+        let held = match ran.standing("held_ratio") {
+            Some(it) => format!("{:.3}; {:.3} of {}", it.own, it.best, it.best_peer),
+            None => "-".to_owned(),
+        };
+        let (title, name) = (ran.entry.title, ran.entry.name);
+        let _ = writeln!(
+            out,
+            "| {title} (`{name}`) | {rate} | {ratio} | {p99} | {held} |"
+        );
+    }
+    out
+}
+
+/// A rate for people.
+fn count(rate: f64) -> String {
+    match rate {
+        1e6.. => format!("{:.2} M", rate / 1e6),
+        1e4..1e6 => format!("{:.0} k", rate / 1e3),
+        _ => format!("{rate:.0}"),
+    }
+}
+
+fn page(report: &Report, ran: &[Ran], minutes: f64, load_before: [f64; 3]) -> String {
+    let (machine, load_after) = (Machine::here(), load_average());
+    let mut out = format!(
+        "# Benchmarks\n\n\
+         Written by `vellum-bench report --set {} --rounds {}` of commit {} in {minutes:.0} minutes, on {} cores and {} MiB, {}, \
+         load {:.1} before and {:.1} after. Engines run in turn in fresh directories, one process, `async` where nothing else is said; figures are medians over the rounds. \
+         Ratios are Vellum's to the best peer's, above 1 Vellum is better, also where less is better; **where Vellum is furthest behind stands first**. \
+         Axes begin at zero. Below each table is what each engine was set to: isolation, durability and memory are not the same everywhere.\n\n",
+        report.set.name(),
+        report.rounds(),
+        env!("VELLUM_COMMIT"),
+        machine.cores,
+        machine.memory_mib,
+        machine.kernel,
+        load_before[0],
+        load_after[0],
+    );
+    out.push_str(&summary(ran));
+    let _ = writeln!(out, "\n![Ratios]({FOLDER}/overview.svg)");
+    for ran in ran {
+        let Entry { name, title, .. } = ran.entry;
+        let files = Path::new(FOLDER).join(name);
+        let _ = writeln!(
+            out,
+            "\n## {title}\n{}\n![{name}]({}.svg)\n\nEvery run: [{name}.json]({}.json)",
+            ran.compared.text,
+            files.display(),
+            files.display()
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    #[test]
+    fn every_entry_of_every_set_is_a_command_line_with_a_name_of_its_own() {
+        for (at, entry) in ENTRIES.iter().enumerate() {
+            for set in [ReportSet::Tiny, ReportSet::Quick, ReportSet::Full] {
+                let words = ["vellum-bench", entry.workload.name()].map(str::to_owned);
+                let words = words.into_iter().chain(entry.arguments(set));
+                let cli = Cli::try_parse_from(words).expect(entry.name);
+                assert!(matches!(cli.command, Command::Run(_)));
+                cli.command.check().expect(entry.name);
+            }
+            let others = &ENTRIES[at + 1..];
+            assert!(others.iter().all(|other| other.name != entry.name));
+        }
+    }
+
+    #[test]
+    fn rates_are_told_in_three_digits() {
+        assert_eq!(count(1_234_567.0), "1.23 M");
+        assert_eq!(count(45_678.0), "46 k");
+        assert_eq!(count(3_210.4), "3210");
+    }
+}
