@@ -22,6 +22,8 @@ pub enum EngineName {
     Fjall,
     /// LMDB
     Lmdb,
+    /// PostgreSQL, over the wire to a server of its own
+    Postgresql,
     /// redb
     Redb,
     /// RocksDB: log-structured merge trees, with pessimistic transactions
@@ -38,6 +40,7 @@ impl EngineName {
             Self::Canopydb => "canopydb",
             Self::Fjall => "fjall",
             Self::Lmdb => "lmdb",
+            Self::Postgresql => "postgresql",
             Self::Redb => "redb",
             Self::Rocksdb => "rocksdb",
             Self::Sqlite => "sqlite",
@@ -67,6 +70,9 @@ impl EngineName {
             return Err(format!(
                 "this build has no {name}: build vellum-bench with --features {name}"
             ));
+        }
+        if let Some(lacking) = vellum_peers::lacking(name) {
+            return Err(format!("{name} cannot run here: there is no {lacking}"));
         }
         let settings = workload.settings();
         if settings.variant != crate::cli::Variant::default()
@@ -130,6 +136,12 @@ pub(crate) fn measure_on<E: Engine>(
             |settings: &Settings| vellum_peers::lmdb::LmdbEngine::open(&peer(settings)),
             lines,
         ),
+        #[cfg(feature = "postgresql")]
+        EngineName::Postgresql => measure_workload(
+            workload,
+            |settings: &Settings| vellum_peers::postgresql::PostgresqlEngine::open(&peer(settings)),
+            lines,
+        ),
         #[cfg(feature = "redb")]
         EngineName::Redb => measure_workload(
             workload,
@@ -152,6 +164,7 @@ pub(crate) fn measure_on<E: Engine>(
             feature = "canopydb",
             feature = "fjall",
             feature = "lmdb",
+            feature = "postgresql",
             feature = "redb",
             feature = "rocksdb",
             feature = "sqlite"

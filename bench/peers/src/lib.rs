@@ -14,6 +14,7 @@
 //! | SQLite | one at a time, the others wait | WAL, `synchronous=OFF`: a crash of the machine may damage the file | page cache as given, one a session |
 //! | canopydb | any number, first to commit wins (snapshot) | log written, synced every second | page cache as given, changed pages beside it |
 //! | RocksDB | any number, first to write wins, the others wait (snapshot) | log in the kernel's memory | block cache as given, write buffers beside it; a transaction's writes until its end |
+//! | PostgreSQL | any number, first to write wins, the others wait (snapshot) | `synchronous_commit=off` | `shared_buffers` as given, the kernel's cache beside it |
 //! | fjall | any number, first to commit wins (serializable) | journal in the kernel's memory | block cache as given, write buffers beside it |
 
 // LMDB's files are mapped: opening them is unsafe, and says why.
@@ -25,6 +26,8 @@ pub mod canopydb;
 pub mod fjall;
 #[cfg(feature = "lmdb")]
 pub mod lmdb;
+#[cfg(feature = "postgresql")]
+pub mod postgresql;
 #[cfg(feature = "redb")]
 pub mod redb;
 #[cfg(feature = "rocksdb")]
@@ -55,6 +58,8 @@ pub const BUILT: &[&str] = &[
     "fjall",
     #[cfg(feature = "lmdb")]
     "lmdb",
+    #[cfg(feature = "postgresql")]
+    "postgresql",
     #[cfg(feature = "redb")]
     "redb",
     #[cfg(feature = "rocksdb")]
@@ -62,3 +67,12 @@ pub const BUILT: &[&str] = &[
     #[cfg(feature = "sqlite")]
     "sqlite",
 ];
+
+/// What this machine lacks to run a peer of this name that is built in, if anything.
+pub fn lacking(name: &str) -> Option<String> {
+    match name {
+        #[cfg(feature = "postgresql")]
+        "postgresql" => postgresql::lacking(),
+        _ => None,
+    }
+}

@@ -11,6 +11,10 @@ macro_rules! conforms {
         #[cfg(feature = $feature)]
         #[test]
         fn $name() {
+            if let Some(lacking) = vellum_peers::lacking($feature) {
+                println!("not run: there is no {lacking}");
+                return;
+            }
             for sync in [false, true] {
                 let directory = tempfile::tempdir().unwrap();
                 let settings = PeerSettings {
@@ -32,6 +36,11 @@ conforms!(
 );
 conforms!(fjall_conforms, "fjall", vellum_peers::fjall::FjallEngine);
 conforms!(lmdb_conforms, "lmdb", vellum_peers::lmdb::LmdbEngine);
+conforms!(
+    postgresql_conforms,
+    "postgresql",
+    vellum_peers::postgresql::PostgresqlEngine
+);
 conforms!(redb_conforms, "redb", vellum_peers::redb::RedbEngine);
 conforms!(
     rocksdb_conforms,
@@ -50,6 +59,7 @@ fn what_is_built_in_has_the_names_of_the_features() {
         ("canopydb", cfg!(feature = "canopydb")),
         ("fjall", cfg!(feature = "fjall")),
         ("lmdb", cfg!(feature = "lmdb")),
+        ("postgresql", cfg!(feature = "postgresql")),
         ("redb", cfg!(feature = "redb")),
         ("rocksdb", cfg!(feature = "rocksdb")),
         ("sqlite", cfg!(feature = "sqlite")),
