@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | mixed | a few appends and reads; now and then one append is taken back to a savepoint, or all of it rolled back |
 //! | forks | one append to one of the lists; or reads of all of them, in any order |
-//! | skews | look at a group of lists, and append to one if all are empty |
+//! | skews | look at a group of lists, most often as one range of rows, and append to one if all are empty |
 //!
 //! Not here: how a list lies in tables ([`crate::store`], [`crate::indexed`], `vellum-sessions`).
 
@@ -40,6 +40,17 @@ pub trait Appends {
     /// # Errors
     /// What the database says, or what is wrong with the list.
     fn read(&mut self, random: &mut Random, key: u64) -> Result<Vec<u64>, Self::Error>;
+
+    /// Reads `count` lists from `first` on as one range of rows, whatever lies in it: what is not there is part of the answer.
+    ///
+    /// # Errors
+    /// What the database says, or what is wrong with a list.
+    fn read_range(
+        &mut self,
+        random: &mut Random,
+        first: u64,
+        count: u64,
+    ) -> Result<Vec<Vec<u64>>, Self::Error>;
 
     /// Lets others go on.
     fn wait(&mut self, random: &mut Random);
@@ -177,7 +188,17 @@ impl Skew {
         random: &mut Random,
         done: &mut Vec<Op>,
     ) -> Result<(), A::Error> {
-        read_window(lists, random, self.base, self.window, done)?;
+        // Now and then by the keys of rows that are not there, which is no range.
+        if random.chance(1, 4) {
+            read_window(lists, random, self.base, self.window, done)?;
+        } else {
+            let found = lists.read_range(random, self.base, self.window)?;
+            done.extend(
+                (self.base..)
+                    .zip(found)
+                    .map(|(key, list)| Op::read(key, list)),
+            );
+        }
         let empty = |op: &Op| matches!(op, Op::Read(_, Some(values)) if values.is_empty());
         if done.iter().all(empty) && lists.append(random, self.key, self.value)? {
             done.push(Op::append(self.key, self.value));

@@ -140,6 +140,12 @@ impl Appends for Open<'_> {
         self.store.read(self.transaction, random, key, self.blind)
     }
 
+    fn read_range(&mut self, random: &mut Random, first: u64, count: u64) -> Result<Vec<Vec<u64>>> {
+        let keys = first..first + count;
+        self.store
+            .read_range(self.transaction, random, keys, self.blind)
+    }
+
     fn wait(&mut self, random: &mut Random) {
         self.life.wait_for_commits(random.between(10, 200));
     }

@@ -2,7 +2,7 @@
 //! added, and read by keys and by scans both ways.
 
 use crate::indexed::Indexed;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use vellum::{Error, Result, Table, Transaction};
 use vellum_base::random::Random;
 
@@ -118,6 +118,25 @@ impl Store {
             Self::Plain(table) => read(transaction, table, random, key),
         }
     }
+
+    /// Reads lists that stand behind each other: those of the plain table as one range of its rows, others one by one.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_range(
+        &self,
+        transaction: &Transaction,
+        random: &mut Random,
+        keys: Range<u64>,
+        blind: bool,
+    ) -> Result<Vec<Vec<u64>>> {
+        match self {
+            Self::Indexed(_) => keys
+                .map(|key| self.read(transaction, random, key, blind))
+                .collect(),
+            Self::Plain(table) => read_range(transaction, table, random, keys),
+        }
+    }
 }
 
 fn append(
@@ -219,33 +238,74 @@ fn read_rows(
 ) -> Result<Vec<u64>> {
     let (low, high) = (element(key, 0), element(key, u64::MAX));
     let range = (Bound::Included(&low[..]), Bound::Included(&high[..]));
+    let pair = |key: &[u8], value: &[u8]| (number(&key[8..]), number(value));
+    let rows = scan(transaction, table, random, range, pair)?;
+    in_order(key, &rows)
+}
+
+/// Lists of every style that lie in a range of rows; one that has none is empty.
+fn read_range(
+    transaction: &Transaction,
+    table: &Table,
+    random: &mut Random,
+    keys: Range<u64>,
+) -> Result<Vec<Vec<u64>>> {
+    let (low, high) = (bytes_of(keys.start), bytes_of(keys.end));
+    let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+    let copy = |key: &[u8], value: &[u8]| (key.to_vec(), value.to_vec());
+    let rows = scan(transaction, table, random, range, copy)?;
+    keys.map(|key| {
+        let mine = rows.iter().filter(|(bytes, _)| number(bytes) == key);
+        if Style::of(key) == Style::Rows {
+            let pair = |(key, value): &(Vec<u8>, Vec<u8>)| (number(&key[8..]), number(value));
+            return in_order(key, &mine.map(pair).collect::<Vec<_>>());
+        }
+        let values = match Style::of(key) {
+            Style::Packed => unpack,
+            _ => numbers,
+        };
+        Ok(mine.flat_map(|(_, value)| values(value)).collect())
+    })
+    .collect()
+}
+
+/// What `of` makes of the rows of a range, in their order; read in either direction, row by row or in batches.
+fn scan<T>(
+    transaction: &Transaction,
+    table: &Table,
+    random: &mut Random,
+    range: (Bound<&[u8]>, Bound<&[u8]>),
+    of: impl Fn(&[u8], &[u8]) -> T,
+) -> Result<Vec<T>> {
     let mut cursor = transaction.cursor(table, range)?;
-    let mut rows: Vec<(u64, u64)> = Vec::new();
+    let mut rows = Vec::new();
     match random.below(4) {
         0 => {
             while let Some((key, value)) = cursor.next()? {
-                rows.push((number(&key[8..]), number(value)));
+                rows.push(of(key, value));
             }
         }
         1 => {
             while let Some((key, value)) = cursor.prev()? {
-                rows.push((number(&key[8..]), number(value)));
+                rows.push(of(key, value));
             }
             rows.reverse();
         }
         2 => {
-            while cursor.batch_back(|key, value| rows.push((number(&key[8..]), number(value))))? > 0
-            {
-            }
+            while cursor.batch_back(|key, value| rows.push(of(key, value)))? > 0 {}
             rows.reverse();
         }
-        _ => while cursor.batch(|key, value| rows.push((number(&key[8..]), number(value))))? > 0 {},
+        _ => while cursor.batch(|key, value| rows.push(of(key, value)))? > 0 {},
     }
-    // A hole is no list; nothing that the history could hold.
-    if let Some((at, row)) = (0_u64..).zip(&rows).find(|(at, row)| *at != row.0) {
+    Ok(rows)
+}
+
+/// A list of places and values; a hole is no list, nothing that the history could hold.
+fn in_order(key: u64, rows: &[(u64, u64)]) -> Result<Vec<u64>> {
+    if let Some((at, row)) = (0_u64..).zip(rows).find(|(at, row)| *at != row.0) {
         return Err(Error::InvalidArgument {
             what: format!("list {key} has row {row:?} at place {at}"),
         });
     }
-    Ok(rows.into_iter().map(|(_, value)| value).collect())
+    Ok(rows.iter().map(|(_, value)| *value).collect())
 }

@@ -85,6 +85,10 @@ impl Appends for Statements<'_> {
         read(self, random, key)
     }
 
+    fn read_range(&mut self, random: &mut Random, first: u64, count: u64) -> Result<Vec<Vec<u64>>> {
+        read_range(self, random, first, count)
+    }
+
     fn wait(&mut self, random: &mut Random) {
         pause(random);
     }
@@ -200,6 +204,40 @@ fn read(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<
         }
         Style::Indexed => read_indexed(open, random, key),
     }
+}
+
+/// The rows of every table that a predicate on their key names: a range of the key, or a condition that no index helps with.
+fn read_range(
+    open: &mut Statements<'_>,
+    random: &mut Random,
+    first: u64,
+    count: u64,
+) -> Result<Vec<Vec<u64>>> {
+    let predicate = match random.chance(1, 2) {
+        true => "k between $1 and $2",
+        false => "k + 0 >= $1 and not k > $2",
+    };
+    let (low, high) = (first as i64, (first + count - 1) as i64);
+    let mut lists = vec![Vec::new(); count as usize];
+    for table in ["lists_text", "lists_indexed"] {
+        let sql = format!("select k, v from {table} where {predicate}");
+        for row in open.query(&sql, &[&low, &high])? {
+            lists[(row.get::<_, i64>(0) - low) as usize].extend(values(row.get(1))?);
+        }
+    }
+    let sql = format!("select k, n, v from lists_rows where {predicate} order by k, n");
+    for row in open.query(&sql, &[&low, &high])? {
+        let (k, n, v): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        let list = &mut lists[(k - low) as usize];
+        if n as usize != list.len() {
+            let place = list.len();
+            return Err(Gone::Wrong(format!(
+                "list {k} has row {n} at place {place}"
+            )));
+        }
+        list.push(v as u64);
+    }
+    Ok(lists)
 }
 
 fn read_indexed(open: &mut Statements<'_>, random: &mut Random, key: u64) -> Result<Vec<u64>> {
