@@ -4,7 +4,7 @@
 //! A tree is looked up by its name once a transaction, which it borrows: both live in one cell. Rows are handed out of the
 //! cached page, counted, not copied.
 
-use crate::PeerSettings;
+use crate::{PeerSettings, no_transaction};
 use canopydb::{Database, DbOptions, EnvOptions, Error, ReadTransaction, Tree, WriteTransaction};
 use self_cell::self_cell;
 use std::fmt;
@@ -159,11 +159,6 @@ impl fmt::Debug for CanopydbSession<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CanopydbSession({:?})", self.engine)
     }
-}
-
-#[cold]
-fn no_transaction() -> EngineError {
-    EngineError::Unusable("an operation outside a transaction".to_owned())
 }
 
 /// The tree in its place, opened once.

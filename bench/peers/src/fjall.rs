@@ -2,7 +2,7 @@
 //!
 //! Its optimistic transactions watch reads, too: they are serializable, more than the workloads ask for.
 
-use crate::PeerSettings;
+use crate::{PeerSettings, no_transaction};
 use fjall::{
     KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, OptimisticWriteTx,
     PersistMode, Readable, Snapshot,
@@ -126,11 +126,6 @@ impl fmt::Debug for FjallSession<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FjallSession({:?})", self.engine)
     }
-}
-
-#[cold]
-fn no_transaction() -> EngineError {
-    EngineError::Unusable("an operation outside a transaction".to_owned())
 }
 
 impl<'e> FjallSession<'e> {

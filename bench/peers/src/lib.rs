@@ -36,6 +36,7 @@ pub mod rocksdb;
 pub mod sqlite;
 
 use std::path::PathBuf;
+use vellum_workload::engine::EngineError;
 
 /// What an engine is opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,13 @@ pub const BUILT: &[&str] = &[
     #[cfg(feature = "sqlite")]
     "sqlite",
 ];
+
+/// A session was asked outside of a transaction.
+#[cold]
+#[allow(dead_code, reason = "a build without peers has no sessions")]
+fn no_transaction() -> EngineError {
+    EngineError::Unusable("an operation outside a transaction".to_owned())
+}
 
 /// What this machine lacks to run a peer of this name that is built in, if anything.
 pub fn lacking(name: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 //!
 //! Reads hand out the page's own bytes. A range of a value cannot be overwritten in place: an update is a get and a put.
 
-use crate::PeerSettings;
+use crate::{PeerSettings, no_transaction};
 use heed::types::Bytes;
 use heed::{
     CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn, WithTls,
@@ -154,11 +154,6 @@ macro_rules! reading {
             Open::Nothing => return Err(no_transaction()),
         }
     };
-}
-
-#[cold]
-fn no_transaction() -> EngineError {
-    EngineError::Unusable("an operation outside a transaction".to_owned())
 }
 
 impl<'e> LmdbSession<'e> {

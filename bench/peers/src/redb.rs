@@ -3,7 +3,7 @@
 //! The tables of a write transaction borrow it, so they live in one cell with it: opening one for each operation would
 //! cost more than the operation.
 
-use crate::PeerSettings;
+use crate::{PeerSettings, no_transaction};
 use redb::{
     Database, Durability, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable,
     TableDefinition, WriteTransaction,
@@ -157,11 +157,6 @@ impl fmt::Debug for RedbSession<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RedbSession({:?})", self.engine)
     }
-}
-
-#[cold]
-fn no_transaction() -> EngineError {
-    EngineError::Unusable("an operation outside a transaction".to_owned())
 }
 
 impl RedbSession<'_> {

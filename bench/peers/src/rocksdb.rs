@@ -4,7 +4,7 @@
 //! Rows are locked as they are written, and read where the block or the memtable has them: nothing is copied. A load in one
 //! transaction is held in memory until its commit, with a lock for each row: the crate has no way around that.
 
-use crate::PeerSettings;
+use crate::{PeerSettings, no_transaction};
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DBCompressionType,
     DBPinnableSlice, DBRawIteratorWithThreadMode, Error, ErrorKind, Options, ReadOptions,
@@ -198,11 +198,6 @@ impl fmt::Debug for RocksdbSession<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RocksdbSession({:?})", self.engine)
     }
-}
-
-#[cold]
-fn no_transaction() -> EngineError {
-    EngineError::Unusable("an operation outside a transaction".to_owned())
 }
 
 impl<'e> RocksdbSession<'e> {

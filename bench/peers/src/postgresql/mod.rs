@@ -7,7 +7,7 @@
 mod server;
 mod wire;
 
-use crate::PeerSettings;
+use crate::{PeerSettings, no_transaction};
 use server::Server;
 use std::collections::HashMap;
 use std::fmt;
@@ -233,11 +233,6 @@ impl fmt::Debug for PostgresqlSession<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PostgresqlSession({:?})", self.engine)
     }
-}
-
-#[cold]
-fn no_transaction() -> EngineError {
-    EngineError::Unusable("an operation outside a transaction".to_owned())
 }
 
 impl PostgresqlSession<'_> {
