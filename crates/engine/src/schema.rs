@@ -578,6 +578,34 @@ mod tests {
     use vellum_io::MemoryDirectory;
 
     #[test]
+    fn table_that_every_snapshot_sees_is_judged_once() {
+        let config = Config::default()
+            .pool_bytes(4 << 20)
+            .background_threads(false);
+        let database = Database::open_directory(Arc::new(MemoryDirectory::new()), config).unwrap();
+        let old = database.begin().unwrap();
+        // The snapshot is that of the first read.
+        assert!(old.table("t").is_err());
+        let table = database.retry(|tx| tx.create_table("t")).unwrap();
+        let get = |key: &[u8]| {
+            let tx = database.begin().unwrap();
+            tx.get(&table, key, |value| value.to_vec()).unwrap()
+        };
+        while database.step().unwrap() {}
+        assert_eq!(get(b"k"), None);
+        assert!(
+            !table.base.is_settled(),
+            "an older snapshot does not see it"
+        );
+        assert!(old.get(&table, b"k", |_| ()).is_err());
+        drop(old);
+        database.retry(|tx| tx.insert(&table, b"k", b"v")).unwrap();
+        while database.step().unwrap() {}
+        assert_eq!(get(b"k"), Some(b"v".to_vec()));
+        assert!(table.base.is_settled());
+    }
+
+    #[test]
     fn ten_thousand_tables_that_came_and_went_are_forgotten() {
         let mut config = Config::default()
             .pool_bytes(4 << 20)

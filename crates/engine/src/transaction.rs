@@ -183,10 +183,24 @@ impl Transaction {
         let inner = self.inner();
         let sees = |version: &VersionStamp| inner.visible(version, snapshot, command);
         match table.base.resolve(sees) {
-            Some(shape) if !shape.dropped => Ok(shape),
+            Some(shape) if !shape.dropped => {
+                if !shape.is_settled() {
+                    self.settle(shape);
+                }
+                Ok(shape)
+            }
             _ => Err(Error::NoSuchTable {
                 name: table.name().to_owned(),
             }),
+        }
+    }
+
+    /// Notes that a shape need not be judged any more, if that is so.
+    #[cold]
+    fn settle(&self, shape: &Shape) {
+        let made_by = shape.made_by();
+        if made_by.is_none_or(|version| self.inner().domain().is_settled(version)) {
+            shape.settle();
         }
     }
 

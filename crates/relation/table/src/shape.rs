@@ -11,6 +11,7 @@
 //!   appends the new one first and then takes the latch of every leaf that it reads. So a row that is not in what
 //!   the changer read will meet the check, by the order of the latch.
 //! - T3 A rolled-back change is void for ever; what comes later is built on what was before it.
+//! - T8 A shape that is settled was committed below every snapshot that is open or can still be drawn, so it stays so and is never void.
 
 use crate::key_description::KeyDescription;
 use std::sync::{Arc, OnceLock};
@@ -48,6 +49,8 @@ pub struct Shape {
     /// The change that made it; `None` if it is older than every snapshot.
     made_by: Option<VersionStamp>,
     void: AtomicBool,
+    /// Every snapshot that is open or can still be drawn sees it.
+    settled: AtomicBool,
     next: OnceLock<Arc<Shape>>,
 }
 
@@ -75,23 +78,25 @@ impl Shape {
         indexes: Vec<Index>,
         made_by: Option<VersionStamp>,
     ) -> Self {
-        let (void, next) = (AtomicBool::new(false), OnceLock::new());
         Self {
             id,
             name,
             tree,
             indexes,
             dropped: false,
+            settled: AtomicBool::new(made_by.is_none()),
             made_by,
-            void,
-            next,
+            void: AtomicBool::new(false),
+            next: OnceLock::new(),
         }
     }
 
     /// The shape that a reader uses: the newest from here on that it sees. `None` if it sees none.
     #[inline]
     pub fn resolve(&self, sees: impl Fn(&VersionStamp) -> bool) -> Option<&Shape> {
-        let visible = |shape: &Shape| !shape.is_void() && shape.made_by.as_ref().is_none_or(&sees);
+        let visible = |shape: &Shape| {
+            shape.is_settled() || !shape.is_void() && shape.made_by.as_ref().is_none_or(&sees)
+        };
         let mut best = visible(self).then_some(self);
         let mut at = self;
         // Acquire (OnceLock): pairs with the release of `append`.
@@ -129,6 +134,19 @@ impl Shape {
         false
     }
 
+    /// True if every snapshot that is open or can still be drawn is known to see it: nobody need ask again.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        // Relaxed: it was true when it was stored, and stays so (T8); what it is about is immutable.
+        self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Notes that every snapshot that is open or can still be drawn sees it.
+    pub fn settle(&self) {
+        debug_assert!(!self.is_void(), "what was rolled back nobody sees");
+        self.settled.store(true, Ordering::Relaxed);
+    }
+
     /// True if the change that made it was rolled back.
     pub fn is_void(&self) -> bool {
         // Acquire: pairs with the release in `make_void`.
@@ -158,7 +176,6 @@ impl Shape {
             ShapeChange::RemoveIndex(id) => indexes.retain(|index| index.id != id),
             ShapeChange::Drop => dropped = true,
         }
-        let (void, next) = (AtomicBool::new(false), OnceLock::new());
         let shape = Arc::new(Shape {
             id: newest.id,
             name: newest.name.clone(),
@@ -166,8 +183,9 @@ impl Shape {
             indexes,
             dropped,
             made_by: Some(made_by),
-            void,
-            next,
+            void: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
+            next: OnceLock::new(),
         });
         let mut at = newest;
         loop {

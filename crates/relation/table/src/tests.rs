@@ -317,6 +317,26 @@ fn t3_a_void_change_is_seen_by_nobody_and_the_next_one_is_built_on_what_was_befo
 }
 
 #[test]
+fn t8_a_settled_shape_is_judged_no_more_and_those_behind_it_are() {
+    let world = World::new();
+    let base = world.table(Vec::new());
+    assert!(base.is_settled(), "older than every snapshot");
+    let add = ShapeChange::AddIndex(world.index(2, 0..1, false));
+    let first = Shape::append(&base, add, version(5, 0));
+    assert!(!first.is_settled());
+    assert_eq!(base.resolve(|_| false).unwrap().indexes.len(), 0);
+    first.settle();
+    assert_eq!(base.resolve(|_| false).unwrap().indexes.len(), 1);
+    let dropped = Shape::append(&first, ShapeChange::Drop, version(9, 2));
+    assert!(!base.resolve(|_| false).unwrap().dropped && !dropped.is_settled());
+    assert!(
+        base.resolve(|made_by| made_by.stamp.get() == 9)
+            .unwrap()
+            .dropped
+    );
+}
+
+#[test]
 fn prop_ranges_that_are_moved_apart_cover_the_same_bytes_in_a_bounded_image() {
     let mut random = Random::new(3);
     for _ in 0..2000 {

@@ -2,11 +2,12 @@
 //!
 //! Where data is in memory, finding out where an address lies costs as much as the cache miss behind it: page tables are
 //! walked, in a virtual machine two kinds of them. So a *region*, 2 MiB of addresses, is *joined* onto one huge page once all of
-//! its pages are resident, and *split* again before the first of them leaves.
+//! its pages are resident, or before the first of them is made where the file grows (memory_ahead.rs), and *split* again before the
+//! first of them leaves.
 //!
 //! Invariants:
-//! - H1 A region is joined only while all of its pages are resident, so it takes no more memory than they do: the limit of
-//!   resident bytes stays hard.
+//! - H1 A region is joined only while all of its pages are resident, or got ahead within what M1 allows: it takes no more memory than
+//!   they do, so the limit of resident bytes stays hard.
 //! - H2 Memory of a page is given back only from a region that is not joined. Giving back a part of a huge page would unmap
 //!   that part and keep its memory; a split divides the huge page itself.
 //! - H3 Nothing is joined while pages are evicted, or soon will be: it would be split at once. Nor while many come (a load): the
@@ -124,7 +125,7 @@ impl Pool {
         if !quiet || !few || self.free_frames() <= 2 * self.high_water() {
             return false;
         }
-        let pages = (REGION_BYTES / self.page_size()) as u64;
+        let pages = self.region_pages();
         let count = (self.file_pages() / pages) as usize;
         for _ in 0..LOOKS.min(count) {
             let region = regions.next.fetch_add(1, Ordering::Relaxed) % count;
@@ -143,6 +144,11 @@ impl Pool {
             }
         }
         false
+    }
+
+    /// Pages of a region.
+    pub(crate) fn region_pages(&self) -> u64 {
+        (REGION_BYTES / self.page_size()) as u64
     }
 
     /// True if a page has a frame, and nobody is about to take it away.

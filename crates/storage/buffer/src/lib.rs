@@ -58,4 +58,4 @@ pub use pool::{Addresses, Pool};
 pub use prefetch::PREFETCH_MAX;
 pub use private::PageBuf;
 pub use space::{Claim, PageUse, RESERVE_PAGES, Space, SpaceCounts};
-pub use words::{PageBytes, PageRead, PageWrite};
+pub use words::{PageBytes, PageRead, PageWrite, first_eight};

@@ -3,7 +3,8 @@
 //! The first touch of a page's memory is a trap into the system, which finds and clears what it lends: a microsecond for a page of
 //! 8 KiB, and in a virtual machine whose host has to find that memory first, ten or twenty. Where data grows, new pages are mostly the next
 //! ones of the file. So as they are made, another thread touches the memory behind them: it asks the system to do as if it
-//! wrote there, which changes nothing that anybody reads.
+//! wrote there, which changes nothing that anybody reads. Where that is a whole region of 2 MiB, it asks for a huge page: one trap
+//! and one entry in the tables of addresses instead of hundreds, and nothing to copy later (huge.rs).
 //!
 //! Invariants:
 //! - M1 What is got ahead is at most [`AHEAD_BYTES`], and at most a 64th of the pool: memory beyond frames that the limit of resident
@@ -24,7 +25,7 @@ use vellum_base::PageId;
 use vellum_sync::atomic::{AtomicU64, Ordering};
 
 /// Most bytes that are got ahead.
-const AHEAD_BYTES: usize = 8 << 20;
+const AHEAD_BYTES: usize = 32 << 20;
 /// The part of the pool that is got ahead at most.
 const POOL_FRACTION: usize = 64;
 
@@ -95,16 +96,43 @@ impl Pool {
         let tail = ahead.tail.load(Ordering::Relaxed);
         let from = ahead.got.load(Ordering::Relaxed).max(tail);
         let end = (tail + self.ahead_pages()).min(self.file_pages());
+        // Whole regions, where so much is got ahead that waiting for one leaves enough.
+        let pages = self.region_pages();
+        let whole = self.ahead_pages() >= 2 * pages && end < self.file_pages();
+        let end = if whole { end - end % pages } else { end };
         if from >= end || ahead.got.swap(end, Ordering::Relaxed) >= end {
             return false;
         }
-        let got = self.range.populate(PageId(from), end - from);
+        let got = self.populate(from, end);
         if got {
             count(&self.counters.got_ahead, end - from);
         } else {
             ahead.got.store(u64::MAX, Ordering::Relaxed);
         }
         got
+    }
+
+    /// Gets memory for pages, region by region; false where there is none.
+    fn populate(&self, from: u64, end: u64) -> bool {
+        let pages = self.region_pages();
+        let mut at = from;
+        while at < end {
+            let next = (at - at % pages + pages).min(end);
+            let region = (at / pages) as usize;
+            // None: it is on a huge page already.
+            let whole = next - at == pages
+                && self.range.regions().join(
+                    region,
+                    || true,
+                    || self.range.populate_region(region),
+                ) == Some(true);
+            count(&self.counters.joined, u64::from(whole));
+            if !whole && !self.range.populate(PageId(at), next - at) {
+                return false;
+            }
+            at = next;
+        }
+        true
     }
 
     fn ahead_pages(&self) -> u64 {

@@ -260,6 +260,22 @@ impl PageRange {
         bytes <= self.mapping.bytes - offset && self.mapping.populate(offset, bytes).is_ok()
     }
 
+    /// Gets memory for a whole region, of which no page has any: a huge page, if the system has one. False where it does not do that, or
+    /// has no memory.
+    pub(crate) fn populate_region(&self, region: usize) -> bool {
+        let offset = self.first + region * REGION_BYTES;
+        let _ = self
+            .mapping
+            .advise(offset, REGION_BYTES, Advice::LinuxHugepage);
+        let got = self.mapping.populate(offset, REGION_BYTES).is_ok();
+        if !got {
+            let _ = self
+                .mapping
+                .advise(offset, REGION_BYTES, Advice::LinuxNoHugepage);
+        }
+        got
+    }
+
     /// Divides the huge page under the region of a page.
     fn split(&self, page: PageId) {
         let offset = self.offset(page);

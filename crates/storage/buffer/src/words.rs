@@ -13,6 +13,7 @@
 
 use crate::private::PageBuf;
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
 /// Read access to the words of one page.
 pub trait PageRead {
@@ -101,14 +102,28 @@ pub trait PageRead {
             let count = common - done;
             let mask = u64::MAX << (64 - 8 * count);
             let mine = self.u64_at(offset.wrapping_add(done)).swap_bytes() & mask;
-            let mut bytes = [0; 8];
-            bytes[..count].copy_from_slice(&key[done..common]);
-            let theirs = u64::from_be_bytes(bytes);
+            let theirs = first_eight(&key[done..common]);
             if mine != theirs {
                 return mine.cmp(&theirs);
             }
         }
         length.cmp(&key.len())
+    }
+
+    /// How many words of `from..to` have an upper half below `limit`, where the upper halves ascend. A binary search in which no
+    /// step is a branch on what was read: half of those would be foretold wrongly. Words that ascend not (a torn page) give some number
+    /// of at most `to - from`; those beyond the page count as not below.
+    #[inline]
+    fn uppers_below(&self, from: usize, to: usize, limit: u64) -> usize {
+        let to = to.min(self.size() / 8);
+        let (mut low, mut rest) = (from, to.saturating_sub(from));
+        while rest > 1 {
+            let half = rest / 2;
+            let below = (self.word(low + half - 1) >> 32) < limit;
+            low = select_unpredictable(below, low + half, low);
+            rest -= half;
+        }
+        low - from + usize::from(rest == 1 && (self.word(low) >> 32) < limit)
     }
 
     /// Copies the whole page into `to`, word by word.
@@ -359,6 +374,27 @@ pub trait PageWrite: PageRead {
             self.set_word(index, u64::from_le(*word));
         }
     }
+}
+
+/// The first eight bytes of a string, zero padded, as a number that compares like them. No call, no loop: a copy of a length that is
+/// not known costs more than the comparison it is for.
+#[inline]
+pub fn first_eight(bytes: &[u8]) -> u64 {
+    if let Some(bytes) = bytes.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let length = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // What both hold stands twice at the same place.
+        let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+        return u64::from(first) << 32 | u64::from(last) << (64 - 8 * length);
+    }
+    let at = |index: usize| {
+        bytes
+            .get(index)
+            .map_or(0, |byte| u64::from(*byte) << (56 - 8 * index))
+    };
+    at(0) | at(1) | at(2)
 }
 
 /// Less than eight bytes as the low bytes of a word.

@@ -40,8 +40,9 @@
 //! yields is garbage, never a panic or an endless loop.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use vellum_base::{Gsn, PageId};
-use vellum_buffer::PageRead;
+use vellum_buffer::{PageRead, first_eight};
 
 /// Bytes before the first slot.
 pub const HEADER_BYTES: usize = 48;
@@ -204,24 +205,13 @@ impl Slot {
 /// The first four bytes of a key suffix as a number that compares like them.
 #[inline]
 pub fn head_of(suffix: &[u8]) -> u32 {
-    if let Some(bytes) = suffix.first_chunk::<4>() {
-        return u32::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 4];
-    bytes[..suffix.len()].copy_from_slice(suffix);
-    u32::from_be_bytes(bytes)
+    (first_eight(suffix) >> 32) as u32
 }
 
 /// The eight bytes behind the head of a key suffix, zero padded, as a number that compares like them.
 #[inline]
 fn behind_head(suffix: &[u8]) -> u64 {
-    let rest = suffix.get(4..).unwrap_or(&[]);
-    if let Some(bytes) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let mut bytes = [0; 8];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
+    first_eight(suffix.get(4..).unwrap_or(&[]))
 }
 
 /// Length of the longest common prefix.
@@ -323,19 +313,11 @@ pub trait NodeRead: PageRead {
         }
     }
 
-    /// Number of slots of `from..to` whose heads are below `limit`, plus `from`: one word a probe, and a select instead
-    /// of a branch.
+    /// Number of slots of `from..to` whose heads are below `limit`, plus `from`.
     #[inline]
     fn heads_below(&self, from: usize, to: usize, limit: u64) -> usize {
         let base = HEADER_BYTES / 8;
-        let (mut low, mut rest) = (from, to.saturating_sub(from));
-        while rest > 1 {
-            let half = rest / 2;
-            let below = (self.word(base + low + half - 1) >> 32) < limit;
-            low = if below { low + half } else { low };
-            rest -= half;
-        }
-        low + usize::from(rest == 1 && (self.word(base + low) >> 32) < limit)
+        from + self.uppers_below(base + from, base + to, limit)
     }
 
     /// Orders the key of a slot against a suffix whose head it has; `behind` are the eight bytes behind the suffix's head.
@@ -376,16 +358,20 @@ pub trait NodeRead: PageRead {
         if high < count && head_at(high) == head {
             high = self.heads_below(high, count, head + 1);
         }
+        // As for the heads: no step is a branch on what was read.
         let behind = behind_head(suffix);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.compare_behind_head(self.slot(middle), suffix, behind) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return (middle, true),
-                Ordering::Greater => high = middle,
-            }
+        let mut rest = high - low;
+        while rest > 1 {
+            let half = rest / 2;
+            let slot = self.slot(low + half - 1);
+            let below = self.compare_behind_head(slot, suffix, behind).is_lt();
+            low = select_unpredictable(below, low + half, low);
+            rest -= half;
         }
-        (low, false)
+        match self.compare_behind_head(self.slot(low), suffix, behind) {
+            Ordering::Less => (low + 1, false),
+            order => (low, order.is_eq()),
+        }
     }
 
     /// Part of `key` behind this page's prefix. A key outside the fences gives garbage.

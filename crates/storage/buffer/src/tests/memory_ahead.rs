@@ -1,6 +1,7 @@
 //! Memory got ahead of need: as much as is said, only where there is room, and nobody's content changes.
 
 use super::{make, memory_pool, nth, read};
+use crate::huge::REGION_BYTES;
 use crate::{Pool, Space, bitmap};
 use std::sync::Arc;
 use vellum_base::Gsn;
@@ -72,6 +73,33 @@ fn pages_that_are_written_while_memory_is_got_keep_what_was_written() {
             pool.get_memory_ahead();
         }
     });
+    for index in 0..pages {
+        assert_eq!(read(&pool, nth(&pool, index)), Some(index));
+    }
+}
+
+#[test]
+fn whole_regions_are_got_before_their_pages_and_leave_one_by_one() {
+    // As much is got ahead as two regions.
+    let in_region = (REGION_BYTES / 4096) as u64;
+    let pages = 10 * in_region;
+    let (pool, _) = memory_pool(4096, 64 * 2 * in_region, pages);
+    let mut got = false;
+    for index in 0..pages {
+        make_next(&pool, index);
+        got |= pool.get_memory_ahead();
+    }
+    let joined = pool.statistics().joined;
+    println!("the system does this: {got}; {joined} regions at once");
+    if got {
+        assert!((8..=10).contains(&joined), "{joined}");
+    }
+    for index in 0..pages {
+        assert_eq!(read(&pool, nth(&pool, index)), Some(index));
+    }
+    // Pages of the middle leave, and come back as they were; so do those of the regions around them.
+    let before = pool.free_frames();
+    assert!(pool.evict_step(before + 3 * in_region as usize).unwrap() > 0);
     for index in 0..pages {
         assert_eq!(read(&pool, nth(&pool, index)), Some(index));
     }

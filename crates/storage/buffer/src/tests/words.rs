@@ -1,7 +1,7 @@
 //! The word-wise accessors against plain byte slices.
 
-use super::random;
-use crate::{PageBuf, PageRead, PageWrite};
+use super::{make, memory_pool, nth, random};
+use crate::{PageBuf, PageRead, PageWrite, first_eight};
 
 /// A page that has only the required methods, so that the provided ones are tested.
 struct Plain(Vec<u64>);
@@ -150,5 +150,57 @@ fn runs_outside_the_page_panic_for_writers() {
     ] {
         let result = std::panic::catch_unwind(|| body(&mut Plain(vec![0; SIZE / 8])));
         assert!(result.is_err());
+    }
+}
+
+#[test]
+fn prop_words_below_are_counted_as_one_by_one_on_every_kind_of_page() {
+    let mut random = random();
+    let (pool, _) = memory_pool(4096, 32, 4);
+    let page = nth(&pool, 0);
+    make(&pool, page, 0, 1);
+    for round in 0..ROUNDS / 20 {
+        let words = 4096 / 8;
+        let from = 5 + random.below(20) as usize;
+        let to = from + random.below((words - from) as u64 + 1) as usize;
+        // Few different numbers, so that many are equal; or many.
+        let most = [3, 1 << 32][round % 2];
+        let mut uppers: Vec<u64> = (from..to).map(|_| random.below(most)).collect();
+        uppers.sort_unstable();
+        let mut plain = Plain(vec![0; words]);
+        let mut buffer = PageBuf::new(4096);
+        let mut exclusive = pool.exclusive(page).unwrap();
+        for (at, upper) in (from..to).zip(&uppers) {
+            let word = upper << 32 | random.below(1 << 32);
+            plain.set_word(at, word);
+            buffer.set_word(at, word);
+            exclusive.set_word(at, word);
+        }
+        for limit in [0, 1, 2, random.below(most), u64::from(u32::MAX), 1 << 32] {
+            let expected = uppers.iter().filter(|upper| **upper < limit).count();
+            assert_eq!(plain.uppers_below(from, to, limit), expected);
+            assert_eq!(buffer.uppers_below(from, to, limit), expected);
+            assert_eq!(exclusive.uppers_below(from, to, limit), expected);
+            let outside = exclusive.uppers_below(from, usize::MAX, limit);
+            assert!(outside <= words - from, "words beyond the page are none");
+        }
+        drop(exclusive);
+        let view = pool.optimistic(page).unwrap();
+        let expected = uppers.iter().filter(|upper| **upper < 2).count();
+        assert_eq!(view.uppers_below(from, to, 2), expected);
+        assert_eq!(view.uppers_below(words + 7, to, 2), 0);
+        // What is not in order (a torn page) counts as something, at most as all.
+        assert!(view.uppers_below(0, words, random.below(1 << 32)) <= words);
+    }
+}
+
+#[test]
+fn first_eight_bytes_compare_like_the_strings_that_they_begin() {
+    let bytes = [0x9f, 1, 0, 0xff, 7, 0x80, 0, 3, 200, 1];
+    for length in 0..=bytes.len() {
+        let mut padded = [0; 8];
+        let count = length.min(8);
+        padded[..count].copy_from_slice(&bytes[..count]);
+        assert_eq!(first_eight(&bytes[..length]), u64::from_be_bytes(padded));
     }
 }
