@@ -146,7 +146,7 @@ impl Engine {
         // A page that cannot be read keeps what hangs on it; the garbage of others goes all the same.
         let forgotten = self.store.forget_dropped(|| self.clock.now());
         let mut first = forgotten.map_err(storage).err();
-        let mut any = false;
+        let (mut any, mut backlog) = (false, false);
         match self.free_given_up() {
             Ok(freed) => any |= freed,
             Err(error) => first = first.or(Some(error)),
@@ -164,13 +164,17 @@ impl Engine {
                 .collect(self.manager.domain(), slot, log, &mut budget)
                 .map_err(storage);
             match collected {
-                Ok(collected) => any |= collected.more || collected.work > 0,
+                Ok(collected) => {
+                    any |= collected.more || collected.work > 0;
+                    backlog |= collected.more;
+                }
                 // Garbage can wait until a checkpoint has made room.
                 Err(StorageError::OutOfSpace { .. }) => {}
                 Err(error) => first = first.or(Some(error)),
             }
         }
         self.system_slot(SystemSlot::Maintenance).withdraw();
+        self.version_budget.note_collection(backlog);
         first.map_or(Ok(any), Err)
     }
 }

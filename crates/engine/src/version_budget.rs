@@ -5,7 +5,8 @@
 //! Invariants:
 //! - B1 Only who takes space is refused, never who gives it back: rollbacks, commits, collection, and dropping tables go on.
 //! - B2 A snapshot is withdrawn only if it is the oldest, older than what a request to promote early asks for, and if what
-//!   the last withdrawal has set free is collected.
+//!   the last withdrawal has set free is collected: while the space falls, or the last collection left some for the next, nobody
+//!   else is to blame.
 //!
 //! Concurrency: the flag that writers read is set by collections and by maintenance; a writer may go on for a moment
 //! when the space is used up, and be refused for a moment when it is there again.
@@ -50,8 +51,10 @@ pub struct Withdrawn {
 
 /// Withdrawals that are remembered.
 const REMEMBERED: usize = 32;
-/// Steps of maintenance in which what a withdrawal has set free is collected before there is another.
+/// Steps of maintenance in which the space has not fallen before there is another withdrawal.
 const STEPS_BETWEEN: u32 = 2;
+/// The same, while collections leave garbage for the next: of so many entries some would have given a page back.
+const STEPS_BETWEEN_MAX: u32 = 64;
 /// The youngest snapshot that is withdrawn, in ticks, where promotion is off.
 const AGE_MIN: u64 = 6_250;
 
@@ -60,6 +63,8 @@ const AGE_MIN: u64 = 6_250;
 pub(crate) struct VersionBudget {
     /// Writers are refused.
     refuses: AtomicBool,
+    /// The last collection left garbage that it could have taken.
+    backlog: AtomicBool,
     withdrawn: AtomicU64,
     recent: Mutex<Recent>,
 }
@@ -67,11 +72,35 @@ pub(crate) struct VersionBudget {
 #[derive(Debug, Default)]
 struct Recent {
     events: VecDeque<Withdrawn>,
-    /// Steps to go before the next withdrawal.
-    rest: u32,
+    /// Steps since the last withdrawal in which the space has not fallen.
+    steps: u32,
+    /// The least space since then; zero where there was none since the space was within the budget.
+    lowest: u64,
+}
+
+impl Recent {
+    /// Whether what the last withdrawal has set free is collected (B2). Asked once a step.
+    fn is_settled(&mut self, bytes: u64, backlog: bool) -> bool {
+        if bytes < self.lowest {
+            (self.lowest, self.steps) = (bytes, 0);
+            return false;
+        }
+        self.steps = self.steps.saturating_add(1);
+        let enough = if backlog {
+            STEPS_BETWEEN_MAX
+        } else {
+            STEPS_BETWEEN
+        };
+        self.lowest == 0 || self.steps > enough
+    }
 }
 
 impl VersionBudget {
+    /// Notes whether a collection left garbage that the next can take.
+    pub fn note_collection(&self, backlog: bool) {
+        self.backlog.store(backlog, Ordering::Relaxed);
+    }
+
     /// Snapshots that were withdrawn so far.
     pub fn withdrawn(&self) -> u64 {
         self.withdrawn.load(Ordering::Relaxed)
@@ -124,10 +153,11 @@ impl Engine {
         let bytes = self.version_bytes();
         let mut recent = self.version_budget.recent.lock();
         if bytes <= self.config.version_bytes_max {
+            recent.lowest = 0;
             return false;
         }
-        if recent.rest > 0 {
-            recent.rest -= 1;
+        let backlog = self.version_budget.backlog.load(Ordering::Relaxed);
+        if !recent.is_settled(bytes, backlog) {
             return false;
         }
         let now = self.clock.now().get();
@@ -152,7 +182,7 @@ impl Engine {
             age: holder.age,
             version_bytes: bytes,
         });
-        recent.rest = STEPS_BETWEEN;
+        (recent.lowest, recent.steps) = (bytes, 0);
         self.version_budget
             .withdrawn
             .fetch_add(1, Ordering::Relaxed);

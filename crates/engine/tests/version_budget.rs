@@ -142,6 +142,51 @@ fn oldest_snapshot_is_withdrawn_and_named_and_only_that() {
 }
 
 #[test]
+fn snapshots_that_are_not_to_blame_stay_while_what_another_held_is_collected() {
+    const ROWS: u32 = 30_000;
+    let (database, table) = setup(VersionPolicy::SnapshotTooOld);
+    let write_all = |value: u8| {
+        let tx = begin(&database);
+        for number in 0..ROWS {
+            tx.upsert(&table, &key(number), &[value; 60]).unwrap();
+        }
+        tx.commit().unwrap();
+    };
+    write_all(1);
+    settle(&database);
+    let options = TransactionOptions::default().class(Class::Olap);
+    let guilty = database.begin_with(options).unwrap();
+    assert_eq!(value_of(&guilty, &table, &key(3)), Some(vec![1; 60]));
+    // Several collections' worth.
+    write_all(2);
+    assert!(over_budget(&database));
+    let mut innocent = Vec::new();
+    for value in 0..6 {
+        let young = database.begin_with(options).unwrap();
+        let seen = value_of(&young, &table, &key(0));
+        innocent.push((young, seen));
+        // Older than what is too young to be withdrawn.
+        for _ in 0..60 {
+            let tx = begin(&database);
+            tx.upsert(&table, &key(0), &[value; 60]).unwrap();
+            tx.commit().unwrap();
+        }
+    }
+    let mut steps = 0;
+    while over_budget(&database) {
+        database.step().unwrap();
+        steps += 1;
+        assert!(steps < 1000, "the space does not fall");
+    }
+    let withdrawn = database.withdrawn_snapshots();
+    assert_eq!(withdrawn.len(), 1, "in {steps} steps: {withdrawn:?}");
+    assert_eq!(withdrawn[0].transaction, guilty.id());
+    for (young, seen) in &innocent {
+        assert_eq!(value_of(young, &table, &key(0)), *seen);
+    }
+}
+
+#[test]
 fn every_operation_of_a_withdrawn_transaction_says_so() {
     let (database, table) = setup(VersionPolicy::SnapshotTooOld);
     let operations: [&dyn Fn(&Transaction) -> Result<(), Error>; 11] = [
