@@ -290,3 +290,32 @@ fn undo_of_inserts_gives_their_pages_back() {
         );
     }
 }
+
+/// A log that is much shorter than the transaction has no room for joins while rows are reverted.
+#[test]
+fn rollback_of_more_than_a_small_log_gives_pages_back() {
+    for order in ["ascending", "descending", "shuffled"] {
+        let mut config = small();
+        config.pool_bytes = 1024 * config.page_size as u64;
+        config.log_bytes_max = 2 << 20;
+        config.checkpoint_log_bytes = 256 << 10;
+        let (_, database, table) = filled(&config);
+        let before = database.statistics().pages_durable;
+        let mut numbers: Vec<u32> = (0..20_000).map(|number| 2 * ROWS + number).collect();
+        match order {
+            "descending" => numbers.reverse(),
+            "shuffled" => numbers.sort_by_key(|number| number.wrapping_mul(0x9E37_79B9)),
+            _ => {}
+        }
+        let tx = database.begin().unwrap();
+        for number in &numbers {
+            tx.insert(&table, &key(*number), &[1; 60]).unwrap();
+        }
+        tx.rollback().unwrap();
+        support::settle(&database);
+        let after = database.statistics().pages_durable;
+        assert!(after < before + 40, "{order}: {before}, {after} pages");
+        let report = database.verify().unwrap();
+        assert!(report.is_sound(), "{order}: {:?}", report.findings);
+    }
+}

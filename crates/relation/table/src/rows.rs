@@ -588,6 +588,7 @@ pub fn revert_to(
     let log = transaction.domain().log().slot(transaction.slot());
     let mut reverter = Reverter::running(store, log, carried);
     transaction.rollback_to(savepoint, &mut reverter as &mut dyn Undo)?;
+    reverter.join_leaves()?;
     // Everything is reverted: no row refers to what that had made.
     store.free_given_up(transaction);
     Ok(())

@@ -45,6 +45,7 @@ mod store;
 mod sweep;
 pub mod undo;
 pub mod undo_record;
+mod unjoined;
 mod work;
 pub mod write;
 

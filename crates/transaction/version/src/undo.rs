@@ -20,6 +20,7 @@ use crate::pending::PendingKind;
 use crate::row::{FAT, FROZEN_HEADER, HEADER_MAX, Header, Shape};
 use crate::store::{SlotVersions, VersionStore};
 use crate::undo_record::{self, Revert, UndoRecord};
+use crate::unjoined::Unjoined;
 use crate::work::{DISOWN_PART, work_key};
 use crate::write::copy_newest;
 use smallvec::SmallVec;
@@ -49,6 +50,7 @@ pub struct Reverter<'s> {
     copies: CarriedReader<'s>,
     /// Who wrote rows side by side reverts them side by side.
     hints: LeafHints,
+    unjoined: Unjoined,
 }
 
 impl<'s> Reverter<'s> {
@@ -73,7 +75,17 @@ impl<'s> Reverter<'s> {
             entry,
             copies: CarriedReader::default(),
             hints: LeafHints::default(),
+            unjoined: Unjoined::default(),
         }
+    }
+
+    /// Joins the leaves that could not be joined for want of log when rows were reverted: when all of a savepoint's or a transaction's are, and
+    /// before the transaction ends. May wait for log space as any writer does.
+    ///
+    /// # Errors
+    /// I/O. A log without space is none.
+    pub fn join_leaves(&mut self) -> Result<()> {
+        self.unjoined.join(self.store.context(), self.log)
     }
 
     /// Log space for the compensation of one record. What the record set aside covers it, also in a full log (R9), so
@@ -218,6 +230,10 @@ impl<'s> Reverter<'s> {
                 // Merging saves pages and takes log. It can wait; rollback cannot.
                 let journal = Journal::new(self.log, Purpose::Optional);
                 match tree.rebalance(key, Some(journal)) {
+                    // Later, when nothing of the transaction is in the way of a checkpoint.
+                    Err(StorageError::OutOfSpace { .. }) if self.has_deltas => {
+                        self.unjoined.note(tree.root(), key);
+                    }
                     Err(StorageError::OutOfSpace { .. }) => {}
                     other => other?,
                 }

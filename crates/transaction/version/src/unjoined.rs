@@ -1,0 +1,126 @@
+//! Leaves that a rollback has emptied and could not join with their neighbours, because joining takes log and the log was short.
+//!
+//! A row that is reverted asks for no log but its own (R9), so a rollback that is longer than a small log finds none for joins most of the time. The
+//! leaves are noted, as stretches of keys, and joined when everything is reverted: then nothing of the transaction pins the log, and who
+//! waits for space gets it by a checkpoint.
+//!
+//! Invariants:
+//! - V65 At most [`STRETCHES_MAX`] stretches are noted: where there would be more, neighbours of a tree are made one. The leaves between are looked at
+//!   in vain, at most [`LOOKS`] for each note.
+//! - V66 Only while the transaction is open: no tree that it wrote to is freed before (its snapshot sees it).
+//!
+//! Crash: redo-only changes of structure; notes are forgotten.
+
+use std::collections::BTreeMap;
+use vellum_base::{PageId, Result, StorageError};
+use vellum_btree::{Journal, LeafCopy, Seek, Tree, TreeContext, TreeKind};
+use vellum_wal::{Purpose, SlotLog};
+
+/// Stretches of keys that are noted at most.
+pub(crate) const STRETCHES_MAX: usize = 512;
+/// Leaves that are looked at for each that was noted.
+const LOOKS: usize = 8;
+
+/// What one rollback has noted.
+#[derive(Debug, Default)]
+pub(crate) struct Unjoined {
+    /// The last key of a stretch, by its tree and first key.
+    stretches: BTreeMap<(PageId, Vec<u8>), Vec<u8>>,
+    noted: usize,
+}
+
+impl Unjoined {
+    /// Notes the leaf of a key.
+    pub fn note(&mut self, tree: PageId, key: &[u8]) {
+        self.noted += 1;
+        let at = (tree, key.to_vec());
+        let below = self.stretches.range(..=&at).next_back();
+        if below.is_some_and(|((root, _), to)| *root == tree && to.as_slice() >= key) {
+            // Stretches do not overlap.
+            return;
+        }
+        self.stretches.insert(at, key.to_vec());
+        if self.stretches.len() <= STRETCHES_MAX {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.stretches).into_iter().peekable();
+        while let Some((from, mut to)) = all.next() {
+            if let Some((_, last)) = all.next_if(|next| next.0.0 == from.0) {
+                to = to.max(last);
+            }
+            self.stretches.insert(from, to);
+        }
+    }
+
+    /// Joins what was noted, as long as there is log.
+    ///
+    /// # Errors
+    /// I/O. A log without space is none.
+    pub fn join(&mut self, context: &std::sync::Arc<TreeContext>, log: &SlotLog) -> Result<()> {
+        let mut looks = std::mem::take(&mut self.noted).saturating_mul(LOOKS);
+        for ((root, from), to) in std::mem::take(&mut self.stretches) {
+            let tree = Tree::open(context, root, TreeKind::Rows);
+            match join_between(&tree, from, &to, log, &mut looks) {
+                Err(StorageError::OutOfSpace { .. }) => return Ok(()),
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Joins the leaves from that of one key to that of another.
+fn join_between(
+    tree: &Tree,
+    mut from: Vec<u8>,
+    to: &[u8],
+    log: &SlotLog,
+    looks: &mut usize,
+) -> Result<()> {
+    let mut leaf = LeafCopy::new(tree.context().page_size());
+    while *looks > 0 {
+        *looks -= 1;
+        tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+        let before = leaf.upper_fence().map(<[u8]>::to_vec);
+        // This waits for log: nothing is latched, and nobody's rollback pays.
+        tree.rebalance(&from, Some(Journal::new(log, Purpose::Forward)))?;
+        tree.read_leaf(Seek::AtOrAfter(&from), &mut leaf)?;
+        match leaf.upper_fence() {
+            // It has taken its neighbour in, and may take the next.
+            after if after != before.as_deref() => {}
+            Some(fence) if fence < to => {
+                from.clear();
+                from.extend_from_slice(fence);
+                // The first key behind the fence is the next leaf's.
+                from.push(0);
+            }
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_bounded_and_cover_what_was_noted() {
+        let mut unjoined = Unjoined::default();
+        for number in 0..10_000_u32 {
+            let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+            unjoined.note(PageId(u64::from(1 + number % 3)), &key);
+            assert!(unjoined.stretches.len() <= STRETCHES_MAX);
+        }
+        for number in 0..10_000_u32 {
+            let (tree, key) = (
+                PageId(u64::from(1 + number % 3)),
+                number.wrapping_mul(0x9E37_79B9),
+            );
+            let key = key.to_be_bytes().to_vec();
+            let below = unjoined.stretches.range(..=(tree, key.clone())).next_back();
+            let ((root, _), to) = below.expect("a stretch begins at or below it");
+            assert!(*root == tree && *to >= key, "{number}");
+        }
+    }
+}
