@@ -91,8 +91,8 @@ pub struct Statistics {
 }
 
 impl Database {
-    /// Counters and sizes now. Blocks nobody. Looks at every slot that was ever leased: some hundred nanoseconds where they are few, and where a
-    /// slot's writer waits for a page it waits with it, so seconds with a thousand writers in a pool that holds a small part of the data.
+    /// Counters and sizes now. Blocks nobody, and waits for nobody's page or log. Looks at every slot that was ever leased: some hundred
+    /// nanoseconds where they are few.
     pub fn statistics(&self) -> Statistics {
         let engine = self.engine();
         let (log, pool, space) = (

@@ -12,11 +12,14 @@
 //!   middle: an epoch goes as a whole, when its last stamp is collected; what is left of it, for a lazy collection leaves some, is counted nowhere. (A last stamp that was reverted is
 //!   collected once no transaction runs in the slot: V61.)
 //!
-//! Concurrency: behind the mutex of the slot's right edge, which each append takes anyway.
+//! Concurrency: behind the mutex of the slot's right edge, which each append takes anyway, and holds while it waits for a page. The sums of all
+//! indexes ([`Totals`]) are read without it: they are changed under it, by plain loads and stores.
 
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use vellum_base::{PageId, Timestamp};
+use vellum_sync::atomic::{AtomicU64, Ordering};
 
 /// What old versions are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -88,6 +91,63 @@ impl Tally {
         self.count -= taken.count;
         self.bytes -= taken.bytes;
         taken
+    }
+}
+
+/// A tally that one thread at a time changes, and everybody reads.
+#[derive(Debug, Default)]
+struct SharedTally {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl SharedTally {
+    // Relaxed, here and below: the number counts, and it orders nothing.
+    #[inline]
+    fn get(&self) -> Tally {
+        Tally {
+            count: self.count.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    #[inline]
+    fn set(&self, tally: Tally) {
+        self.count.store(tally.count, Ordering::Relaxed);
+        self.bytes.store(tally.bytes, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn add(&self, other: Tally) {
+        let mut tally = self.get();
+        tally.add(other);
+        self.set(tally);
+    }
+
+    fn take(&self, other: Tally) {
+        let mut tally = self.get();
+        tally.take(other);
+        self.set(tally);
+    }
+}
+
+/// Before-images of one slot in all indexes.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    deltas: SharedTally,
+    copies: SharedTally,
+}
+
+impl Totals {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.deltas.get().count + self.copies.get().count
+    }
+
+    /// Adds what there is to `into`.
+    pub fn report(&self, into: &mut VersionSums) {
+        into.add(VersionKind::Delta, self.deltas.get());
+        into.add(VersionKind::FullCopy, self.copies.get());
     }
 }
 
@@ -180,8 +240,7 @@ pub(crate) struct Accounts {
     /// The last stamp of the last epoch that was collected. Of stamps up to there nothing is counted, though it may be there (a lazy collection
     /// leaves some).
     collected: Timestamp,
-    deltas: Tally,
-    copies: Tally,
+    totals: Arc<Totals>,
 }
 
 impl Accounts {
@@ -191,9 +250,13 @@ impl Accounts {
             epoch_length: EPOCH_MIN,
             found: 0,
             collected: Timestamp::ZERO,
-            deltas: Tally::default(),
-            copies: Tally::default(),
+            totals: Arc::default(),
         }
+    }
+
+    /// The sums, for who does not hold the mutex.
+    pub fn totals(&self) -> Arc<Totals> {
+        self.totals.clone()
     }
 
     /// Counts a new before-image.
@@ -204,9 +267,9 @@ impl Accounts {
         }
         let one = Tally::one(bytes);
         if full {
-            self.copies.add(one);
+            self.totals.copies.add(one);
         } else {
-            self.deltas.add(one);
+            self.totals.deltas.add(one);
         }
         let epoch = match self.epochs.back_mut() {
             Some(epoch) if epoch.last == stamp => epoch,
@@ -293,9 +356,9 @@ impl Accounts {
         };
         epoch.count = epoch.count.saturating_sub(taken.count);
         if full {
-            self.copies.take(taken);
+            self.totals.copies.take(taken);
         } else {
-            self.deltas.take(taken);
+            self.totals.deltas.take(taken);
         }
     }
 
@@ -303,14 +366,14 @@ impl Accounts {
     pub fn forget_below(&mut self, dead: Timestamp) {
         while let Some(epoch) = self.epochs.front().filter(|epoch| epoch.last < dead) {
             for sum in &epoch.sums {
-                self.deltas.take(sum.deltas);
-                self.copies.take(sum.copies);
+                self.totals.deltas.take(sum.deltas);
+                self.totals.copies.take(sum.copies);
             }
             self.collected = epoch.last;
             self.epochs.pop_front();
         }
         if self.epochs.is_empty() {
-            debug_assert_eq!((self.deltas, self.copies), Default::default());
+            debug_assert_eq!(self.totals.count(), 0);
             self.epoch_length = EPOCH_MIN;
         }
     }
@@ -322,17 +385,6 @@ impl Accounts {
             sums.add(VersionKind::Delta, sum.deltas);
             sums.add(VersionKind::FullCopy, sum.copies);
         }
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u64 {
-        self.deltas.count + self.copies.count
-    }
-
-    /// Adds what there is of all indexes to `into`.
-    pub fn report_total(&self, into: &mut VersionSums) {
-        into.add(VersionKind::Delta, self.deltas);
-        into.add(VersionKind::FullCopy, self.copies);
     }
 
     /// Before-images with stamps at or above `from` and below `to`, within an epoch at each end.
@@ -360,7 +412,7 @@ mod tests {
 
     fn totals(accounts: &Accounts) -> (Tally, Tally, BTreeMap<PageId, VersionSums>) {
         let (mut all, mut by_tree) = (VersionSums::default(), BTreeMap::new());
-        accounts.report_total(&mut all);
+        accounts.totals.report(&mut all);
         accounts.report(&mut by_tree);
         (
             all.of(VersionKind::Delta),
@@ -449,16 +501,16 @@ mod tests {
         }
         // A lazy collection: those below are forgotten, and some stay and are taken out by their names later.
         accounts.forget_below(Timestamp(EPOCH_MIN + 1));
-        let count = accounts.count();
+        let count = accounts.totals.count();
         assert_eq!(count, 2 * EPOCH_MIN);
         for stamp in 1..=EPOCH_MIN {
             accounts.forget(PageId(7), Timestamp(stamp), false, 10);
         }
-        assert_eq!(accounts.count(), count);
+        assert_eq!(accounts.totals.count(), count);
         for stamp in EPOCH_MIN + 1..=3 * EPOCH_MIN {
             accounts.forget(PageId(7), Timestamp(stamp), false, 10);
         }
-        assert_eq!(accounts.count(), 0);
+        assert_eq!(accounts.totals.count(), 0);
     }
 
     #[test]

@@ -27,7 +27,6 @@
 //!
 //! Not here: tombstones (`settle`, `held`); versions between two snapshots (`sweep`).
 
-use crate::accounts::Accounts;
 use crate::early::Early;
 use crate::error::{FirstError, Result};
 use crate::pending::FREE_STEP;
@@ -369,7 +368,7 @@ fn request_promotion(
     let marks = horizon.watermarks();
     let behind = marks.clock.get() - marks.oldest_oltp.get();
     if marks.newest_olap.is_zero() && behind > PROMOTION_TICKS {
-        if versions.account(Accounts::count) < KEPT {
+        if versions.totals.count() < KEPT {
             return;
         }
         let domain = horizon.domain();

@@ -14,7 +14,7 @@
 //!
 //! Crash: the trees are temporary; a crash gives their pages back (0001).
 
-use crate::accounts::{Accounts, Tally, VersionSums};
+use crate::accounts::{Accounts, Tally, Totals, VersionSums};
 use crate::delta;
 use crate::dropped::Dropped;
 use crate::early::Early;
@@ -71,6 +71,8 @@ pub(crate) struct SlotVersions {
     pub work: Tree,
     /// The right edges, where the slot's transaction appends (V6: nobody waits for these).
     delta_edge: Mutex<DeltaEdge>,
+    /// How many before-images there are: readable while the edge's owner waits for a page.
+    pub totals: Arc<Totals>,
     tombstone_edge: Mutex<Appender>,
     work_edge: Mutex<Appender>,
     /// Entries of `tombstones` that were not looked at.
@@ -128,10 +130,12 @@ impl SlotVersions {
         let create = || Tree::create(context, None, TreeKind::Temporary, None);
         let (deltas, tombstones, work) = (create()?, create()?, create()?);
         let edge = |tree: &Tree| Mutex::new(tree.appender());
+        let accounts = Accounts::new();
         Ok(Self {
+            totals: accounts.totals(),
             delta_edge: Mutex::new(DeltaEdge {
                 appender: deltas.appender(),
-                accounts: Accounts::new(),
+                accounts,
             }),
             tombstone_edge: edge(&tombstones),
             work_edge: edge(&work),
@@ -468,7 +472,7 @@ impl VersionStore {
     pub fn versions(&self) -> VersionSums {
         let mut sums = VersionSums::default();
         for versions in self.slots.iter().filter_map(OnceLock::get) {
-            versions.account(|accounts| accounts.report_total(&mut sums));
+            versions.totals.report(&mut sums);
         }
         sums
     }

@@ -4,9 +4,12 @@ use super::world::{SLOTS, World, seed};
 use crate::accounts::EPOCH_MIN;
 use crate::delta;
 use crate::{Tally, VersionKind, VersionOptions};
+use std::sync::mpsc;
+use std::time::Duration;
 use vellum_base::random::Random;
 use vellum_base::{SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek, Tree};
+use vellum_sync::thread;
 
 /// Counts the before-images of all slots by looking at each: ranges and full copies.
 fn brute(world: &World) -> [Tally; 2] {
@@ -162,4 +165,30 @@ fn tombstones_buried_rows_and_versions_in_rows_count_for_the_snapshot_that_keeps
         pinned[0].count >= one_image.count + 25,
         "all for the older one"
     );
+}
+
+#[test]
+fn sums_are_read_while_a_slot_appends() {
+    let world = World::new(4096, 64);
+    let tree = world.table();
+    for value in 0..3 {
+        let tx = world.begin();
+        world.put(&tx, &tree, b"k", &[value; 20]).unwrap();
+        world.commit(tx);
+    }
+    let slot = (0..SLOTS)
+        .map(SlotId)
+        .find_map(|slot| world.store.slot(slot));
+    let sums = |store: &crate::VersionStore| store.versions().total();
+    let expected = sums(&world.store);
+    thread::scope(|scope| {
+        let (send, receive) = mpsc::channel();
+        // An append holds this while it waits for a page: for a long time, here.
+        slot.expect("a slot has made versions").account(|_| {
+            let store = &world.store;
+            scope.spawn(move || send.send(sums(store)));
+            let answer = receive.recv_timeout(Duration::from_secs(600));
+            assert_eq!(answer.ok(), Some(expected));
+        });
+    });
 }
