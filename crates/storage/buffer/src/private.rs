@@ -7,13 +7,57 @@
 
 use crate::words::{PageBytes, PageRead, PageWrite};
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Buffers that a thread keeps: what a structure change takes at once.
 const KEPT: usize = 8;
+/// Buffers that many threads keep together, about: with more than a thirty-second of it each gets less than [`KEPT`], one at least.
+const KEPT_BY_ALL: usize = 256;
+
+/// Threads that keep buffers.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     /// Buffers for the next copies of this thread.
-    static SPARE: RefCell<Vec<Box<[u64]>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Spare> = const {
+        RefCell::new(Spare {
+            buffers: Vec::new(),
+            most: 0,
+        })
+    };
+}
+
+/// Buffers that a thread keeps.
+struct Spare {
+    buffers: Vec<Box<[u64]>>,
+    /// How many it may keep; zero as long as it has had none.
+    most: usize,
+}
+
+impl Spare {
+    /// Keeps a buffer, or finds out whether it may.
+    #[cold]
+    fn keep_if_allowed(&mut self, words: Box<[u64]>) {
+        // Relaxed: a number of threads, about.
+        let threads = if self.most == 0 {
+            THREADS.fetch_add(1, Ordering::Relaxed) + 1
+        } else {
+            THREADS.load(Ordering::Relaxed).max(1)
+        };
+        self.most = (KEPT_BY_ALL / threads).clamp(1, KEPT);
+        self.buffers.truncate(self.most);
+        if self.buffers.len() < self.most {
+            self.buffers.push(words);
+        }
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if self.most > 0 {
+            THREADS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A private copy of a page: nobody else can see it, so it also gives plain byte slices.
@@ -40,7 +84,9 @@ impl PageBuf {
     pub fn to_overwrite(size: usize) -> Self {
         assert!(size.is_multiple_of(8), "a page is made of words");
         // The list is gone where the thread is ending.
-        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok();
+        let spare = SPARE
+            .try_with(|spare| spare.borrow_mut().buffers.pop())
+            .ok();
         let words = match spare.flatten() {
             Some(words) if words.len() == size / 8 => words,
             _ => vec![0; size / 8].into_boxed_slice(),
@@ -97,8 +143,10 @@ impl Drop for PageBuf {
         // An ending thread keeps nothing.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT {
-                spare.push(words);
+            if spare.buffers.len() < spare.most {
+                spare.buffers.push(words);
+            } else {
+                spare.keep_if_allowed(words);
             }
         });
     }
@@ -174,5 +222,36 @@ mod tests {
         assert_eq!(PageBuf::to_overwrite(8192).size(), 8192);
         drop(PageBuf::new(8192));
         assert_eq!(PageBuf::to_overwrite(4096).size(), 4096);
+    }
+
+    #[cfg(not(any(loom, shuttle)))]
+    #[test]
+    fn buffers_that_many_threads_keep_are_bounded() {
+        use std::sync::Barrier;
+        use vellum_sync::thread;
+        let threads = 300;
+        let (ready, over) = (Barrier::new(threads), Barrier::new(threads));
+        let kept = thread::scope(|scope| {
+            let work = || {
+                ready.wait();
+                drop(
+                    (0..2 * KEPT)
+                        .map(|_| PageBuf::new(4096))
+                        .collect::<Vec<_>>(),
+                );
+                // Nobody ends before all have some.
+                over.wait();
+                SPARE.with(|spare| spare.borrow().buffers.len())
+            };
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let kept = all
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"));
+            kept.collect::<Vec<_>>()
+        });
+        assert!(kept.iter().all(|kept| (1..=KEPT).contains(kept)));
+        let all: usize = kept.iter().sum();
+        // Those that came first keep more.
+        assert!(all <= 4 * KEPT_BY_ALL, "{all}");
     }
 }

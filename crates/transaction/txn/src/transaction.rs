@@ -420,7 +420,7 @@ impl Transaction {
     #[cold]
     fn take_cache(&self) -> Box<SnapshotCache> {
         let kept = self.domain().slot(self.slot()).parts.lock().cache.take();
-        kept.unwrap_or_else(|| Box::new(SnapshotCache::new(self.domain().slots_max())))
+        kept.unwrap_or_default()
     }
 
     /// Starts an operation (R10): the class does not change while the guard lives. Hold it for a lookup, a write or

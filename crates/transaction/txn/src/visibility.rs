@@ -22,8 +22,9 @@ use crate::stamp::VersionStamp;
 use vellum_base::planted::{self, Bug};
 use vellum_base::{SlotId, Timestamp};
 
-/// Answers to LCB questions of one slot's transactions, by writer slot (the paper's snapshot cache).
-#[derive(Debug)]
+/// Answers to LCB questions of one slot's transactions, by writer slot (the paper's snapshot cache). As long as the highest of the
+/// writers' slots that it was asked about: slots are leased from the lowest on, and a database may have thousands that it never uses.
+#[derive(Debug, Default)]
 pub(crate) struct SnapshotCache {
     answers: Box<[Answer]>,
 }
@@ -34,11 +35,21 @@ struct Answer {
     up_to: Timestamp,
 }
 
+/// Answers that a cache has at least.
+const ANSWERS_MIN: usize = 16;
+
 impl SnapshotCache {
-    pub(crate) fn new(slots_max: usize) -> Self {
-        Self {
-            answers: vec![Answer::default(); slots_max].into_boxed_slice(),
+    /// The place of a writer's answer, which the cache is too short for; `None` if there is no such slot.
+    #[cold]
+    fn grow_to(&mut self, index: usize, slots_max: usize) -> Option<&mut Answer> {
+        if index >= slots_max {
+            return None;
         }
+        let length = (index + 1).next_power_of_two().max(ANSWERS_MIN);
+        let mut answers = std::mem::take(&mut self.answers).into_vec();
+        answers.resize(length.min(slots_max), Answer::default());
+        self.answers = answers.into_boxed_slice();
+        self.answers.get_mut(index)
     }
 }
 
@@ -92,9 +103,13 @@ pub(crate) fn decide_by_writer(
     cache: &mut SnapshotCache,
 ) -> bool {
     let index = usize::from(version.slot.get());
-    let Some(answer) = cache.answers.get_mut(index) else {
-        // A slot id from bytes that nobody wrote: nobody committed it.
-        return false;
+    let answer = match cache.answers.get_mut(index) {
+        Some(answer) => answer,
+        None => match cache.grow_to(index, domain.slots_max()) {
+            Some(answer) => answer,
+            // A slot id from bytes that nobody wrote: nobody committed it.
+            None => return false,
+        },
     };
     if answer.lcb < snapshot {
         if version.stamp < answer.lcb {
@@ -123,4 +138,24 @@ pub(crate) fn decide_by_writer(
         };
     }
     version.stamp < lcb
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_is_as_long_as_the_slots_that_were_asked_about() {
+        let mut cache = SnapshotCache::default();
+        assert_eq!(cache.answers.len(), 0);
+        for (index, length) in [(3, 16), (40, 64), (20, 64), (999, 1000)] {
+            if cache.answers.len() <= index {
+                let answer = cache.grow_to(index, 1000).expect("there is such a slot");
+                answer.lcb = Timestamp(index as u64);
+            }
+            assert_eq!(cache.answers.len(), length);
+        }
+        assert_eq!(cache.answers[3].lcb, Timestamp(3), "what it knew stays");
+        assert!(cache.grow_to(1000, 1000).is_none());
+    }
 }
