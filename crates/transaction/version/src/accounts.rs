@@ -131,8 +131,9 @@ impl SharedTally {
     }
 }
 
-/// Before-images of one slot in all indexes.
+/// Before-images of one slot in all indexes. Alone on its cache lines: each write of the slot changes it.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct Totals {
     deltas: SharedTally,
     copies: SharedTally,

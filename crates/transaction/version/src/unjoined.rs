@@ -5,8 +5,8 @@
 //! waits for space gets it by a checkpoint.
 //!
 //! Invariants:
-//! - V65 At most [`STRETCHES_MAX`] stretches are noted: where there would be more, neighbours of a tree are made one. The leaves between are looked at
-//!   in vain, at most [`LOOKS`] for each note.
+//! - V65 At most [`STRETCHES_MAX`] stretches are noted: where there would be more, neighbours of a tree are made one, and where those are of as many
+//!   trees, one is left out. The leaves between are looked at in vain, at most [`LOOKS`] for each note.
 //! - V66 Only while the transaction is open: no tree that it wrote to is freed before (its snapshot sees it).
 //!
 //! Crash: redo-only changes of structure; notes are forgotten.
@@ -49,6 +49,10 @@ impl Unjoined {
                 to = to.max(last);
             }
             self.stretches.insert(from, to);
+        }
+        // Of so many trees there is one stretch each: the last one goes, its leaves stay as they are.
+        if self.stretches.len() > STRETCHES_MAX {
+            self.stretches.pop_last();
         }
     }
 
@@ -122,5 +126,15 @@ mod tests {
             let ((root, _), to) = below.expect("a stretch begins at or below it");
             assert!(*root == tree && *to >= key, "{number}");
         }
+    }
+
+    #[test]
+    fn notes_of_more_trees_than_stretches_are_bounded() {
+        let mut unjoined = Unjoined::default();
+        for number in 0..2_000_u64 {
+            unjoined.note(PageId(1 + number), b"k");
+            assert!(unjoined.stretches.len() <= STRETCHES_MAX);
+        }
+        assert_eq!(unjoined.stretches.len(), STRETCHES_MAX);
     }
 }
