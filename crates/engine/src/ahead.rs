@@ -73,7 +73,7 @@ impl Transaction {
         let (snapshot, command) = self.read_operation(|| {
             let _operation = self.operation()?;
             inner.statement();
-            Ok((inner.open_snapshot(), inner.commands_drawn()))
+            Ok((inner.open_snapshot(), inner.commands_seen()))
         })?;
         let mut missing: SmallVec<[PageId; PREFETCH_MAX]> = SmallVec::new();
         for (number, batch) in keys.chunks(AHEAD_MAX).enumerate() {

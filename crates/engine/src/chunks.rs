@@ -33,7 +33,7 @@ impl Transaction {
         let (snapshot, command) = self.read_operation(|| {
             let _operation = self.operation()?;
             inner.statement();
-            Ok((inner.open_snapshot(), inner.commands_drawn()))
+            Ok((inner.open_snapshot(), inner.commands_seen()))
         })?;
         let rollbacks = || self.rollback_count();
         self.read_operation(|| {

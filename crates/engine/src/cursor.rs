@@ -46,7 +46,7 @@ impl Transaction {
         self.read_operation(|| {
             let operation = self.operation()?;
             self.inner().statement();
-            let command = self.inner().commands_drawn();
+            let command = self.inner().commands_seen();
             let tree = self.shape_in(&operation, table)?.tree.clone();
             Ok(self.open_cursor(table, None, tree, command, range))
         })
@@ -70,7 +70,7 @@ impl Transaction {
         self.read_operation(|| {
             let operation = self.operation()?;
             self.inner().statement();
-            let command = self.inner().commands_drawn();
+            let command = self.inner().commands_seen();
             let shape = self.shape_in(&operation, &index.table)?;
             let found = shape.indexes.iter().find(|other| other.id == index.id);
             let missing = || crate::Error::NoSuchTable {

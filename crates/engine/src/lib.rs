@@ -86,6 +86,7 @@ pub use holders::{Holder, TransactionId};
 pub use options::{Class, Durability, Isolation, TransactionOptions};
 pub use schema::{Index, Table};
 pub use share::{Follower, SharedSnapshot};
+pub use statement::OwnWrites;
 pub use statistics::Statistics;
 pub use transaction::{PendingCommit, Savepoint, Transaction};
 pub use vellum_io::outlive_file_limits;

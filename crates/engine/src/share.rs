@@ -63,7 +63,7 @@ impl Transaction {
             Ok(SharedSnapshot {
                 transaction: self,
                 snapshot: self.inner().open_snapshot(),
-                command: self.inner().commands_drawn(),
+                command: self.inner().commands_seen(),
                 touched: Arc::default(),
             })
         })

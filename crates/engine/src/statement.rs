@@ -11,7 +11,28 @@
 use crate::error::Result;
 use crate::transaction::{Savepoint, Transaction};
 
+/// Which of its own writes a transaction sees when it reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnWrites(Option<u32>);
+
+impl OwnWrites {
+    /// All of them.
+    pub const ALL: Self = Self(None);
+}
+
 impl Transaction {
+    /// The writes that the transaction has made by now, and no later ones.
+    pub fn own_writes(&self) -> OwnWrites {
+        OwnWrites(Some(self.inner().commands_drawn()))
+    }
+
+    /// From now on what reads (lookups, counts, cursors that are opened, snapshots that are shared) sees these of the transaction's own writes and no
+    /// others, until the next call. Returns which they were before. Writes look at rows in the same way to find out whether a key exists: who writes sees
+    /// all of them ([`OwnWrites::ALL`]).
+    pub fn see_own_writes(&self, seen: OwnWrites) -> OwnWrites {
+        OwnWrites(self.inner().read_below(seen.0))
+    }
+
     /// Starts a statement: what it reads is what was committed by now, and what the transaction wrote. Open cursors keep
     /// what they see. Does nothing under snapshot isolation.
     ///

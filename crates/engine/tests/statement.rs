@@ -449,3 +449,34 @@ fn looking_several_keys_up_goes_on_in_a_table_that_is_dropped_meanwhile() {
         Err(Error::NoSuchTable { .. })
     ));
 }
+
+#[test]
+fn what_is_read_leaves_out_own_writes_that_it_is_told_not_to_see() {
+    let database = database();
+    let transaction = database.begin_with(options()).unwrap();
+    let table = transaction.create_table("t").unwrap();
+    for key in [b"a", b"b", b"c"] {
+        transaction.insert(&table, key, b"old").unwrap();
+    }
+    let before = transaction.own_writes();
+    transaction.replace(&table, b"a", b"new").unwrap();
+    transaction.delete(&table, b"b").unwrap();
+    transaction.insert(&table, b"d", b"new").unwrap();
+    let rows = |transaction: &vellum::Transaction| {
+        let mut cursor = transaction.cursor(&table, ..).unwrap();
+        let mut rows = String::new();
+        while let Some((key, value)) = cursor.next().unwrap() {
+            let found = transaction.get(&table, key, <[u8]>::to_vec).unwrap();
+            assert_eq!(found.as_deref(), Some(value));
+            rows += &format!("{}={} ", key[0] as char, String::from_utf8_lossy(value));
+        }
+        rows
+    };
+    assert_eq!(rows(&transaction), "a=new c=old d=new ");
+    let all = transaction.see_own_writes(before);
+    assert_eq!(all, vellum::OwnWrites::ALL);
+    assert_eq!(rows(&transaction), "a=old b=old c=old ");
+    assert_eq!(transaction.count(&table, ..).unwrap(), 3);
+    assert_eq!(transaction.see_own_writes(all), before);
+    assert_eq!(rows(&transaction), "a=new c=old d=new ");
+}

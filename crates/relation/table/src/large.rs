@@ -84,7 +84,7 @@ impl Rows<'_> {
         self.run_user_code(key, || change(&mut value))?;
         // User code may have rolled back to before the chain was made, whose pages are free then.
         let transaction = self.transaction;
-        let as_of = (transaction.statement(), transaction.commands_drawn());
+        let as_of = (transaction.statement(), transaction.commands_seen());
         let done = self.holds(as_of, key, &chain)? && {
             self.restore(ranges, &chain, &mut value)?;
             let inline = value.len() <= inline_body_max(self.page_size(), key.len());

@@ -113,7 +113,7 @@ impl Rows<'_> {
     pub fn get<R>(&mut self, key: &[u8], each: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         let transaction = self.transaction;
         let snapshot = transaction.statement();
-        self.get_as_of(snapshot, transaction.commands_drawn(), key, each)
+        self.get_as_of(snapshot, transaction.commands_seen(), key, each)
     }
 
     /// The same as of `snapshot`, an open one of the transaction, and of what it had written itself before `command`.
@@ -174,7 +174,7 @@ impl Rows<'_> {
     pub fn get_into(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let transaction = self.transaction;
-        let as_of = (transaction.statement(), transaction.commands_drawn());
+        let as_of = (transaction.statement(), transaction.commands_seen());
         let Some(visible) = self.find(as_of, key)? else {
             return Ok(false);
         };

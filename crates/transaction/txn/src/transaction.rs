@@ -54,6 +54,8 @@ pub struct Transaction {
     pub(crate) stamp: Cell<Timestamp>,
     /// Wider than a command id, so that "none left" can be said.
     next_command: Cell<u64>,
+    /// Own versions of commands from this one on are not seen by what reads from now on; its largest value: all are.
+    reads_below: Cell<u64>,
     /// The current statement's snapshot.
     current: Cell<Open>,
     /// Earlier snapshots that cursors still hold, and that of a read-committed writer's first write.
@@ -83,6 +85,7 @@ impl Transaction {
             options,
             stamp: Cell::new(Timestamp::ZERO),
             next_command: Cell::new(0),
+            reads_below: Cell::new(u64::MAX),
             current: Cell::new(Open {
                 snapshot,
                 index: 0,
@@ -325,6 +328,20 @@ impl Transaction {
     #[inline]
     pub fn commands_drawn(&self) -> u32 {
         u32::try_from(self.next_command.get()).unwrap_or(u32::MAX)
+    }
+
+    /// The command below which what reads now sees own versions: all that were drawn, or fewer ([`Transaction::read_below`]).
+    #[inline]
+    pub fn commands_seen(&self) -> u32 {
+        let seen = self.next_command.get().min(self.reads_below.get());
+        u32::try_from(seen).unwrap_or(u32::MAX)
+    }
+
+    /// What reads from now on sees no own version of `command` and later ones; `None`: all. Returns what held before. What a write looks at to find out
+    /// whether it may is a read, too.
+    pub fn read_below(&self, command: Option<u32>) -> Option<u32> {
+        let below = command.map_or(u64::MAX, u64::from);
+        u32::try_from(self.reads_below.replace(below)).ok()
     }
 
     /// The name of a version written by `command`; draws the stamp at the first write (see

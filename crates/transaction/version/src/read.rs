@@ -74,7 +74,7 @@ impl<'t> View<'t> {
         Self::new(
             operation,
             transaction.statement(),
-            transaction.commands_drawn(),
+            transaction.commands_seen(),
         )
     }
 
