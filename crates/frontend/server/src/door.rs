@@ -29,6 +29,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use vellum_base::clock::monotonic_nanos;
+use vellum_base::maps::HashMap;
 
 /// Token of the waker.
 const WAKE: Token = Token(usize::MAX);
@@ -55,6 +56,8 @@ pub enum Listener {
 pub struct Bell {
     waker: Waker,
     inbox: Mutex<Vec<Parked>>,
+    /// Sessions whose clients have to be told something, by their numbers.
+    told: Mutex<Vec<u32>>,
 }
 
 /// A connection that waits.
@@ -71,6 +74,8 @@ pub struct Door {
     listeners: Vec<Listener>,
     slots: Vec<Option<Parked>>,
     free: Vec<usize>,
+    /// Slots of sessions, by their numbers.
+    of_process: HashMap<u32, usize>,
     /// (moment, slot) of those that may not wait for ever.
     deadlines: BTreeSet<(u64, usize)>,
     /// When accepting is tried again.
@@ -92,11 +97,23 @@ impl Bell {
         }
     }
 
+    /// A session's client has to be told something: it is woken if it is parked, and looks when it is parked otherwise.
+    pub fn tell(&self, process: u32) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.push(process);
+        drop(told);
+        self.ring();
+    }
+
     /// Wakes the thread.
     pub fn ring(&self) {
         if let Err(error) = self.waker.wake() {
             tracing::error!(%error, "cannot wake the thread that waits for clients");
         }
+    }
+
+    fn take_told(&self) -> Vec<u32> {
+        std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn take(&self) -> Vec<Parked> {
@@ -111,8 +128,12 @@ impl Bell {
 pub fn make() -> io::Result<(Poll, Bell)> {
     let poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), WAKE)?;
-    let inbox = Mutex::default();
-    Ok((poll, Bell { waker, inbox }))
+    let bell = Bell {
+        waker,
+        inbox: Mutex::default(),
+        told: Mutex::default(),
+    };
+    Ok((poll, bell))
 }
 
 impl Door {
@@ -134,6 +155,7 @@ impl Door {
             listeners,
             slots: Vec::new(),
             free: Vec::new(),
+            of_process: HashMap::default(),
             deadlines: BTreeSet::new(),
             accept_again: None,
         })
@@ -164,6 +186,11 @@ impl Door {
             }
             for parked in self.shared.bell.take() {
                 self.park(parked);
+            }
+            for process in self.shared.bell.take_told() {
+                if let Some(slot) = self.of_process.get(&process).copied() {
+                    self.wake(slot, Wake::Told);
+                }
             }
             self.wake_expired();
             if stopping {
@@ -261,6 +288,9 @@ impl Door {
         if let Some(at) = parked.deadline {
             self.deadlines.insert((at, slot));
         }
+        // What came before it was parked was told to nobody.
+        let has_news = parked.connection.has_news();
+        self.of_process.insert(parked.connection.process(), slot);
         self.slots[slot] = Some(parked);
         self.shared.counts.parked.fetch_add(1, Ordering::Relaxed);
         let token = Token(self.listeners.len() + slot);
@@ -272,6 +302,8 @@ impl Door {
             tracing::error!(%error, "cannot wait for a client");
             // It goes on with a thread of its own, which waits for it again.
             self.wake(slot, Wake::Readable);
+        } else if has_news {
+            self.wake(slot, Wake::Told);
         }
     }
 
@@ -282,6 +314,7 @@ impl Door {
             return;
         };
         self.free.push(slot);
+        self.of_process.remove(&parked.connection.process());
         if let Some(at) = parked.deadline {
             self.deadlines.remove(&(at, slot));
         }

@@ -155,6 +155,13 @@ impl Entrance<'_> {
         // It reads no more: a thread that waits for its client, or the door, sees an end and asks why.
         cancel.when_shut_down(Box::new(move || socket.shut_down(Shutdown::Read)));
         seat.set_cancel(cancel);
+        // Weak: what the session keeps must not keep the server.
+        let (shared, process) = (Arc::downgrade(self.shared), seat.process);
+        session.when_notified(Box::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.bell.tell(process);
+            }
+        }));
         for (name, value) in session.parameter_statuses() {
             self.out.parameter_status(name, &value);
         }

@@ -205,3 +205,93 @@ fn regress_a_statement_whose_tree_is_high_is_refused_or_done_and_the_server_goes
     }
     other.assert_alive();
 }
+
+/// Process, channel and payload of a NotificationResponse.
+fn news(raw: &mut support::Raw) -> (u32, String, String) {
+    let message = raw.receive().unwrap();
+    assert_eq!(message.kind, b'A', "{message:?}");
+    let process = u32::from_be_bytes(message.body[..4].try_into().unwrap());
+    let text = String::from_utf8(message.body[4..].to_vec()).unwrap();
+    let mut parts = text.split('\0');
+    let mut part = || parts.next().unwrap().to_owned();
+    (process, part(), part())
+}
+
+fn process_of(raw: &mut support::Raw) -> u32 {
+    raw.send(&query("select pg_backend_pid()"));
+    let messages = raw.until_ready();
+    let row = messages
+        .iter()
+        .find(|message| message.kind == b'D')
+        .unwrap();
+    std::str::from_utf8(&row.body[6..])
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn a_parked_client_is_told_what_others_say_and_one_in_a_transaction_is_not() {
+    let world = World::trusting();
+    let (mut a, mut b) = (world.raw(), world.raw());
+    let process = process_of(&mut b);
+    a.send(&query("listen n"));
+    a.until_ready();
+    // Parked by now, or soon.
+    for payload in ["one", "two"] {
+        b.send(&query(&format!("notify n, '{payload}'")));
+        b.until_ready();
+        assert_eq!(news(&mut a), (process, "n".into(), payload.into()));
+    }
+    a.send(&query("begin"));
+    a.until_ready();
+    b.send(&query("notify n, 'three'; notify n"));
+    b.until_ready();
+    a.send(&query("select 1"));
+    assert!(a.until_ready().iter().all(|message| message.kind != b'A'));
+    a.send(&query("commit"));
+    let messages = a.until_ready();
+    let kinds: String = messages
+        .iter()
+        .map(|message| message.kind as char)
+        .collect();
+    assert_eq!(kinds, "CAA", "behind the tag, before ReadyForQuery");
+    // Without a word of its own in between, from a client that has gone on.
+    a.send(&[parse("", "select 1"), bind("", ""), execute(""), sync()].concat());
+    a.until_ready();
+    b.send(&query("notify n, 'four'"));
+    b.until_ready();
+    assert_eq!(news(&mut a).2, "four");
+    a.send(&query("unlisten n"));
+    a.until_ready();
+    b.send(&query("notify n, 'five'"));
+    b.until_ready();
+    a.assert_alive();
+}
+
+#[test]
+fn settings_that_a_rollback_takes_back_are_told() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    let told = |raw: &mut support::Raw, sql: &str| {
+        raw.send(&query(sql));
+        let messages = raw.until_ready();
+        let statuses = messages.iter().filter(|message| message.kind == b'S');
+        let text =
+            |message: &support::Message| String::from_utf8_lossy(&message.body).replace('\0', " ");
+        statuses.map(text).collect::<String>()
+    };
+    assert_eq!(
+        told(&mut raw, "begin; set datestyle = german"),
+        "DateStyle german "
+    );
+    assert_eq!(told(&mut raw, "rollback"), "DateStyle ISO, MDY ");
+    assert_eq!(
+        told(
+            &mut raw,
+            "select set_config('application_name', 'x', false)"
+        ),
+        "application_name x "
+    );
+    assert_eq!(told(&mut raw, "select 1"), "");
+}

@@ -2,10 +2,11 @@
 
 use crate::catalog::{self, Change, Kind, Oid, Oids, Published, Runtimes, Store};
 use crate::error::{Result, SqlError};
-use crate::lock::{RowLocks, Waits};
+use crate::lock::{AdvisoryLocks, RowLocks, Waits};
 use crate::roles::{self, Role};
-use crate::session::{Activities, Session, SessionOptions, clock_time, drop_left_behind};
+use crate::session::{Activities, Channels, Session, SessionOptions, clock_time, drop_left_behind};
 use crate::sqlstate;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use vellum::{Database, Error, Transaction};
@@ -41,8 +42,12 @@ pub(crate) struct Shared {
     pub waits: Waits,
     /// Locks on rows.
     pub locks: Arc<RowLocks>,
+    /// Locks on numbers.
+    pub advisory: Arc<AdvisoryLocks>,
     /// What sessions are doing.
     pub activities: Activities,
+    /// Who listens to what.
+    pub channels: Channels,
     /// Schemas of temporary relations whose sessions have ended.
     pub left_behind: Mutex<Vec<Oid>>,
     /// When the database was opened.
@@ -83,10 +88,13 @@ impl Shared {
         crate::statistics::load(&reader, &runtimes)?;
         let catalog = Store::load(&reader, &runtimes, 1)?;
         drop(reader);
-        catalog::sweep(&engine, |oid| {
-            let found = catalog.relation(oid);
-            found.is_some_and(|found| matches!(found.kind, Kind::Sequence(_)))
-        })?;
+        let relations = catalog.relations().into_iter();
+        let values = relations.filter_map(|relation| match &relation.kind {
+            Kind::Sequence(sequence) => Some(sequence.values),
+            _ => None,
+        });
+        let values: BTreeSet<Oid> = values.collect();
+        catalog::sweep(&engine, |oid| values.contains(&oid))?;
         let namespaces = catalog.namespaces().into_iter();
         let left_behind = namespaces.map(|namespace| namespace.oid);
         let left_behind = left_behind.filter(|oid| catalog.is_temporary(*oid));
@@ -99,7 +107,9 @@ impl Shared {
             oids: Oids::default(),
             waits: Waits::default(),
             locks: Arc::default(),
+            advisory: Arc::default(),
             activities: Activities::default(),
+            channels: Channels::default(),
             left_behind,
             started: clock_time(),
             password_maker: OnceLock::new(),

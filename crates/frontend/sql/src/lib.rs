@@ -35,8 +35,8 @@ pub use error::{Fields, Result, Severity, SqlError};
 pub use parse::STACK_BYTES;
 pub use roles::{Membership, Role};
 pub use session::{
-    CancelHandle, Parameters, Progress, Session, SessionOptions, StatementDescription,
-    TransactionStatus,
+    CancelHandle, Notification, Parameters, Progress, Session, SessionOptions,
+    StatementDescription, TransactionStatus,
 };
 pub use sqlstate::SqlState;
 pub use vellum_row::{Type, Typmod, Value};

@@ -81,6 +81,8 @@ states! {
     TOO_COMPLEX = "54001";
     /// 54011: more columns than a table may have.
     TOO_MANY_COLUMNS = "54011";
+    /// 57014: it was to stop.
+    QUERY_CANCELED = "57014";
     /// XX000: an error of ours.
     INTERNAL = "XX000";
     /// XX001: stored bytes are damaged.

@@ -37,7 +37,7 @@ pub use compare::{compare, hash};
 pub use error::{Result, SqlError, SqlState};
 pub use json::{Jsonb, JsonbRef};
 pub use key::{KeyCodec, KeyColumn, KeyRange};
-pub use numeric::{Numeric, NumericRef};
+pub use numeric::{GoOn, Numeric, NumericRef};
 pub use pattern::Pattern;
 pub use schema::{Assigned, Column, ColumnId, RowView, Schema, Stored};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};

@@ -301,7 +301,25 @@ impl Shell<'_> {
             self.tell(&error, text);
             return Ok(false);
         }
+        self.print_notifications()?;
         Ok(true)
+    }
+
+    /// Prints what others said, as psql does.
+    fn print_notifications(&mut self) -> Result<(), Failure> {
+        for news in self.session.take_notifications() {
+            let said = if news.payload.is_empty() {
+                String::new()
+            } else {
+                format!(" with payload \"{}\"", news.payload)
+            };
+            writeln!(
+                self.out,
+                "Asynchronous notification \"{}\"{said} received from server process with PID {}.",
+                news.channel, news.process_id
+            )?;
+        }
+        Ok(())
     }
 
     /// Prints an error as psql does, with the place in the statement.

@@ -10,8 +10,8 @@ use crate::wire::outbound::Outbound;
 use crate::wire::report::{Fields as Message, Severity};
 use std::io;
 use vellum_sql::{
-    CommandTag, CopyShape, Field, Fields, Format, Gone, OutputRow, Severity as SqlSeverity, Sink,
-    SqlError, Told,
+    CommandTag, CopyShape, Field, Fields, Format, Gone, Notification, OutputRow,
+    Severity as SqlSeverity, Sink, SqlError, Told,
 };
 
 /// Gathers messages; writes when enough are gathered.
@@ -157,6 +157,15 @@ pub fn parameter_description(out: &mut Outbound, types: &[u32]) {
     for oid in types {
         out.u32(*oid);
     }
+    out.end(start);
+}
+
+/// NotificationResponse.
+pub fn notification(out: &mut Outbound, news: &Notification) {
+    let start = out.begin(b'A');
+    out.i32(news.process_id);
+    out.text(&news.channel);
+    out.text(&news.payload);
     out.end(start);
 }
 

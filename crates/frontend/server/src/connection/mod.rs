@@ -35,6 +35,8 @@ use vellum_sql::{Session, TransactionStatus};
 
 /// How long a connection keeps its thread while its client says nothing.
 pub const PAUSE: Duration = Duration::from_millis(200);
+/// The same of one whose session listens to others: only a parked one can be told what they say.
+const PAUSE_LISTENING: Duration = Duration::from_millis(1);
 
 /// What connections need of the settings.
 #[derive(Clone, Debug)]
@@ -77,6 +79,8 @@ pub struct Connection {
     mode: Mode,
     /// An error waits to be sent although nobody asked for a flush.
     urgent: bool,
+    /// Whether it makes the pauses of one that listens.
+    listening: bool,
     limits: Arc<Limits>,
     place: Place,
 }
@@ -99,6 +103,8 @@ pub enum Wake {
     Readable,
     /// It has been idle for too long.
     Expired,
+    /// Others have said something to its session.
+    Told,
     /// The server stops.
     Stopping,
 }
@@ -145,9 +151,40 @@ impl Connection {
             session,
             mode: Mode::Serving,
             urgent: false,
+            listening: false,
             limits,
             place,
         }
+    }
+
+    /// Number of the session.
+    pub fn process(&self) -> u32 {
+        self.place.seat().process
+    }
+
+    /// Whether its client has to be told what others said, and may be now: not while it is in the middle of something.
+    pub fn has_news(&self) -> bool {
+        self.mode == Mode::Serving && self.session.has_notifications()
+    }
+
+    /// Tells its client what others said.
+    fn tell_news(&mut self) {
+        if self.has_news() {
+            for news in self.session.take_notifications() {
+                answers::notification(&mut self.out, &news);
+            }
+        }
+    }
+
+    /// Pauses are short while the session listens.
+    fn keep_pace(&mut self) -> io::Result<()> {
+        let listening = self.session.is_listening();
+        if listening != self.listening {
+            self.listening = listening;
+            let pause = if listening { PAUSE_LISTENING } else { PAUSE };
+            self.stream.set_pace(pause, self.limits.write)?;
+        }
+        Ok(())
     }
 
     /// Number of the socket's descriptor.
@@ -172,6 +209,13 @@ impl Connection {
     pub fn wake(mut self: Box<Self>, why: Wake) -> Rest {
         match why {
             Wake::Readable => self.serve(),
+            Wake::Told => {
+                self.tell_news();
+                match self.flush() {
+                    Ok(()) => self.serve(),
+                    Err(end) => self.end(end),
+                }
+            }
             Wake::Expired => {
                 let report = if self.session.status() == TransactionStatus::Idle {
                     let text = "terminating connection due to idle-session timeout";
@@ -194,6 +238,9 @@ impl Connection {
             }
             if self.is_stopping() {
                 return self.end(End::Told(stopping()));
+            }
+            if let Err(error) = self.keep_pace() {
+                return self.end(End::Lost(error));
             }
             match self.inbound.fill(&mut self.stream) {
                 Ok(0) => {
@@ -272,6 +319,7 @@ impl Connection {
 
     /// ReadyForQuery, and the write that every group of messages ends with (P1).
     fn ready(&mut self) -> Result<(), End> {
+        self.tell_news();
         self.out.ready(self.session.status().byte());
         self.flush()
     }

@@ -24,7 +24,7 @@ pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 use crate::catalog::{Catalog, Named, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::plan::{General, Source, Subquery};
+use crate::plan::{General, Source, Subquery, Writing};
 use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -94,6 +94,13 @@ pub(crate) enum Meaning {
         columns: Vec<ScopeColumn>,
         read: usize,
     },
+    /// What a statement has returned: its number and its columns.
+    Written {
+        number: usize,
+        columns: Vec<ScopeColumn>,
+    },
+    /// A statement that returns nothing.
+    Silent,
 }
 
 /// What a statement is bound with.
@@ -134,6 +141,10 @@ pub(crate) struct Binder<'c> {
     pub named_windows: Vec<ast::NamedWindowDefinition>,
     /// What WITH names, where it can be seen.
     pub with: Vec<With>,
+    /// Statements of WITH that write.
+    pub writings: Vec<Writing>,
+    /// Whether what is bound next is the statement itself.
+    pub at_top: bool,
     /// How often queries of WITH were bound.
     pub with_uses: usize,
     /// How many of them are being bound inside each other.
@@ -183,6 +194,8 @@ impl<'c> Binder<'c> {
             in_aggregate: false,
             named_windows: Vec::new(),
             with: Vec::new(),
+            writings: Vec::new(),
+            at_top: false,
             with_uses: 0,
             with_depth: 0,
             set_functions: None,

@@ -1,8 +1,8 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version = 2, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
-//! `row` makes of it. Version 1 has no rights.
+//! `u8 version = 3, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
+//! `row` makes of it. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Namespace, Oid,
@@ -14,8 +14,10 @@ use std::sync::Arc;
 use vellum_base::codec::{Put, Reader};
 use vellum_row::{ColumnId, Schema};
 
-const VERSION: u8 = 2;
-const VERSION_WITHOUT_RIGHTS: u8 = 1;
+const VERSION: u8 = 3;
+const VERSION_WITH_RIGHTS: u8 = 2;
+const VERSION_WITH_VALUES: u8 = 3;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -101,9 +103,7 @@ fn rights(reader: &mut Reader<'_>) -> Option<Option<Vec<Grant>>> {
 /// The version of a row that this program reads.
 fn version(reader: &mut Reader<'_>) -> Option<u8> {
     let found = reader.u8()?;
-    [VERSION, VERSION_WITHOUT_RIGHTS]
-        .contains(&found)
-        .then_some(found)
+    VERSIONS.contains(&found).then_some(found)
 }
 
 /// Reads a schema's row.
@@ -111,9 +111,10 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
     let mut reader = Reader::new(value);
     let version = version(&mut reader)?;
     let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
-    let acl = match version {
-        VERSION => rights(&mut reader)?,
-        _ => None,
+    let acl = if version >= VERSION_WITH_RIGHTS {
+        rights(&mut reader)?
+    } else {
+        None
     };
     reader.rest().is_empty().then_some(Namespace {
         oid,
@@ -152,6 +153,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
             out.put_u32(sequence.type_oid);
             out.put_u32(sequence.owner.0);
             out.put_u16(sequence.owner.1);
+            out.put_u32(sequence.values);
         }
         Kind::System(_) => {}
     }
@@ -166,9 +168,10 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
     let namespace = reader.u32()?;
     let (name, owner) = (text(&mut reader)?, text(&mut reader)?);
     let generation = reader.u64()?;
-    let acl = match version {
-        VERSION => rights(&mut reader)?,
-        _ => None,
+    let acl = if version >= VERSION_WITH_RIGHTS {
+        rights(&mut reader)?
+    } else {
+        None
     };
     let kind = match kind {
         TABLE => Kind::Table(Box::new(table(&mut reader)?)),
@@ -184,8 +187,17 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
             cycle: reader.u8()? == 1,
             type_oid: reader.u32()?,
             owner: (reader.u32()?, reader.u16()?),
+            values: if version >= VERSION_WITH_VALUES {
+                reader.u32()?
+            } else {
+                oid
+            },
         }),
         _ => return None,
+    };
+    let known_by = match &kind {
+        Kind::Sequence(sequence) => sequence.values,
+        _ => oid,
     };
     reader.rest().is_empty().then(|| Relation {
         oid,
@@ -193,7 +205,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         name,
         owner,
         generation,
-        runtime: runtimes.of(oid),
+        runtime: runtimes.of(known_by),
         acl,
         kind,
     })

@@ -1,6 +1,6 @@
 //! Numbers of catalog objects, and values of sequences: what is drawn outside transactions, and never drawn twice.
 //!
-//! Layout: rows of the engine table [`TABLE`]; key: oid of the sequence (big-endian u32; 0: the oids themselves); value: `i64
+//! Layout: rows of the engine table [`TABLE`]; key: the number that the values of a sequence are known by (big-endian u32, an oid; 0: the oids themselves); value: `i64
 //! last value given out` (little-endian).
 //!
 //! Crash: the store runs ahead of what is given out by up to [`AHEAD`] values; a crash skips those. The row is written by
@@ -35,13 +35,14 @@ const OIDS: SequenceDefinition = SequenceDefinition {
     cycle: false,
     type_oid: 26,
     owner: (0, 0),
+    values: 0,
 };
 
 impl Oids {
     /// The next oid (C3).
     pub fn draw(&self, engine: &Database) -> Result<Oid> {
         let mut taken = self.drawn.lock();
-        let next = next(engine, 0, "oids", &OIDS, &mut taken)?;
+        let next = next(engine, "oids", &OIDS, &mut taken)?;
         Oid::try_from(next).map_err(|_| SqlError::internal("an oid outside its range"))
     }
 }
@@ -52,30 +53,32 @@ impl Oids {
 /// `2200H` at its end.
 pub(crate) fn next_value(
     engine: &Database,
-    oid: Oid,
     name: &str,
     definition: &SequenceDefinition,
     runtime: &Runtime,
 ) -> Result<i64> {
-    next(engine, oid, name, definition, &mut runtime.sequence.lock())
+    next(engine, name, definition, &mut runtime.sequence.lock())
 }
 
 /// The value that a sequence has given out last, as far as its store knows; `None` if it has given out none.
 ///
 /// # Errors
 /// What the engine reports.
-pub(crate) fn last_value(engine: &Database, relation: &super::Relation) -> Result<Option<i64>> {
-    match *relation.runtime.sequence.lock() {
+pub(crate) fn last_value(
+    engine: &Database,
+    definition: &SequenceDefinition,
+    runtime: &Runtime,
+) -> Result<Option<i64>> {
+    match *runtime.sequence.lock() {
         Some(taken) if taken.called => Ok(Some(taken.last)),
         Some(_) => Ok(None),
-        None => read(engine, relation.oid),
+        None => read(engine, definition.values),
     }
 }
 
 /// Sets a sequence: the next value is `value`, or what follows it if `called`.
 pub(crate) fn set_value(
     engine: &Database,
-    oid: Oid,
     runtime: &Runtime,
     value: i64,
     called: bool,
@@ -88,7 +91,7 @@ pub(crate) fn set_value(
     } else {
         value.checked_sub(definition.increment)
     };
-    write(engine, oid, stored.unwrap_or(value))?;
+    write(engine, definition.values, stored.unwrap_or(value))?;
     *taken = Some(Taken {
         last: value,
         called,
@@ -97,18 +100,17 @@ pub(crate) fn set_value(
     Ok(())
 }
 
-/// A sequence is gone, and its row goes. Whose snapshot still has it draws from memory from then on: no row comes back.
+/// A sequence is gone, or was started again, and the row of its values goes. Whose snapshot still has it draws from memory from then on: no row comes back.
 ///
 /// # Errors
 /// What the engine reports; the row stays until the database is opened again ([`sweep`]).
 pub(crate) fn remove(
     engine: &Database,
-    oid: Oid,
     runtime: &Runtime,
     definition: &SequenceDefinition,
 ) -> Result<()> {
     let mut taken = runtime.sequence.lock();
-    let current = current(engine, oid, definition, *taken)?;
+    let current = current(engine, definition, *taken)?;
     *taken = Some(Taken {
         ahead: u64::MAX,
         ..current
@@ -116,7 +118,9 @@ pub(crate) fn remove(
     let options = TransactionOptions::default().durability(Durability::Async);
     engine.retry_with(options, |transaction| {
         let table = transaction.table(TABLE)?;
-        transaction.delete(&table, &oid.to_be_bytes()).map(drop)
+        transaction
+            .delete(&table, &definition.values.to_be_bytes())
+            .map(drop)
     })?;
     Ok(())
 }
@@ -152,13 +156,12 @@ pub(crate) fn sweep(engine: &Database, is_there: impl Fn(Oid) -> bool) -> Result
 
 fn current(
     engine: &Database,
-    oid: Oid,
     definition: &SequenceDefinition,
     taken: Option<Taken>,
 ) -> Result<Taken> {
     Ok(match taken {
         Some(taken) => taken,
-        None => match read(engine, oid)? {
+        None => match read(engine, definition.values)? {
             Some(last) => Taken {
                 last,
                 called: true,
@@ -175,12 +178,11 @@ fn current(
 
 fn next(
     engine: &Database,
-    oid: Oid,
     name: &str,
     definition: &SequenceDefinition,
     taken: &mut Option<Taken>,
 ) -> Result<i64> {
-    let current = current(engine, oid, definition, *taken)?;
+    let current = current(engine, definition, *taken)?;
     let value = if current.called {
         step(current.last, name, definition)?
     } else {
@@ -197,7 +199,7 @@ fn next(
                     .then_some(last)
             });
             // At the ends it goes one by one.
-            write(engine, oid, jump.unwrap_or(value))?;
+            write(engine, definition.values, jump.unwrap_or(value))?;
             if jump.is_some() { AHEAD } else { 0 }
         }
     };

@@ -186,6 +186,8 @@ pub(crate) struct SequenceDefinition {
     pub type_oid: Oid,
     /// The column that it goes with: table and column; 0 for none.
     pub owner: (Oid, u16),
+    /// The number that its values are known by; another one once it was started again.
+    pub values: Oid,
 }
 
 impl Relation {

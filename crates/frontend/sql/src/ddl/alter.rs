@@ -2,7 +2,7 @@
 
 use super::Ddl;
 use crate::bind::ScopeTable;
-use crate::catalog::{Check, Index, Kind, Relation, Table};
+use crate::catalog::{Check, Default, Index, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
@@ -68,6 +68,29 @@ impl Ddl<'_> {
             });
         }
         next.checks = checks;
+        let generated = |relation: &Arc<Relation>| {
+            let mut binder = self.binder();
+            binder.scope.add(ScopeTable::of(relation, None)?)?;
+            binder.generated(relation)
+        };
+        let before = generated(relation)?;
+        if before.is_empty() {
+            return Ok(());
+        }
+        for (_, default) in &mut next.defaults {
+            if let Default::Generated(sql) = default {
+                *sql = renamed(sql, old, new)?.into();
+            }
+        }
+        let after = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..Relation::clone(relation)
+        });
+        if !generated(&after).is_ok_and(|after| after == before) {
+            return Err(SqlError::unsupported(
+                "renaming a column in the expression of a generated column",
+            ));
+        }
         Ok(())
     }
 

@@ -112,6 +112,9 @@ impl Ddl<'_> {
                     made.defaults
                         .push((id, Default::Identity { kind, sequence }));
                 }
+                Some(default @ Default::Generated(_)) if like.includes("GENERATED") => {
+                    made.defaults.push((id, default.clone()));
+                }
                 _ => {}
             }
             if let Some(text) = catalog

@@ -8,8 +8,10 @@
 //! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
 mod alter;
+mod column;
 mod comment;
 mod foreign;
+mod generated;
 mod index;
 mod like;
 mod numbered;

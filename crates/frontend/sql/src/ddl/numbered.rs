@@ -53,7 +53,7 @@ impl Ddl<'_> {
         let (engine, forms) = (&self.shared.engine, self.forms);
         self.move_rows(relation, &shape, |values| {
             let name = &numbers.name;
-            let number = next_value(engine, sequence, name, definition, &numbers.runtime)?;
+            let number = next_value(engine, name, definition, &numbers.runtime)?;
             let number = Value::Int8(number);
             let mut row = values.to_vec();
             row.push(cast(number.as_ref(), ty, Typmod::NONE, false, forms)?);

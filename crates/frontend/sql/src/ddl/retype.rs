@@ -43,6 +43,18 @@ impl Ddl<'_> {
                 "another type for a column of a foreign key",
             ));
         }
+        if let Some(own) = self.generated_from(relation, position)?.first() {
+            let text = "cannot alter type of a column used by a generated column";
+            let detail = format!(
+                "Column \"{}\" is used by generated column \"{}\".",
+                column.name,
+                next.schema.column(*own).name
+            );
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text).with_detail(detail));
+        }
+        if matches!(next.default_of(column.id), Some(Default::Generated(_))) {
+            return Err(SqlError::unsupported("another type for a generated column"));
+        }
         let convert = self.conversion(relation, &column, (ty, typmod), using)?;
         self.retype_default(next, &column, ty, typmod)?;
         next.schema = Arc::new(next.schema.with_type(position, ty, typmod));

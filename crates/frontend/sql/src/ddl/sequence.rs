@@ -1,7 +1,7 @@
 //! CREATE SEQUENCE.
 
 use super::Ddl;
-use crate::catalog::{Change, Kind, Oid, SequenceDefinition};
+use crate::catalog::{Change, Kind, Oid, Relation, SequenceDefinition};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -35,9 +35,10 @@ impl Ddl<'_> {
         &mut self,
         namespace: Oid,
         name: &str,
-        definition: SequenceDefinition,
+        mut definition: SequenceDefinition,
     ) -> Result<()> {
         let oid = self.draw_oid()?;
+        definition.values = oid;
         let relation = self.new_relation(oid, namespace, name, Kind::Sequence(definition));
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))
@@ -49,17 +50,25 @@ impl Ddl<'_> {
         last.ok_or_else(|| SqlError::internal("nothing was made"))
     }
 
-    /// TRUNCATE … RESTART IDENTITY.
+    /// TRUNCATE … RESTART IDENTITY: other values, which begin at the start. Those before are there as long as the transaction may roll back.
     pub(super) fn restart_sequences(&mut self, table: Oid) -> Result<()> {
         for oid in self.owned_sequences(table) {
-            let Some(relation) = self.open.catalog.1.relation(oid) else {
+            let Some(relation) = self.open.catalog.1.relation(oid).cloned() else {
                 continue;
             };
-            if let Kind::Sequence(definition) = &relation.kind {
-                let engine = &self.shared.engine;
-                let runtime = &relation.runtime;
-                let start = definition.start;
-                crate::catalog::set_value(engine, oid, runtime, start, false, definition)?;
+            if let Kind::Sequence(definition) = relation.kind {
+                let values = self.draw_oid()?;
+                let next = Relation {
+                    generation: relation.generation + 1,
+                    runtime: self.shared.runtimes.of(values),
+                    kind: Kind::Sequence(SequenceDefinition {
+                        values,
+                        ..definition
+                    }),
+                    ..(*relation).clone()
+                };
+                self.open
+                    .change(self.shared, Change::PutRelation(Arc::new(next)))?;
             }
         }
         Ok(())
@@ -123,6 +132,7 @@ pub(super) fn definition(ty: Type, options: &[SequenceOptions]) -> Result<Sequen
         cycle,
         type_oid: ty.oid(),
         owner: (0, 0),
+        values: 0,
     })
 }
 

@@ -15,7 +15,7 @@ use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
 use std::sync::Arc;
-use vellum_row::{CastContext, Column, ColumnId, Schema, Type, Typmod, Value};
+use vellum_row::{CastContext, Column, ColumnId, Schema, Type, Typmod};
 
 /// A key or constraint that CREATE TABLE makes after the columns.
 pub(super) enum Later {
@@ -78,6 +78,15 @@ impl Ddl<'_> {
         super::check_table_columns(columns.len())?;
         for constraint in &create.constraints {
             later.push(constraint_of(constraint)?);
+        }
+        let is_generated = |default: &Default| matches!(default, Default::Generated(_));
+        if defaults.iter().any(|(_, default)| is_generated(default)) {
+            // With their numbers.
+            let schema = Schema::new(columns.clone())?;
+            let all: Vec<Column> = schema.columns().cloned().collect();
+            for (id, _) in defaults.iter().filter(|(_, default)| is_generated(default)) {
+                self.check_generated(&all, &defaults, *id)?;
+            }
         }
         let mut relation = self.bare_table((oid, &name, namespace), columns, defaults)?;
         // The primary key first: it orders the table. Foreign keys last: they may refer to a key of the table itself.
@@ -148,7 +157,7 @@ impl Ddl<'_> {
     }
 
     /// A column, and where its values come from.
-    fn column(
+    pub(super) fn column(
         &mut self,
         definition: &ast::ColumnDef,
         table: (Oid, &str, Oid),
@@ -164,6 +173,7 @@ impl Ddl<'_> {
         check_column_type(&name, ty)?;
         let mut nullable = true;
         let mut default = None;
+        let mut generated = None;
         let owner = (table.0, id.0);
         if serial.is_some() {
             let sequence = self.sequence_of(table, &name, ty, owner, &[])?;
@@ -201,6 +211,23 @@ impl Ddl<'_> {
                 }),
                 ColumnOption::Generated {
                     generated_as,
+                    generation_expr: Some(expr),
+                    ..
+                } => {
+                    if *generated_as == ast::GeneratedAs::ByDefault {
+                        let text = "for a generated column, GENERATED ALWAYS must be specified";
+                        return Err(SqlError::syntax(text));
+                    }
+                    if generated.replace(expr.to_string()).is_some() {
+                        let message = format!(
+                            "multiple generation clauses specified for column \"{name}\" of table \"{}\"",
+                            table.1
+                        );
+                        return Err(SqlError::syntax(message));
+                    }
+                }
+                ColumnOption::Generated {
+                    generated_as,
                     sequence_options,
                     generation_expr: None,
                     ..
@@ -209,7 +236,7 @@ impl Ddl<'_> {
                         ast::GeneratedAs::Always => Identity::Always,
                         ast::GeneratedAs::ByDefault => Identity::ByDefault,
                         ast::GeneratedAs::ExpStored => {
-                            return Err(SqlError::unsupported("a generated column"));
+                            return Err(SqlError::syntax("a generated column needs an expression"));
                         }
                     };
                     let options = sequence_options.as_deref().unwrap_or_default();
@@ -229,6 +256,21 @@ impl Ddl<'_> {
                 }
                 other => return Err(SqlError::unsupported(format!("{other} of a column"))),
             }
+        }
+        if let Some(sql) = generated {
+            let other = match default {
+                None => None,
+                Some(Default::Identity { .. }) => Some("identity"),
+                Some(_) => Some("default"),
+            };
+            if let Some(other) = other {
+                let message = format!(
+                    "both {other} and generation expression specified for column \"{name}\" of table \"{}\"",
+                    table.1
+                );
+                return Err(SqlError::syntax(message));
+            }
+            default = Some(Default::Generated(sql.into()));
         }
         Ok((Column::new(name, ty, typmod, nullable), default))
     }
@@ -262,7 +304,7 @@ impl Ddl<'_> {
     }
 
     /// Adds a constraint to the definition of a table without rows, or checks the rows that are there.
-    fn constrain(&mut self, relation: &mut Relation, constraint: Later) -> Result<()> {
+    pub(super) fn constrain(&mut self, relation: &mut Relation, constraint: Later) -> Result<()> {
         match constraint {
             Later::Key {
                 name,
@@ -423,6 +465,7 @@ impl Ddl<'_> {
             Operation::DropColumn {
                 column_names,
                 if_exists,
+                drop_behavior,
                 ..
             } => {
                 for name in column_names {
@@ -439,7 +482,15 @@ impl Ddl<'_> {
                         column_position(relation, &name)?;
                         continue;
                     };
-                    self.drop_column(relation, &mut next, position)?;
+                    let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                    self.drop_generated_from(relation, &mut next, &name, cascade)?;
+                    let position = next.schema.position(&name).unwrap_or(position);
+                    // As it is by now: rows may be written anew.
+                    let now = Relation {
+                        kind: Kind::Table(Box::new(next.clone())),
+                        ..Relation::clone(relation)
+                    };
+                    self.drop_column(&now, &mut next, position)?;
                 }
             }
             Operation::RenameColumn {
@@ -546,6 +597,7 @@ impl Ddl<'_> {
                 next.schema = Arc::new(next.schema.set_nullable(position, true));
             }
             ast::AlterColumnOperation::SetDefault { value } => {
+                self.check_default_of(relation, next, &column)?;
                 let mut binder = self.binder();
                 let bound = binder.expr(value)?;
                 binder.coerce(bound, column.ty, column.typmod, CastContext::Assignment)?;
@@ -554,6 +606,7 @@ impl Ddl<'_> {
                 next.defaults.push((column.id, default));
             }
             ast::AlterColumnOperation::DropDefault => {
+                self.check_default_of(relation, next, &column)?;
                 next.defaults.retain(|(id, _)| *id != column.id);
             }
             ast::AlterColumnOperation::SetDataType {
@@ -561,138 +614,6 @@ impl Ddl<'_> {
             } => self.retype(relation, next, position, data_type, using.as_ref())?,
             other => return Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
         }
-        Ok(())
-    }
-
-    fn add_column(
-        &mut self,
-        relation: &Arc<Relation>,
-        definition: &ast::ColumnDef,
-        if_not_exists: bool,
-    ) -> Result<Arc<Relation>> {
-        let table = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
-        let name = folded(&definition.name);
-        if table.schema.position(&name).is_some() {
-            let message = format!(
-                "column \"{name}\" of relation \"{}\" already exists",
-                relation.name
-            );
-            if if_not_exists {
-                self.notices
-                    .push(Fields::notice(format!("{message}, skipping")));
-                return Ok(relation.clone());
-            }
-            return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
-        }
-        let last = table
-            .schema
-            .all_columns()
-            .last()
-            .map_or(0, |column| column.id.0);
-        super::check_table_columns(last as usize + 1)?;
-        let id = ColumnId(last + 1);
-        let mut later = Vec::new();
-        let place = (relation.oid, &*relation.name, relation.namespace);
-        let (column, default) = self.column(definition, place, id, &mut later)?;
-        let mut next = table.clone();
-        let serial = serial_type(&definition.data_type).is_some();
-        let sequence = self.sequence_behind(default.as_ref(), serial)?;
-        let missing = match &default {
-            _ if sequence.is_some() => Value::Null,
-            None => Value::Null,
-            Some(Default::Expression(sql)) => {
-                let node = crate::parse::expression(sql)?;
-                let mut binder = self.binder();
-                let bound = binder.expr(&node)?;
-                let (ty, typmod) = (column.ty, column.typmod);
-                match binder.coerce(bound, ty, typmod, CastContext::Assignment)? {
-                    crate::expr::Expr::Const(value) => value,
-                    _ => {
-                        return Err(SqlError::unsupported(
-                            "ADD COLUMN with a default that is no constant",
-                        ));
-                    }
-                }
-            }
-            Some(_) => return Err(SqlError::unsupported("ADD COLUMN with such a default")),
-        };
-        let nullable = column.nullable;
-        let none = missing.is_null() && sequence.is_none();
-        if !nullable && none && self.has_rows(relation)? {
-            let message = format!(
-                "column \"{name}\" of relation \"{}\" contains null values",
-                relation.name
-            );
-            return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
-        }
-        next.schema = Arc::new(next.schema.add_column(column.with_missing(missing))?);
-        next.defaults.extend(default.map(|default| (id, default)));
-        if let Some(sequence) = sequence {
-            next = self.number_rows(relation, next, sequence)?;
-        }
-        let mut changed = Relation::clone(relation);
-        changed.kind = Kind::Table(Box::new(next));
-        for constraint in later {
-            self.constrain(&mut changed, constraint)?;
-        }
-        let Kind::Table(table) = changed.kind else {
-            return Err(SqlError::internal("no table"));
-        };
-        self.put_table(relation, *table)
-    }
-
-    fn drop_column(
-        &mut self,
-        relation: &Relation,
-        next: &mut Table,
-        position: usize,
-    ) -> Result<()> {
-        let column = next.schema.column(position).clone();
-        let what = format!("column {} of table {}", column.name, relation.name);
-        self.check_unreferred(relation, &what, &[column.id])?;
-        let in_key = |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
-        if next.primary_key().is_some_and(in_key) {
-            let mut unordered = relation.clone();
-            next.indexes.remove(0);
-            self.order_anew(&mut unordered, next.clone())?;
-            if let Kind::Table(table) = unordered.kind {
-                *next = *table;
-            }
-        }
-        next.foreign_keys
-            .retain(|key| !key.columns.contains(&column.id));
-        // Constraints and indexes on it go with it.
-        let before = Arc::new(Relation {
-            kind: Kind::Table(Box::new(next.clone())),
-            ..relation.clone()
-        });
-        let mut kept = Vec::with_capacity(next.checks.len());
-        for check in &next.checks {
-            let mut binder = self.binder();
-            binder.scope.add(ScopeTable::of(&before, None)?)?;
-            let node = crate::parse::expression(&check.expression)?;
-            let mut reads = false;
-            binder.condition(&node, "CHECK")?.walk(&mut |expr| {
-                reads |= matches!(expr, crate::expr::Expr::Column { position: at, .. }
-                    if usize::from(*at) == position);
-            });
-            if !reads {
-                kept.push(check.clone());
-            }
-        }
-        next.checks = kept;
-        let indexes: Vec<Oid> = next
-            .secondary()
-            .filter(|index| index.columns.iter().any(|part| part.column == column.id))
-            .map(|index| index.oid)
-            .collect();
-        for index in indexes {
-            self.take_index(next, index)?;
-        }
-        next.defaults.retain(|(id, _)| *id != column.id);
-        next.schema = Arc::new(next.schema.drop_column(position)?);
         Ok(())
     }
 }
@@ -732,7 +653,7 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
 }
 
 /// The type of a serial column.
-fn serial_type(data_type: &ast::DataType) -> Option<Type> {
+pub(super) fn serial_type(data_type: &ast::DataType) -> Option<Type> {
     let ast::DataType::Custom(name, modifiers) = data_type else {
         return None;
     };

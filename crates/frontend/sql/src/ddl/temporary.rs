@@ -204,7 +204,9 @@ impl Ddl<'_> {
             let text = "CREATE TABLE AS takes names of columns only";
             return Err(SqlError::syntax(text));
         }
-        let (_, columns) = self.binder().query(query)?;
+        let mut binder = self.binder();
+        binder.at_top = true;
+        let (_, columns) = binder.query(query)?;
         if create.columns.len() > columns.len() {
             let text = "too many column names were specified";
             return Err(SqlError::syntax(text));

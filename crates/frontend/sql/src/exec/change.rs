@@ -4,7 +4,9 @@ use super::{Each, Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
-use crate::plan::{ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update};
+use crate::plan::{
+    ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update,
+};
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
 use vellum_base::maps::HashSet;
@@ -43,7 +45,7 @@ impl Run<'_, '_> {
     }
 
     /// Makes a row of what a statement gives, and inserts it.
-    fn insert_row(
+    pub(super) fn insert_row(
         &self,
         insert: &Insert,
         mut source: Vec<Value>,
@@ -65,14 +67,17 @@ impl Run<'_, '_> {
                 }
             });
         }
-        self.check(&insert.shape, &values, &insert.checks, subqueries)?;
+        self.generate(&insert.rules, &mut values, subqueries)?;
+        self.check(&insert.shape, &values, &insert.rules.checks, subqueries)?;
         let mut key = Vec::new();
         // A duplicate may be found when some of the row is written.
         let savepoint = match &insert.conflict {
             Some(_) => Some(self.transaction.savepoint()?),
             None => None,
         };
-        match rows::insert(self.transaction, &insert.shape, &values, &mut key)? {
+        let inserted =
+            self.write(|| rows::insert(self.transaction, &insert.shape, &values, &mut key))?;
+        match inserted {
             Ok(()) => {}
             Err(duplicate) => {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
@@ -110,7 +115,7 @@ impl Run<'_, '_> {
         let shape = &insert.shape;
         let storage = shape.table().storage.table(self.transaction)?;
         let key = &duplicate.row_key;
-        let found = self.transaction.get(storage, key, <[u8]>::to_vec)?;
+        let found = self.write(|| Ok(self.transaction.get(storage, key, <[u8]>::to_vec)?))?;
         let Some(row) = found else {
             // Its writer is one that this statement does not see.
             return Err(vellum::Error::Conflict.into());
@@ -127,7 +132,15 @@ impl Run<'_, '_> {
         for (position, expr) in assignments {
             changes.push((*position, expr.eval(&frame)?.into_value()));
         }
-        let new = self.change(shape, key, &row, &old, changes, &insert.checks, subqueries)?;
+        let new = self.change(
+            shape,
+            key,
+            &row,
+            &old,
+            changes,
+            Some(&insert.rules),
+            subqueries,
+        )?;
         self.owes_targets(&insert.keys, shape.relation.oid, Some(&old), &new);
         self.owes_children(&insert.keys, shape.relation.oid, &old, Some(&new));
         self.return_row(insert.returning.as_deref(), &new, subqueries, each)?;
@@ -147,12 +160,22 @@ impl Run<'_, '_> {
                 let Some(row) = self.row_of(shape, &key)? else {
                     continue;
                 };
+                if self.is_changed(shape, &key, &row)? {
+                    continue;
+                }
                 let (values, others) = given.split_at(update.assignments.len());
                 let positions = update.assignments.iter().map(|(position, _)| *position);
                 let changes = positions.zip(values.iter().cloned()).collect();
                 let old = self.values_of(shape, &row)?;
-                let new =
-                    self.change(shape, &key, &row, &old, changes, &update.checks, subqueries)?;
+                let new = self.change(
+                    shape,
+                    &key,
+                    &row,
+                    &old,
+                    changes,
+                    Some(&update.rules),
+                    subqueries,
+                )?;
                 self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new);
                 self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new));
                 let rows = joined_rows(&new, others, &joined.widths);
@@ -170,12 +193,23 @@ impl Run<'_, '_> {
                     return Ok(Flow::More);
                 }
             }
+            if self.is_changed(shape, key, bytes)? {
+                return Ok(Flow::More);
+            }
             let mut changes = Vec::with_capacity(update.assignments.len());
             for (position, expr) in &update.assignments {
                 changes.push((*position, expr.eval(&frame)?.into_value()));
             }
             let old = self.values_of(shape, bytes)?;
-            let new = self.change(shape, key, bytes, &old, changes, &update.checks, subqueries)?;
+            let new = self.change(
+                shape,
+                key,
+                bytes,
+                &old,
+                changes,
+                Some(&update.rules),
+                subqueries,
+            )?;
             self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new);
             self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new));
             self.return_row(update.returning.as_deref(), &new, subqueries, each)?;
@@ -198,8 +232,11 @@ impl Run<'_, '_> {
                 let Some(row) = self.row_of(shape, &key)? else {
                     continue;
                 };
+                if self.is_changed(shape, &key, &row)? {
+                    continue;
+                }
                 let old = self.values_of(shape, &row)?;
-                if rows::delete(self.transaction, shape, &key, &old)? {
+                if self.write(|| rows::delete(self.transaction, shape, &key, &old))? {
                     self.honour_locks(shape, &key, &old, Strength::Update)?;
                     self.owes_children(&delete.keys, shape.relation.oid, &old, None);
                     let rows = joined_rows(&old, &others, &joined.widths);
@@ -218,8 +255,11 @@ impl Run<'_, '_> {
                     return Ok(Flow::More);
                 }
             }
+            if self.is_changed(shape, key, bytes)? {
+                return Ok(Flow::More);
+            }
             let old = self.values_of(shape, bytes)?;
-            if rows::delete(self.transaction, shape, key, &old)? {
+            if self.write(|| rows::delete(self.transaction, shape, key, &old))? {
                 self.honour_locks(shape, key, &old, Strength::Update)?;
                 self.owes_children(&delete.keys, shape.relation.oid, &old, None);
                 self.return_row(delete.returning.as_deref(), &old, subqueries, each)?;
@@ -254,7 +294,7 @@ impl Run<'_, '_> {
     }
 
     /// A row by its key, if it is there.
-    fn row_of(&self, shape: &Shape, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(super) fn row_of(&self, shape: &Shape, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let storage = shape.table().storage.table(self.transaction)?;
         Ok(self.transaction.get(storage, key, <[u8]>::to_vec)?)
     }
@@ -267,17 +307,29 @@ impl Run<'_, '_> {
         key: &[u8],
         row: &[u8],
         old: &[Value],
-        changes: Vec<(usize, Value)>,
-        checks: &[(String, Expr)],
+        mut changes: Vec<(usize, Value)>,
+        rules: Option<&Rules>,
         subqueries: &[Subresult],
     ) -> Result<Vec<Value>> {
         let mut new = old.to_vec();
         for (position, value) in &changes {
             new[*position] = value.clone();
         }
+        if let Some(rules) = rules {
+            self.generate(rules, &mut new, subqueries)?;
+            changes.retain(|(at, _)| !rules.generated.iter().any(|(own, _)| own == at));
+            for (at, _) in &rules.generated {
+                if new[*at] != old[*at] {
+                    changes.push((*at, new[*at].clone()));
+                }
+            }
+        }
+        let checks = rules.map_or(&[][..], |rules| &rules.checks);
         self.check(shape, &new, checks, subqueries)?;
         let keys = rows::changes_a_key(shape, old, &changes);
-        match rows::update(self.transaction, shape, key, row, old, &changes)? {
+        let updated =
+            self.write(|| rows::update(self.transaction, shape, key, row, old, &changes))?;
+        match updated {
             Ok(()) => {
                 let strength = if keys {
                     Strength::Update
@@ -297,6 +349,22 @@ impl Run<'_, '_> {
         (0..schema.len())
             .map(|position| Ok(view.get(position)?.to_value()))
             .collect()
+    }
+
+    /// Computes the generated columns of a row.
+    fn generate(
+        &self,
+        rules: &Rules,
+        values: &mut [Value],
+        subqueries: &[Subresult],
+    ) -> Result<()> {
+        for (position, expr) in &rules.generated {
+            let rows = [RowRef::Values(values)];
+            let frame = self.frame(&rows, &[], subqueries);
+            let value = expr.eval(&frame)?.into_value();
+            values[*position] = value;
+        }
+        Ok(())
     }
 
     /// NOT NULL and CHECK.

@@ -199,9 +199,8 @@ impl Run<'_, '_> {
                         };
                         changes.push((*at, value));
                     }
-                    let checks = tables.get(&oid).map_or(&[][..], |keys| &keys.checks);
-                    let changed =
-                        self.change(child, &key, &bytes, &values, changes, checks, &[])?;
+                    let rules = tables.get(&oid).map(|keys| &keys.rules);
+                    let changed = self.change(child, &key, &bytes, &values, changes, rules, &[])?;
                     // A default may be the very key that is gone.
                     let before = (action != Action::SetDefault).then_some(values.as_slice());
                     self.owes_targets(tables, oid, before, &changed);

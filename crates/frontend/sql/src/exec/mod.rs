@@ -10,6 +10,7 @@ mod change;
 mod distinct;
 mod foreign;
 mod lock;
+mod merge;
 mod ordered;
 mod partial;
 mod recursive;
@@ -29,6 +30,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
 use crate::lock::HeldLocks;
 use crate::plan::{Program, ProgramKind, SetCall, Subquery, SubqueryKind};
+use crate::rows::Shape;
 use crate::session::{Open, Waiting};
 use crate::sqlstate;
 use foreign::Due;
@@ -37,7 +39,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use system::SystemRows;
-use vellum::{Database, Transaction};
+use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::HashMap;
 use vellum_row::{Array, Value, ValueRef};
 
@@ -72,6 +74,8 @@ pub(crate) struct Run<'r, 'w> {
     keys: RefCell<Option<Vec<Vec<u8>>>>,
     /// Rows of its query are written as they come, while it runs: its snapshot cannot be shared.
     pub(crate) writes_as_it_reads: Cell<bool>,
+    /// Several statements write as one.
+    together: Cell<bool>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
     /// Rows of system relations.
@@ -109,6 +113,7 @@ impl<'r, 'w> Run<'r, 'w> {
             dues: RefCell::default(),
             keys: RefCell::new(None),
             writes_as_it_reads: Cell::new(false),
+            together: Cell::new(false),
             env,
             params,
             waiting,
@@ -135,6 +140,7 @@ impl<'r, 'w> Run<'r, 'w> {
             dues: RefCell::default(),
             keys: RefCell::new(None),
             writes_as_it_reads: self.writes_as_it_reads.clone(),
+            together: self.together.clone(),
             steps: Cell::new(0),
             system: self.system.clone(),
             work: self.work.clone(),
@@ -147,29 +153,83 @@ impl<'r, 'w> Run<'r, 'w> {
     /// # Errors
     /// The statement's: it is to be rolled back.
     pub fn program(&self, program: &Program, each: &mut Each<'_>) -> Result<Done> {
-        let subqueries = self.subqueries(&program.subqueries)?;
-        let mut rows = 0;
-        match &program.kind {
+        if program.with.is_empty() {
+            let rows = self.kind(&program.kind, &program.subqueries, each)?;
+            if let Some(keys) = program.kind.keys() {
+                self.settle_keys(keys)?;
+            }
+            return Ok(Done { rows });
+        }
+        self.together.set(true);
+        // None of them sees what another has written.
+        let all = self
+            .transaction
+            .see_own_writes(self.transaction.own_writes());
+        let done = self.together(program, each);
+        self.transaction.see_own_writes(all);
+        let rows = done?;
+        self.settle_keys(&program.keys)?;
+        Ok(Done { rows })
+    }
+
+    /// Runs the statements of WITH that write, and the statement behind them.
+    fn together(&self, program: &Program, each: &mut Each<'_>) -> Result<u64> {
+        for writing in &program.with {
+            let mut made = Vec::new();
+            self.kind(&writing.kind, &writing.subqueries, &mut |row| {
+                let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+                self.keep_row(&row)?;
+                made.push(row);
+                Ok(Flow::More)
+            })?;
+            let made = KeptRows::new(made);
+            self.work.borrow_mut().insert(writing.number, made);
+        }
+        self.kind(&program.kind, &program.subqueries, each)
+    }
+
+    /// Writes, and sees all that the transaction has written while it does.
+    pub(super) fn write<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        if !self.together.get() {
+            return work();
+        }
+        let seen = self.transaction.see_own_writes(OwnWrites::ALL);
+        let done = work();
+        self.transaction.see_own_writes(seen);
+        done
+    }
+
+    /// Whether another statement of the same WITH has changed a row since: then it is not this one's to change, as in PostgreSQL.
+    pub(super) fn is_changed(&self, shape: &Shape, key: &[u8], row: &[u8]) -> Result<bool> {
+        if !self.together.get() {
+            return Ok(false);
+        }
+        let now = self.write(|| self.row_of(shape, key))?;
+        Ok(now.is_none_or(|now| now != row))
+    }
+
+    /// Runs a statement, foreign keys left out. Returns how many rows it returned or changed.
+    fn kind(
+        &self,
+        kind: &ProgramKind,
+        subqueries: &[Subquery],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        let subqueries = self.subqueries(subqueries)?;
+        match kind {
             ProgramKind::Select(select) => {
+                let mut rows = 0;
                 self.select(select, &mut |row| {
                     rows += 1;
                     each(row)
                 })?;
+                Ok(rows)
             }
-            ProgramKind::Insert(insert) => {
-                rows = self.insert(insert, &subqueries, each)?;
-                self.settle_keys(&insert.keys)?;
-            }
-            ProgramKind::Update(update) => {
-                rows = self.update(update, &subqueries, each)?;
-                self.settle_keys(&update.keys)?;
-            }
-            ProgramKind::Delete(delete) => {
-                rows = self.delete(delete, &subqueries, each)?;
-                self.settle_keys(&delete.keys)?;
-            }
+            ProgramKind::Insert(insert) => self.insert(insert, &subqueries, each),
+            ProgramKind::Update(update) => self.update(update, &subqueries, each),
+            ProgramKind::Delete(delete) => self.delete(delete, &subqueries, each),
+            ProgramKind::Merge(merge) => self.merge(merge, &subqueries),
         }
-        Ok(Done { rows })
     }
 
     /// A row was looked at.
@@ -205,6 +265,12 @@ impl<'r, 'w> Run<'r, 'w> {
     /// Keeps a row.
     pub fn keep_row(&self, row: &[Value]) -> Result<()> {
         self.keep(bytes_of_row(row))
+    }
+
+    /// Keeps a row that a function has made, one of many.
+    fn keep_made(&self, row: &[Value]) -> Result<()> {
+        self.step()?;
+        self.keep_row(row)
     }
 
     /// Bytes are kept no more.
@@ -324,8 +390,7 @@ impl<'r, 'w> Run<'r, 'w> {
     ) -> Result<Vec<Vec<Value>>> {
         let results = self.subqueries(subqueries)?;
         let frame = self.frame(&[], &[], &results);
-        let mut made = SetRows::new(calls, ordinality, &frame)?;
-        self.keep(made.bytes())?;
+        let mut made = SetRows::new(calls, ordinality, &frame, &|row| self.keep_made(row))?;
         let mut rows = Vec::new();
         while let Some(row) = made.next(self.env)? {
             self.keep_row(&row)?;

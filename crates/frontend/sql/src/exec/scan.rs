@@ -110,8 +110,8 @@ impl Run<'_, '_> {
             }
             SourceKind::Function { calls, ordinality } => {
                 let frame = self.frame(rows, &[], subqueries);
-                let mut made = SetRows::new(calls, *ordinality, &frame)?;
-                self.keep(made.bytes())?;
+                let keep = |row: &[Value]| self.keep_made(row);
+                let mut made = SetRows::new(calls, *ordinality, &frame, &keep)?;
                 let mut flow = Flow::More;
                 while let Some(row) = made.next(self.env)? {
                     flow = on_row(RowRef::Values(&row))?;

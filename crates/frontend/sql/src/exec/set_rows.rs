@@ -2,7 +2,7 @@
 
 use super::{bytes_of_row, no_step};
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, Frame};
+use crate::expr::{Builtin, CatalogFunction, Environment, Frame, Keep};
 use crate::plan::{SetCall, SetFunction};
 use crate::sqlstate;
 use vellum_row::arithmetic::{self, Operator};
@@ -54,15 +54,20 @@ struct Series {
 }
 
 impl SetRows {
-    /// Begins.
+    /// Begins. Rows that are made at once are told to `keep`, one by one.
     ///
     /// # Errors
-    /// What the arguments report; `22023` for series that cannot be.
-    pub fn new(calls: &[SetCall], ordinality: bool, frame: &Frame<'_>) -> Result<Self> {
+    /// What the arguments and `keep` report; `22023` for series that cannot be.
+    pub fn new(
+        calls: &[SetCall],
+        ordinality: bool,
+        frame: &Frame<'_>,
+        keep: &Keep<'_>,
+    ) -> Result<Self> {
         let mut sets = Vec::with_capacity(calls.len());
         let mut bytes = 0usize;
         for call in calls {
-            let set = begun(call, frame)?;
+            let set = begun(call, frame, keep)?;
             if let Set::Rows(rows) = &set {
                 let rows = rows.as_slice().iter();
                 bytes += rows.map(|row| bytes_of_row(row)).sum::<usize>();
@@ -107,23 +112,34 @@ impl SetRows {
     }
 }
 
-fn begun(call: &SetCall, frame: &Frame<'_>) -> Result<Set> {
+fn begun(call: &SetCall, frame: &Frame<'_>, keep: &Keep<'_>) -> Result<Set> {
     if let SetFunction::Series(ty) = call.function {
         return series(ty, call, frame);
     }
+    if call.function == SetFunction::Channels {
+        let asked = Builtin::Catalog(CatalogFunction::ListeningChannels);
+        return Ok(match frame.env.ask(asked, &[])? {
+            Value::Array(array) => Set::Elements(Elements::of(array), None),
+            _ => Set::Rows(Vec::new().into_iter()),
+        });
+    }
     if call.function == SetFunction::Keywords {
-        return Ok(Set::Rows(crate::system::keywords().into_iter()));
+        let rows = crate::system::keywords();
+        rows.iter().try_for_each(|row| keep(row))?;
+        return Ok(Set::Rows(rows.into_iter()));
     }
     if let SetFunction::Made(made) = call.function {
         let mut values = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             values.push(argument.eval(frame)?.into_value());
         }
-        return Ok(Set::Rows(made.rows(&values)?.into_iter()));
+        return Ok(Set::Rows(made.rows(&values, keep)?.into_iter()));
     }
     let first = call.arguments[0].eval(frame)?.into_value();
     if call.function == SetFunction::One {
-        return Ok(Set::Rows(vec![vec![first]].into_iter()));
+        let row = vec![first];
+        keep(&row)?;
+        return Ok(Set::Rows(vec![row].into_iter()));
     }
     Ok(match (call.function, first) {
         (SetFunction::Unnest, Value::Array(array)) => Set::Elements(Elements::of(array), None),

@@ -12,6 +12,14 @@ use vellum_row::{Array, CastContext, Type, Value, ValueRef, array, cast_between,
 /// A function of the table, or one that only the binder makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CatalogFunction {
+    /// A lock on one number or two: whether it is shared, and whether it is the transaction's.
+    Advisory {
+        action: AdvisoryAction,
+        shared: bool,
+        of_transaction: bool,
+    },
+    /// All of a session's are released.
+    AdvisoryUnlockAll,
     // Text and oids of objects.
     AlwaysFalse,
     AlwaysTrue,
@@ -39,9 +47,14 @@ pub(crate) enum CatalogFunction {
     IndexDefinition,
     IndexesSize,
     IsOtherTempSchema,
+    LastValue,
+    /// As an array.
+    ListeningChannels,
     MyTempSchema,
     NoDefinition,
     NoNumber,
+    Notify,
+    NotifyQueueUsage,
     ObjectComment,
     QuoteIdent,
     QuoteLiteral,
@@ -106,6 +119,25 @@ pub(crate) enum CatalogFunction {
     },
 }
 
+/// What is done to an advisory lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AdvisoryAction {
+    /// Taken, waiting for it.
+    Take,
+    /// Taken if it is free.
+    Try,
+    /// Released.
+    Release,
+}
+
+const fn advisory(action: AdvisoryAction, shared: bool, of_transaction: bool) -> CatalogFunction {
+    CatalogFunction::Advisory {
+        action,
+        shared,
+        of_transaction,
+    }
+}
+
 /// ANY or ALL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Quantifier {
@@ -151,7 +183,7 @@ const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 116] = [
+static FUNCTIONS: [CatalogEntry; 140] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
     entry(2509, "pg_get_expr", "pg_node_tree oid bool", "text", F::Expression),
@@ -266,6 +298,30 @@ static FUNCTIONS: [CatalogEntry; 116] = [
     entry(2096, "pg_terminate_backend", "int4", "bool", F::TerminateBackend),
     entry(2626, "pg_sleep", "float8", "void", F::Sleep),
     entry(1181, "age", "xid", "int4", F::NoNumber),
+    entry(2880, "pg_advisory_lock", "int8", "void", advisory(AdvisoryAction::Take, false, false)),
+    entry(2881, "pg_advisory_lock_shared", "int8", "void", advisory(AdvisoryAction::Take, true, false)),
+    entry(2882, "pg_try_advisory_lock", "int8", "bool", advisory(AdvisoryAction::Try, false, false)),
+    entry(2883, "pg_try_advisory_lock_shared", "int8", "bool", advisory(AdvisoryAction::Try, true, false)),
+    entry(2884, "pg_advisory_unlock", "int8", "bool", advisory(AdvisoryAction::Release, false, false)),
+    entry(2885, "pg_advisory_unlock_shared", "int8", "bool", advisory(AdvisoryAction::Release, true, false)),
+    entry(3089, "pg_advisory_xact_lock", "int8", "void", advisory(AdvisoryAction::Take, false, true)),
+    entry(3090, "pg_advisory_xact_lock_shared", "int8", "void", advisory(AdvisoryAction::Take, true, true)),
+    entry(3091, "pg_try_advisory_xact_lock", "int8", "bool", advisory(AdvisoryAction::Try, false, true)),
+    entry(3092, "pg_try_advisory_xact_lock_shared", "int8", "bool", advisory(AdvisoryAction::Try, true, true)),
+    entry(2886, "pg_advisory_lock", "int4 int4", "void", advisory(AdvisoryAction::Take, false, false)),
+    entry(2887, "pg_advisory_lock_shared", "int4 int4", "void", advisory(AdvisoryAction::Take, true, false)),
+    entry(2888, "pg_try_advisory_lock", "int4 int4", "bool", advisory(AdvisoryAction::Try, false, false)),
+    entry(2889, "pg_try_advisory_lock_shared", "int4 int4", "bool", advisory(AdvisoryAction::Try, true, false)),
+    entry(2890, "pg_advisory_unlock", "int4 int4", "bool", advisory(AdvisoryAction::Release, false, false)),
+    entry(2891, "pg_advisory_unlock_shared", "int4 int4", "bool", advisory(AdvisoryAction::Release, true, false)),
+    entry(3093, "pg_advisory_xact_lock", "int4 int4", "void", advisory(AdvisoryAction::Take, false, true)),
+    entry(3094, "pg_advisory_xact_lock_shared", "int4 int4", "void", advisory(AdvisoryAction::Take, true, true)),
+    entry(3095, "pg_try_advisory_xact_lock", "int4 int4", "bool", advisory(AdvisoryAction::Try, false, true)),
+    entry(3096, "pg_try_advisory_xact_lock_shared", "int4 int4", "bool", advisory(AdvisoryAction::Try, true, true)),
+    entry(2892, "pg_advisory_unlock_all", "", "void", F::AdvisoryUnlockAll),
+    entry(3036, "pg_notify", "text text", "void", F::Notify),
+    entry(3296, "pg_notification_queue_usage", "", "float8", F::NotifyQueueUsage),
+    entry(2559, "lastval", "", "int8", F::LastValue),
     entry(2560, "pg_postmaster_start_time", "", "timestamptz", F::StartTime),
     entry(2034, "pg_conf_load_time", "", "timestamptz", F::StartTime),
 ];
@@ -360,7 +416,15 @@ impl CatalogFunction {
     pub(super) fn is_volatile(self) -> bool {
         matches!(
             self,
-            Self::CancelBackend | Self::Sleep | Self::TerminateBackend
+            Self::CancelBackend
+                | Self::Sleep
+                | Self::TerminateBackend
+                | Self::Advisory { .. }
+                | Self::AdvisoryUnlockAll
+                | Self::LastValue
+                | Self::ListeningChannels
+                | Self::Notify
+                | Self::NotifyQueueUsage
         )
     }
 
@@ -406,6 +470,7 @@ impl CatalogFunction {
         !matches!(
             self,
             Self::FormatType
+                | Self::Notify
                 | Self::ArrayAppend
                 | Self::ArrayConcat
                 | Self::ArrayPosition

@@ -373,6 +373,13 @@ pub(super) fn call<'a>(
             }
             return Ok(Out::Own(Value::text(text)));
         }
+        Builtin::SetConfig => {
+            let mut values = Vec::with_capacity(arguments.len());
+            for argument in arguments {
+                values.push(argument.eval(frame)?.into_value());
+            }
+            return frame.env.ask(function, &values).map(Out::Own);
+        }
         Builtin::Scalar(own) => return scalar::call(own, arguments, frame),
         Builtin::TypeOf(oid) => return Ok(Out::Own(Value::Oid(oid))),
         Builtin::Catalog(own) if !own.is_strict() => {

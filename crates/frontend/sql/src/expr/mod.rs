@@ -15,12 +15,12 @@ mod record;
 mod rows;
 mod scalar;
 
+pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
-pub(crate) use catalog_function::{CatalogFunction, Quantifier};
 pub(crate) use function::{Builtin, Signature};
 pub(crate) use record::{expanded, fields};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
-pub(crate) use scalar::{RowsOf, find as find_scalar, functions as scalar_functions};
+pub(crate) use scalar::{Keep, RowsOf, find as find_scalar, functions as scalar_functions};
 
 use crate::error::{Result, SqlError};
 use crate::plan::Subquery;
@@ -251,6 +251,13 @@ pub(crate) trait Environment {
     }
     /// What forms of values depend on.
     fn settings(&self) -> &Settings;
+    /// Asked now and then by what takes long.
+    ///
+    /// # Errors
+    /// `57014`, `57P01` if the statement is to end, or has ended.
+    fn look(&self) -> Result<()> {
+        Ok(())
+    }
     /// `now()`, `current_user`, `nextval` and the like.
     ///
     /// # Errors

@@ -43,14 +43,20 @@ pub(super) enum Question {
 impl Away {
     fn ask(&self, question: impl FnOnce(Sender<Result<Value>>) -> Question) -> Result<Value> {
         let boxed = |answer| -> Box<dyn Any + Send> { Box::new(question(answer)) };
-        let gone = || SqlError::internal("the statement has ended");
-        self.line.ask(boxed).ok_or_else(gone)?
+        self.line.ask(boxed).ok_or_else(ended)?
     }
 }
 
 impl Environment for Away {
     fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    fn look(&self) -> Result<()> {
+        if self.line.is_over() {
+            return Err(ended());
+        }
+        Ok(())
     }
 
     fn ask(&self, function: Builtin, arguments: &[Value]) -> Result<Value> {
@@ -72,10 +78,19 @@ impl Environment for Alone {
         &self.0.settings
     }
 
+    fn look(&self) -> Result<()> {
+        self.0.look()
+    }
+
     fn ask(&self, function: Builtin, _: &[Value]) -> Result<Value> {
         let text = format!("{} is asked for by who reads a table", function.name());
         Err(SqlError::internal(text))
     }
+}
+
+#[cold]
+fn ended() -> SqlError {
+    SqlError::internal("the statement has ended")
 }
 
 impl RowFunction for Evaluated {

@@ -4,9 +4,11 @@
 //! say (FOR SHARE, FOR UPDATE, a foreign key's hold on its target) stands in a table in memory (`rows`), which writers look into
 //! after they wrote. Cases and interleavings: `docs/design/0018-row-locks.md`.
 
+mod advisory;
 mod rows;
 mod waits;
 
+pub(crate) use advisory::{AdvisoryKey, AdvisoryLock, AdvisoryLocks, HeldAdvisory};
 pub(crate) use rows::{HeldLocks, RowLocks, RowName, Strength};
 pub(crate) use waits::Waits;
 

@@ -12,7 +12,7 @@ mod literal;
 mod options;
 mod tables;
 
-pub(crate) use options::{KEY_LOCK, MOVE, NAME_ALONE, OF_TABLE};
+pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, MOVE, NAME_ALONE, OF_TABLE};
 pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};
@@ -50,6 +50,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     height::check(&tokens)?;
     if let Some(second) = literal::join_lines(&mut tokens) {
         return Err(at_token(text, &tokens[second]));
+    }
+    if let Some(word) = tables::transient(&tokens) {
+        return Err(at_token(text, &tokens[word]));
     }
     literal::whole_tables(&mut tokens);
     tables::adapt(&mut tokens);

@@ -22,12 +22,89 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
     maintenance_options(tokens);
     key_locks(tokens);
     cursor_moves(tokens);
+    merge_clauses(tokens);
     role_statements(tokens);
     constraint_comments(tokens);
     reset_authorization(tokens);
     table_columns(tokens);
     trim_sides(tokens);
     sequence_options(tokens);
+}
+
+/// The column of what MERGE does where it does nothing. No name in a statement can be it, as [`KEY_LOCK`].
+pub(crate) const MERGE_NOTHING: &str =
+    "the column of a table that MERGE leaves as it is, longer than any name in a text";
+
+/// DO NOTHING and INSERT DEFAULT VALUES in MERGE, which the parser does not know: nothing is set, or put into, [`MERGE_NOTHING`]; DEFAULT is put into the first column.
+fn merge_clauses(tokens: &mut Vec<TokenWithSpan>) {
+    let is_spoken = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| is_spoken(&tokens[*at]))
+        .collect();
+    let keyword =
+        |tokens: &[TokenWithSpan], at: usize| match spoken.get(at).map(|at| &tokens[*at].token) {
+            Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+    let mut matched = true;
+    let mut merges = false;
+    let mut changes: Vec<(usize, usize, Vec<Token>)> = Vec::new();
+    for at in 0..spoken.len() {
+        let three = [0, 1, 2].map(|more| keyword(tokens, at + more));
+        match three {
+            [Keyword::MERGE, ..] => merges = true,
+            [Keyword::WHEN, Keyword::MATCHED, _] => matched = true,
+            [Keyword::WHEN, Keyword::NOT, Keyword::MATCHED] => matched = false,
+            [Keyword::THEN, Keyword::DO, Keyword::NOTHING] if merges => {
+                let name = Token::make_word(MERGE_NOTHING, Some('"'));
+                let zero = Token::Number("0".to_owned(), false);
+                let words = if matched {
+                    vec![
+                        Token::make_keyword("UPDATE"),
+                        Token::make_keyword("SET"),
+                        name,
+                        Token::Eq,
+                        zero,
+                    ]
+                } else {
+                    vec![
+                        Token::make_keyword("INSERT"),
+                        Token::LParen,
+                        name,
+                        Token::RParen,
+                        Token::make_keyword("VALUES"),
+                        Token::LParen,
+                        zero,
+                        Token::RParen,
+                    ]
+                };
+                changes.push((spoken[at + 1], spoken[at + 2], words));
+            }
+            [Keyword::INSERT, Keyword::DEFAULT, Keyword::VALUES]
+                if merges && at > 0 && keyword(tokens, at - 1) == Keyword::THEN =>
+            {
+                let words = vec![
+                    Token::make_keyword("INSERT"),
+                    Token::make_keyword("VALUES"),
+                    Token::LParen,
+                    Token::make_keyword("DEFAULT"),
+                    Token::RParen,
+                ];
+                changes.push((spoken[at], spoken[at + 2], words));
+            }
+            _ => {}
+        }
+        if matches!(tokens[spoken[at]].token, Token::SemiColon) {
+            merges = false;
+        }
+    }
+    for (from, to, words) in changes.into_iter().rev() {
+        let span = tokens[from].span;
+        let blank = Token::Whitespace(Whitespace::Space);
+        let words = words.into_iter().flat_map(|word| [word, blank.clone()]);
+        let words: Vec<TokenWithSpan> = words.map(|token| TokenWithSpan { token, span }).collect();
+        tokens.splice(from..=to, words);
+    }
 }
 
 /// CREATE, ALTER and DROP USER are about roles: a user that is made may log in. GRANT and REVOKE of roles say so for the

@@ -150,6 +150,16 @@ fn without_data(tokens: &mut Vec<TokenWithSpan>, table: usize, end: usize) {
     }
 }
 
+/// The place of the word in CREATE TRANSIENT TABLE, which the parser would take.
+pub(super) fn transient(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let words = spoken(tokens, 0, tokens.len());
+    let found = words.windows(2).find(|two| {
+        let two = [two[0], two[1]].map(|at| keyword(&tokens[at].token));
+        two == [Keyword::TRANSIENT, Keyword::TABLE]
+    });
+    found.map(|two| two[0])
+}
+
 /// LIKE where a column could be.
 fn likes(tokens: &mut Vec<TokenWithSpan>, table: usize, end: usize) {
     let words = spoken(tokens, table, end);

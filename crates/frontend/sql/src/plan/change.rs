@@ -3,7 +3,7 @@
 use super::foreign::ForeignTables;
 use super::path::{self, Access};
 use super::select::plain;
-use super::{Body, General, OutputColumn, Select, Source, SourceKind, conjuncts};
+use super::{Body, General, OutputColumn, Rules, Select, Source, SourceKind, conjuncts};
 use crate::bind::{Binder, Bound, ScopeTable, folded};
 use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
@@ -22,7 +22,7 @@ pub(crate) struct Insert {
     pub source: InsertSource,
     /// For each column of the table: position in the source, or what stands for it.
     pub columns: Vec<Given>,
-    pub checks: Vec<(String, Expr)>,
+    pub rules: Rules,
     pub conflict: Option<Conflict>,
     pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
@@ -73,7 +73,7 @@ pub(crate) struct Update {
     /// UPDATE … FROM: what finds the rows instead; values of the assigned columns stand behind their keys.
     pub joined: Option<ByJoin>,
     pub assignments: Vec<(usize, Expr)>,
-    pub checks: Vec<(String, Expr)>,
+    pub rules: Rules,
     pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
 }
@@ -121,19 +121,7 @@ impl Binder<'_> {
             .as_ref()
             .map(|alias| folded(&alias.alias));
         let scope_table = ScopeTable::of(&relation, alias)?;
-        let mut targets = Vec::new();
-        if insert.columns.is_empty() {
-            targets.extend(0..table.schema.len());
-        }
-        for column in &insert.columns {
-            let (_, column) = crate::bind::object_name(column)?;
-            let position = column_position(&relation, &column)?;
-            if targets.contains(&position) {
-                let message = format!("column \"{column}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
-            }
-            targets.push(position);
-        }
+        let mut targets = self.insert_targets(&relation, &insert.columns)?;
         let implicit = insert.columns.is_empty();
         let mut columns: Vec<Option<Given>> = (0..table.schema.len()).map(|_| None).collect();
         let source = match insert.source.as_deref() {
@@ -184,7 +172,7 @@ impl Binder<'_> {
             })
             .collect::<Result<Vec<_>>>()?;
         self.scope.add(scope_table.clone())?;
-        let checks = self.checks(&relation)?;
+        let rules = self.rules(&relation)?;
         let conflict = match &insert.on {
             None => None,
             Some(ast::OnInsert::OnConflict(conflict)) => {
@@ -197,7 +185,7 @@ impl Binder<'_> {
             shape,
             source,
             columns,
-            checks,
+            rules,
             conflict,
             keys: self.foreign_tables(&relation)?,
             returning,
@@ -205,8 +193,30 @@ impl Binder<'_> {
         Ok((insert, output))
     }
 
+    /// Positions of the columns that an INSERT names; all if it names none.
+    pub(super) fn insert_targets(
+        &self,
+        relation: &Relation,
+        columns: &[ast::ObjectName],
+    ) -> Result<Vec<usize>> {
+        let mut targets = Vec::new();
+        if columns.is_empty() {
+            targets.extend(0..relation.table().map_or(0, |table| table.schema.len()));
+        }
+        for column in columns {
+            let (_, column) = crate::bind::object_name(column)?;
+            let position = column_position(relation, &column)?;
+            if targets.contains(&position) {
+                let message = format!("column \"{column}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+            targets.push(position);
+        }
+        Ok(targets)
+    }
+
     /// Rows of VALUES as ones of the columns' types.
-    fn insert_rows(
+    pub(super) fn insert_rows(
         &mut self,
         relation: &Arc<Relation>,
         rows: &[ast::Parens<Vec<ast::Expr>>],
@@ -257,18 +267,14 @@ impl Binder<'_> {
             return Ok(());
         };
         let column = table.schema.column(position);
-        let always = matches!(
-            table.default_of(column.id),
-            Some(
-                Default::Identity {
-                    kind: Identity::Always,
-                    ..
-                } | Default::Generated(_)
-            )
-        );
-        if !always {
-            return Ok(());
-        }
+        let generated = match table.default_of(column.id) {
+            Some(Default::Generated(_)) => true,
+            Some(Default::Identity {
+                kind: Identity::Always,
+                ..
+            }) => false,
+            _ => return Ok(()),
+        };
         let message = if update {
             format!("column \"{}\" can only be updated to DEFAULT", column.name)
         } else {
@@ -277,7 +283,20 @@ impl Binder<'_> {
                 column.name
             )
         };
-        Err(SqlError::new(sqlstate::GENERATED_ALWAYS, message))
+        let error = SqlError::new(sqlstate::GENERATED_ALWAYS, message);
+        let name = &column.name;
+        if generated {
+            let detail = format!("Column \"{name}\" is a generated column.");
+            return Err(error.with_detail(detail));
+        }
+        let detail =
+            format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.");
+        let error = error.with_detail(detail);
+        Err(if update {
+            error
+        } else {
+            error.with_hint("Use OVERRIDING SYSTEM VALUE to override.")
+        })
     }
 
     /// What stands for a column that a statement does not give.
@@ -304,21 +323,9 @@ impl Binder<'_> {
                 let bound = Bound::new(next, Type::Int8);
                 self.coerce(bound, column.ty, Typmod::NONE, CastContext::Assignment)
             }
-            Some(Default::Generated(_)) => Err(SqlError::unsupported("a generated column")),
+            // It is computed when the others are known.
+            Some(Default::Generated(_)) => Ok(Expr::Const(Value::Null)),
         }
-    }
-
-    /// CHECK constraints, over the table as number 0.
-    pub(super) fn checks(&mut self, relation: &Relation) -> Result<Vec<(String, Expr)>> {
-        let Some(table) = relation.table() else {
-            return Ok(Vec::new());
-        };
-        let mut checks = Vec::with_capacity(table.checks.len());
-        for check in &table.checks {
-            let node = crate::parse::expression(&check.expression)?;
-            checks.push((check.name.to_string(), self.condition(&node, "CHECK")?));
-        }
-        Ok(checks)
     }
 
     fn conflict(
@@ -391,7 +398,7 @@ impl Binder<'_> {
         Ok(Conflict { index, action })
     }
 
-    fn assignments(
+    pub(super) fn assignments(
         &mut self,
         relation: &Arc<Relation>,
         nodes: &[ast::Assignment],
@@ -472,7 +479,7 @@ impl Binder<'_> {
         let reads = update.selection.is_some() || update.returning.is_some() || from.is_some();
         let relation = self.target(&update.table.relation, Rights::UPDATE, reads)?;
         // They see the table alone.
-        let checks = self.checks(&relation)?;
+        let rules = self.rules(&relation)?;
         let mut sources = self.others(&relation, from)?;
         let assignments = self.assignments(&relation, &update.assignments)?;
         let selection = update.selection.as_ref();
@@ -491,7 +498,7 @@ impl Binder<'_> {
             filter,
             joined,
             assignments,
-            checks,
+            rules,
             keys: self.foreign_tables(&relation)?,
             returning,
         };

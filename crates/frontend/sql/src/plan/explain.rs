@@ -6,12 +6,27 @@ use crate::rows::Shape;
 /// The lines of EXPLAIN.
 pub(crate) fn explain(program: &Program) -> Vec<String> {
     let mut lines = Vec::new();
-    match &program.kind {
-        ProgramKind::Select(select) => query(select, 0, &mut lines),
+    for writing in &program.with {
+        lines.push(format!("CTE {}", writing.number));
+        let mut own = Vec::new();
+        kind(&writing.kind, &mut own);
+        lines.extend(own.into_iter().map(|line| format!("  {line}")));
+    }
+    kind(&program.kind, &mut lines);
+    lines.push(match path_of(program) {
+        None => "Path: fast (compiled program)".to_owned(),
+        Some(reason) => format!("Path: general (DataFusion), for {}", reason.text()),
+    });
+    lines
+}
+
+fn kind(kind: &ProgramKind, lines: &mut Vec<String>) {
+    match kind {
+        ProgramKind::Select(select) => query(select, 0, lines),
         ProgramKind::Insert(insert) => {
             lines.push(format!("Insert on {}", insert.shape.relation.name));
             if let super::InsertSource::Select(select) = &insert.source {
-                query(select, 1, &mut lines);
+                query(select, 1, lines);
             }
         }
         ProgramKind::Update(update) => {
@@ -22,12 +37,11 @@ pub(crate) fn explain(program: &Program) -> Vec<String> {
             lines.push(format!("Delete on {}", delete.shape.relation.name));
             lines.push(access(&delete.shape, &delete.access, 1));
         }
+        ProgramKind::Merge(merge) => {
+            lines.push(format!("Merge on {}", merge.shape.relation.name));
+            query(&merge.joined.select, 1, lines);
+        }
     }
-    lines.push(match path_of(program) {
-        None => "Path: fast (compiled program)".to_owned(),
-        Some(reason) => format!("Path: general (DataFusion), for {}", reason.text()),
-    });
-    lines
 }
 
 impl Program {
@@ -47,6 +61,7 @@ fn path_of(program: &Program) -> Option<General> {
         },
         ProgramKind::Update(update) => update.joined.as_ref()?.select.general,
         ProgramKind::Delete(delete) => delete.joined.as_ref()?.select.general,
+        ProgramKind::Merge(merge) => merge.joined.select.general,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Foreign keys as a change of rows meets them.
 
+use super::Rules;
 use crate::bind::Binder;
 use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage};
 use crate::ddl::unique_index;
@@ -31,14 +32,14 @@ pub(crate) struct Foreign {
 }
 
 /// Of a table that a statement changes, or that one of its actions does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ForeignKeys {
     /// Those that it has.
     pub references: Vec<Arc<Foreign>>,
     /// Those whose target it is.
     pub referred: Vec<Arc<Foreign>>,
-    /// Its CHECK constraints.
-    pub checks: Vec<(String, Expr)>,
+    /// What holds for its rows.
+    pub rules: Rules,
 }
 
 /// The foreign keys that a statement may meet, by table.
@@ -196,12 +197,12 @@ impl Binder<'_> {
             let scope = std::mem::take(&mut self.scope);
             self.scope
                 .add(crate::bind::ScopeTable::of(&relation, None)?)?;
-            let checks = self.checks(&relation);
+            let rules = self.rules(&relation);
             self.scope = scope;
             let keys = ForeignKeys {
                 references,
                 referred,
-                checks: checks?,
+                rules: rules?,
             };
             tables.insert(relation.oid, keys);
         }

@@ -334,7 +334,10 @@ impl Binder<'_> {
         match &self.with[at].meaning {
             Meaning::Query => {}
             Meaning::Recursive => return self.recursive(at, alias),
-            Meaning::Refused(_) | Meaning::Work { .. } => return self.work(at, alias),
+            Meaning::Refused(_)
+            | Meaning::Work { .. }
+            | Meaning::Written { .. }
+            | Meaning::Silent => return self.work(at, alias),
         }
         self.with_depth += 1;
         let with = self.with[at].clone();

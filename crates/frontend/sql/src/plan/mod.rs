@@ -11,12 +11,15 @@ mod general;
 mod grouping;
 mod limit;
 mod lock;
+mod merge;
 mod output;
 mod path;
 mod reads;
 mod recursive;
+mod rules;
 mod select;
 mod set_function;
+mod writing;
 
 pub(crate) use change::{
     ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
@@ -26,13 +29,16 @@ pub(crate) use factor::{factored, implied};
 pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
 pub(crate) use lock::{LockWait, RowLock};
+pub(crate) use merge::{Merge, MergeAction};
 pub(crate) use output::check_equality;
 pub(crate) use path::{Access, Bounds, choose};
 pub(crate) use reads::{reads_from, tables_read};
+pub(crate) use rules::Rules;
 pub(crate) use select::{
     Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind,
 };
 pub(crate) use set_function::{SetCall, SetFunction};
+pub(crate) use writing::{Writing, writes_in_with};
 
 use crate::bind::Binder;
 use crate::catalog::{Catalog, Oid, Version};
@@ -49,6 +55,10 @@ use vellum_row::{Type, Typmod};
 #[derive(Debug)]
 pub(crate) struct Program {
     pub kind: ProgramKind,
+    /// Statements of WITH that write: they are run before.
+    pub with: Vec<Writing>,
+    /// Foreign keys that any of them may meet, if there are some.
+    pub keys: ForeignTables,
     /// Subqueries of changes; a SELECT has its own.
     pub subqueries: Vec<Subquery>,
     pub params: Vec<Type>,
@@ -70,6 +80,7 @@ pub(crate) enum ProgramKind {
     Insert(Box<Insert>),
     Update(Box<Update>),
     Delete(Box<Delete>),
+    Merge(Box<Merge>),
 }
 
 /// A column of a result.
@@ -159,28 +170,19 @@ pub(crate) fn compile(
             .params
             .push(ty.or((*oid == void).then_some(Type::Text)));
     }
-    let (kind, columns, returns) = match statement {
-        ast::Statement::Query(query) => {
-            let (select, columns) = binder.query(query)?;
-            (ProgramKind::Select(Box::new(select)), columns, true)
+    let writing::Bound {
+        kind,
+        columns,
+        returns,
+    } = binder.top_statement(statement)?;
+    let with = std::mem::take(&mut binder.writings);
+    let mut keys = ForeignTables::default();
+    if !with.is_empty() {
+        let kinds = with.iter().map(|writing| &writing.kind).chain([&kind]);
+        for tables in kinds.filter_map(ProgramKind::keys) {
+            keys.extend(tables.iter().map(|(oid, keys)| (*oid, keys.clone())));
         }
-        ast::Statement::Insert(insert) => {
-            let (insert, columns) = binder.insert(insert)?;
-            let returns = insert.returning.is_some();
-            (ProgramKind::Insert(Box::new(insert)), columns, returns)
-        }
-        ast::Statement::Update(update) => {
-            let (update, columns) = binder.update(update)?;
-            let returns = update.returning.is_some();
-            (ProgramKind::Update(Box::new(update)), columns, returns)
-        }
-        ast::Statement::Delete(delete) => {
-            let (delete, columns) = binder.delete(delete)?;
-            let returns = delete.returning.is_some();
-            (ProgramKind::Delete(Box::new(delete)), columns, returns)
-        }
-        other => return Err(SqlError::unsupported(format!("the statement {other}"))),
-    };
+    }
     let params = binder.params.iter().enumerate().map(|(number, ty)| {
         ty.ok_or_else(|| {
             let message = format!("could not determine data type of parameter ${}", number + 1);
@@ -191,6 +193,8 @@ pub(crate) fn compile(
     let own = path.find(|schema| surroundings.catalog.is_temporary(*schema));
     Ok(Program {
         kind,
+        with,
+        keys,
         params: params.collect::<Result<_>>()?,
         subqueries: std::mem::take(&mut binder.subqueries),
         targets: std::mem::take(&mut binder.targets),

@@ -199,7 +199,7 @@ impl Binder<'_> {
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            let (expr, ty) = match self.output_key(&key.expr, columns)? {
+            let (expr, ty) = match self.output_key(&key.expr, columns, Some(output))? {
                 Some(at) => (SortBy::Output(at), columns[at].ty),
                 None => {
                     let bound = self.expr(&key.expr)?;
@@ -237,7 +237,7 @@ impl Binder<'_> {
     ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
-            let Some(at) = self.output_key(&key.expr, columns)? else {
+            let Some(at) = self.output_key(&key.expr, columns, None)? else {
                 return Err(SqlError::unsupported(
                     "ORDER BY an expression over a set operation",
                 ));
@@ -247,7 +247,13 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    fn output_key(&self, node: &ast::Expr, columns: &[OutputColumn]) -> Result<Option<usize>> {
+    /// The column that a key names. Several of the name have to be the same expression: without `output` no two are.
+    fn output_key(
+        &self,
+        node: &ast::Expr,
+        columns: &[OutputColumn],
+        output: Option<&[Expr]>,
+    ) -> Result<Option<usize>> {
         if let Some(at) = ordinal(node, columns.len(), "ORDER BY")? {
             return Ok(Some(at));
         }
@@ -255,7 +261,18 @@ impl Binder<'_> {
             return Ok(None);
         };
         let name = folded(ident);
-        Ok(columns.iter().position(|column| column.name == name))
+        let mut found = (0..columns.len()).filter(|at| columns[*at].name == name);
+        let first = found.next();
+        let same = |at: usize| {
+            let both = output.zip(first);
+            both.is_some_and(|(output, first)| output[first] == output[at])
+        };
+        if !found.all(same) {
+            let message = format!("ORDER BY \"{name}\" is ambiguous");
+            let error = SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message);
+            return Err(error.at(self.place(node)));
+        }
+        Ok(first)
     }
 }
 

@@ -172,7 +172,7 @@ impl Binder<'_> {
         });
     }
 
-    /// A query of WITH where it reads itself.
+    /// A query of WITH where it reads itself, or a statement of WITH that has written.
     pub(super) fn work(
         &mut self,
         at: usize,
@@ -195,6 +195,11 @@ impl Binder<'_> {
                     return Err(refused(&name, "must not appear more than once"));
                 }
                 (*number, columns.clone())
+            }
+            Meaning::Written { number, columns } => (*number, columns.clone()),
+            Meaning::Silent => {
+                let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
             Meaning::Refused(why) => return Err(refused(&name, why)),
             Meaning::Query | Meaning::Recursive => {

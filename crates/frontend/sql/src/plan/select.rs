@@ -7,8 +7,7 @@ use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
 use super::{General, OutputColumn, RowLock, SetCall, Subquery, SubqueryKind, factored};
 use crate::bind::{
-    Aggregate, Binder, Bound, GROUPING_SLOTS, Meaning, OuterScope, Scope, WINDOW_SLOTS, Window,
-    With, folded,
+    Aggregate, Binder, Bound, GROUPING_SLOTS, OuterScope, Scope, WINDOW_SLOTS, Window,
 };
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -218,7 +217,7 @@ impl Binder<'_> {
     }
 
     /// Runs `work` with a scope and subqueries of its own.
-    fn inner<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+    pub(super) fn inner<R>(&mut self, work: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let scope = std::mem::take(&mut self.scope);
         let subqueries = std::mem::take(&mut self.subqueries);
         let aggregates = self.aggregates.take();
@@ -244,8 +243,9 @@ impl Binder<'_> {
     }
 
     fn query_inner(&mut self, query: &ast::Query) -> Result<(Select, Vec<OutputColumn>)> {
+        let at_top = std::mem::take(&mut self.at_top);
         if let Some(with) = &query.with {
-            self.with_queries(with)?;
+            self.with_queries(with, at_top)?;
         }
         if query.for_clause.is_some() || !query.pipe_operators.is_empty() {
             return Err(SqlError::unsupported("this clause of a query"));
@@ -277,40 +277,6 @@ impl Binder<'_> {
         select.limits(limits);
         select.subqueries = std::mem::take(&mut self.subqueries);
         Ok((select, columns))
-    }
-
-    /// Queries that can be read by their names from here on.
-    fn with_queries(&mut self, with: &ast::With) -> Result<()> {
-        let before = self.with.len();
-        for cte in &with.cte_tables {
-            let name = folded(&cte.alias.name);
-            if self.with[before..].iter().any(|other| other.name == name) {
-                let message = format!("WITH query name \"{name}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
-            }
-            let reads = matches!(
-                &*cte.query.body,
-                ast::SetExpr::Select(_)
-                    | ast::SetExpr::Query(_)
-                    | ast::SetExpr::SetOperation { .. }
-                    | ast::SetExpr::Values(_)
-            );
-            if !reads {
-                return Err(SqlError::unsupported("a statement that writes in WITH"));
-            }
-            let columns = cte.alias.columns.iter();
-            self.with.push(With {
-                name,
-                columns: columns.map(|column| folded(&column.name)).collect(),
-                query: Arc::new((*cte.query).clone()),
-                meaning: if with.recursive {
-                    Meaning::Recursive
-                } else {
-                    Meaning::Query
-                },
-            });
-        }
-        Ok(())
     }
 
     fn body(

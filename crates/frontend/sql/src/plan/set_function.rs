@@ -25,6 +25,8 @@ pub(crate) enum SetFunction {
     Series(Type),
     /// The key words of SQL.
     Keywords,
+    /// What the session listens to.
+    Channels,
     /// Rows that are computed of the arguments alone.
     Made(RowsOf),
     /// The value of a function that returns no set.
@@ -48,6 +50,7 @@ impl SetFunction {
             "generate_subscripts" => Self::Subscripts,
             "_pg_expandarray" => Self::Expand,
             "pg_get_keywords" => Self::Keywords,
+            "pg_listening_channels" => Self::Channels,
             "pg_partition_ancestors" => Self::PartitionAncestors,
             // Of which type its arguments tell.
             "generate_series" => Self::Series(Type::Int4),
@@ -95,6 +98,14 @@ impl Binder<'_> {
                 columns.map(|(name, ty)| (name.unwrap_or(""), ty)).collect(),
             ));
         }
+        if function == SetFunction::Channels && bound.is_empty() {
+            let call = SetCall {
+                function,
+                arguments: Vec::new(),
+                types: vec![Type::Text],
+            };
+            return Ok((call, vec![("pg_listening_channels", Type::Text)]));
+        }
         if function == SetFunction::Keywords && bound.is_empty() {
             let columns = vec![
                 ("word", Type::Text),
@@ -118,7 +129,8 @@ impl Binder<'_> {
             SetFunction::Series(_)
             | SetFunction::One
             | SetFunction::Made(_)
-            | SetFunction::Keywords => {
+            | SetFunction::Keywords
+            | SetFunction::Channels => {
                 return Err(none());
             }
             SetFunction::PartitionAncestors => (

@@ -14,6 +14,8 @@ use vellum_sync::Mutex;
 /// A session, as others see it.
 #[derive(Debug)]
 pub(crate) struct Activity {
+    /// Its number among all sessions.
+    pub number: u64,
     pub pid: i32,
     pub user: String,
     pub address: String,
@@ -97,14 +99,14 @@ pub(crate) struct Activities {
 }
 
 impl Activities {
-    /// A session starts; the number is for [`Activities::leave`].
+    /// A session starts.
     pub fn enter(
         &self,
         user: &str,
         pid: i32,
         address: &str,
         cancel: CancelHandle,
-    ) -> (u64, Arc<Activity>) {
+    ) -> Arc<Activity> {
         let started = clock_time();
         let now = Now {
             query: "".into(),
@@ -115,7 +117,11 @@ impl Activities {
             state_change: started,
             transaction: None,
         };
+        let mut all = self.all.lock();
+        all.0 += 1;
+        let number = all.0;
         let activity = Arc::new(Activity {
+            number,
             pid,
             user: user.to_owned(),
             address: address.to_owned(),
@@ -124,11 +130,8 @@ impl Activities {
             now: Mutex::new(now),
             gates: Mutex::default(),
         });
-        let mut all = self.all.lock();
-        all.0 += 1;
-        let number = all.0;
         all.1.insert(number, activity.clone());
-        (number, activity)
+        activity
     }
 
     /// A session has ended.
@@ -153,6 +156,17 @@ impl Activities {
             }
         }
         found
+    }
+
+    /// The transaction that a session is in.
+    pub fn transaction_of(&self, number: u64) -> Option<TransactionId> {
+        let all = self.all.lock();
+        all.1.get(&number).and_then(|session| session.transaction())
+    }
+
+    /// The session of this number.
+    pub fn numbered(&self, number: u64) -> Option<Arc<Activity>> {
+        self.all.lock().1.get(&number).cloned()
     }
 
     /// The session of a transaction.

@@ -36,9 +36,9 @@ impl Session {
                 None => self.abort_block(*chain, sink)?,
             },
             Statement::Savepoint { name } => {
-                let cursors = self.cursors.declared();
+                let beside = (self.cursors.declared(), self.changed.len());
                 self.in_block("SAVEPOINT")?
-                    .savepoint(folded(name), cursors)?;
+                    .savepoint(folded(name), beside)?;
                 CommandTag::plain("SAVEPOINT")
             }
             Statement::ReleaseSavepoint { name } => {
@@ -112,6 +112,9 @@ impl Session {
                     return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
                 }
                 CommandTag::plain("VACUUM")
+            }
+            Statement::LISTEN { .. } | Statement::UNLISTEN { .. } | Statement::NOTIFY { .. } => {
+                self.channel_statement(statement)?
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
             Statement::Copy { .. } => return self.copy(statement, sink),
@@ -203,7 +206,7 @@ impl Session {
     fn begun(&mut self, characteristics: Characteristics) -> Result<Open> {
         let mut open = Open::begin(
             &self.shared,
-            Some(&self.activity.1),
+            Some(&self.activity),
             &mut self.known,
             characteristics,
         )?;
@@ -262,8 +265,9 @@ impl Session {
             let state = sqlstate::INVALID_SAVEPOINT_SPECIFICATION;
             return Err(SqlError::new(state, message));
         };
-        let declared = open.roll_back_to(&self.shared, name)?;
+        let (declared, changed) = open.roll_back_to(&self.shared, name)?;
         self.cursors.forget_from(declared);
+        self.undo_settings(changed);
         self.status = TransactionStatus::InBlock;
         Ok(CommandTag::plain("ROLLBACK"))
     }
@@ -383,16 +387,7 @@ impl Session {
             return Err(SqlError::unsupported("SET transaction_isolation")
                 .with_hint("Use SET TRANSACTION ISOLATION LEVEL."));
         }
-        let before = self.settings.get(name).ok();
-        let told = self.settings.set(name, value)?;
-        if name == "application_name" {
-            self.activity.1.is_called(&self.settings.get(name)?);
-        }
-        if local {
-            self.local.push((name.to_owned(), before));
-        }
-        // Programs depend on what names and literals mean.
-        self.plans.clear();
+        let told = self.set_noted(name, value, local)?;
         if let Some(shown) = told {
             let value = self.settings.get(name)?;
             sink.parameter_status(shown, &value).map_err(gone)?;
@@ -408,10 +403,14 @@ impl Session {
                     return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
                 }
                 self.cursors.close_all();
+                self.listens_to_nothing();
+                self.shared
+                    .advisory
+                    .release_all(self.activity.number, false);
                 self.statements.clear();
                 self.portals.clear();
                 self.reset_all()?;
-                self.sequences.borrow_mut().clear();
+                self.sequences.take();
                 self.plans.clear();
                 self.discard_temporary()?;
                 Ok(CommandTag::plain("DISCARD ALL"))
@@ -421,7 +420,7 @@ impl Session {
                 Ok(CommandTag::plain("DISCARD PLANS"))
             }
             ast::DiscardObject::SEQUENCES => {
-                self.sequences.borrow_mut().clear();
+                self.sequences.take();
                 Ok(CommandTag::plain("DISCARD SEQUENCES"))
             }
             ast::DiscardObject::TEMP => {

@@ -8,6 +8,7 @@ use super::copy_binary::{self, Piece};
 use super::copy_text::{Lines, bad, csv_fields, lines_of, text_fields, write_field};
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
+use crate::catalog::{Default, Table};
 use crate::error::{Result, SqlError};
 use crate::parse::with_stack;
 use crate::sqlstate;
@@ -72,11 +73,7 @@ impl Session {
                 table_name,
                 columns,
             } if *to => {
-                let list = if columns.is_empty() {
-                    "*".to_owned()
-                } else {
-                    names(columns.iter().map(|column| column.value.as_str()))
-                };
+                let list = self.copied_columns(table_name, columns)?;
                 let query = format!("SELECT {list} FROM {table_name}");
                 let tag = self.copy_out(&query, &lines, sink)?;
                 sink.command_complete(&tag).map_err(gone)?;
@@ -88,6 +85,33 @@ impl Session {
             } => self.copy_in(table_name, columns, lines, sink),
             CopySource::Query(_) => Err(SqlError::syntax("COPY FROM a query")),
         }
+    }
+
+    /// The columns that are copied, as a list: without a list all that are not generated.
+    fn copied_columns(&self, name: &ast::ObjectName, columns: &[ast::Ident]) -> Result<String> {
+        let search_path = self.search_path();
+        let binder = self.surroundings(&search_path, "").binder();
+        let relation = binder.relation(name)?;
+        let Some(table) = relation.table() else {
+            return Ok(if columns.is_empty() {
+                "*".to_owned()
+            } else {
+                names(columns.iter().map(|column| column.value.as_str()))
+            });
+        };
+        if !columns.is_empty() {
+            let folded = columns.iter().map(crate::bind::folded);
+            let positions = folded.filter_map(|name| table.schema.position(&name));
+            check_not_generated(table, &positions.collect::<Vec<_>>())?;
+            return Ok(names(columns.iter().map(|column| column.value.as_str())));
+        }
+        let given = (0..table.schema.len()).filter(|at| !is_generated(table, *at));
+        let given: Vec<usize> = given.collect();
+        if given.len() == table.schema.len() {
+            return Ok("*".to_owned());
+        }
+        let column = |at: &usize| &*table.schema.column(*at).name;
+        Ok(names(given.iter().map(column)))
     }
 
     fn copy_out(&mut self, query: &str, lines: &Lines, sink: &mut dyn Sink) -> Result<CommandTag> {
@@ -147,12 +171,14 @@ impl Session {
         };
         let mut positions = Vec::new();
         if columns.is_empty() {
-            positions.extend(0..definition.schema.len());
+            let given = |at: &usize| !is_generated(definition, *at);
+            positions.extend((0..definition.schema.len()).filter(given));
         }
         for column in columns {
             let name = crate::bind::folded(column);
             positions.push(crate::plan::column_position(&relation, &name)?);
         }
+        check_not_generated(definition, &positions)?;
         let types: Vec<(Type, Typmod)> = positions
             .iter()
             .map(|at| {
@@ -478,6 +504,26 @@ fn format_of_copy(lines: &Lines) -> Format {
     } else {
         Format::Text
     }
+}
+
+fn is_generated(table: &Table, position: usize) -> bool {
+    let column = table.schema.column(position).id;
+    matches!(table.default_of(column), Some(Default::Generated(_)))
+}
+
+/// # Errors
+/// `42P10`.
+fn check_not_generated(table: &Table, positions: &[usize]) -> Result<()> {
+    let Some(at) = positions.iter().find(|at| is_generated(table, **at)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "column \"{}\" is a generated column",
+        table.schema.column(*at).name
+    );
+    let state = sqlstate::INVALID_COLUMN_REFERENCE;
+    let detail = "Generated columns cannot be used in COPY.";
+    Err(SqlError::new(state, message).with_detail(detail))
 }
 
 /// Names as SQL, each in quotes.

@@ -12,6 +12,7 @@ use super::{Session, TransactionStatus, gone};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
+use crate::plan::writes_in_with;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
@@ -191,6 +192,10 @@ impl Session {
         let (Some(name), Some(query)) = (declare.names.first(), &declare.for_query) else {
             return Err(SqlError::syntax("a cursor needs a name and a query"));
         };
+        if writes_in_with(query) {
+            let text = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+        }
         let name = folded(name);
         let hold = declare.hold == Some(true);
         if !hold && self.status == TransactionStatus::Idle {

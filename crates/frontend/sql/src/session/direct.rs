@@ -43,7 +43,7 @@ impl Session {
             [one] => one.clone(),
             _ => return Err(SqlError::syntax("one statement at a time")),
         };
-        self.activity.1.runs(&prepared.text);
+        self.activity.runs(&prepared.text);
         if !is_program(&prepared.statement) {
             if matches!(prepared.statement, Statement::Copy { .. }) {
                 return Err(no_copy());

@@ -2,11 +2,12 @@
 
 use super::settings::SessionSettings;
 use super::transaction::{Characteristics, clock_time};
-use super::{NamedStatement, SessionOptions};
+use super::{Config, NamedStatement, Saying, SessionOptions};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::{Builtin, Environment, Explain};
+use crate::lock::{AdvisoryLock, HeldAdvisory};
 use crate::roles::Rights;
 use crate::sqlstate;
 use crate::system::{self, Definition, Scan};
@@ -19,6 +20,15 @@ use vellum_row::Settings;
 use vellum_row::datetime::{Date, MICROS_PER_DAY, Timestamp};
 use vellum_row::{Value, ValueRef};
 
+/// What a session has drawn of sequences.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    /// The last value of each.
+    values: HashMap<Oid, i64>,
+    /// The sequence that was drawn of last.
+    last: Option<Oid>,
+}
+
 /// The session's side of a statement.
 pub(crate) struct Env<'s> {
     pub shared: &'s Shared,
@@ -27,8 +37,8 @@ pub(crate) struct Env<'s> {
     pub options: &'s SessionOptions,
     pub catalog: &'s Catalog,
     pub search_path: &'s [Oid],
-    /// Last values of sequences.
-    pub sequences: &'s RefCell<HashMap<Oid, i64>>,
+    /// What the session has drawn of sequences.
+    pub sequences: &'s RefCell<Drawn>,
     pub random: &'s RefCell<Random>,
     pub now: Timestamp,
     pub transaction: &'s Transaction,
@@ -42,6 +52,17 @@ pub(crate) struct Env<'s> {
     pub statements: &'s HashMap<String, NamedStatement>,
     /// Fails if the statement is to end.
     pub look: &'s dyn Fn() -> Result<()>,
+    /// Takes a lock on a number, and waits for it.
+    pub take_advisory: &'s dyn Fn(AdvisoryLock) -> Result<()>,
+    /// The transaction's locks on numbers.
+    pub advisory: &'s HeldAdvisory,
+    /// What `set_config` has said so far, and how the settings are by that.
+    pub said: &'s RefCell<Vec<Config>>,
+    pub settings_said: &'s RefCell<Option<SessionSettings>>,
+    /// What it says when it has committed.
+    pub saying: &'s Saying,
+    /// Number of the session among all.
+    pub session: u64,
     /// What the client is told when the statement is done.
     pub notices: &'s RefCell<Vec<Fields>>,
 }
@@ -49,6 +70,10 @@ pub(crate) struct Env<'s> {
 impl Environment for Env<'_> {
     fn settings(&self) -> &Settings {
         self.forms
+    }
+
+    fn look(&self) -> Result<()> {
+        (self.look)()
     }
 
     fn explain(&self) -> Option<(&RefCell<Vec<String>>, Explain)> {
@@ -96,7 +121,8 @@ impl Environment for Env<'_> {
                     "off"
                 })
             }
-            Builtin::CurrentSetting => match self.settings.get(text(0)) {
+            Builtin::SetConfig => self.set_config(arguments)?,
+            Builtin::CurrentSetting => match self.setting(text(0)) {
                 Ok(value) => Value::text(value),
                 Err(_) if arguments.get(1) == Some(&Value::Bool(true)) => Value::Null,
                 Err(error) => return Err(error),
@@ -129,13 +155,15 @@ impl Environment for Env<'_> {
                 let (oid, name) = (sequence.oid, &sequence.name);
                 let engine = &self.shared.engine;
                 let runtime = &sequence.runtime;
-                let value = crate::catalog::next_value(engine, oid, name, definition, runtime)?;
-                self.sequences.borrow_mut().insert(oid, value);
+                let value = crate::catalog::next_value(engine, name, definition, runtime)?;
+                let mut drawn = self.sequences.borrow_mut();
+                drawn.values.insert(oid, value);
+                drawn.last = Some(oid);
                 Value::Int8(value)
             }
             Builtin::CurrentValue => {
                 let sequence = self.sequence(&arguments[0])?;
-                let last = self.sequences.borrow().get(&sequence.oid).copied();
+                let last = self.sequences.borrow().values.get(&sequence.oid).copied();
                 Value::Int8(last.ok_or_else(|| {
                     let message = format!(
                         "currval of sequence \"{}\" is not yet defined in this session",
@@ -160,8 +188,14 @@ impl Environment for Env<'_> {
                 }
                 let called = arguments.get(2) != Some(&Value::Bool(false));
                 let engine = &self.shared.engine;
-                let (oid, runtime) = (sequence.oid, &sequence.runtime);
-                crate::catalog::set_value(engine, oid, runtime, value, called, definition)?;
+                let runtime = &sequence.runtime;
+                crate::catalog::set_value(engine, runtime, value, called, definition)?;
+                if called {
+                    self.sequences
+                        .borrow_mut()
+                        .values
+                        .insert(sequence.oid, value);
+                }
                 Value::Int8(value)
             }
             other => return Err(SqlError::unsupported(format!("the function {other:?}"))),
@@ -170,6 +204,74 @@ impl Environment for Env<'_> {
 }
 
 impl Env<'_> {
+    fn setting(&self, name: &str) -> Result<String> {
+        match &*self.settings_said.borrow() {
+            Some(settings) => settings.get(name),
+            None => self.settings.get(name),
+        }
+    }
+
+    /// `set_config`: the session is told when the statement is done.
+    ///
+    /// # Errors
+    /// As SET.
+    fn set_config(&self, arguments: &[Value]) -> Result<Value> {
+        let text = |at: usize| arguments.get(at).and_then(|value| value.as_ref().as_str());
+        let Some(name) = text(0) else {
+            let state = sqlstate::NULL_VALUE_NOT_ALLOWED;
+            return Err(SqlError::new(state, "SET requires parameter name"));
+        };
+        let (name, value) = (name.to_lowercase(), text(1));
+        if name == "role" {
+            let role = value.unwrap_or("none");
+            let session = self.settings.get("session_authorization")?;
+            let found = self.catalog.role(role).map(|role| role.oid);
+            match found {
+                _ if role == "none" => {}
+                None => {
+                    let message = format!("role \"{role}\" does not exist");
+                    return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+                }
+                Some(oid) if !self.catalog.is_member(&session, oid) => {
+                    let message = format!("permission denied to set role \"{role}\"");
+                    return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
+                }
+                Some(_) => {}
+            }
+        }
+        let mut said = self.settings_said.borrow_mut();
+        let settings = said.get_or_insert_with(|| self.settings.clone());
+        if name == "role" {
+            settings.fix(&name, value.unwrap_or("none"));
+        } else {
+            settings.set(&name, value)?;
+        }
+        let shown = settings.get(&name)?;
+        self.said.borrow_mut().push(Config {
+            name,
+            value: value.map(str::to_owned),
+            local: arguments.get(2) == Some(&Value::Bool(true)),
+        });
+        Ok(Value::text(shown))
+    }
+
+    /// `lastval()`.
+    ///
+    /// # Errors
+    /// `55000` before any value was drawn, or if the sequence is gone.
+    pub fn last_value(&self) -> Result<Value> {
+        let drawn = self.sequences.borrow();
+        let last = drawn.last.and_then(|oid| self.catalog.relation(oid));
+        let value = drawn.last.and_then(|oid| drawn.values.get(&oid).copied());
+        let (Some(sequence), Some(value)) = (last, value) else {
+            let text = "lastval is not yet defined in this session";
+            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, text));
+        };
+        self.check_sequence(sequence, &[Rights::SELECT, Rights::USAGE])?;
+        Ok(Value::Int8(value))
+    }
+
     /// # Errors
     /// `42501` for who has none of these rights on a sequence.
     fn check_sequence(&self, sequence: &Relation, rights: &[Rights]) -> Result<()> {

@@ -264,7 +264,7 @@ impl Session {
             self.portals.insert(name.to_owned(), portal);
             return Ok(Progress::Complete);
         };
-        self.activity.1.runs(&prepared.text);
+        self.activity.runs(&prepared.text);
         if !is_program(&prepared.statement) {
             let formats = portal.formats.clone();
             self.portals.insert(name.to_owned(), portal);
@@ -336,11 +336,15 @@ impl Session {
     ///
     /// # Errors
     /// What the commit reports: the client is owed it before ReadyForQuery.
-    pub fn sync(&mut self, _sink: &mut dyn Sink) -> Result<()> {
-        if self.status == TransactionStatus::Idle {
-            return self.commit();
+    pub fn sync(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        let done = match self.status {
+            TransactionStatus::Idle => self.commit(),
+            _ => Ok(()),
+        };
+        if !self.untold.is_empty() {
+            self.tell_changed(sink);
         }
-        Ok(())
+        done
     }
 
     fn note<R>(&mut self, done: Result<R>) -> Result<R> {

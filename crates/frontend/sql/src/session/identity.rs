@@ -1,13 +1,14 @@
 //! Whose rights a session has: who logged in, who it is said to be, and whose role it has taken.
 //!
 //! `options.user` is the one whose rights count: the role that SET ROLE took, or else the session's user, which SET SESSION AUTHORIZATION changes.
-//!
-//! Differences: as with other settings, what a transaction has SET stays when it is rolled back.
 
+use super::changed::Changed;
 use super::{Session, gone};
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::Sink;
+use std::sync::Arc;
 
 /// Names of the two others.
 #[derive(Debug)]
@@ -43,17 +44,19 @@ impl Session {
     ) -> Result<()> {
         let role = role.filter(|role| *role != NONE);
         if let Some(name) = role {
-            let image = self.image();
+            let image = self.newest_image();
             let found = image.role(name).ok_or_else(|| no_role(name))?;
             if !image.is_member(&self.identity.session, found.oid) {
                 let message = format!("permission denied to set role \"{name}\"");
                 return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
             }
         }
-        if local {
-            let before = self.settings.get("role").ok();
-            self.local.push(("role".to_owned(), before));
-        }
+        self.note_changed(Changed {
+            name: "role".to_owned(),
+            before: self.settings.get("role").ok(),
+            after: role.map(str::to_owned),
+            local,
+        });
         self.take_role(role);
         self.tell_rights(sink)
     }
@@ -69,7 +72,7 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let name = user.unwrap_or(&self.identity.login).to_owned();
-        let image = self.image();
+        let image = self.newest_image();
         if user.is_some() && image.role(&name).is_none() {
             return Err(no_role(&name));
         }
@@ -79,19 +82,28 @@ impl Session {
             let text = "permission denied to set session authorization";
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text));
         }
-        if local {
-            let before = self.identity.session.clone();
-            self.local
-                .push(("session_authorization".to_owned(), Some(before)));
-        }
+        self.note_changed(Changed {
+            name: "session_authorization".to_owned(),
+            before: Some(self.identity.session.clone()),
+            after: Some(name.clone()),
+            local,
+        });
         self.take_session_user(&name);
         self.tell_rights(sink)
+    }
+
+    /// What roles are like now, whatever the snapshot: what this transaction has changed of the catalog, or what is committed.
+    fn newest_image(&self) -> Arc<Catalog> {
+        match &self.open {
+            Some(open) if open.has_changes() => open.catalog.1.clone(),
+            _ => self.shared.catalog.now(),
+        }
     }
 
     /// What SET LOCAL had changed is as before.
     pub(super) fn take_identity_back(&mut self, name: &str, before: &str) {
         if name == "role" {
-            self.take_role(Some(before).filter(|role| *role != NONE));
+            self.take_role(Some(before).filter(|role| !matches!(*role, NONE | "")));
         } else {
             self.take_session_user(before);
         }
@@ -103,9 +115,10 @@ impl Session {
         self.take_role(None);
     }
 
-    fn take_role(&mut self, role: Option<&str>) {
+    pub(super) fn take_role(&mut self, role: Option<&str>) {
         let user = role.unwrap_or(&self.identity.session).to_owned();
-        let superuser = self.image().role(&user).is_some_and(|role| role.superuser);
+        let image = self.newest_image();
+        let superuser = image.role(&user).is_some_and(|role| role.superuser);
         self.settings.fix("role", role.unwrap_or(NONE));
         self.settings.is_superuser(superuser);
         self.options.user = user;

@@ -17,6 +17,8 @@ mod activity;
 mod analyze;
 mod cancel;
 mod catalog_access;
+mod changed;
+mod channels;
 mod command;
 mod copy;
 mod copy_binary;
@@ -40,13 +42,16 @@ mod waiting;
 
 pub(crate) use activity::Activities;
 pub use cancel::CancelHandle;
+pub(crate) use changed::Config;
+pub use channels::Notification;
+pub(crate) use channels::{Channels, Saying};
 pub(crate) use environment::Env;
 pub use options::SessionOptions;
 pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
 pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
-use crate::catalog::{Catalog, Oid};
+use crate::catalog::Catalog;
 use crate::database::{DATABASE, Shared};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -137,16 +142,20 @@ pub struct Session {
     copy: Option<copy::CopyIn>,
     /// Where the steps of the queries of an EXPLAIN are told.
     explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
-    sequences: RefCell<HashMap<Oid, i64>>,
+    sequences: RefCell<environment::Drawn>,
     random: RefCell<Random>,
-    /// Set inside the block, to be forgotten with it.
-    local: Vec<(String, Option<String>)>,
+    /// Settings that the transaction has changed.
+    changed: Vec<changed::Changed>,
+    /// Settings that have changed and the client was not told of.
+    untold: Vec<&'static str>,
     /// The row that is being told.
     body: Vec<u8>,
     temporary: Temporary,
     identity: identity::Identity,
-    /// As others see it, and its number among them.
-    activity: (u64, Arc<activity::Activity>),
+    /// As others see it.
+    activity: Arc<activity::Activity>,
+    /// What others told it.
+    mailbox: Arc<channels::Mailbox>,
 }
 
 /// Statements that are remembered by their text; all are forgotten when there are more.
@@ -174,9 +183,7 @@ impl Session {
         let activity = shared
             .activities
             .enter(&options.user, pid, address, cancel.clone());
-        activity
-            .1
-            .is_called(&settings.get("application_name").unwrap_or_default());
+        activity.is_called(&settings.get("application_name").unwrap_or_default());
         let identity = identity::Identity::of(&options.user);
         Ok(Self {
             settings,
@@ -194,13 +201,15 @@ impl Session {
             rest: VecDeque::new(),
             copy: None,
             explaining: None,
-            sequences: RefCell::new(HashMap::default()),
+            sequences: RefCell::default(),
             random: RefCell::new(Random::new(Random::fresh_seed())),
-            local: Vec::new(),
+            changed: Vec::new(),
+            untold: Vec::new(),
             body: Vec::new(),
             temporary: Temporary::default(),
             identity,
             activity,
+            mailbox: Arc::default(),
         })
     }
 
@@ -265,7 +274,7 @@ impl Session {
 
     /// A statement has ended: others see what the session waits in.
     fn rests(&self) {
-        self.activity.1.rests(match self.status {
+        self.activity.rests(match self.status {
             TransactionStatus::Idle => "idle",
             TransactionStatus::InBlock => "idle in transaction",
             TransactionStatus::Failed => "idle in transaction (aborted)",
@@ -276,7 +285,7 @@ impl Session {
         if let Some(open) = self.open.take() {
             open.roll_back(&self.shared);
         }
-        self.forget_local();
+        self.undo_settings(0);
         self.portals.clear();
         self.cursors.end_transaction(false);
     }
@@ -286,26 +295,18 @@ impl Session {
             self.roll_back();
             return Err(error);
         }
-        self.forget_local();
         self.portals.clear();
         let done = match self.open.take() {
-            Some(open) => open.commit(&self.shared),
+            Some(open) => self.commit_saying(open),
             None => Ok(()),
         };
         self.cursors.end_transaction(done.is_ok());
-        done
-    }
-
-    /// SET LOCAL ends with its transaction.
-    fn forget_local(&mut self) {
-        for (name, value) in std::mem::take(&mut self.local).into_iter().rev() {
-            if matches!(name.as_str(), "role" | "session_authorization") {
-                self.take_identity_back(&name, value.as_deref().unwrap_or_default());
-                continue;
-            }
-            // It was the value before.
-            let _ = self.settings.set(&name, value.as_deref());
+        if done.is_ok() {
+            self.settle_settings();
+        } else {
+            self.undo_settings(0);
         }
+        done
     }
 
     fn refuse_in_failed_block(&self) -> Result<()> {
@@ -322,7 +323,9 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.roll_back();
         self.leave_temporary();
-        self.shared.activities.leave(self.activity.0);
+        self.listens_to_nothing();
+        self.shared.advisory.release_all(self.activity.number, true);
+        self.shared.activities.leave(self.activity.number);
     }
 }
 

@@ -111,7 +111,7 @@ impl Session {
             let characteristics = self.default_characteristics();
             self.open = Some(Open::begin(
                 &self.shared,
-                Some(&self.activity.1),
+                Some(&self.activity),
                 &mut self.known,
                 characteristics,
             )?);
@@ -225,6 +225,9 @@ impl Session {
         let lock_ms = self.settings.number("lock_timeout");
         let cancel = self.cancel.clone();
         let waiting = RefCell::new(Waiting::new(&cancel, statement_ms, lock_ms));
+        if let Some(open) = &self.open {
+            open.advisory.begin_statement();
+        }
         let mut tries = 0;
         let mut point = None;
         loop {
@@ -360,7 +363,10 @@ impl Session {
         let mut forms = self.settings.forms.clone();
         forms.now = open.now;
         let look = || waiting.borrow_mut().look_cancelled();
+        let others = (&self.shared.waits, &self.shared.activities);
+        let take_advisory = |lock| open.advisory.take(lock, others, &mut waiting.borrow_mut());
         let notices = RefCell::default();
+        let (said, settings_said) = (RefCell::default(), RefCell::default());
         let env = Env {
             shared: &self.shared,
             settings: &self.settings,
@@ -377,9 +383,16 @@ impl Session {
             characteristics: open.characteristics,
             statements: &self.statements,
             look: &look,
+            take_advisory: &take_advisory,
+            advisory: &open.advisory,
+            said: &said,
+            settings_said: &settings_said,
+            saying: &open.saying,
+            session: self.activity.number,
             notices: &notices,
         };
-        self.activity.1.is_in(open.transaction.id(), open.now);
+        // Between messages of one transaction it was told that the session rests.
+        self.activity.is_in(open.transaction.id(), open.now);
         let regs = if program.columns.iter().any(|column| column.ty.is_reg()) {
             program
                 .columns
@@ -476,6 +489,11 @@ impl Session {
                 }
             }
         }
+        drop(run);
+        let said = said.take();
+        if !said.is_empty() {
+            self.apply_config(said)?;
+        }
         Ok(CommandTag::counted(name(program), done.rows))
     }
 
@@ -495,6 +513,7 @@ fn name(program: &Program) -> &'static str {
         ProgramKind::Insert(_) => "INSERT",
         ProgramKind::Update(_) => "UPDATE",
         ProgramKind::Delete(_) => "DELETE",
+        ProgramKind::Merge(_) => "MERGE",
     }
 }
 

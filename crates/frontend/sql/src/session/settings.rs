@@ -151,6 +151,11 @@ impl SessionSettings {
         }
     }
 
+    /// The value of a setting that was given one.
+    pub fn given(&self, name: &str) -> Option<String> {
+        self.values.get(&name.to_lowercase()).cloned()
+    }
+
     /// What `is_superuser` says.
     pub fn is_superuser(&mut self, yes: bool) {
         self.fix("is_superuser", if yes { "on" } else { "off" });
@@ -197,6 +202,8 @@ impl SessionSettings {
         let before = self.values.clone();
         match text {
             Some(text) => self.values.insert(name.clone(), text),
+            // One of a program is known from then on.
+            None if known.is_none() => self.values.insert(name.clone(), String::new()),
             None => self.values.remove(&name),
         };
         if let Err(error) = self.apply(&name) {

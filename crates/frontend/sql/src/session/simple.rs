@@ -22,6 +22,7 @@ impl Session {
         if done.is_err() {
             self.failed();
         }
+        self.tell_changed(sink);
         self.rests();
         done
     }
@@ -49,7 +50,7 @@ impl Session {
     }
 
     fn statement(&mut self, prepared: &Arc<Prepared>, sink: &mut dyn Sink) -> Result<Progress> {
-        self.activity.1.runs(&prepared.text);
+        self.activity.runs(&prepared.text);
         if is_program(&prepared.statement) {
             self.refuse_in_failed_block()?;
             self.start_statement()?;
@@ -77,6 +78,10 @@ impl Session {
 pub(super) fn is_program(statement: &Statement) -> bool {
     matches!(
         statement,
-        Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)
+        Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Merge(_)
     )
 }

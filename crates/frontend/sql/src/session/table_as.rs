@@ -3,6 +3,7 @@
 use super::run::Output;
 use super::{Session, gone};
 use crate::error::{Result, SqlError};
+use crate::plan::writes_in_with;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast::{self, Statement};
@@ -39,7 +40,20 @@ impl Session {
             return Err(SqlError::internal("no INSERT"));
         };
         insert.source.clone_from(&create.query);
-        let prepared = Self::prepare_one(&text, Statement::Insert(insert), &[]);
+        // What writes in WITH stands in front of all.
+        let writing = insert.source.as_mut().filter(|query| writes_in_with(query));
+        let with = writing.and_then(|query| query.with.take());
+        let mut statement = Statement::Insert(insert);
+        if with.is_some() {
+            let Some(Statement::Query(mut query)) = crate::parse::statements("SELECT 1")?.pop()
+            else {
+                return Err(SqlError::internal("no query"));
+            };
+            query.with = with;
+            *query.body = ast::SetExpr::Insert(statement);
+            statement = Statement::Query(query);
+        }
+        let prepared = Self::prepare_one(&text, statement, &[]);
         let done = self.run_program(&prepared, params, &[], Output::Drop)?;
         Ok(CommandTag::counted("SELECT", done.rows()))
     }

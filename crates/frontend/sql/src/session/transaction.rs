@@ -8,12 +8,12 @@
 //! Crash: a commit with DDL publishes its image only after the engine has committed (C2); a crash before publishing loses
 //! nothing, because the image is read from the engine's rows at the next open.
 
-use super::Waiting;
 use super::activity::Activity;
+use super::{Saying, Waiting};
 use crate::catalog::{self, Catalog, Change, Kind, Mode, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
-use crate::lock::HeldLocks;
+use crate::lock::{HeldAdvisory, HeldLocks};
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
@@ -46,6 +46,10 @@ pub(crate) struct Open {
     gates: Gates,
     /// Locks on rows.
     pub held: HeldLocks,
+    /// Locks on numbers.
+    pub advisory: HeldAdvisory,
+    /// What it says when it has committed.
+    pub saying: Saying,
     /// The number and the image that it works with (C1, C2).
     pub catalog: (u64, Arc<Catalog>),
     changes: Vec<Change>,
@@ -65,8 +69,10 @@ struct Mark {
     name: String,
     at: Savepoint,
     locks: usize,
-    /// Cursors that were declared before.
-    cursors: u64,
+    advisory: usize,
+    said: (usize, usize),
+    /// How many cursors were declared and settings changed before.
+    beside: (u64, usize),
     catalog: (u64, Arc<Catalog>),
     changes: usize,
 }
@@ -76,6 +82,8 @@ struct Mark {
 pub(crate) struct Point {
     at: Savepoint,
     locks: usize,
+    advisory: usize,
+    said: (usize, usize),
 }
 
 /// Gates that are held; they open when this is dropped.
@@ -131,6 +139,12 @@ impl Open {
         let begin = || shared.engine.begin_with(options);
         let transaction = shared.catalog.with_snapshot(known, begin)?;
         let held = HeldLocks::new(shared.locks.clone(), transaction.id());
+        let now = clock_time();
+        if let Some(session) = session {
+            session.is_in(transaction.id(), now);
+        }
+        let number = session.map_or(0, |session| session.number);
+        let advisory = HeldAdvisory::new(shared.advisory.clone(), number, transaction.id());
         Ok(Self {
             transaction,
             gates: Gates {
@@ -138,11 +152,13 @@ impl Open {
                 told: session.cloned(),
             },
             held,
+            advisory,
+            saying: Saying::default(),
             catalog: known.clone(),
             changes: Vec::new(),
             savepoints: Vec::new(),
             characteristics,
-            now: clock_time(),
+            now,
             used: false,
             begun_before: false,
         })
@@ -176,6 +192,8 @@ impl Open {
         Ok(Point {
             at: self.transaction.savepoint()?,
             locks: self.held.count(),
+            advisory: self.advisory.count(),
+            said: self.saying.point(),
         })
     }
 
@@ -185,6 +203,8 @@ impl Open {
     /// Storage errors.
     pub fn undo_statement(&mut self, shared: &Shared, point: &Point) -> Result<()> {
         self.transaction.rollback_to(&point.at)?;
+        self.advisory.undo_statement(point.advisory);
+        self.saying.go_back(point.said);
         if self.held.count() > point.locks {
             self.held.release_to(point.locks);
             shared.waits.ended(self.held.own());
@@ -252,6 +272,11 @@ impl Open {
         gates.any(|(held, _, how)| *held == oid && *how >= mode)
     }
 
+    /// Whether it has changed the catalog.
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// Whether it holds any gate.
     pub fn holds_any(&self) -> bool {
         !self.gates.held.is_empty()
@@ -279,6 +304,7 @@ impl Open {
             transaction,
             gates,
             held,
+            advisory,
             changes,
             characteristics,
             ..
@@ -286,7 +312,7 @@ impl Open {
         let id = held.own();
         if changes.is_empty() {
             let pending = transaction.commit_deferred()?;
-            drop((gates, held));
+            drop((gates, held, advisory));
             shared.waits.ended(id);
             // What it read must last, too (R7).
             if !characteristics.asynchronous && !pending.is_durable() {
@@ -304,7 +330,7 @@ impl Open {
                 shared.runtimes.forget(*oid);
             }
         }
-        drop((gates, held));
+        drop((gates, held, advisory));
         shared.waits.ended(id);
         forget_sequences(shared, &changes, &before, &after);
         if !characteristics.asynchronous {
@@ -319,13 +345,14 @@ impl Open {
             transaction,
             gates,
             held,
+            advisory,
             changes,
             ..
         } = self;
         let id = held.own();
         // What fails here, maintenance tries again; nobody sees anything of it.
         let _ = transaction.rollback();
-        drop((gates, held));
+        drop((gates, held, advisory));
         shared.waits.ended(id);
         let now = shared.catalog.now();
         forget_sequences(shared, &changes, &now, &now);
@@ -335,13 +362,15 @@ impl Open {
     ///
     /// # Errors
     /// `25P02` and its like.
-    pub fn savepoint(&mut self, name: String, cursors: u64) -> Result<()> {
+    pub fn savepoint(&mut self, name: String, beside: (u64, usize)) -> Result<()> {
         let at = self.transaction.savepoint()?;
         self.savepoints.push(Mark {
             name,
             at,
             locks: self.held.count(),
-            cursors,
+            advisory: self.advisory.count(),
+            said: self.saying.point(),
+            beside,
             catalog: self.catalog.clone(),
             changes: self.changes.len(),
         });
@@ -358,22 +387,24 @@ impl Open {
         Ok(())
     }
 
-    /// ROLLBACK TO. Returns how many cursors had been declared by then.
+    /// ROLLBACK TO. Returns how many cursors had been declared and settings changed by then.
     ///
     /// # Errors
     /// `3B001`; storage errors.
-    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<u64> {
+    pub fn roll_back_to(&mut self, shared: &Shared, name: &str) -> Result<(u64, usize)> {
         let at = self.mark(name)?;
         self.savepoints.truncate(at + 1);
         let mark = &self.savepoints[at];
         self.transaction.rollback_to(&mark.at)?;
         self.held.release_to(mark.locks);
+        self.advisory.release_to(mark.advisory);
+        self.saying.go_back(mark.said);
         shared.waits.ended(self.held.own());
         self.catalog = mark.catalog.clone();
         let undone = self.changes.split_off(mark.changes);
         let catalog = &mark.catalog.1;
         forget_sequences(shared, &undone, catalog, catalog);
-        Ok(mark.cursors)
+        Ok(mark.beside)
     }
 
     /// Whether there is a savepoint to go back to.
@@ -401,22 +432,26 @@ impl Open {
     }
 }
 
-/// Removes what is known of the sequences that are in changes or the image before, and not in the one after.
+/// Removes the values of sequences that are in changes or the image before, and not in the one after.
 fn forget_sequences(shared: &Shared, changes: &[Change], before: &Catalog, after: &Catalog) {
     for change in changes {
-        let relation = match change {
-            Change::PutRelation(relation) => Some(relation),
-            Change::DropRelation(oid) => before.relation(*oid),
+        let (made, oid) = match change {
+            Change::PutRelation(relation) => (Some(relation), relation.oid),
+            Change::DropRelation(oid) => (None, *oid),
+            _ => continue,
+        };
+        let still = match after.relation(oid).map(|relation| &relation.kind) {
+            Some(Kind::Sequence(sequence)) => Some(sequence.values),
             _ => None,
         };
-        let Some(relation) = relation.filter(|relation| after.relation(relation.oid).is_none())
-        else {
-            continue;
-        };
-        if let Kind::Sequence(definition) = &relation.kind {
-            let runtime = &relation.runtime;
-            // What fails here is done when the database is opened.
-            let _ = catalog::remove(&shared.engine, relation.oid, runtime, definition);
+        for relation in made.into_iter().chain(before.relation(oid)) {
+            if let Kind::Sequence(definition) = &relation.kind
+                && still != Some(definition.values)
+            {
+                // What fails here is done when the database is opened.
+                let _ = catalog::remove(&shared.engine, &relation.runtime, definition);
+                shared.runtimes.forget(definition.values);
+            }
         }
     }
 }

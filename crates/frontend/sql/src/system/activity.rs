@@ -248,8 +248,30 @@ fn pg_stat_all_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()
     pg_stat_user_indexes(scan, rows)
 }
 
-/// Locks on rows: who holds them. What waits, waits for a transaction.
+/// Locks on rows and on numbers. Who waits for a row waits for a transaction.
 fn pg_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for lock in scan.env.shared.advisory.all() {
+        let activity = scan.env.shared.activities.numbered(lock.session);
+        let transaction = activity.as_ref().and_then(|session| session.transaction());
+        let (class, object, part) = lock.key.shown();
+        let mut row = vec![text("advisory"), Value::Oid(DATABASE_OID)];
+        row.resize(16, Value::Null);
+        row[7] = Value::Oid(class);
+        row[8] = Value::Oid(object);
+        row[9] = Value::Int2(part);
+        let none = || format!("{}/0", lock.session);
+        row[10] = text(transaction.map_or_else(none, |own| own.to_string()));
+        row[11] = activity.map_or(Value::Null, |activity| Value::Int4(activity.pid));
+        row[12] = text(if lock.shared {
+            "ShareLock"
+        } else {
+            "ExclusiveLock"
+        });
+        row[13] = Value::Bool(lock.waits_since.is_none());
+        row[14] = Value::Bool(false);
+        row[15] = lock.waits_since.map_or(Value::Null, Value::Timestamptz);
+        rows.push(row);
+    }
     for (name, transaction, _) in scan.env.shared.locks.all() {
         let activity = scan.env.shared.activities.of(transaction);
         let mut row = vec![

@@ -9,6 +9,7 @@ use crate::catalog::{Kind, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::expr::CatalogFunction as F;
+use crate::lock::AdvisoryLock;
 use crate::names::quoted;
 use crate::roles::Rights;
 use crate::session::Env;
@@ -173,6 +174,33 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         F::TransactionNumber => Value::Int8(env.transaction_number),
         F::CancelBackend => signals::signal(env, value(0), Signal::Cancel)?,
         F::TerminateBackend => signals::signal(env, value(0), Signal::Terminate)?,
+        F::Advisory {
+            action,
+            shared,
+            of_transaction,
+        } => {
+            let lock = AdvisoryLock {
+                key: signals::advisory_key(arguments),
+                shared,
+                of_transaction,
+            };
+            signals::advisory(env, action, lock)?
+        }
+        F::AdvisoryUnlockAll => {
+            env.advisory.release_all();
+            Value::text("")
+        }
+        F::LastValue => env.last_value()?,
+        F::Notify => {
+            env.saying.notify(text(0), text(1))?;
+            Value::text("")
+        }
+        F::NotifyQueueUsage => Value::Float8(env.shared.channels.usage()),
+        F::ListeningChannels => {
+            let channels = env.shared.channels.of(env.session);
+            let channels: Vec<Value> = channels.iter().map(|name| Value::text(&**name)).collect();
+            Value::Array(Array::of(Type::Text, &channels))
+        }
         F::Sleep => signals::sleep(env, value(0))?,
         F::BlockingPids => signals::blocking_pids(env, value(0)),
         F::StartTime => Value::Timestamptz(env.shared.started),

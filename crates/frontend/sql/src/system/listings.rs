@@ -97,7 +97,8 @@ fn pg_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let Kind::Sequence(sequence) = &relation.kind else {
             continue;
         };
-        let last = crate::catalog::last_value(&scan.env.shared.engine, relation)?;
+        let last =
+            crate::catalog::last_value(&scan.env.shared.engine, sequence, &relation.runtime)?;
         rows.push(vec![
             scan.schema_of(relation),
             text(relation.name.clone()),

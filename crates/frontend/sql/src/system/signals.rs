@@ -1,6 +1,8 @@
-//! Functions that act on sessions: `pg_cancel_backend`, `pg_terminate_backend`, `pg_sleep`.
+//! Functions that act on sessions: `pg_cancel_backend`, `pg_terminate_backend`, `pg_sleep`, advisory locks.
 
 use crate::error::{Fields, Result, SqlError};
+use crate::expr::AdvisoryAction;
+use crate::lock::{AdvisoryKey, AdvisoryLock};
 use crate::session::{CancelHandle, Env};
 use crate::sqlstate;
 use std::time::Duration;
@@ -81,6 +83,43 @@ pub(super) fn blocking_pids(env: &Env<'_>, pid: ValueRef<'_>) -> Value {
         .filter_map(|blocker| activities.of(blocker))
         .map(|session| Value::Int4(session.pid));
     Value::Array(Array::of(Type::Int4, &pids.collect::<Vec<_>>()))
+}
+
+/// The number or the two numbers that are locked.
+pub(super) fn advisory_key(arguments: &[Value]) -> AdvisoryKey {
+    match arguments {
+        [Value::Int4(first), Value::Int4(second)] => AdvisoryKey::Pair(*first, *second),
+        [Value::Int8(key), ..] => AdvisoryKey::Long(*key),
+        _ => AdvisoryKey::Long(0),
+    }
+}
+
+/// Takes or releases an advisory lock.
+///
+/// # Errors
+/// `40P01`, `55P03`, `57014` while it waits.
+pub(super) fn advisory(env: &Env<'_>, action: AdvisoryAction, lock: AdvisoryLock) -> Result<Value> {
+    match action {
+        AdvisoryAction::Take => {
+            (env.take_advisory)(lock)?;
+            Ok(Value::text(""))
+        }
+        AdvisoryAction::Try => Ok(Value::Bool(env.advisory.try_take(lock)?)),
+        AdvisoryAction::Release => {
+            let released = env.advisory.release(lock);
+            if !released {
+                let mode = if lock.shared {
+                    "ShareLock"
+                } else {
+                    "ExclusiveLock"
+                };
+                let message = format!("you don't own a lock of type {mode}");
+                let notice = Fields::warning(sqlstate::WARNING, message);
+                env.notices.borrow_mut().push(notice);
+            }
+            Ok(Value::Bool(released))
+        }
+    }
 }
 
 /// `pg_sleep`: blocks for some seconds, or until the statement is cancelled.

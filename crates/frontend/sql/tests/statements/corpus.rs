@@ -94,14 +94,17 @@ corpus!(
     edges,
     functions,
     gather,
+    generated,
     general,
     grouping,
     items,
     logic,
+    merge,
     moments,
     precedence,
     recursive,
     syntax,
     tables,
-    text
+    text,
+    writing
 );

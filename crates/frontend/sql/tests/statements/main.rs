@@ -1,8 +1,10 @@
 //! Statements through sessions, in process.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod advisory;
 mod catalogs;
 mod changes;
+mod channels;
 mod client;
 mod copies;
 mod corpus;

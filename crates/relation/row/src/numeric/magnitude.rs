@@ -49,8 +49,20 @@ pub(super) fn subtract(a: &[u16], b: &[u16]) -> Vec<u16> {
 }
 
 pub(super) fn multiply(a: &[u16], b: &[u16]) -> Vec<u16> {
+    multiply_while(a, b, &|| true).unwrap_or_default()
+}
+
+/// How often somebody is asked whether to go on: once for so many products of digits, about.
+const PRODUCTS_BETWEEN: usize = 1 << 20;
+
+/// The product, if `go_on` says so as long as it takes.
+pub(super) fn multiply_while(a: &[u16], b: &[u16], go_on: &dyn Fn() -> bool) -> Option<Vec<u16>> {
+    let rows = PRODUCTS_BETWEEN / b.len().max(1) + 1;
     let mut sums = vec![0u64; a.len() + b.len()];
     for (i, x) in a.iter().enumerate().filter(|(_, x)| **x != 0) {
+        if i % rows == rows - 1 && !go_on() {
+            return None;
+        }
         // Each sum grows by at most 10^8 a row, so 2^37 rows fit; numbers have at most 2^16 digits.
         for (sum, y) in sums[i + 1..].iter_mut().zip(b) {
             *sum += u64::from(*x) * u64::from(*y);
@@ -63,20 +75,30 @@ pub(super) fn multiply(a: &[u16], b: &[u16]) -> Vec<u16> {
         carry = total / u64::from(BASE);
     }
     debug_assert_eq!(carry, 0);
-    sums.into_iter().map(|digit| digit as u16).collect()
+    Some(sums.into_iter().map(|digit| digit as u16).collect())
 }
 
-/// Quotient and remainder; the divisor is not zero. Knuth's algorithm D.
+/// Quotient and remainder; the divisor is not zero.
 pub(super) fn divide(a: &[u16], b: &[u16]) -> (Vec<u16>, Vec<u16>) {
+    divide_while(a, b, &|| true).unwrap_or_default()
+}
+
+/// The same, if `go_on` says so as long as it takes. Knuth's algorithm D.
+pub(super) fn divide_while(
+    a: &[u16],
+    b: &[u16],
+    go_on: &dyn Fn() -> bool,
+) -> Option<(Vec<u16>, Vec<u16>)> {
     let b = trim(b);
     debug_assert!(!b.is_empty());
     let a = trim(a);
     if a.len() < b.len() {
-        return (Vec::new(), a.to_vec());
+        return Some((Vec::new(), a.to_vec()));
     }
     if let [divisor] = b {
-        return divide_by_digit(a, u32::from(*divisor));
+        return Some(divide_by_digit(a, u32::from(*divisor)));
     }
+    let rows = PRODUCTS_BETWEEN / b.len() + 1;
     // Scaled so that the divisor's first digit is at least half the base: then the guess of a
     // quotient's digit from two digits is at most two too large.
     let factor = BASE / (u32::from(b[0]) + 1);
@@ -97,6 +119,9 @@ pub(super) fn divide(a: &[u16], b: &[u16]) -> (Vec<u16>, Vec<u16>) {
     let n = divisor.len();
     let mut quotient = Vec::with_capacity(rest.len() - n);
     for at in 0..rest.len() - n {
+        if at % rows == rows - 1 && !go_on() {
+            return None;
+        }
         let head = rest[at] * BASE + rest[at + 1];
         let mut guess = (head / divisor[0]).min(BASE - 1);
         let below = |guess: u32| {
@@ -136,7 +161,7 @@ pub(super) fn divide(a: &[u16], b: &[u16]) -> (Vec<u16>, Vec<u16>) {
         carry = value % factor;
     }
     debug_assert_eq!(carry, 0);
-    (quotient, remainder)
+    Some((quotient, remainder))
 }
 
 fn divide_by_digit(a: &[u16], divisor: u32) -> (Vec<u16>, Vec<u16>) {

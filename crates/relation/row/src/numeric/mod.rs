@@ -24,6 +24,7 @@ pub(crate) mod text;
 mod wire;
 
 pub(crate) use digits::Digits;
+pub use power::GoOn;
 
 /// The largest number of digits after the point that a value shows.
 pub const SCALE_MAX: u32 = 16383;

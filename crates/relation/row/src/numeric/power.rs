@@ -64,16 +64,18 @@ impl Fixed {
         self.with(&magnitude::subtract(&self.run, magnitude::trim(&other.run)))
     }
 
-    fn times(&self, other: &Self) -> Self {
-        let mut product = magnitude::multiply(&self.run, &other.run);
+    fn times(&self, other: &Self, go_on: &GoOn<'_>) -> Result<Self> {
+        let product = magnitude::multiply_while(&self.run, &other.run, go_on);
+        let mut product = product.ok_or_else(stopped)?;
         product.truncate(product.len().saturating_sub(self.places));
-        self.with(&product)
+        Ok(self.with(&product))
     }
 
-    fn over(&self, other: &Self) -> Self {
+    fn over(&self, other: &Self, go_on: &GoOn<'_>) -> Result<Self> {
         let mut dividend = self.run.clone();
         dividend.resize(dividend.len() + self.places, 0);
-        self.with(&magnitude::divide(&dividend, &other.run).0)
+        let divided = magnitude::divide_while(&dividend, &other.run, go_on);
+        Ok(self.with(&divided.ok_or_else(stopped)?.0))
     }
 
     fn over_small(&self, divisor: u32) -> Self {
@@ -91,6 +93,14 @@ impl Fixed {
         let digits = Digits::normalized(negative, weight, SCALE_MAX as u16, self.run.clone());
         Numeric::checked(digits.rounded(scale, Rounding::HalfAway))
     }
+}
+
+/// What is asked, now and then, by what may take long: whether to go on.
+pub type GoOn<'g> = dyn Fn() -> bool + 'g;
+
+#[cold]
+fn stopped() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement")
 }
 
 /// A number as a run of digits.
@@ -116,7 +126,7 @@ fn places_for(digits: i32) -> usize {
 }
 
 /// e to the power of a number that is not negative.
-fn exponential(exponent: &Fixed) -> Fixed {
+fn exponential(exponent: &Fixed, go_on: &GoOn<'_>) -> Result<Fixed> {
     let places = exponent.places;
     let one = Fixed::small(1, places);
     // Halved until the series ends soon, then squared as often.
@@ -130,36 +140,45 @@ fn exponential(exponent: &Fixed) -> Fixed {
     let mut sum = one.plus(&halved);
     let mut term = halved.clone();
     for number in 2u32.. {
-        term = term.times(&halved).over_small(number);
+        if !go_on() {
+            return Err(stopped());
+        }
+        term = term.times(&halved, go_on)?.over_small(number);
         if term.is_zero() {
             break;
         }
         sum = sum.plus(&term);
     }
     for _ in 0..times {
-        sum = sum.times(&sum);
+        sum = sum.times(&sum, go_on)?;
     }
-    sum
+    Ok(sum)
 }
 
 /// The natural logarithm of a number from 1 up.
-fn logarithm_above(value: &Fixed) -> Fixed {
+fn logarithm_above(value: &Fixed, go_on: &GoOn<'_>) -> Result<Fixed> {
     let places = value.places;
     let one = Fixed::small(1, places);
     let limit = one.plus(&one.over_small(64));
     let mut value = value.clone();
     let mut times = 0;
     while value.compare(&limit).is_gt() {
+        if !go_on() {
+            return Err(stopped());
+        }
         value = value.root();
         times += 1;
     }
     // 2 artanh((x - 1) / (x + 1))
-    let part = value.minus(&one).over(&value.plus(&one));
-    let square = part.times(&part);
+    let part = value.minus(&one).over(&value.plus(&one), go_on)?;
+    let square = part.times(&part, go_on)?;
     let mut sum = part.clone();
     let mut power = part;
     for number in (3u32..).step_by(2) {
-        power = power.times(&square);
+        if !go_on() {
+            return Err(stopped());
+        }
+        power = power.times(&square, go_on)?;
         let term = power.over_small(number);
         if term.is_zero() {
             break;
@@ -169,11 +188,11 @@ fn logarithm_above(value: &Fixed) -> Fixed {
     for _ in 0..=times {
         sum = sum.plus(&sum);
     }
-    sum
+    Ok(sum)
 }
 
 /// Whether it is negative, and the magnitude of the natural logarithm of a positive number, good for so many digits behind the point.
-fn logarithm(digits: &Digits, behind: i32) -> (bool, Fixed) {
+fn logarithm(digits: &Digits, behind: i32, go_on: &GoOn<'_>) -> Result<(bool, Fixed)> {
     // x = m * 10000^w with m from 1 to 10000.
     let places = places_for(behind + digits.digits.len() as i32 * BASE_DIGITS + 8);
     let mantissa = Digits {
@@ -181,29 +200,30 @@ fn logarithm(digits: &Digits, behind: i32) -> (bool, Fixed) {
         negative: false,
         ..digits.clone()
     };
-    let mantissa = logarithm_above(&Fixed::of(&mantissa, places));
+    let mantissa = logarithm_above(&Fixed::of(&mantissa, places), go_on)?;
     if digits.weight == 0 {
-        return (false, mantissa);
+        return Ok((false, mantissa));
     }
-    let base = logarithm_above(&Fixed {
+    let base = Fixed {
         run: {
             let mut run = vec![1];
             run.resize(places + 2, 0);
             run
         },
         places,
-    });
+    };
+    let base = logarithm_above(&base, go_on)?;
     let count = run_of(digits.weight.unsigned_abs());
     let mut shift = base.clone();
     shift.run = magnitude::trim(&magnitude::multiply(&base.run, &count)).to_vec();
-    if digits.weight > 0 {
+    Ok(if digits.weight > 0 {
         (false, mantissa.plus(&shift))
     } else {
         match shift.compare(&mantissa) {
             Ordering::Less => (false, mantissa.minus(&shift)),
             _ => (true, shift.minus(&mantissa)),
         }
-    }
+    })
 }
 
 /// The place of the first decimal digit of a logarithm, as PostgreSQL estimates it.
@@ -247,8 +267,8 @@ impl Numeric {
     /// e to the power of it.
     ///
     /// # Errors
-    /// 22003 if the result has too many digits.
-    pub fn exponential(&self) -> Result<Numeric> {
+    /// 22003 if the result has too many digits, 57014 if it was not to go on.
+    pub fn exponential(&self, go_on: &GoOn<'_>) -> Result<Numeric> {
         let Some(digits) = self.digits() else {
             return Ok(match self {
                 number if *number == Numeric::NEG_INFINITY => Numeric::ZERO,
@@ -258,29 +278,29 @@ impl Numeric {
         let value = self.to_f64();
         let weight = (value * LOG10_E).clamp(-RESULT_SCALE_MAX, RESULT_SCALE_MAX) as i32;
         let scale = display(DIGITS_MIN - weight, &[self.scale() as i32]);
-        exponential_shown(digits.negative, &digits, value, scale)
+        exponential_shown((digits.negative, &digits), value, scale, go_on)
     }
 
     /// The natural logarithm.
     ///
     /// # Errors
-    /// 2201E for zero and negative numbers.
-    pub fn logarithm(&self) -> Result<Numeric> {
+    /// 2201E for zero and negative numbers, 57014 if it was not to go on.
+    pub fn logarithm(&self, go_on: &GoOn<'_>) -> Result<Numeric> {
         self.check_logarithm()?;
         let Some(digits) = self.digits() else {
             return Ok(self.clone());
         };
         let weight = logarithm_weight(self, &digits);
         let scale = display(DIGITS_MIN - weight, &[self.scale() as i32]);
-        let (negative, found) = logarithm(&digits, scale);
+        let (negative, found) = logarithm(&digits, scale, go_on)?;
         found.shown(negative, scale)
     }
 
     /// The logarithm to a base.
     ///
     /// # Errors
-    /// 2201E for zero and negative numbers, 22012 for base 1.
-    pub fn logarithm_to(&self, base: &Numeric) -> Result<Numeric> {
+    /// 2201E for zero and negative numbers, 22012 for base 1, 57014.
+    pub fn logarithm_to(&self, base: &Numeric, go_on: &GoOn<'_>) -> Result<Numeric> {
         base.check_logarithm()?;
         self.check_logarithm()?;
         let (Some(digits), Some(of_base)) = (self.digits(), base.digits()) else {
@@ -294,8 +314,8 @@ impl Numeric {
         let weight = logarithm_weight(self, &digits) - logarithm_weight(base, &of_base);
         let least = [self.scale() as i32, base.scale() as i32];
         let scale = display(DIGITS_MIN - weight, &least);
-        let (above_negative, mut above) = logarithm(&digits, scale + 8);
-        let (below_negative, mut below) = logarithm(&of_base, scale + 8);
+        let (above_negative, mut above) = logarithm(&digits, scale + 8, go_on)?;
+        let (below_negative, mut below) = logarithm(&of_base, scale + 8, go_on)?;
         if below.is_zero() {
             return Err(SqlError::division_by_zero());
         }
@@ -305,7 +325,7 @@ impl Numeric {
             one.places = places;
         }
         above
-            .over(&below)
+            .over(&below, go_on)?
             .shown(above_negative != below_negative, scale)
     }
 
@@ -322,8 +342,8 @@ impl Numeric {
     /// It to the power of `exponent`.
     ///
     /// # Errors
-    /// 2201F for zero to a negative power and a negative number to a broken one, 22003 if the result has too many digits.
-    pub fn power(&self, exponent: &Numeric) -> Result<Numeric> {
+    /// 2201F for zero to a negative power and a negative number to a broken one, 22003 if the result has too many digits, 57014.
+    pub fn power(&self, exponent: &Numeric, go_on: &GoOn<'_>) -> Result<Numeric> {
         let (Some(base), Some(power)) = (self.digits(), exponent.digits()) else {
             return self.power_special(exponent);
         };
@@ -340,7 +360,7 @@ impl Numeric {
         let least = [self.scale() as i32, exponent.scale() as i32];
         if whole && let Ok(number) = exponent.to_i32() {
             let scale = display(DIGITS_MIN, &least[..1]);
-            return self.whole_power(&base, number, scale);
+            return self.whole_power(&base, number, scale, go_on);
         }
         if base.is_zero() {
             return Numeric::ZERO.round(DIGITS_MIN);
@@ -360,8 +380,8 @@ impl Numeric {
         let weight = (value * LOG10_E) as i32;
         let scale = display(DIGITS_MIN - weight, &least);
         let guard = scale + weight.max(0) + (exponent.to_f64().abs().log10().max(0.0) as i32) + 12;
-        let (negative, found) = logarithm(&base, guard);
-        let product = found.times(&Fixed::of(&power, found.places));
+        let (negative, found) = logarithm(&base, guard, go_on)?;
+        let product = found.times(&Fixed::of(&power, found.places), go_on)?;
         let negative = negative != power.negative;
         let product = Digits::normalized(
             negative,
@@ -369,7 +389,7 @@ impl Numeric {
             SCALE_MAX as u16,
             product.run,
         );
-        exponential_shown(negative, &product, value, scale).map(|found| {
+        exponential_shown((negative, &product), value, scale, go_on).map(|found| {
             if base.negative && odd {
                 found.negate()
             } else {
@@ -378,7 +398,13 @@ impl Numeric {
         })
     }
 
-    fn whole_power(&self, base: &Digits, exponent: i32, scale: i32) -> Result<Numeric> {
+    fn whole_power(
+        &self,
+        base: &Digits,
+        exponent: i32,
+        scale: i32,
+        go_on: &GoOn<'_>,
+    ) -> Result<Numeric> {
         match exponent {
             0 => return Numeric::from(1).round(scale),
             1 => return self.round(scale),
@@ -410,18 +436,18 @@ impl Numeric {
         let mut rest = exponent.unsigned_abs();
         while rest > 0 {
             if rest & 1 == 1 {
-                result = result.times(&power);
+                result = result.times(&power, go_on)?;
             }
             rest >>= 1;
             if rest > 0 {
-                power = power.times(&power);
+                power = power.times(&power, go_on)?;
             }
         }
         if exponent < 0 {
             if result.is_zero() {
                 return Err(overflow());
             }
-            result = one.over(&result);
+            result = one.over(&result, go_on)?;
         }
         result.shown(base.negative && exponent % 2 != 0, scale)
     }
@@ -449,7 +475,12 @@ impl Numeric {
 }
 
 /// e to the power of a number whose magnitude `digits` are.
-fn exponential_shown(negative: bool, digits: &Digits, value: f64, scale: i32) -> Result<Numeric> {
+fn exponential_shown(
+    (negative, digits): (bool, &Digits),
+    value: f64,
+    scale: i32,
+    go_on: &GoOn<'_>,
+) -> Result<Numeric> {
     if value.abs() >= RESULT_SCALE_MAX * 3.0 {
         return if value > 0.0 {
             Err(overflow())
@@ -460,9 +491,10 @@ fn exponential_shown(negative: bool, digits: &Digits, value: f64, scale: i32) ->
     let weight = (value.abs() * LOG10_E) as i32;
     let places =
         places_for(scale + 2 * weight + 16).max(usize::from(digits.scale.min(1200)) / 4 + 4);
-    let found = exponential(&Fixed::of(digits, places));
+    let found = exponential(&Fixed::of(digits, places), go_on)?;
     if negative {
-        Fixed::small(1, places).over(&found).shown(false, scale)
+        let one = Fixed::small(1, places);
+        one.over(&found, go_on)?.shown(false, scale)
     } else {
         found.shown(false, scale)
     }

@@ -275,31 +275,32 @@ fn object(a: &Arguments<'_>, binary: bool) -> Result<Value> {
 // Rows of functions that return sets.
 
 /// The elements of an array.
-pub(super) fn elements(value: ValueRef<'_>, as_text: bool) -> Result<Vec<Value>> {
+pub(super) fn elements(
+    value: ValueRef<'_>,
+    as_text: bool,
+    each: &mut dyn FnMut(Value) -> Result<()>,
+) -> Result<()> {
     match value {
         ValueRef::Json(text) => match parts(text)? {
-            JsonParts::Array(items) => items
-                .into_iter()
-                .map(|item| {
-                    Ok(if as_text {
-                        shown(plain_text(item)?)
-                    } else {
-                        Value::Json(item.into())
-                    })
+            JsonParts::Array(items) => items.into_iter().try_for_each(|item| {
+                each(if as_text {
+                    shown(plain_text(item)?)
+                } else {
+                    Value::Json(item.into())
                 })
-                .collect(),
+            }),
             JsonParts::Object(_) => Err(invalid("cannot call json_array_elements on a non-array")),
             JsonParts::Scalar(_) => Err(invalid("cannot call json_array_elements on a scalar")),
         },
         ValueRef::Jsonb(value) => match value.kind() {
             Some(JsonbKind::Array(array)) => {
-                let items = (0..array.len()).filter_map(|number| array.get(number));
-                Ok(items.map(|item| part(item, as_text)).collect())
+                let mut items = (0..array.len()).filter_map(|number| array.get(number));
+                items.try_for_each(|item| each(part(item, as_text)))
             }
             Some(JsonbKind::Object(_)) => Err(invalid("cannot extract elements from an object")),
             _ => Err(invalid("cannot extract elements from a scalar")),
         },
-        _ => Ok(Vec::new()),
+        _ => Ok(()),
     }
 }
 
@@ -312,21 +313,23 @@ fn part(value: JsonbRef<'_>, as_text: bool) -> Value {
 }
 
 /// The keys of an object, and their values.
-pub(super) fn pairs(value: ValueRef<'_>, as_text: bool, name: &str) -> Result<Vec<Vec<Value>>> {
+pub(super) fn pairs(
+    value: ValueRef<'_>,
+    as_text: bool,
+    name: &str,
+    each: &mut dyn FnMut(Vec<Value>) -> Result<()>,
+) -> Result<()> {
     let wrong = |what: &str| invalid(format!("cannot call {name} on {what}"));
     match value {
         ValueRef::Json(text) => match parts(text)? {
-            JsonParts::Object(pairs) => pairs
-                .into_iter()
-                .map(|(key, value)| {
-                    let value = if as_text {
-                        shown(plain_text(value)?)
-                    } else {
-                        Value::Json(value.into())
-                    };
-                    Ok(vec![Value::text(key), value])
-                })
-                .collect(),
+            JsonParts::Object(pairs) => pairs.into_iter().try_for_each(|(key, value)| {
+                let value = if as_text {
+                    shown(plain_text(value)?)
+                } else {
+                    Value::Json(value.into())
+                };
+                each(vec![Value::text(key), value])
+            }),
             JsonParts::Array(_) if name.ends_with("keys") => Err(wrong("an array")),
             JsonParts::Array(_) => Err(invalid("cannot deconstruct an array as an object")),
             JsonParts::Scalar(_) if name.ends_with("keys") => Err(wrong("a scalar")),
@@ -334,15 +337,14 @@ pub(super) fn pairs(value: ValueRef<'_>, as_text: bool, name: &str) -> Result<Ve
         },
         ValueRef::Jsonb(value) => match value.kind() {
             Some(JsonbKind::Object(object)) => {
-                let all = (0..object.len()).filter_map(|at| object.key(at).zip(object.value(at)));
-                Ok(all
-                    .map(|(key, value)| vec![Value::text(key), part(value, as_text)])
-                    .collect())
+                let mut all =
+                    (0..object.len()).filter_map(|at| object.key(at).zip(object.value(at)));
+                all.try_for_each(|(key, value)| each(vec![Value::text(key), part(value, as_text)]))
             }
             Some(JsonbKind::Array(_)) if name.ends_with("keys") => Err(wrong("an array")),
             _ if name.ends_with("keys") => Err(wrong("a scalar")),
             _ => Err(wrong("a non-object")),
         },
-        _ => Ok(Vec::new()),
+        _ => Ok(()),
     }
 }

@@ -3,7 +3,8 @@
 use super::{Arguments, Entry, fault, other, strict};
 use crate::error::Result;
 use crate::expr::Builtin as B;
-use vellum_row::{Numeric, Value, ValueRef};
+use std::cell::Cell;
+use vellum_row::{GoOn, Numeric, Value, ValueRef};
 
 #[rustfmt::skip]
 pub(super) static ENTRIES: &[Entry] = &[
@@ -28,14 +29,14 @@ pub(super) static ENTRIES: &[Entry] = &[
     strict(5047, "lcm", "int8 int8", "int8", |a| Ok(Value::Int8(lcm(a.long(0), a.long(1))?))),
     strict(5049, "lcm", "numeric numeric", "numeric", lcm_numeric),
     strict(1347, "exp", "float8", "float8", exp),
-    strict(1732, "exp", "numeric", "numeric", |a| Ok(Value::Numeric(a.numeric(0).exponential()?))),
+    strict(1732, "exp", "numeric", "numeric", |a| numeric_of(a, &|go_on| a.numeric(0).exponential(go_on))),
     strict(1341, "ln", "float8", "float8", |a| logarithm(a.float(0), f64::ln)),
-    strict(1734, "ln", "numeric", "numeric", |a| Ok(Value::Numeric(a.numeric(0).logarithm()?))),
+    strict(1734, "ln", "numeric", "numeric", |a| numeric_of(a, &|go_on| a.numeric(0).logarithm(go_on))),
     strict(1340, "log", "float8", "float8", |a| logarithm(a.float(0), f64::log10)),
     strict(1741, "log", "numeric", "numeric", log10),
     strict(1194, "log10", "float8", "float8", |a| logarithm(a.float(0), f64::log10)),
     strict(1481, "log10", "numeric", "numeric", log10),
-    strict(1736, "log", "numeric numeric", "numeric", |a| Ok(Value::Numeric(a.numeric(1).logarithm_to(&a.numeric(0))?))),
+    strict(1736, "log", "numeric numeric", "numeric", |a| numeric_of(a, &|go_on| a.numeric(1).logarithm_to(&a.numeric(0), go_on))),
     strict(1346, "pow", "float8 float8", "float8", power),
     strict(1368, "power", "float8 float8", "float8", power),
     strict(1738, "pow", "numeric numeric", "numeric", power_numeric),
@@ -177,6 +178,9 @@ fn factorial(a: &Arguments<'_>) -> Result<Value> {
     }
     let mut product = Numeric::from(1);
     for factor in 2..=number {
+        if factor % 256 == 0 {
+            a.env.look()?;
+        }
         product = product.multiply(&Numeric::from(factor))?;
     }
     Ok(Value::Numeric(product))
@@ -207,9 +211,29 @@ fn logarithm(value: f64, of: fn(f64) -> f64) -> Result<Value> {
     Ok(Value::Float8(of(value)))
 }
 
+/// A number that may take long to compute: the statement may end meanwhile.
+fn numeric_of(
+    a: &Arguments<'_>,
+    compute: &dyn Fn(&GoOn<'_>) -> vellum_row::Result<Numeric>,
+) -> Result<Value> {
+    let ended = Cell::new(None);
+    let go_on = || match a.env.look() {
+        Ok(()) => true,
+        Err(error) => {
+            ended.set(Some(error));
+            false
+        }
+    };
+    let found = compute(&go_on);
+    match ended.take() {
+        Some(error) => Err(error),
+        None => Ok(Value::Numeric(found?)),
+    }
+}
+
 fn log10(a: &Arguments<'_>) -> Result<Value> {
     let ten = Numeric::from(10);
-    Ok(Value::Numeric(a.numeric(0).logarithm_to(&ten)?))
+    numeric_of(a, &|go_on| a.numeric(0).logarithm_to(&ten, go_on))
 }
 
 fn power(a: &Arguments<'_>) -> Result<Value> {
@@ -229,7 +253,7 @@ fn power(a: &Arguments<'_>) -> Result<Value> {
 }
 
 fn power_numeric(a: &Arguments<'_>) -> Result<Value> {
-    Ok(Value::Numeric(a.numeric(0).power(&a.numeric(1))?))
+    numeric_of(a, &|go_on| a.numeric(0).power(&a.numeric(1), go_on))
 }
 
 /// The least scale that shows all digits.

@@ -24,10 +24,10 @@ mod text;
 
 pub(super) use regular::matches;
 pub(crate) use resolve::find;
-pub(crate) use sets::RowsOf;
+pub(crate) use sets::{Keep, RowsOf};
 
 use super::function::Builtin;
-use super::{Expr, Frame, Out};
+use super::{Environment, Expr, Frame, Out};
 use crate::error::{Result, SqlError};
 use std::sync::OnceLock;
 use vellum_base::maps::HashMap;
@@ -189,6 +189,7 @@ impl Scalar {
 pub(super) struct Arguments<'a> {
     values: &'a [Out<'a>],
     settings: &'a Settings,
+    env: &'a dyn Environment,
 }
 
 impl Arguments<'_> {
@@ -317,6 +318,7 @@ pub(super) fn call<'a>(
     let arguments = Arguments {
         values: &values,
         settings: frame.env.settings(),
+        env: frame.env,
     };
     run(&arguments).map(Out::Own)
 }

@@ -373,7 +373,7 @@ pub(super) fn to_char(a: &Arguments<'_>) -> Result<Value> {
         None => {
             let mut value = a.numeric(0);
             if layout.has_shift {
-                let factor = Numeric::from(10).power(&Numeric::from(layout.shift))?;
+                let factor = Numeric::from(10).power(&Numeric::from(layout.shift), &|| true)?;
                 value = value.multiply(&factor)?;
                 layout.before += layout.shift;
             }
@@ -691,7 +691,7 @@ pub(super) fn to_number(a: &Arguments<'_>) -> Result<Value> {
     }
     let mut value = Numeric::parse(&digits)?.round(layout.behind)?;
     if layout.shift > 0 {
-        let factor = Numeric::from(10).power(&Numeric::from(layout.shift))?;
+        let factor = Numeric::from(10).power(&Numeric::from(layout.shift), &|| true)?;
         value = value.divide(&factor)?;
     }
     Ok(Value::Numeric(if negative {

@@ -291,38 +291,50 @@ fn instr(a: &Arguments<'_>) -> Result<Value> {
 }
 
 /// The parts of a text between what a pattern finds; nothing that is empty splits at either end.
-pub(super) fn split_texts(text: &str, regex: &Regex) -> Vec<Value> {
-    let mut parts = Vec::new();
+fn split_texts(text: &str, regex: &Regex, each: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
     let mut done = 0;
     for found in regex.find_iter(text) {
         if found.is_empty() && (found.start() == done || found.end() == text.len()) {
             continue;
         }
-        parts.push(Value::text(&text[done..found.start()]));
+        each(Value::text(&text[done..found.start()]))?;
         done = found.end();
     }
-    parts.push(Value::text(&text[done..]));
-    parts
+    each(Value::text(&text[done..]))
 }
 
 fn split(a: &Arguments<'_>) -> Result<Value> {
     let flags = single(a, 2, "regexp_split_to_array")?;
     let regex = regex(a, flags)?;
-    let parts = split_texts(a.text(0), &regex);
+    let mut parts = Vec::new();
+    split_texts(a.text(0), &regex, &mut |part| {
+        parts.push(part);
+        Ok(())
+    })?;
     Ok(Value::Array(Array::of(Type::Text, &parts)))
 }
 
 /// The rows of `regexp_matches`.
-pub(in crate::expr) fn all_matches(text: &str, pattern: &str, flags: &str) -> Result<Vec<Value>> {
+pub(in crate::expr) fn all_matches(
+    text: &str,
+    pattern: &str,
+    flags: &str,
+    each: &mut dyn FnMut(Value) -> Result<()>,
+) -> Result<()> {
     let flags = Flags::of(flags)?;
     let regex = compiled(pattern, flags)?;
     let most = if flags.global { usize::MAX } else { 1 };
-    let found = regex.captures_iter(text).take(most);
-    Ok(found.map(|found| groups(&regex, &found)).collect())
+    let mut found = regex.captures_iter(text).take(most);
+    found.try_for_each(|found| each(groups(&regex, &found)))
 }
 
 /// The rows of `regexp_split_to_table`.
-pub(in crate::expr) fn split_rows(text: &str, pattern: &str, flags: &str) -> Result<Vec<Value>> {
+pub(in crate::expr) fn split_rows(
+    text: &str,
+    pattern: &str,
+    flags: &str,
+    each: &mut dyn FnMut(Value) -> Result<()>,
+) -> Result<()> {
     let regex = compiled(pattern, Flags::of(flags)?)?;
-    Ok(split_texts(text, &regex))
+    split_texts(text, &regex, each)
 }

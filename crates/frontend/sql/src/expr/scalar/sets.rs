@@ -4,6 +4,9 @@ use super::{json, pattern};
 use crate::error::Result;
 use vellum_row::{Type, Value, ValueRef};
 
+/// What is told of a row that is made, and may refuse it.
+pub(crate) type Keep<'k> = dyn Fn(&[Value]) -> Result<()> + 'k;
+
 /// Which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RowsOf {
@@ -87,26 +90,32 @@ impl RowsOf {
         }
     }
 
-    /// Its rows; none if what it takes them of is null.
+    /// Its rows; none if what it takes them of is null. Each is told to `keep` when it is made.
     ///
     /// # Errors
-    /// The function's.
-    pub fn rows(self, values: &[Value]) -> Result<Vec<Vec<Value>>> {
+    /// The function's; those of `keep`.
+    pub fn rows(self, values: &[Value], keep: &Keep<'_>) -> Result<Vec<Vec<Value>>> {
         let value = |at: usize| values.get(at).map_or(ValueRef::Null, Value::as_ref);
         let text = |at: usize| value(at).as_str().unwrap_or_default();
         let nullable = self == Self::SplitByText;
         if value(0).is_null() || !nullable && values.iter().any(Value::is_null) {
             return Ok(Vec::new());
         }
-        let one = |values: Vec<Value>| values.into_iter().map(|value| vec![value]).collect();
-        Ok(match self {
-            Self::Matches => one(pattern::all_matches(text(0), text(1), text(2))?),
-            Self::SplitByPattern => one(pattern::split_rows(text(0), text(1), text(2))?),
+        let mut rows = Vec::new();
+        let mut one = |value: Value| -> Result<()> {
+            let row = vec![value];
+            keep(&row)?;
+            rows.push(row);
+            Ok(())
+        };
+        match self {
+            Self::Matches => pattern::all_matches(text(0), text(1), text(2), &mut one)?,
+            Self::SplitByPattern => pattern::split_rows(text(0), text(1), text(2), &mut one)?,
             Self::SplitByText => {
                 let between = (!value(1).is_null()).then(|| text(1));
-                one(super::text::parts_of(text(0), between, value(2).as_str()))
+                super::text::parts_of(text(0), between, value(2).as_str(), &mut one)?;
             }
-            Self::Elements { as_text, .. } => one(json::elements(value(0), as_text)?),
+            Self::Elements { as_text, .. } => json::elements(value(0), as_text, &mut one)?,
             Self::Pairs { as_text, binary } => {
                 let name = match (binary, as_text) {
                     (true, true) => "jsonb_each_text",
@@ -114,7 +123,11 @@ impl RowsOf {
                     (false, true) => "json_each_text",
                     (false, false) => "json_each",
                 };
-                json::pairs(value(0), as_text, name)?
+                json::pairs(value(0), as_text, name, &mut |pair| {
+                    keep(&pair)?;
+                    rows.push(pair);
+                    Ok(())
+                })?;
             }
             Self::Keys { binary } => {
                 let name = if binary {
@@ -122,10 +135,11 @@ impl RowsOf {
                 } else {
                     "json_object_keys"
                 };
-                let pairs = json::pairs(value(0), true, name)?;
-                let keys = pairs.into_iter().filter_map(|pair| pair.into_iter().next());
-                one(keys.collect())
+                json::pairs(value(0), true, name, &mut |pair| {
+                    pair.into_iter().next().map_or(Ok(()), &mut one)
+                })?;
             }
-        })
+        }
+        Ok(rows)
     }
 }

@@ -272,21 +272,29 @@ fn width_of(a: &Arguments<'_>, number: usize) -> Result<i32> {
 }
 
 /// The parts of a text: one a character without a separator.
-pub(super) fn parts_of(text: &str, between: Option<&str>, null: Option<&str>) -> Vec<Value> {
-    let parts: Vec<String> = match between {
-        _ if text.is_empty() => Vec::new(),
-        None => text.chars().map(String::from).collect(),
-        Some("") => vec![text.to_owned()],
-        Some(between) => text.split(between).map(str::to_owned).collect(),
-    };
-    let value = |part: String| {
-        if Some(&*part) == null {
+pub(super) fn parts_of(
+    text: &str,
+    between: Option<&str>,
+    null: Option<&str>,
+    each: &mut dyn FnMut(Value) -> Result<()>,
+) -> Result<()> {
+    let mut value = |part: &str| {
+        each(if Some(part) == null {
             Value::Null
         } else {
             Value::text(part)
-        }
+        })
     };
-    parts.into_iter().map(value).collect()
+    match between {
+        _ if text.is_empty() => Ok(()),
+        None => {
+            let mut bytes = [0; 4];
+            let mut chars = text.chars();
+            chars.try_for_each(|char| value(char.encode_utf8(&mut bytes)))
+        }
+        Some("") => value(text),
+        Some(between) => text.split(between).try_for_each(value),
+    }
 }
 
 fn string_to_array(a: &Arguments<'_>) -> Result<Value> {
@@ -294,7 +302,11 @@ fn string_to_array(a: &Arguments<'_>) -> Result<Value> {
         return Ok(Value::Null);
     }
     let between = (!a.is_null(1)).then(|| a.text(1));
-    let parts = parts_of(a.text(0), between, a.at(2).as_str());
+    let mut parts = Vec::new();
+    parts_of(a.text(0), between, a.at(2).as_str(), &mut |part| {
+        parts.push(part);
+        Ok(())
+    })?;
     Ok(Value::Array(Array::of(Type::Text, &parts)))
 }
 

@@ -1,0 +1,158 @@
+//! ADD COLUMN and DROP COLUMN.
+
+use super::Ddl;
+use super::table::serial_type;
+use crate::bind::{ScopeTable, folded};
+use crate::catalog::{Default, Index, Kind, Oid, Relation, Table};
+use crate::error::{Fields, Result, SqlError};
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{CastContext, Column, ColumnId, Value};
+
+impl Ddl<'_> {
+    pub(super) fn add_column(
+        &mut self,
+        relation: &Arc<Relation>,
+        definition: &ast::ColumnDef,
+        if_not_exists: bool,
+    ) -> Result<Arc<Relation>> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let name = folded(&definition.name);
+        if table.schema.position(&name).is_some() {
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" already exists",
+                relation.name
+            );
+            if if_not_exists {
+                self.notices
+                    .push(Fields::notice(format!("{message}, skipping")));
+                return Ok(relation.clone());
+            }
+            return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+        }
+        let last = table
+            .schema
+            .all_columns()
+            .last()
+            .map_or(0, |column| column.id.0);
+        super::check_table_columns(last as usize + 1)?;
+        let id = ColumnId(last + 1);
+        let mut later = Vec::new();
+        let place = (relation.oid, &*relation.name, relation.namespace);
+        let (column, default) = self.column(definition, place, id, &mut later)?;
+        let mut next = table.clone();
+        let serial = serial_type(&definition.data_type).is_some();
+        let sequence = self.sequence_behind(default.as_ref(), serial)?;
+        let generated = matches!(default, Some(Default::Generated(_)));
+        let missing = match &default {
+            _ if sequence.is_some() => Value::Null,
+            None | Some(Default::Generated(_)) => Value::Null,
+            Some(Default::Expression(sql)) => {
+                let node = crate::parse::expression(sql)?;
+                let mut binder = self.binder();
+                let bound = binder.expr(&node)?;
+                let (ty, typmod) = (column.ty, column.typmod);
+                match binder.coerce(bound, ty, typmod, CastContext::Assignment)? {
+                    crate::expr::Expr::Const(value) => value,
+                    _ => {
+                        return Err(SqlError::unsupported(
+                            "ADD COLUMN with a default that is no constant",
+                        ));
+                    }
+                }
+            }
+            Some(_) => return Err(SqlError::unsupported("ADD COLUMN with such a default")),
+        };
+        let nullable = column.nullable;
+        let none = missing.is_null() && sequence.is_none() && !generated;
+        if !nullable && none && self.has_rows(relation)? {
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" contains null values",
+                relation.name
+            );
+            return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+        }
+        next.schema = Arc::new(next.schema.add_column(column.with_missing(missing))?);
+        next.defaults.extend(default.map(|default| (id, default)));
+        if let Some(sequence) = sequence {
+            next = self.number_rows(relation, next, sequence)?;
+        }
+        if generated {
+            let columns: Vec<Column> = next.schema.columns().cloned().collect();
+            self.check_generated(&columns, &next.defaults, id)?;
+            next = self.generate_rows(relation, next)?;
+            if !nullable {
+                let changed = Relation {
+                    kind: Kind::Table(Box::new(next.clone())),
+                    ..Relation::clone(relation)
+                };
+                self.check_rows(&changed)?;
+            }
+        }
+        let mut changed = Relation::clone(relation);
+        changed.kind = Kind::Table(Box::new(next));
+        for constraint in later {
+            self.constrain(&mut changed, constraint)?;
+        }
+        let Kind::Table(table) = changed.kind else {
+            return Err(SqlError::internal("no table"));
+        };
+        self.put_table(relation, *table)
+    }
+
+    pub(super) fn drop_column(
+        &mut self,
+        relation: &Relation,
+        next: &mut Table,
+        position: usize,
+    ) -> Result<()> {
+        let column = next.schema.column(position).clone();
+        let what = format!("column {} of table {}", column.name, relation.name);
+        self.check_unreferred(relation, &what, &[column.id])?;
+        let in_key = |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
+        if next.primary_key().is_some_and(in_key) {
+            let mut unordered = relation.clone();
+            next.indexes.remove(0);
+            self.order_anew(&mut unordered, next.clone())?;
+            if let Kind::Table(table) = unordered.kind {
+                *next = *table;
+            }
+        }
+        next.foreign_keys
+            .retain(|key| !key.columns.contains(&column.id));
+        // Constraints and indexes on it go with it.
+        let before = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..relation.clone()
+        });
+        let mut kept = Vec::with_capacity(next.checks.len());
+        for check in &next.checks {
+            let mut binder = self.binder();
+            binder.scope.add(ScopeTable::of(&before, None)?)?;
+            let node = crate::parse::expression(&check.expression)?;
+            let mut reads = false;
+            binder.condition(&node, "CHECK")?.walk(&mut |expr| {
+                reads |= matches!(expr, crate::expr::Expr::Column { position: at, .. }
+                    if usize::from(*at) == position);
+            });
+            if !reads {
+                kept.push(check.clone());
+            }
+        }
+        next.checks = kept;
+        let indexes: Vec<Oid> = next
+            .secondary()
+            .filter(|index| index.columns.iter().any(|part| part.column == column.id))
+            .map(|index| index.oid)
+            .collect();
+        for index in indexes {
+            self.take_index(next, index)?;
+        }
+        next.defaults.retain(|(id, _)| *id != column.id);
+        next.schema = Arc::new(next.schema.drop_column(position)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! Statements that write in WITH, and WITH in front of one that writes.
+//!
+//! They are run first, in their order, each to its end; all of them and the statement itself see what was there before. What they return is kept, and read by their names.
+//! Foreign keys are looked at when all is done.
+
+use super::{ForeignTables, OutputColumn, ProgramKind, Subquery};
+use crate::bind::{Binder, Meaning, ScopeColumn, With, folded};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// A statement of WITH that writes.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    /// What its rows are known by where they are read.
+    pub number: usize,
+    pub kind: ProgramKind,
+    pub subqueries: Vec<Subquery>,
+}
+
+/// What a change does, by its own words.
+pub(super) struct Bound {
+    pub kind: ProgramKind,
+    pub columns: Vec<OutputColumn>,
+    pub returns: bool,
+}
+
+/// Whether the body of a query is a statement that writes.
+pub(crate) fn writes(query: &ast::Query) -> bool {
+    matches!(
+        &*query.body,
+        ast::SetExpr::Insert(_)
+            | ast::SetExpr::Update(_)
+            | ast::SetExpr::Delete(_)
+            | ast::SetExpr::Merge(_)
+    )
+}
+
+/// Whether any query of its WITH writes.
+pub(crate) fn writes_in_with(query: &ast::Query) -> bool {
+    let with = query.with.iter().flat_map(|with| &with.cte_tables);
+    with.into_iter().any(|cte| writes(&cte.query))
+}
+
+impl Binder<'_> {
+    /// Binds a statement that reads or changes rows, not in another one.
+    ///
+    /// # Errors
+    /// Of names and types; `0A000` for what is no such statement.
+    pub(super) fn top_statement(&mut self, statement: &ast::Statement) -> Result<Bound> {
+        match statement {
+            ast::Statement::Query(query) if !writes(query) => {
+                self.at_top = true;
+                let (select, columns) = self.query(query)?;
+                Ok(Bound {
+                    kind: ProgramKind::Select(Box::new(select)),
+                    columns,
+                    returns: true,
+                })
+            }
+            ast::Statement::Query(query) => {
+                if query.order_by.is_some() || query.limit_clause.is_some() {
+                    return Err(SqlError::syntax("a change has no ORDER BY and no LIMIT"));
+                }
+                if let Some(with) = &query.with {
+                    self.with_queries(with, true)?;
+                }
+                self.change_in(query)
+            }
+            other => self.change(other),
+        }
+    }
+
+    /// The change that is the body of a query.
+    fn change_in(&mut self, query: &ast::Query) -> Result<Bound> {
+        match &*query.body {
+            ast::SetExpr::Insert(statement)
+            | ast::SetExpr::Update(statement)
+            | ast::SetExpr::Delete(statement)
+            | ast::SetExpr::Merge(statement) => self.change(statement),
+            _ => Err(SqlError::internal("a query that changes nothing")),
+        }
+    }
+
+    fn change(&mut self, statement: &ast::Statement) -> Result<Bound> {
+        let (kind, columns, returns) = match statement {
+            ast::Statement::Insert(insert) => {
+                let (insert, columns) = self.insert(insert)?;
+                let returns = insert.returning.is_some();
+                (ProgramKind::Insert(Box::new(insert)), columns, returns)
+            }
+            ast::Statement::Update(update) => {
+                let (update, columns) = self.update(update)?;
+                let returns = update.returning.is_some();
+                (ProgramKind::Update(Box::new(update)), columns, returns)
+            }
+            ast::Statement::Delete(delete) => {
+                let (delete, columns) = self.delete(delete)?;
+                let returns = delete.returning.is_some();
+                (ProgramKind::Delete(Box::new(delete)), columns, returns)
+            }
+            ast::Statement::Merge(merge) => return self.merge(merge),
+            other => return Err(SqlError::unsupported(format!("the statement {other}"))),
+        };
+        Ok(Bound {
+            kind,
+            columns,
+            returns,
+        })
+    }
+
+    /// Queries that can be read by their names from here on; those of the statement itself may write.
+    pub(super) fn with_queries(&mut self, with: &ast::With, at_top: bool) -> Result<()> {
+        let before = self.with.len();
+        for cte in &with.cte_tables {
+            let name = folded(&cte.alias.name);
+            if self.with[before..].iter().any(|other| other.name == name) {
+                let message = format!("WITH query name \"{name}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
+            }
+            let reads = matches!(
+                &*cte.query.body,
+                ast::SetExpr::Select(_)
+                    | ast::SetExpr::Query(_)
+                    | ast::SetExpr::SetOperation { .. }
+                    | ast::SetExpr::Values(_)
+            );
+            if !reads {
+                if !at_top {
+                    let text = "WITH clause containing a data-modifying statement must be at the top level";
+                    let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+                    let start = cte.alias.name.span.start;
+                    return Err(error.at(crate::parse::position(
+                        self.text,
+                        start.line,
+                        start.column,
+                    )));
+                }
+                let writing = self.writing(cte)?;
+                self.with.push(writing);
+                continue;
+            }
+            let columns = cte.alias.columns.iter();
+            self.with.push(With {
+                name,
+                columns: columns.map(|column| folded(&column.name)).collect(),
+                query: Arc::new((*cte.query).clone()),
+                meaning: if with.recursive {
+                    Meaning::Recursive
+                } else {
+                    Meaning::Query
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// A statement of WITH that writes, bound where it stands.
+    pub(super) fn writing(&mut self, cte: &ast::Cte) -> Result<With> {
+        if matches!(&*cte.query.body, ast::SetExpr::Merge(_)) {
+            return Err(SqlError::unsupported("MERGE in WITH"));
+        }
+        let name = folded(&cte.alias.name);
+        let query = Arc::new((*cte.query).clone());
+        let general = self.general.take();
+        let (bound, subqueries) = self.inner(|binder| {
+            if let Some(with) = &query.with {
+                binder.with_queries(with, false)?;
+            }
+            let bound = binder.change_in(&query)?;
+            Ok((bound, std::mem::take(&mut binder.subqueries)))
+        })?;
+        self.general = general;
+        self.with_uses += 1;
+        let number = self.with_uses;
+        let meaning = if bound.returns {
+            let mut names = cte.alias.columns.iter();
+            let columns = bound.columns.into_iter().map(|column| ScopeColumn {
+                name: names.next().map_or(column.name, |own| folded(&own.name)),
+                ty: column.ty,
+                typmod: column.typmod,
+                number: 0,
+                hidden: false,
+                others: Vec::new(),
+            });
+            let columns: Vec<ScopeColumn> = columns.collect();
+            if names.next().is_some() {
+                let message = format!(
+                    "WITH query \"{name}\" has {} columns available but {} columns specified",
+                    columns.len(),
+                    cte.alias.columns.len()
+                );
+                return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+            }
+            Meaning::Written { number, columns }
+        } else {
+            Meaning::Silent
+        };
+        self.writings.push(Writing {
+            number,
+            kind: bound.kind,
+            subqueries,
+        });
+        Ok(With {
+            name,
+            columns: Vec::new(),
+            query,
+            meaning,
+        })
+    }
+}
+
+impl ProgramKind {
+    /// The foreign keys that it may meet; none of a SELECT.
+    pub fn keys(&self) -> Option<&ForeignTables> {
+        match self {
+            Self::Select(_) => None,
+            Self::Insert(insert) => Some(&insert.keys),
+            Self::Update(update) => Some(&update.keys),
+            Self::Delete(delete) => Some(&delete.keys),
+            Self::Merge(merge) => Some(&merge.keys),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What a transaction has changed of the session's settings: undone with it, or with the savepoint that it goes back to.
+//!
+//! SET LOCAL ends with the transaction whatever becomes of it; what SET said before or behind it stays then.
+
+use super::Session;
+use crate::error::Result;
+use crate::wire::Sink;
+use vellum_base::maps::HashSet;
+
+/// A setting that was changed.
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub name: String,
+    /// `None`: its default.
+    pub before: Option<String>,
+    pub after: Option<String>,
+    pub local: bool,
+}
+
+impl Session {
+    /// Notes a change.
+    pub(super) fn note_changed(&mut self, changed: Changed) {
+        self.changed.push(changed);
+    }
+
+    /// The transaction has committed: what was LOCAL is as SET has left it, or as it was before.
+    pub(super) fn settle_settings(&mut self) {
+        let changed = std::mem::take(&mut self.changed);
+        let mut done = HashSet::default();
+        for change in changed.iter().filter(|change| change.local) {
+            if !done.insert(change.name.as_str()) {
+                continue;
+            }
+            let mut own = changed.iter().filter(|other| other.name == change.name);
+            let lasting = own.clone().rfind(|other| !other.local);
+            let value = match lasting {
+                Some(lasting) => &lasting.after,
+                None => own.next().map_or(&None, |first| &first.before),
+            };
+            self.restore_setting(&change.name, value.as_deref());
+        }
+    }
+
+    /// The transaction is rolled back to where so many settings had been changed.
+    pub(super) fn undo_settings(&mut self, count: usize) {
+        while self.changed.len() > count {
+            if let Some(change) = self.changed.pop() {
+                self.restore_setting(&change.name, change.before.as_deref());
+            }
+        }
+    }
+
+    fn restore_setting(&mut self, name: &str, value: Option<&str>) {
+        if matches!(name, "role" | "session_authorization") {
+            self.take_identity_back(name, value.unwrap_or_default());
+            self.untold
+                .extend(["is_superuser", "session_authorization"]);
+            return;
+        }
+        // It was its value before.
+        if let Ok(Some(shown)) = self.settings.set(name, value) {
+            self.untold.push(shown);
+        }
+        if name == "application_name" {
+            let named = self.settings.get(name).unwrap_or_default();
+            self.activity.is_called(&named);
+        }
+        // Programs depend on what names and literals mean.
+        self.plans.clear();
+    }
+
+    /// Tells the client of what has changed without a statement that says so. Whoever is gone is told by what follows.
+    pub(super) fn tell_changed(&mut self, sink: &mut dyn Sink) {
+        for name in std::mem::take(&mut self.untold) {
+            if let Ok(value) = self.settings.get(name) {
+                let _ = sink.parameter_status(name, &value);
+            }
+        }
+    }
+
+    /// What `set_config` has said while a statement ran.
+    ///
+    /// # Errors
+    /// As SET.
+    pub(super) fn apply_config(&mut self, said: Vec<Config>) -> Result<()> {
+        for Config { name, value, local } in said {
+            if name == "role" {
+                let before = self.settings.get(&name).ok();
+                let role = value.clone().filter(|role| role != "none");
+                self.take_role(role.as_deref());
+                self.untold.push("is_superuser");
+                self.note_changed(Changed {
+                    name,
+                    before,
+                    after: value,
+                    local,
+                });
+                continue;
+            }
+            if let Some(shown) = self.set_noted(&name, value.as_deref(), local)? {
+                self.untold.push(shown);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a setting, and notes it. Returns the name under which a client is told, if it is.
+    ///
+    /// # Errors
+    /// As SET.
+    pub(super) fn set_noted(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<Option<&'static str>> {
+        let before = self.settings.given(name);
+        let told = self.settings.set(name, value)?;
+        if name == "application_name" {
+            self.activity.is_called(&self.settings.get(name)?);
+        }
+        self.note_changed(Changed {
+            name: name.to_owned(),
+            before,
+            after: self.settings.given(name),
+            local,
+        });
+        // Programs depend on what names and literals mean.
+        self.plans.clear();
+        Ok(told)
+    }
+}
+
+/// A call of `set_config`.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub name: String,
+    /// `None`: its default.
+    pub value: Option<String>,
+    pub local: bool,
+}
