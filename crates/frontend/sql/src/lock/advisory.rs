@@ -209,6 +209,20 @@ impl AdvisoryLocks {
         all
     }
 
+    /// The sessions that a session waits for, those that are in no transaction too.
+    pub fn blockers_of(&self, session: u64) -> Vec<u64> {
+        let entries = self.entries.lock();
+        let mut found = Vec::new();
+        for entry in entries.values() {
+            let mut waiters = entry.waiters.iter();
+            if let Some(waiter) = waiters.find(|waiter| waiter.session == session) {
+                let (holders, before) = entry.in_the_way(session, waiter.shared);
+                found.extend(holders.into_iter().chain(before));
+            }
+        }
+        found
+    }
+
     /// Releases what a session holds for itself, or all that it holds.
     pub fn release_all(&self, session: u64, of_transactions: bool) {
         let mut entries = self.entries.lock();

@@ -76,13 +76,25 @@ pub(super) fn blocking_pids(env: &Env<'_>, pid: ValueRef<'_>) -> Value {
     let all = activities.all();
     let mut sessions = all.iter();
     let waiting = sessions.find(|session| Some(i64::from(session.pid)) == pid.as_i64());
+    let numbers = waiting.map_or_else(Vec::new, |session| {
+        env.shared.advisory.blockers_of(session.number)
+    });
     let own = waiting.and_then(|session| session.transaction());
     let blockers = own.map_or_else(Vec::new, |own| env.shared.waits.blockers_of(own));
-    let pids = blockers
+    let of_numbers = numbers
         .into_iter()
-        .filter_map(|blocker| activities.of(blocker))
-        .map(|session| Value::Int4(session.pid));
-    Value::Array(Array::of(Type::Int4, &pids.collect::<Vec<_>>()))
+        .filter_map(|number| activities.numbered(number));
+    let blockers = blockers
+        .into_iter()
+        .filter_map(|blocker| activities.of(blocker));
+    let mut pids: Vec<i32> = blockers
+        .chain(of_numbers)
+        .map(|session| session.pid)
+        .collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let pids: Vec<Value> = pids.into_iter().map(Value::Int4).collect();
+    Value::Array(Array::of(Type::Int4, &pids))
 }
 
 /// The number or the two numbers that are locked.
