@@ -6,7 +6,7 @@
 use crate::binaries::{End, run};
 use crate::workspace::Workspace;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -48,8 +48,7 @@ const KINDS: [Kind; 3] = [
 /// # Errors
 /// If files of this repository cannot be read, or `target` not be written.
 pub fn install(workspace: &Workspace) -> io::Result<bool> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| workspace.root.join("target"));
+    let target = workspace.target();
     for kind in KINDS {
         let wanted = workspace.root.join(FOLDER).join(kind.wanted);
         let versions = std::fs::read(&wanted)?;

@@ -10,12 +10,15 @@
 //! | `planted` | whether the tools of `testing` catch the bugs that are planted for them |
 //! | `soak MINUTES` | the random suites with fresh seeds |
 //! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain; exit code 77 if there is none |
-//! | `count WORKLOAD` | instructions of one operation: `read`, `rmw`, `update`, `sync`, `tpcc`; of one row: `load`, `scan` |
+//! | `count WORKLOAD` | instructions and cache misses of one operation, or of one row (`load`, `scan`); `all`: of every workload; `--check`: whether they are more than `docs/benchmarks/counts.md` says, `--update`: writes it |
+//! | `flame WORKLOAD` | a flame graph, by perf or by callgrind |
 #![forbid(unsafe_code)]
 
 mod binaries;
+mod callgrind;
 mod clients;
 mod count;
+mod flame;
 mod planted;
 mod sanitize;
 mod soak;
@@ -40,7 +43,9 @@ cargo xtask <chore>
   planted       whether the tools of testing/ catch the bugs that are planted for them
   soak MINUTES  the random suites with fresh seeds
   miri, tsan    tests under miri and the thread sanitizer, if there is a nightly toolchain
-  count NAME    instructions of one operation (read, rmw, update, sync, tpcc) or row (load, scan)";
+  count NAME    instructions and cache misses of one operation (read, rmw, update, sync, tpcc, tatp, queue, hot, hekaton)
+                or row (load, scan), or of all; --check: whether they are more than docs/benchmarks/counts.md says; --update: writes it
+  flame NAME    a flame graph of the same workloads, by perf or by callgrind";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -59,7 +64,10 @@ fn main() -> ExitCode {
         }
         ["miri"] => return sanitized(sanitize::miri),
         ["tsan"] => return sanitized(sanitize::races),
-        ["count", name] => Workspace::load().and_then(|workspace| count::run(&workspace, name)),
+        ["count", name] => counted(name, count::Then::Tell),
+        ["count", name, "--check"] => counted(name, count::Then::Check),
+        ["count", name, "--update"] => counted(name, count::Then::Update),
+        ["flame", name] => Workspace::load().and_then(|workspace| flame::run(&workspace, name)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -77,6 +85,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn counted(name: &str, then: count::Then) -> io::Result<bool> {
+    Workspace::load().and_then(|workspace| count::run(&workspace, name, then))
 }
 
 /// Exit code of a chore that was left out, as test harnesses have it.

@@ -53,6 +53,12 @@ impl Workspace {
         Self::parse(&metadata).ok_or_else(|| io::Error::other("cargo metadata has another shape"))
     }
 
+    /// Where cargo builds.
+    pub fn target(&self) -> PathBuf {
+        let given = std::env::var_os("CARGO_TARGET_DIR");
+        self.root.join(given.unwrap_or_else(|| "target".into()))
+    }
+
     fn parse(metadata: &Value) -> Option<Self> {
         let root = PathBuf::from(metadata["workspace_root"].as_str()?);
         let mut packages = Vec::new();

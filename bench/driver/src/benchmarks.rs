@@ -5,8 +5,9 @@
 //! nothing bounds, so that nothing would be equal; `kv` alone compares Vellum with the device there.
 
 use crate::charts;
-use crate::cli::{Report, ReportSet, Settings, WorkloadName};
+use crate::cli::{Report, ReportSet, WorkloadName};
 use crate::compare::{Compared, Comparison, Standing, compare, failed, tell};
+use crate::engines::Runner;
 use crate::figure::write_file;
 use crate::machine::{Machine, load_average};
 use crate::plot::picture;
@@ -15,7 +16,6 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use vellum_workload::engine::{Engine, Result as EngineResult};
 
 /// A comparison of the report.
 struct Entry {
@@ -68,7 +68,7 @@ const fn held(name: &'static str, title: &'static str, workload: WorkloadName) -
     }
 }
 
-const ENTRIES: [Entry; 13] = [
+const ENTRIES: [Entry; 15] = [
     rows(
         "read",
         "Point reads, a transaction each",
@@ -148,6 +148,24 @@ const ENTRIES: [Entry; 13] = [
         quick: "--subscribers 20000 --seconds 3",
         full: "--subscribers 100000 --seconds 30",
     },
+    Entry {
+        name: "hekaton",
+        title: "Ten rows are read and two written, two threads",
+        workload: WorkloadName::Hekaton,
+        common: "--threads 2",
+        tiny: ROWS_TINY,
+        quick: ROWS_QUICK,
+        full: "--rows 10000000 --seconds 10",
+    },
+    Entry {
+        name: "hekaton-hot",
+        title: "The same on a thousand rows, half of the transactions only read",
+        workload: WorkloadName::Hekaton,
+        common: "--threads 2 --rows 1000 --read-only-share 0.5",
+        tiny: "--operations 100",
+        quick: "--seconds 3",
+        full: "--seconds 10",
+    },
     held(
         "queue",
         "A queue of a thousand rows beside an old snapshot",
@@ -202,9 +220,9 @@ impl Ran {
 }
 
 /// Runs all comparisons and writes the page. Returns whether all data were consistent.
-pub(crate) fn run<E: Engine>(
+pub(crate) fn run(
     report: &Report,
-    mut open: impl FnMut(&Settings) -> EngineResult<E>,
+    runner: &mut impl Runner,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
@@ -231,7 +249,7 @@ pub(crate) fn run<E: Engine>(
             data: report.data.clone(),
             files: folder.join(entry.name),
         };
-        let compared = compare(&comparison, &mut open, lines, table)?;
+        let compared = compare(&comparison, runner, lines, table)?;
         ran.push(Ran { entry, compared });
     }
     ran.sort_by(|one, other| one.worst().total_cmp(&other.worst()));
@@ -332,7 +350,9 @@ fn page(report: &Report, ran: &[Ran], minutes: f64, load_before: [f64; 3]) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command};
+    use crate::cli::{Cli, Command, Workload};
+    use crate::compare::tests::{Faked, broken};
+    use crate::engines::EngineName;
     use clap::Parser;
 
     #[test]
@@ -348,6 +368,59 @@ mod tests {
             let others = &ENTRIES[at + 1..];
             assert!(others.iter().all(|other| other.name != entry.name));
         }
+    }
+
+    #[test]
+    fn where_vellum_is_furthest_behind_stands_first_and_a_peer_that_fails_is_no_peer() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let report = Report {
+            set: ReportSet::Tiny,
+            engines: vec![EngineName::Vellum, EngineName::Lmdb, EngineName::Redb],
+            rounds: None,
+            out: folder.path().join("docs"),
+            data: folder.path().join("data"),
+        };
+        // Ratios go up and down over the entries; lmdb fails in every third.
+        let mut entries = 0_u32;
+        let judge = move |engine, _: &Workload| match engine {
+            EngineName::Vellum => {
+                entries += 1;
+                Ok(f64::from(entries * 7 % 15 + 1))
+            }
+            EngineName::Lmdb if entries.is_multiple_of(3) => Err(broken()),
+            EngineName::Lmdb => Ok(8.0),
+            _ => Ok(4.0),
+        };
+        let mut faked = Faked(Box::new(judge));
+        let ran = run(&report, &mut faked, &mut Vec::new(), &mut Vec::new());
+        assert!(ran.unwrap_or_else(|failure| panic!("{failure}")));
+        let page = std::fs::read_to_string(report.out.join("benchmarks.md")).expect("a page");
+        let mut expected: Vec<(f64, &str)> = (1_u32..)
+            .zip(&ENTRIES)
+            .map(|(n, entry)| {
+                let best = if n % 3 == 0 { 4.0 } else { 8.0 };
+                (f64::from(n * 7 % 15 + 1) / best, entry.name)
+            })
+            .collect();
+        let by_entries: Vec<&str> = expected.iter().map(|it| it.1).collect();
+        expected.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let names: Vec<&str> = expected.iter().map(|it| it.1).collect();
+        assert_ne!(
+            names, by_entries,
+            "an order that is there anyway shows nothing"
+        );
+        let listed = page
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .filter_map(|line| line.split("(`").nth(1)?.split("`)").next());
+        let listed: Vec<&str> = listed.take(ENTRIES.len()).collect();
+        assert_eq!(listed, names);
+        let pictures = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("![")?.split(']').next());
+        let pictures: Vec<&str> = pictures.filter(|name| *name != "Ratios").collect();
+        assert_eq!(pictures, names);
+        assert!(page.contains("its file is damaged"), "{page}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! hit all of them alike. Figures are medians over the rounds; what is quoted is the ratio to the best peer.
 
 use crate::charts;
-use crate::cli::{Cli, Command, Compare, Settings, Workload, WorkloadName};
-use crate::engines::{EngineName, measure_on};
+use crate::cli::{Cli, Command, Compare, Workload, WorkloadName};
+use crate::engines::{EngineName, Runner};
 use crate::figure::{median, write_file};
 use crate::machine::{Machine, load_average};
 use crate::plot::{Chart, picture};
@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use vellum_workload::engine::{Engine, Result as EngineResult};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +28,7 @@ struct Metric {
 }
 
 /// All that a workload may have; those count that a run has.
-const METRICS: [Metric; 6] = [
+const METRICS: [Metric; 7] = [
     Metric {
         name: "tx_per_s",
         unit: "transactions a second",
@@ -48,6 +47,12 @@ const METRICS: [Metric; 6] = [
         unit: "rows a second",
         grows: true,
         of: |summary| summary.rows_per_s,
+    },
+    Metric {
+        name: "long_rows_per_s",
+        unit: "rows a second of long readers beside",
+        grows: true,
+        of: |summary| summary.long_rows_per_s,
     },
     Metric {
         name: "held_ratio",
@@ -150,9 +155,9 @@ pub(crate) struct Compared {
 }
 
 /// Compares and tells. Returns whether all data were consistent.
-pub(crate) fn run<E: Engine>(
+pub(crate) fn run(
     flags: &Compare,
-    open: impl FnMut(&Settings) -> EngineResult<E>,
+    runner: &mut impl Runner,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<bool, Failure> {
@@ -164,7 +169,7 @@ pub(crate) fn run<E: Engine>(
         data: flags.out.join("data"),
         files: flags.out.join(format!("compare-{}", flags.workload.name())),
     };
-    let compared = compare(&comparison, open, lines, table)?;
+    let compared = compare(&comparison, runner, lines, table)?;
     write_file(&comparison.files.with_extension("md"), &compared.text)?;
     tell(table, &format!("\n{}", compared.text))?;
     Ok(compared.is_consistent)
@@ -176,9 +181,9 @@ pub(crate) fn run<E: Engine>(
 ///
 /// # Errors
 /// As a run of the workload; if no engine is left.
-pub(crate) fn compare<E: Engine>(
+pub(crate) fn compare(
     comparison: &Comparison<'_>,
-    mut open: impl FnMut(&Settings) -> EngineResult<E>,
+    runner: &mut impl Runner,
     lines: &mut dyn Write,
     table: &mut dyn Write,
 ) -> Result<Compared, Failure> {
@@ -193,7 +198,7 @@ pub(crate) fn compare<E: Engine>(
     }
     let (mut skipped, mut engines) = (Vec::new(), Vec::new());
     for &engine in comparison.engines {
-        match engine.check(&workload) {
+        match runner.check(engine, &workload) {
             Ok(()) => engines.push(engine),
             Err(why) => leave_out(engine, why, &mut skipped, table)?,
         }
@@ -209,7 +214,7 @@ pub(crate) fn compare<E: Engine>(
         for engine in engines.clone() {
             let (name, rounds) = (engine.name(), comparison.rounds);
             tell(table, &format!("round {round} of {rounds}: {name}"))?;
-            let result = measure_on(engine, &workload, &mut open, lines);
+            let result = runner.measure(engine, &workload, lines);
             // Whatever a run that failed has left goes, too: the next one begins with nothing.
             if result.is_ok() || data.exists() {
                 std::fs::remove_dir_all(data).map_err(failed("remove", data))?;
@@ -358,12 +363,16 @@ fn pictures(
     metrics.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
     let chart = |metric: &Metric| {
         let height = |engine: &EngineName| {
-            let own = results.get(engine.name())?.get(metric.name)?;
-            Some((engine.name().to_owned(), own.median))
+            let own = results.get(engine.name());
+            match own.and_then(|own| own.get(metric.name)) {
+                Some(own) => (engine.name().to_owned(), own.median),
+                // Who is not there would not be missed.
+                None => (format!("{} (none)", engine.name()), 0.0),
+            }
         };
         let better = if metric.grows { "more" } else { "less" };
         let title = format!("{workload}: {} ({better} is better)", metric.name);
-        charts::bars(title, metric.unit, engines.iter().filter_map(height))
+        charts::bars(title, metric.unit, engines.iter().map(height))
     };
     metrics.into_iter().map(chart).collect()
 }
@@ -450,4 +459,124 @@ fn markdown(document: &Document<'_>, engines: &[EngineName]) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use vellum_workload::engine::{Description, EngineError};
+
+    type Judge = dyn FnMut(EngineName, &Workload) -> Result<f64, Failure>;
+
+    /// Measures nothing: a rate is what the closure says.
+    pub(crate) struct Faked(pub(crate) Box<Judge>);
+
+    impl Runner for Faked {
+        fn check(&self, engine: EngineName, _: &Workload) -> Result<(), String> {
+            match engine {
+                EngineName::Rocksdb => Err("rocksdb is not here".to_owned()),
+                _ => Ok(()),
+            }
+        }
+
+        fn measure(
+            &mut self,
+            engine: EngineName,
+            workload: &Workload,
+            _: &mut dyn Write,
+        ) -> Result<Summary, Failure> {
+            let settings = workload.settings();
+            std::fs::create_dir_all(&settings.data).expect("a directory");
+            let rate = (self.0)(engine, workload)?;
+            let mut summary = Summary::new(workload, &settings, &Description::default());
+            summary.tx_per_s = rate;
+            Ok(summary)
+        }
+    }
+
+    pub(crate) fn broken() -> Failure {
+        Failure::engine("run rmw")(EngineError::failed("its file is damaged"))
+    }
+
+    fn comparison(folder: &Path) -> Comparison<'static> {
+        const ENGINES: [EngineName; 4] = [
+            EngineName::Vellum,
+            EngineName::Lmdb,
+            EngineName::Redb,
+            EngineName::Rocksdb,
+        ];
+        Comparison {
+            workload: WorkloadName::Kv,
+            arguments: &[],
+            engines: &ENGINES,
+            rounds: 3,
+            data: folder.join("data"),
+            files: folder.join("compared"),
+        }
+    }
+
+    #[test]
+    fn a_peer_that_fails_in_the_middle_is_left_out_with_its_earlier_rounds() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let comparison = comparison(folder.path());
+        let mut rounds = [0; 2];
+        let judge = move |engine, _: &Workload| match engine {
+            EngineName::Lmdb => {
+                rounds[0] += 1;
+                assert!(rounds[0] < 3, "who failed is not asked again");
+                if rounds[0] == 2 {
+                    Err(broken())
+                } else {
+                    Ok(1e9)
+                }
+            }
+            EngineName::Redb => {
+                rounds[1] += 1;
+                Ok(f64::from(rounds[1]) * 100.0)
+            }
+            _ => Ok(400.0),
+        };
+        let (mut lines, mut table) = (Vec::new(), Vec::new());
+        let mut faked = Faked(Box::new(judge));
+        let compared = compare(&comparison, &mut faked, &mut lines, &mut table);
+        let compared = compared.unwrap_or_else(|failure| panic!("{failure}"));
+        // The best peer is among those that are left, by its median.
+        let standing = &compared.standings[0];
+        assert_eq!((standing.best_peer, standing.best), ("redb", 200.0));
+        assert_eq!(standing.ratio, 2.0);
+        let told = String::from_utf8(table).expect("text");
+        for text in [&told, &compared.text] {
+            for who in ["lmdb", "its file is damaged", "rocksdb is not here"] {
+                assert!(text.contains(who), "{who}: {text}");
+            }
+        }
+        let read = |ending| std::fs::read_to_string(comparison.files.with_extension(ending));
+        let json = read("json").expect("a document");
+        let document: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let results = document["results"].as_object().expect("results");
+        assert_eq!(results.keys().collect::<Vec<_>>(), ["redb", "vellum"]);
+        assert_eq!(document["runs"].as_array().map(Vec::len), Some(6));
+        assert_eq!(document["skipped"].as_array().map(Vec::len), Some(2));
+        let picture = read("svg").expect("a picture");
+        assert!(picture.contains(">redb<") && picture.contains(">vellum<"));
+        assert!(!comparison.data.exists(), "what it left is removed");
+    }
+
+    #[test]
+    fn vellums_failure_ends_the_comparison_and_so_does_a_signal() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let comparison = comparison(folder.path());
+        for failing in [EngineName::Vellum, EngineName::Redb] {
+            let judge = move |engine, _: &Workload| match engine {
+                EngineName::Vellum if failing == engine => Err(broken()),
+                EngineName::Redb if failing == engine => Err(Failure::Interrupted),
+                _ => Ok(1.0),
+            };
+            let mut faked = Faked(Box::new(judge));
+            let compared = compare(&comparison, &mut faked, &mut Vec::new(), &mut Vec::new());
+            assert!(compared.is_err(), "{failing:?}");
+            assert!(!comparison.files.with_extension("json").exists());
+            assert!(!comparison.data.exists());
+        }
+    }
 }

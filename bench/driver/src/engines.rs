@@ -1,11 +1,12 @@
 //! Which engine runs a workload: Vellum, or a peer that this build has (`bench/peers`).
 
-use crate::cli::{Durability, Holder, Settings, Workload};
+use crate::cli::{Durability, Holder, IsolationName, Settings, Workload};
 use crate::report::Summary;
 use crate::{Failure, measure_workload};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::io::Write;
+use std::marker::PhantomData;
 use vellum_peers::PeerSettings;
 use vellum_workload::engine::{Engine, Result as EngineResult};
 
@@ -83,6 +84,14 @@ impl EngineName {
                 "--variant, --page-size and --file-gib are of vellum, not of {name}"
             ));
         }
+        if let Workload::Hekaton(hekaton) = workload
+            && hekaton.isolation != IsolationName::Snapshot
+        {
+            return Err(format!(
+                "{name} is asked for snapshots only: no --isolation {}",
+                hekaton.isolation.name()
+            ));
+        }
         let held = workload
             .hold()
             .filter(|hold| hold.hold_snapshot_at.is_some());
@@ -105,6 +114,53 @@ fn peer(settings: &Settings) -> PeerSettings {
         memory_bytes: settings.pool_bytes,
         sync: settings.durability == Durability::Sync,
         sessions: settings.sessions,
+    }
+}
+
+/// Who runs workloads on engines.
+pub(crate) trait Runner {
+    /// Why an engine cannot run this, if so.
+    ///
+    /// # Errors
+    /// A text for the user.
+    fn check(&self, engine: EngineName, workload: &Workload) -> Result<(), String>;
+
+    /// Runs a workload.
+    fn measure(
+        &mut self,
+        engine: EngineName,
+        workload: &Workload,
+        lines: &mut dyn Write,
+    ) -> Result<Summary, Failure>;
+}
+
+/// The engines of this build; Vellum's place is taken by what `open` opens.
+pub(crate) struct Engines<E, F> {
+    open: F,
+    opened: PhantomData<fn() -> E>,
+}
+
+impl<E: Engine, F: FnMut(&Settings) -> EngineResult<E>> Engines<E, F> {
+    pub(crate) fn new(open: F) -> Self {
+        Self {
+            open,
+            opened: PhantomData,
+        }
+    }
+}
+
+impl<E: Engine, F: FnMut(&Settings) -> EngineResult<E>> Runner for Engines<E, F> {
+    fn check(&self, engine: EngineName, workload: &Workload) -> Result<(), String> {
+        engine.check(workload)
+    }
+
+    fn measure(
+        &mut self,
+        engine: EngineName,
+        workload: &Workload,
+        lines: &mut dyn Write,
+    ) -> Result<Summary, Failure> {
+        measure_on(engine, workload, &mut self.open, lines)
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Not here: what depends on the data that is there (rows, warehouses); the workloads look at that before they load.
 
-use crate::cli::{Command, Figure, FigureName, Hold, Holder, MixName, Workload};
+use crate::cli::{Command, Figure, FigureName, Hekaton, Hold, Holder, MixName, Workload};
 use crate::hold::APART_S;
 
 impl Command {
@@ -55,6 +55,7 @@ impl Workload {
                     return Err("scans and updates beside them share no number of transactions: --update-threads goes with --seconds".into());
                 }
             }
+            Self::Hekaton(hekaton) => hekaton.check_itself()?,
             Self::Tatp(_) | Self::Queue(_) | Self::Hot(_) => {}
         }
         let end = match common.operations {
@@ -62,6 +63,24 @@ impl Workload {
             None => End::Second(common.seconds()),
         };
         self.hold().map_or(Ok(()), |hold| hold.check(end))
+    }
+}
+
+impl Hekaton {
+    fn check_itself(&self) -> Result<(), String> {
+        if self.reads == 0 && self.writes == 0 {
+            return Err("--reads 0 --writes 0 is a transaction that does nothing".into());
+        }
+        if self.read_only_share > 0.0 && (self.reads == 0 || self.writes == 0) {
+            return Err("--read-only-share is of transactions that read and write: it needs --reads and --writes".into());
+        }
+        if self.deterministic && self.writes == 0 {
+            return Err("--deterministic is about writes: it needs --writes".into());
+        }
+        if self.long_readers > 0 && self.common.operations.is_some() {
+            return Err("long readers and the transactions beside them share no number of transactions: --long-readers goes with --seconds".into());
+        }
+        Ok(())
     }
 }
 
@@ -163,19 +182,29 @@ impl Figure {
         let least = match self.which {
             FigureName::Nine | FigureName::Eleven => 2,
             FigureName::Ten | FigureName::Oom => 3,
+            FigureName::Twelve | FigureName::Contention => 0,
         };
         if seconds < least {
             return Err(format!(
                 "figure {name} scans a snapshot that is a second old: it needs --seconds of at least {least}"
             ));
         }
+        let keyed = matches!(self.which, FigureName::Twelve | FigureName::Contention);
+        if keyed && self.warehouses.is_some() {
+            return Err(format!("figure {name} is no TPC-C: it has no --warehouses"));
+        }
+        if !keyed && self.rows.is_some() {
+            return Err(format!(
+                "figure {name} is TPC-C: --rows is of figures 12 and contention"
+            ));
+        }
         match self.which {
             FigureName::Nine | FigureName::Oom if self.threads.is_some() => Err(format!(
-                "figure {name} has one thread: --threads is of figures 10 and 11"
+                "figure {name} has one thread: --threads is of figures 10, 11, 12 and contention"
             )),
             FigureName::Eleven => check_affinity(self.threads(), self.warehouses())
                 .map_err(|what| format!("figure 11 runs with --affinity, too. {what}")),
-            FigureName::Nine | FigureName::Ten | FigureName::Oom => Ok(()),
+            _ => Ok(()),
         }
     }
 }

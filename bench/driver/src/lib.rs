@@ -19,6 +19,7 @@ pub mod engines;
 mod failure;
 mod figure;
 mod flags;
+mod hekaton;
 mod hold;
 mod hot;
 pub mod interrupt;
@@ -38,6 +39,7 @@ pub mod vellum_engine;
 
 use clap::Parser;
 use cli::{Cli, Command, Settings, Workload};
+use engines::Engines;
 pub use failure::Failure;
 use measure::Limit;
 use report::Summary;
@@ -75,8 +77,8 @@ pub fn run<E: Engine>(
     let result = fits.and_then(|()| match &cli.command {
         Command::Run(workload) => execute(workload, open, lines, table),
         Command::Figure(figure) => figure::run(figure, open, lines, table),
-        Command::Compare(compare) => compare::run(compare, open, lines, table),
-        Command::Report(report) => benchmarks::run(report, open, lines, table),
+        Command::Compare(compare) => compare::run(compare, &mut Engines::new(open), lines, table),
+        Command::Report(report) => benchmarks::run(report, &mut Engines::new(open), lines, table),
     });
     match result {
         Ok(true) if interrupt::requested() => interrupt::EXIT_CODE,
@@ -164,6 +166,9 @@ fn measure_workload<E: Engine>(
         Workload::Scan(arguments) => {
             scan::run(&mut engine, arguments, &context, &mut summary, lines)
         }
+        Workload::Hekaton(arguments) => {
+            hekaton::run(&mut engine, arguments, &context, &mut summary, lines)
+        }
     };
     if common.check {
         // What cannot be looked at before the check is not consistent either.
@@ -193,17 +198,19 @@ fn fits<E: Engine>(workload: &Workload, settings: &Settings, engine: &E) -> Resu
     let Some(names) = listed else {
         return Ok(());
     };
-    let kinds: [(&str, &[TableSpec]); 4] = [
+    let kinds: [(&str, &[TableSpec]); 5] = [
         ("TPC-C", vellum_workload::tpcc::schema::TABLES),
         ("rows of kv", vellum_workload::kv::TABLES),
         ("a queue", vellum_workload::queue::TABLES),
         ("TATP", vellum_workload::tatp::schema::TABLES),
+        ("rows of hekaton", vellum_workload::hekaton::TABLES),
     ];
     let own = match workload {
         Workload::Tpcc(_) => kinds[0],
         Workload::Kv(_) | Workload::Hot(_) | Workload::Load(_) | Workload::Scan(_) => kinds[1],
         Workload::Queue(_) => kinds[2],
         Workload::Tatp(_) => kinds[3],
+        Workload::Hekaton(_) => kinds[4],
     };
     let is_of = |name: &String, tables: &[TableSpec]| tables.iter().any(|spec| spec.name == name);
     let Some(other) = names.iter().find(|name| !is_of(name, own.1)) else {

@@ -40,6 +40,7 @@ pub(crate) fn run<E: Engine>(
     let order = match arguments.order {
         OrderName::Sorted => Order::Sorted,
         OrderName::Shuffled => Order::Shuffled,
+        OrderName::Inserted => Order::Inserted,
     };
     let settings = &mut summary.settings;
     settings.insert("rows".to_owned(), count.to_string());

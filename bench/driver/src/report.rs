@@ -82,6 +82,9 @@ pub(crate) struct Summary {
     pub(crate) new_order_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rows_per_s: Option<f64>,
+    /// Rows that long readers beside the transactions have read, each to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) long_rows_per_s: Option<f64>,
     aborts: u64,
     rolled_back: u64,
     counts: BTreeMap<&'static str, u64>,
@@ -166,6 +169,7 @@ impl Summary {
             tx_per_s: 0.0,
             new_order_per_s: None,
             rows_per_s: None,
+            long_rows_per_s: None,
             aborts: 0,
             rolled_back: 0,
             counts: BTreeMap::new(),
@@ -335,6 +339,16 @@ impl Summary {
     /// Pages read from disk a transaction.
     pub(crate) fn pages_read_per_transaction(&self) -> f64 {
         self.pages_read as f64 / self.transactions.max(1) as f64
+    }
+
+    /// Of all attempts, those that lost a conflict.
+    pub(crate) fn abort_share(&self) -> f64 {
+        self.aborts as f64 / (self.aborts + self.transactions).max(1) as f64
+    }
+
+    /// How many processors were in use, the kernel's part included.
+    pub(crate) fn processors(&self) -> f64 {
+        (self.processor_user_s + self.processor_system_s) / self.seconds.max(1e-9)
     }
 
     /// The run as pictures.
@@ -516,6 +530,12 @@ pub(crate) fn print_table(summary: &Summary, out: &mut dyn Write) -> std::io::Re
     line(
         "rows per second",
         summary.rows_per_s.map(|rate| format!("{rate:.0}")),
+    )?;
+    line(
+        "rows of long readers",
+        summary
+            .long_rows_per_s
+            .map(|rate| format!("{rate:.0} a second")),
     )?;
     line("seconds of opening", Some(format!("{:.3}", summary.open_s)))?;
     line(

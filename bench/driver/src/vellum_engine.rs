@@ -6,8 +6,8 @@ use crate::cli::{Durability, Settings, Variant};
 use std::ops::{ControlFlow, Range};
 use vellum::{Class, Config, Database, Error, Experiment, TransactionOptions, VersionKind};
 use vellum_workload::engine::{
-    Description, Direction, Engine, EngineError, Holder, OldVersions, Result, Session, Statistics,
-    Table, TableSpec, TxOptions,
+    Description, Direction, Engine, EngineError, Holder, Isolation, OldVersions, Result, Session,
+    Statistics, Table, TableSpec, TxOptions,
 };
 
 /// An open database and the handles of the workload's tables.
@@ -246,6 +246,10 @@ impl Session for VellumSession<'_> {
             false => Class::Auto,
         };
         let options = TransactionOptions::default()
+            .isolation(match options.isolation {
+                Isolation::Snapshot => vellum::Isolation::Snapshot,
+                Isolation::ReadCommitted => vellum::Isolation::ReadCommitted,
+            })
             .durability(self.engine.durability)
             .class(class)
             .read_only(options.read_only);

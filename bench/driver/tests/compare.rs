@@ -180,8 +180,21 @@ fn a_report_has_every_comparison_and_where_vellum_is_furthest_behind_stands_firs
     assert_eq!(ended.code, 0, "{}", ended.table);
     let page = std::fs::read_to_string(out.join("benchmarks.md")).unwrap();
     let names = [
-        "read", "read-2", "rmw", "rmw-2", "sync", "sync-8", "scan", "scan-upd", "load", "tpcc",
-        "tatp", "queue", "hot",
+        "read",
+        "read-2",
+        "rmw",
+        "rmw-2",
+        "sync",
+        "sync-8",
+        "scan",
+        "scan-upd",
+        "load",
+        "tpcc",
+        "tatp",
+        "hekaton",
+        "hekaton-hot",
+        "queue",
+        "hot",
     ];
     let folder = out.join("benchmarks/report");
     let mut worst = Vec::new();

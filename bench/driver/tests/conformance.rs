@@ -4,7 +4,7 @@
 use clap::Parser;
 use vellum_bench::cli::{Cli, Command};
 use vellum_bench::vellum_engine::VellumEngine;
-use vellum_workload::conformance::check;
+use vellum_workload::conformance::{check, check_read_committed};
 
 #[test]
 fn vellum_conforms() {
@@ -25,5 +25,9 @@ fn vellum_conforms() {
             panic!("a workload");
         };
         check(|| VellumEngine::open(&workload.settings()).unwrap());
+        let mut settings = workload.settings();
+        settings.data = directory.path().join("read-committed");
+        std::fs::create_dir(&settings.data).unwrap();
+        check_read_committed(VellumEngine::open(&settings).unwrap());
     }
 }

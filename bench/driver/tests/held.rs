@@ -145,15 +145,19 @@ fn every_variant_keeps_what_it_is_told_beside_an_old_snapshot() {
 
 #[test]
 fn figures_run_their_variants_and_leave_json_and_a_picture() {
-    for (figure, labels, groups) in [("9", 5, 1), ("10", 5, 1), ("11", 5, 2), ("oom", 4, 4)] {
+    for (figure, flags, labels, groups) in [
+        ("9", "--warehouses 1 --pool-mib 16", 5, 1),
+        ("10", "--warehouses 1 --pool-mib 16 --threads 1", 5, 1),
+        ("11", "--warehouses 1 --pool-mib 16 --threads 1", 5, 2),
+        ("oom", "--warehouses 1 --pool-mib 16", 4, 4),
+        // Four pools, and one or two threads.
+        ("12", "--pool-mib 64 --threads 3", 4, 6),
+        ("contention", "--pool-mib 16 --threads 2", 4, 6),
+    ] {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("out");
-        let threads = match figure {
-            "10" | "11" => "--threads 1",
-            _ => "",
-        };
         let flags = format!(
-            "figure {figure} --tiny --warehouses 1 {threads} --seconds 3 --pool-mib 16 --out {}",
+            "figure {figure} --tiny {flags} --seconds 3 --out {}",
             out.display()
         );
         let ended = program(&flags, VellumEngine::open);
@@ -168,6 +172,11 @@ fn figures_run_their_variants_and_leave_json_and_a_picture() {
         for row in rows {
             assert!(row["tx_per_s"].as_f64().unwrap() > 0.0, "{row}");
             assert!(row["pages_read_per_tx"].is_number());
+            if row["label"] == "full, ordered" {
+                assert_eq!(row["abort_share"], 0.0, "{row}");
+            }
+            let load = row["part"] == "load";
+            assert_eq!(row["rows_per_s"].as_f64().is_some(), load, "{row}");
         }
         assert_eq!(written["runs"].as_array().unwrap().len(), rows.len());
         let picture = std::fs::read_to_string(out.join(format!("figure-{figure}.svg"))).unwrap();
@@ -294,6 +303,9 @@ fn flags_that_do_not_fit_together_are_refused_at_once_with_the_reason() {
         ("kv --json same --plot same", "name one file"),
         ("figure 9 --threads 2 --out DIR", "one thread"),
         ("figure oom --threads 2 --out DIR", "one thread"),
+        ("figure 12 --warehouses 2 --out DIR", "no TPC-C"),
+        ("figure contention --warehouses 2 --out DIR", "no TPC-C"),
+        ("figure 11 --rows 100 --out DIR", "is TPC-C"),
         // What would find no figure in the end.
         ("figure 10 --seconds 2 --out DIR", "at least 3"),
         ("figure oom --seconds 2 --out DIR", "at least 3"),

@@ -2,7 +2,9 @@
 //!
 //! It panics where an engine does not keep what `engine` promises. Run it on an empty directory.
 
-use crate::engine::{Direction, Engine, EngineError, Session, Table, TableSpec, TxOptions};
+use crate::engine::{
+    Direction, Engine, EngineError, Isolation, Session, Table, TableSpec, TxOptions,
+};
 use std::sync::Barrier;
 
 const ROWS: Table = Table::at(0);
@@ -35,7 +37,7 @@ pub fn check<E: Engine>(mut open: impl FnMut() -> E) {
         loads(&mut session);
     }
     snapshots_stay(&engine);
-    no_update_is_lost(&engine);
+    no_update_is_lost(&engine, Isolation::Snapshot);
     engine.checkpoint().expect("a checkpoint");
     drop(engine);
     let mut engine = open();
@@ -44,6 +46,65 @@ pub fn check<E: Engine>(mut open: impl FnMut() -> E) {
     begin(&mut session, TxOptions::READ_ONLY);
     assert_eq!(get(&mut session, ROWS, b"kept"), Some(b"for good".to_vec()));
     session.commit().expect("the end of a reader");
+}
+
+/// Runs what an engine must do besides that has [`Isolation::ReadCommitted`]. On an empty directory, too.
+///
+/// # Panics
+/// Where the engine does not do what it must.
+pub fn check_read_committed<E: Engine>(mut engine: E) {
+    engine.ensure_tables(TABLES).expect("tables");
+    let engine = &engine;
+    let level = Isolation::ReadCommitted;
+    let steps = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = engine.open_session().expect("a session");
+            for options in [TxOptions::READ_ONLY, TxOptions::READ_WRITE] {
+                begin(&mut reader, options.with_isolation(level));
+                assert_eq!(get(&mut reader, ROWS, b"seen"), None);
+                steps.wait();
+                steps.wait();
+                assert_eq!(get(&mut reader, ROWS, b"seen"), Some(b"1".to_vec()));
+                let mut found = 0;
+                let each = |_: &[u8], _: &[u8]| {
+                    found += 1;
+                    true
+                };
+                let scanned = reader.scan(ROWS, b"seen", Direction::Forward, each);
+                scanned.expect("a scan");
+                assert_eq!(found, 1, "a scan, too");
+                if !options.read_only {
+                    let change = |value: &mut [u8]| value[0] += 1;
+                    let updated = reader.update(ROWS, b"seen", &[0..1], change);
+                    assert!(updated.expect("no conflict with what is committed"));
+                }
+                reader.commit().expect("a commit");
+                steps.wait();
+                steps.wait();
+            }
+        });
+        let mut writer = engine.open_session().expect("a session");
+        let once = |writer: &mut E::Session<'_>, change: &dyn Fn(&mut E::Session<'_>)| {
+            steps.wait();
+            begin(writer, TxOptions::READ_WRITE);
+            change(writer);
+            writer.commit().expect("a commit");
+            steps.wait();
+        };
+        let insert = |writer: &mut E::Session<'_>| {
+            writer.insert(ROWS, b"seen", b"1").expect("an insert");
+        };
+        once(&mut writer, &insert);
+        once(&mut writer, &|writer| {
+            assert!(writer.delete(ROWS, b"seen").expect("a delete"));
+        });
+        once(&mut writer, &insert);
+        once(&mut writer, &|writer| {
+            assert_eq!(get(writer, ROWS, b"seen"), Some(b"2".to_vec()));
+        });
+    });
+    no_update_is_lost(engine, level);
 }
 
 fn begin(session: &mut impl Session, options: TxOptions) {
@@ -224,7 +285,7 @@ fn snapshots_stay<E: Engine>(engine: &E) {
 }
 
 /// Whatever an engine does about two that change one row, none of their changes is lost.
-fn no_update_is_lost<E: Engine>(engine: &E) {
+fn no_update_is_lost<E: Engine>(engine: &E, isolation: Isolation) {
     const ADDITIONS: u64 = 200;
     let mut session = engine.open_session().expect("a session");
     begin(&mut session, TxOptions::READ_WRITE);
@@ -236,7 +297,7 @@ fn no_update_is_lost<E: Engine>(engine: &E) {
     let add = || {
         let mut session = engine.open_session().expect("a session");
         for _ in 0..ADDITIONS {
-            while let Err(error) = add_one(&mut session) {
+            while let Err(error) = add_one(&mut session, isolation) {
                 assert!(error.is_retryable(), "{error}");
                 session.rollback().expect("a rollback");
                 std::thread::yield_now();
@@ -258,11 +319,19 @@ fn no_update_is_lost<E: Engine>(engine: &E) {
     session.commit().expect("the end of a reader");
 }
 
-fn add_one(session: &mut impl Session) -> crate::engine::Result<()> {
-    session.begin(TxOptions::READ_WRITE)?;
-    let sum = session.get_with(ROWS, b"sum", |sum| sum.try_into().map(u64::from_be_bytes))?;
-    let sum = sum.expect("a row").expect("eight bytes");
-    let next = (sum + 1).to_be_bytes();
-    session.update(ROWS, b"sum", &[0..8], |value| value.copy_from_slice(&next))?;
+fn add_one(session: &mut impl Session, isolation: Isolation) -> crate::engine::Result<()> {
+    let number = |sum: &[u8]| u64::from_be_bytes(sum.try_into().expect("eight bytes"));
+    session.begin(TxOptions::READ_WRITE.with_isolation(isolation))?;
+    if isolation == Isolation::ReadCommitted {
+        // What was read by an operation before may have changed since; what an update sees has not.
+        session.update(ROWS, b"sum", &[0..8], |sum| {
+            let next = number(sum) + 1;
+            sum.copy_from_slice(&next.to_be_bytes());
+        })?;
+    } else {
+        let sum = session.get_with(ROWS, b"sum", number)?;
+        let next = (sum.expect("a row") + 1).to_be_bytes();
+        session.update(ROWS, b"sum", &[0..8], |sum| sum.copy_from_slice(&next))?;
+    }
     session.commit()
 }

@@ -10,7 +10,8 @@
 //! - I2 After an error of [`Session::commit`] or of an operation the caller calls
 //!   [`Session::rollback`], which succeeds even where the engine has rolled back already.
 //! - I3 Keys are ordered as byte strings. An empty value is a value.
-//! - I4 Every transaction reads one snapshot of all tables, its own writes included.
+//! - I4 Every transaction reads one snapshot of all tables, its own writes included; one that asks for
+//!   [`Isolation::ReadCommitted`] reads one an operation, and changes rows as they are when it does.
 
 use std::error::Error;
 use std::ops::Range;
@@ -94,9 +95,21 @@ impl EngineError {
     }
 }
 
+/// What a transaction sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// One snapshot.
+    #[default]
+    Snapshot,
+    /// What was committed when an operation begins. Not every engine has it.
+    ReadCommitted,
+}
+
 /// What a transaction promises before its first operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxOptions {
+    /// What it sees.
+    pub isolation: Isolation,
     /// It writes nothing.
     pub read_only: bool,
     /// It says itself that it is long or analytical. An engine that does not ask ignores this.
@@ -106,19 +119,29 @@ pub struct TxOptions {
 impl TxOptions {
     /// A transaction that may write.
     pub const READ_WRITE: Self = Self {
+        isolation: Isolation::Snapshot,
         read_only: false,
         analytical: false,
     };
     /// A transaction that only reads.
     pub const READ_ONLY: Self = Self {
+        isolation: Isolation::Snapshot,
         read_only: true,
         analytical: false,
     };
     /// A transaction that declares itself analytical, and may write.
     pub const ANALYTICAL: Self = Self {
+        isolation: Isolation::Snapshot,
         read_only: false,
         analytical: true,
     };
+
+    /// The same at another level.
+    #[must_use]
+    pub const fn with_isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
+        self
+    }
 }
 
 /// Which way a scan goes.

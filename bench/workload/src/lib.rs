@@ -1,5 +1,5 @@
-//! Workloads that measure a database and then prove that it did not cheat: TPC-C, TATP, TPC-H, key-value
-//! operations, a queue, bulk loads and scans.
+//! Workloads that measure a database and then prove that it did not cheat: TPC-C, TATP, TPC-H, Hekaton's reads and
+//! writes, key-value operations, a queue, bulk loads and scans.
 //!
 //! Everything here is generic over [`engine::Engine`] and monomorphised for each engine, allocates
 //! nothing an operation, and draws all it does from a seed. Threads, clocks and reports are the
@@ -14,6 +14,7 @@ pub mod conformance;
 pub mod digest;
 pub mod engine;
 pub mod field;
+pub mod hekaton;
 pub mod kv;
 pub mod queue;
 #[cfg(any(test, feature = "reference"))]

@@ -10,6 +10,8 @@ pub enum Order {
     Sorted,
     /// Every key once, in an order without locality, by inserts.
     Shuffled,
+    /// Ascending keys, by inserts.
+    Inserted,
 }
 
 /// Loads `rows` rows of `size` bytes in one transaction. `progress` gets the number of rows so far
@@ -45,7 +47,18 @@ pub fn load<S: Session>(
             });
             loaded.and(proceed)
         }
-        Order::Shuffled => insert_shuffled(session, rows, size, &mut progress),
+        Order::Shuffled => {
+            let half = half_bits(rows);
+            let shuffled = |n| {
+                let mut id = feistel(n, half);
+                while id >= rows {
+                    id = feistel(id, half);
+                }
+                id
+            };
+            insert(session, rows, size, shuffled, &mut progress)
+        }
+        Order::Inserted => insert(session, rows, size, |n| n, &mut progress),
     };
     match loaded.and_then(|()| session.commit()) {
         Ok(()) => {
@@ -60,32 +73,35 @@ pub fn load<S: Session>(
     }
 }
 
-/// A permutation of `0..rows` by a four-round Feistel network over the next even number of bits,
-/// walking on while it leaves the range: no table of keys.
-fn insert_shuffled<S: Session>(
+/// Inserts every row once, in the order that `nth` gives.
+fn insert<S: Session>(
     session: &mut S,
     rows: u64,
     size: usize,
+    nth: impl Fn(u64) -> u64,
     progress: &mut impl FnMut(u64) -> Result<()>,
 ) -> Result<()> {
-    let half = (64 - rows.saturating_sub(1).leading_zeros())
-        .div_ceil(2)
-        .max(1);
     let mut value = vec![0; size];
     for n in 0..rows {
         if n % 4096 == 0 {
             progress(n)?;
         }
-        let mut id = feistel(n, half);
-        while id >= rows {
-            id = feistel(id, half);
-        }
+        let id = nth(n);
         write_value(&mut value, id, 0);
         session.insert(ROWS, &key(id), &value)?;
     }
     Ok(())
 }
 
+/// Half the bits of the numbers below `rows`.
+fn half_bits(rows: u64) -> u32 {
+    (64 - rows.saturating_sub(1).leading_zeros())
+        .div_ceil(2)
+        .max(1)
+}
+
+/// A permutation of the numbers of `2 * half` bits by a four-round Feistel network. Walked on while it leaves the range, it is one of
+/// `0..rows`: no table of keys.
 fn feistel(n: u64, half: u32) -> u64 {
     let mask = (1 << half) - 1;
     let (mut left, mut right) = (n >> half, n & mask);

@@ -17,9 +17,9 @@ fn loaded(rows: u64, size: usize, order: Order) -> Reference {
 }
 
 #[test]
-fn both_orders_load_every_row_once() {
+fn every_order_loads_every_row_once() {
     for (rows, size) in [(1, 100), (2, 0), (1000, 3), (1023, 16), (5000, 100)] {
-        for order in [Order::Sorted, Order::Shuffled] {
+        for order in [Order::Sorted, Order::Shuffled, Order::Inserted] {
             let engine = loaded(rows, size, order);
             let mut session = engine.open_session().unwrap();
             let found = verify(&mut session, size).unwrap();

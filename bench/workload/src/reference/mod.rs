@@ -1,8 +1,8 @@
-//! An engine in memory that tests run the workloads on: slow, plain, and snapshot isolated.
+//! An engine in memory that tests run the workloads on: slow, plain, and snapshot isolated; read committed where that is asked for.
 //!
 //! All tables live behind one mutex, held for one operation at a time. A row is a list of versions
 //! with commit numbers; a write to a row whose newest version is not in the writer's snapshot is a
-//! conflict. An open transaction's own versions carry [`PENDING`] and its session number.
+//! conflict, under read committed only if it is not committed. An open transaction's own versions carry [`PENDING`] and its session number.
 //!
 //! Not here: durability (a clone of the engine shares its rows, which is how tests reopen it),
 //! speed, and bounds on memory.
@@ -11,8 +11,8 @@
 mod tests;
 
 use crate::engine::{
-    Description, Direction, Engine, EngineError, Result, Session, Statistics, Table, TableSpec,
-    TxOptions,
+    Description, Direction, Engine, EngineError, Isolation, Result, Session, Statistics, Table,
+    TableSpec, TxOptions,
 };
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -142,12 +142,17 @@ impl ReferenceSession<'_> {
         self.engine.positions[table.position()]
     }
 
-    fn snapshot(&self) -> u64 {
-        self.open.expect("an operation inside a transaction").0
+    /// The last commit that an operation sees which begins at `clock`.
+    fn snapshot(&self, clock: u64) -> u64 {
+        let (begun, options) = self.open.expect("an operation inside a transaction");
+        match options.isolation {
+            Isolation::Snapshot => begun,
+            Isolation::ReadCommitted => clock,
+        }
     }
 
-    fn visible<'v>(&self, versions: &'v [Version]) -> Option<&'v [u8]> {
-        let snapshot = self.snapshot();
+    fn visible<'v>(&self, versions: &'v [Version], clock: u64) -> Option<&'v [u8]> {
+        let snapshot = self.snapshot(clock);
         let seen = |v: &&Version| {
             if v.commit == PENDING {
                 v.owner == self.id
@@ -166,7 +171,7 @@ impl ReferenceSession<'_> {
         key: &[u8],
         make: impl FnOnce(Option<&[u8]>) -> (R, Option<Option<Vec<u8>>>),
     ) -> Result<R> {
-        let (snapshot, options) = self.open.expect("a write inside a transaction");
+        let (_, options) = self.open.expect("a write inside a transaction");
         assert!(
             !options.read_only,
             "a write in a transaction that promised none"
@@ -174,6 +179,7 @@ impl ReferenceSession<'_> {
         let position = self.at(table);
         let mut state = self.engine.lock();
         let state = &mut *state;
+        let snapshot = self.snapshot(state.clock);
         let versions = state.tables[position]
             .get(key)
             .map_or(&[][..], Vec::as_slice);
@@ -187,7 +193,7 @@ impl ReferenceSession<'_> {
         if foreign {
             return Err(EngineError::Conflict);
         }
-        let (result, value) = make(self.visible(versions));
+        let (result, value) = make(self.visible(versions, state.clock));
         if let Some(value) = value {
             state.statistics.log_bytes += (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
             let versions = state.tables[position].entry(key.to_vec()).or_default();
@@ -285,7 +291,7 @@ impl Session for ReferenceSession<'_> {
         let versions = state.tables[position]
             .get(key)
             .map_or(&[][..], Vec::as_slice);
-        Ok(self.visible(versions).map(&mut read))
+        Ok(self.visible(versions, state.clock).map(&mut read))
     }
 
     fn insert(&mut self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
@@ -342,7 +348,8 @@ impl Session for ReferenceSession<'_> {
         let state = self.engine.lock();
         let rows = &state.tables[position];
         let visit = |(key, versions): (&Vec<u8>, &Vec<Version>)| {
-            self.visible(versions).is_none_or(|value| each(key, value))
+            self.visible(versions, state.clock)
+                .is_none_or(|value| each(key, value))
         };
         let whole = match direction {
             Direction::Forward => rows

@@ -101,3 +101,10 @@ fn update_outside_its_ranges_is_caught() {
     a.insert(T, b"k", b"12").unwrap();
     let _ = a.update(T, b"k", &[1..2], |v| v[0] = 0);
 }
+
+#[test]
+fn the_reference_does_what_every_engine_must_at_both_levels() {
+    let kept = Reference::new();
+    crate::conformance::check(|| kept.clone());
+    crate::conformance::check_read_committed(Reference::new());
+}

@@ -1,10 +1,15 @@
 //! The command line. Every flag has a default.
 
+mod figure;
+
 use crate::engines::EngineName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::path::PathBuf;
+use vellum_workload::engine::Isolation;
 use vellum_workload::kv::Mix;
+
+pub use figure::{Figure, FigureName};
 
 /// Loads, runs, measures and checks a workload on an embedded database.
 #[derive(Parser, Debug)]
@@ -46,6 +51,8 @@ pub enum WorkloadName {
     Load,
     /// Scans
     Scan,
+    /// Reads and writes of some rows, at an isolation level
+    Hekaton,
 }
 
 impl WorkloadName {
@@ -59,6 +66,7 @@ impl WorkloadName {
             Self::Hot => "hot",
             Self::Load => "load",
             Self::Scan => "scan",
+            Self::Hekaton => "hekaton",
         }
     }
 }
@@ -136,106 +144,6 @@ impl Report {
     }
 }
 
-/// The figures.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FigureName {
-    /// TPC-C over time beside a held snapshot (also Figure 1)
-    #[value(name = "9", alias = "1")]
-    Nine,
-    /// Scans of hot tables by the age of the snapshot
-    #[value(name = "10")]
-    Ten,
-    /// TPC-C by threads and protocol
-    #[value(name = "11")]
-    Eleven,
-    /// TPC-C larger than memory
-    Oom,
-}
-
-impl FigureName {
-    /// Its name on the command line and in the names of files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nine => "9",
-            Self::Ten => "10",
-            Self::Eleven => "11",
-            Self::Oom => "oom",
-        }
-    }
-}
-
-/// Flags of a figure.
-#[derive(Args, Debug)]
-pub struct Figure {
-    /// Which one
-    #[arg(value_enum)]
-    pub which: FigureName,
-    /// Where the files go; databases are made below it and removed again
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// How long each run takes [default: 60; 20 for figures 11 and oom]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
-    pub seconds: Option<u64>,
-    /// How often each variant runs; figures are medians
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub rounds: u32,
-    /// Warehouses [default: 4; 10 for oom]
-    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub warehouses: Option<u32>,
-    /// Threads: of figure 10, and at most of figure 11 [default: 2]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub threads: Option<u32>,
-    /// Size of the buffer pool [default: 2048; 64 for oom]
-    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
-    pub pool_mib: Option<u64>,
-    /// Everything random follows from it
-    #[arg(long, default_value_t = 42, value_name = "N")]
-    pub seed: u64,
-    /// A population of a few rows, to try the program
-    #[arg(long, hide = true)]
-    pub tiny: bool,
-}
-
-impl Figure {
-    /// How long each run takes.
-    pub fn seconds(&self) -> u64 {
-        self.seconds.unwrap_or(match self.which {
-            FigureName::Nine | FigureName::Ten => 60,
-            FigureName::Eleven | FigureName::Oom => 20,
-        })
-    }
-
-    /// The second in which a snapshot is taken.
-    pub fn hold_at(&self) -> u64 {
-        match self.tiny {
-            // Such a run is over at once.
-            true => 0,
-            false => (self.seconds() / 6).max(1),
-        }
-    }
-
-    /// How many warehouses are loaded.
-    pub fn warehouses(&self) -> u32 {
-        let default = if self.which == FigureName::Oom { 10 } else { 4 };
-        self.warehouses.unwrap_or(default)
-    }
-
-    /// Threads of each run, or of the last.
-    pub fn threads(&self) -> u32 {
-        self.threads.unwrap_or(2)
-    }
-
-    /// Size of the pool.
-    pub fn pool_mib(&self) -> u64 {
-        let default = if self.which == FigureName::Oom {
-            64
-        } else {
-            2048
-        };
-        self.pool_mib.unwrap_or(default)
-    }
-}
-
 /// One subcommand a workload.
 #[derive(Subcommand, Debug)]
 pub enum Workload {
@@ -255,6 +163,8 @@ pub enum Workload {
     Load(Load),
     /// Scans of all rows or of ranges, each in a snapshot, alone or beside updates
     Scan(Scan),
+    /// Transactions of R reads and W writes at an isolation level, beside readers, short and long
+    Hekaton(Hekaton),
 }
 
 impl Workload {
@@ -268,6 +178,7 @@ impl Workload {
             Self::Hot(hot) => &hot.common,
             Self::Load(load) => &load.common,
             Self::Scan(scan) => &scan.common,
+            Self::Hekaton(hekaton) => &hekaton.common,
         }
     }
 
@@ -277,7 +188,7 @@ impl Workload {
             Self::Tpcc(tpcc) => Some(&tpcc.hold),
             Self::Queue(queue) => Some(&queue.hold),
             Self::Hot(hot) => Some(&hot.hold),
-            Self::Tatp(_) | Self::Kv(_) | Self::Load(_) | Self::Scan(_) => None,
+            Self::Tatp(_) | Self::Kv(_) | Self::Load(_) | Self::Scan(_) | Self::Hekaton(_) => None,
         }
     }
 
@@ -286,9 +197,11 @@ impl Workload {
         let mut settings = self.common().settings(self.name());
         // Whoever scans at set ages has a second session, for fresh snapshots.
         settings.sessions += self.hold().map_or(0, |hold| hold.holders as usize + 1);
-        if let Self::Scan(scan) = self {
-            settings.sessions += scan.update_threads as usize;
-        }
+        settings.sessions += match self {
+            Self::Scan(scan) => scan.update_threads as usize,
+            Self::Hekaton(hekaton) => hekaton.long_readers as usize,
+            _ => 0,
+        };
         settings
     }
 
@@ -302,6 +215,7 @@ impl Workload {
             Self::Hot(_) => "hot",
             Self::Load(_) => "load",
             Self::Scan(_) => "scan",
+            Self::Hekaton(_) => "hekaton",
         }
     }
 }
@@ -691,6 +605,8 @@ pub enum OrderName {
     Sorted,
     /// Every key once in no order, by inserts
     Shuffled,
+    /// Ascending keys, by inserts
+    Inserted,
 }
 
 /// Flags of the load.
@@ -720,6 +636,70 @@ pub struct Scan {
     /// Rows.
     #[command(flatten)]
     pub rows: Rows,
+    /// Flags of every workload.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What transactions see.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsolationName {
+    /// One snapshot
+    Snapshot,
+    /// What is committed when an operation begins
+    ReadCommitted,
+}
+
+impl IsolationName {
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot",
+            Self::ReadCommitted => "read-committed",
+        }
+    }
+}
+
+impl From<IsolationName> for Isolation {
+    fn from(name: IsolationName) -> Self {
+        match name {
+            IsolationName::Snapshot => Self::Snapshot,
+            IsolationName::ReadCommitted => Self::ReadCommitted,
+        }
+    }
+}
+
+/// Flags of Hekaton's workload.
+#[derive(Args, Debug)]
+pub struct Hekaton {
+    /// Rows [default: those of the directory, or 2000000]; few of them are contended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub rows: Option<u64>,
+    /// Rows that a transaction reads
+    #[arg(long, default_value_t = 10, value_name = "R", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub reads: u32,
+    /// Rows that a transaction writes besides
+    #[arg(long, default_value_t = 2, value_name = "W", value_parser = clap::value_parser!(u32).range(0..=256))]
+    pub writes: u32,
+    /// What transactions see; long readers always have a snapshot
+    #[arg(long, value_enum, default_value_t = IsolationName::Snapshot)]
+    pub isolation: IsolationName,
+    /// Share of the transactions, from 0 to 1, that write nothing
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
+    pub read_only_share: f64,
+    /// Skew θ of the keys; 0 is uniform
+    #[arg(long, default_value_t = 0.0, value_name = "THETA", value_parser = skew)]
+    pub zipf: f64,
+    /// Threads besides that read a share of the table in one snapshot, again and again
+    #[arg(long, default_value_t = 0, value_name = "N", conflicts_with = "check")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub long_readers: u32,
+    /// Share of the table, from 0 to 1, that each of them reads
+    #[arg(long, default_value_t = 0.1, value_name = "SHARE", value_parser = share)]
+    pub long_share: f64,
+    /// Writers take locks of the bench on their rows first, in the order of the keys, so that none meets another
+    #[arg(long, conflicts_with = "check")]
+    pub deterministic: bool,
     /// Flags of every workload.
     #[command(flatten)]
     pub common: Common,
