@@ -29,6 +29,7 @@
 pub mod anomaly;
 pub mod check;
 pub mod dependencies;
+mod detour;
 pub mod event;
 pub mod generate;
 pub mod graph;

@@ -12,12 +12,14 @@
 //! Invariants:
 //! - I1 A shortest cycle of the order graph visits a transaction once: between two visits it could take the edge from begin to commit. So it
 //!   is a cycle of transactions.
+//!   A shortest walk with two `rw` may visit one twice, where two smaller cycles touch: a longer one that does not is looked for then (`detour.rs`).
 //! - I2 If the order graph has a cycle, an anomaly that is forbidden is reported, whatever the budgets of the searches by name.
 //!
 //! Cost: linear up to the components; the search for shortest witnesses inside them has a budget of edges, so in a component of many
 //! thousands of transactions the witness is a short one, not surely the shortest.
 
 use crate::anomaly::{Anomaly, Kind, Name};
+use crate::detour::Detours;
 use crate::event::Level;
 use crate::graph::{ALL, Components, DEPENDENCIES, Edge, Graph, Walker, Why};
 use crate::history::{History, Outcome};
@@ -327,6 +329,7 @@ impl Search<'_> {
         let transactions = self.levels.len() as u32;
         let mut best = HashMap::new();
         let mut walker = Walker::new(&doubled, BUDGET);
+        let mut detours = Detours::new(&doubled, transactions, BUDGET);
         for edge in split.edges() {
             if edge.why != Why::Rw || !parts.holds(edge) {
                 continue;
@@ -336,15 +339,27 @@ impl Search<'_> {
             let below = best
                 .get(&part)
                 .map_or(usize::MAX, |cycle: &Vec<Edge>| 2 * cycle.len());
-            if let Some(way) = walker.way(&[edge.to], |node| node == goal, |_| true, below) {
+            let Some(way) = walker.way(&[edge.to], |node| node == goal, |_| true, below) else {
+                continue;
+            };
+            let least = way.len();
+            let close = |way: Vec<Edge>| {
                 let cycle: Vec<Edge> = std::iter::once(*edge).chain(way).collect();
-                let cycle = transactions_of(&cycle, transactions, nodes);
-                // Two smaller cycles that touch are not one.
+                transactions_of(&cycle, transactions, nodes)
+            };
+            let is_simple = |cycle: &Vec<Edge>| {
                 let visited: HashSet<u32> = cycle.iter().map(|edge| edge.from).collect();
-                let shorter = best.get(&part).is_none_or(|best| cycle.len() < best.len());
-                if visited.len() == cycle.len() && shorter {
-                    best.insert(part, cycle);
-                }
+                visited.len() == cycle.len()
+            };
+            // Two smaller cycles that touch are not one: what is one may be longer.
+            let cycle = Some(close(way)).filter(is_simple).or_else(|| {
+                let way = detours.way(edge.to, goal, least, below);
+                way.map(close).filter(is_simple)
+            });
+            if let Some(cycle) = cycle
+                && best.get(&part).is_none_or(|best| cycle.len() < best.len())
+            {
+                best.insert(part, cycle);
             }
         }
         self.report_best(best);
@@ -493,3 +508,6 @@ fn transactions_of(cycle: &[Edge], transactions: u32, copies: u32) -> Vec<Edge> 
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

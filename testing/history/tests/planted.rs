@@ -222,6 +222,41 @@ const PLANTED: [Planted; 17] = [
     ),
 ];
 
+/// A long fork of five transactions, two of whose pairs are a read skew each: all have their names.
+#[test]
+fn planted_long_fork_beside_read_skews_is_found_by_its_name() {
+    let history = history(&[
+        ("ok", r#"[["a",1,1],["a",4,1]]"#),
+        ("|ok", r#"[["a",2,1],["a",5,1]]"#),
+        ("|ok", r#"[["r",3,[1]],["r",2,[]],["r",5,[1]]]"#),
+        ("|ok", r#"[["r",2,[1]],["r",1,[]],["r",4,[1]]]"#),
+        ("|ok", r#"[["r",1,[1]],["a",3,1]]"#),
+        (
+            "ok",
+            r#"[["r",1,[1]],["r",2,[1]],["r",3,[1]],["r",4,[1]],["r",5,[1]]]"#,
+        ),
+    ]);
+    let report = at(&history, Level::Snapshot);
+    let found: Vec<_> = report
+        .forbidden()
+        .map(|found| (found.name, found.kind))
+        .collect();
+    let expected = [
+        (Name::GSingle, Some(Kind::ReadSkew)),
+        (Name::GNonadjacent, Some(Kind::LongFork)),
+    ];
+    for expected in expected {
+        assert!(
+            found.contains(&expected),
+            "{expected:?}: {found:?}\n{report}"
+        );
+    }
+    let fork = report
+        .forbidden()
+        .find(|found| found.name == Name::GNonadjacent);
+    assert_eq!(fork.map(|fork| fork.cycle.len()), Some(5), "{report}");
+}
+
 const LEVELS: [Level; 3] = [Level::ReadCommitted, Level::Snapshot, Level::Serializable];
 
 #[test]
