@@ -38,6 +38,8 @@ fn faults(call: Call, n: u64) -> Vec<Fault> {
             | Call::CreateDir
             | Call::Rename
             | Call::Remove
+            | Call::Sync
+            | Call::SyncDir
     );
     if takes_space {
         errors.push(fault.with(FaultError::Enospc));
