@@ -8,6 +8,7 @@
 //! | [`relation`] | the decoders of rows, keys and schemas of SQL |
 //! | [`sql`] | statements that nobody would write, at sessions of a database |
 //! | [`double_write`] | the double-write area with something changed, and pages that need it |
+//! | [`kept`] | real files that earlier commits wrote: `testing/corpus/decoders` |
 //! | [`misplaced`] | writes that land elsewhere, or nowhere |
 //! | [`each`] | every byte of a page and of a chunk of each kind, before the pool and the log's reader |
 //! | [`aged`] | an open database with old snapshots, whose disk is changed under it |
@@ -21,6 +22,7 @@ pub mod corpus;
 pub mod damage;
 pub mod double_write;
 pub mod each;
+pub mod kept;
 pub mod misplaced;
 pub mod mutate;
 pub mod relation;

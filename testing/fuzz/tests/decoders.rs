@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use vellum_base::random::Random;
 use vellum_fuzz::corpus;
+use vellum_fuzz::kept;
 use vellum_fuzz::mutate::mutate;
 use vellum_fuzz::targets::{all, inputs};
 use vellum_model::run::{first_seed, rounds};
@@ -16,7 +17,8 @@ fn prop_every_decoder_answers_whatever_the_bytes_are() {
     let more = inputs(&shapes).expect("its files");
     let inputs = inputs(&disk).expect("its files").into_iter().zip(more);
     for (target, (inputs, more)) in all().zip(inputs) {
-        let inputs: Vec<Vec<u8>> = inputs.into_iter().chain(more).collect();
+        let kept = kept::read(target.name).expect("some are kept");
+        let inputs: Vec<Vec<u8>> = inputs.into_iter().chain(more).chain(kept).collect();
         let run = |bytes: &[u8]| {
             catch_unwind(AssertUnwindSafe(|| (target.run)(bytes))).unwrap_or_else(|_| {
                 panic!(
