@@ -142,7 +142,7 @@ fn make_small() -> Result<SimulatedDirectory> {
     Ok(found)
 }
 
-/// Whether a database shows what [`make_small`] left.
+/// Whether a database shows what `make_small` left.
 ///
 /// # Errors
 /// What is wrong.

@@ -80,7 +80,9 @@ impl Run<'_, '_> {
                     count += 1;
                 }
                 (Some(MergeAction::Delete), Some(key), Some(_), Some(old)) => {
-                    if self.write(|| rows::delete(self.transaction, &merge.shape, &key, old))? {
+                    let deleted =
+                        self.write(|| rows::delete(self.transaction, &merge.shape, &key, old))?;
+                    if deleted {
                         self.honour_locks(&merge.shape, &key, old, Strength::Update)?;
                         self.owes_children(&merge.keys, oid, old, None);
                         count += 1;
