@@ -69,6 +69,9 @@ pub fn profile(
         .args([
             "--tool=callgrind",
             "--separate-threads=yes",
+            // Threads take turns in the order they came: with valgrind's own choice a background thread may wait for seconds, and what
+            // it was to collect is then walked by the operations.
+            "--fair-sched=yes",
             "--cache-sim=yes",
         ])
         .args(CACHES)
