@@ -229,8 +229,13 @@ fn create(
         next_table: 1,
         clean: false,
     };
+    // What an interrupted attempt left. On disk this may be the file that is named as the control file: it is not written into.
+    let temporary = format!("{CONTROL_FILE}.tmp");
+    if directory.exists(&temporary)? {
+        directory.remove(&temporary)?;
+    }
     making.write(&*directory)?;
-    // What an interrupted attempt left.
+    // The log syncs the names that are made and removed here, those in its folder too, before it writes anything ([`Log::create`]).
     if directory.exists(DATA_FILE)? {
         directory.remove(DATA_FILE)?;
     }
@@ -238,7 +243,6 @@ fn create(
         for name in directory.list(LOG_FOLDER)? {
             directory.remove(&format!("{LOG_FOLDER}/{name}"))?;
         }
-        directory.sync_dir(LOG_FOLDER)?;
     }
     let file = directory.open(DATA_FILE, OpenOptions::create_new().direct())?;
     let clock = Arc::new(Clock::above(Timestamp::ZERO));
@@ -258,7 +262,6 @@ fn create(
     )?;
     let log = Arc::new(log);
     log_of_pool.set(log.clone());
-    directory.sync_dir("")?;
     let space = Arc::new(Space::load(pool.clone(), Gsn::ZERO)?);
     let parts = Parts {
         directory,

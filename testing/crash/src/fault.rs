@@ -13,7 +13,7 @@
 use crate::power::{Allowed, Open, check, verify};
 use crate::syncs::Wreck;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use vellum_io::{Call, Directory, Fault, PowerCut, SimulatedDirectory};
+use vellum_io::{Call, Counts, Directory, Fault, PowerCut, SimulatedDirectory, TraceEntry};
 use vellum_model::model::Model;
 use vellum_model::run;
 use vellum_model::step::{Begin, Operation};
@@ -81,9 +81,25 @@ pub fn run_with(
     // The model with one more commit, which failed, is not seen, and may be there after a restart
     // nevertheless; not once there is a commit after it, which is not there without it.
     let mut unknown = Vec::new();
+    // What the disk had done when a sync failed.
+    let mut ended: Option<Counts> = None;
     for step in history {
         let mut next = model.clone();
-        match run::compare(&mut next, &mut *subject, step) {
+        let answer = run::compare(&mut next, &mut *subject, step);
+        if let Some(ended) = &ended {
+            if answer.is_ok() && next.commits() > model.commits() {
+                return Err(format!("{step:?} went well after a failed sync"));
+            }
+            nothing_after(ended, disk)?;
+        }
+        if disk.poisoned() && ended.is_none() {
+            let tried_again = syncs_after_a_failed_one(disk);
+            if tried_again > 0 {
+                return Err(format!("{step:?}: {tried_again} syncs after a failed one"));
+            }
+            ended = Some(disk.counts());
+        }
+        match answer {
             Ok(_) => {
                 if next.commits() > model.commits() {
                     unknown.clear();
@@ -182,10 +198,15 @@ pub fn run_with(
         }
     }
     drop(subject);
+    if let Some(ended) = &ended {
+        nothing_after(ended, disk)?;
+    }
     let sure = model.acknowledged();
     let check = |model: Model| {
         let commits = sure..=model.commits();
-        check(&disk.process_kill(), &Allowed { model, commits }, open)
+        let allowed = Allowed { model, commits };
+        check(&disk.process_kill(), &allowed, open)?;
+        check(&disk.power_cut(1, PowerCut::CLEAN), &allowed, open)
     };
     if let Err(what) = check(model)
         && !unknown.into_iter().any(|model| check(model).is_ok())
@@ -258,6 +279,38 @@ pub fn recover_with(
 /// Whether the fault has come, as far back as the disk remembers.
 fn has_failed(disk: &SimulatedDirectory) -> bool {
     disk.trace().iter().any(|call| call.fault.is_some())
+}
+
+/// How many syncs and writes reached the disk after a sync that failed, as far back as the disk remembers.
+fn syncs_after_a_failed_one(disk: &SimulatedDirectory) -> usize {
+    let trace = disk.trace();
+    let is_sync = |call: &TraceEntry| matches!(call.call, Call::Sync | Call::SyncDir);
+    let mut calls = trace.iter();
+    let failed = calls
+        .by_ref()
+        .find(|call| is_sync(call) && call.fault.is_some());
+    let writes = |call: &&TraceEntry| is_sync(call) || call.call == Call::Write;
+    failed.map_or(0, |_| calls.filter(writes).count())
+}
+
+/// Nothing reached the disk since, not even a sync that might be believed.
+fn nothing_after(ended: &Counts, disk: &SimulatedDirectory) -> Result<(), String> {
+    let now = disk.counts();
+    let same = |call| ended.of(call) == now.of(call);
+    let changes = [
+        Call::Write,
+        Call::Sync,
+        Call::SyncDir,
+        Call::SetLen,
+        Call::Allocate,
+        Call::CreateDir,
+        Call::Remove,
+        Call::Rename,
+    ];
+    match changes.into_iter().find(|call| !same(*call)) {
+        None => Ok(()),
+        Some(call) => Err(format!("after a failed sync came a {call:?}")),
+    }
 }
 
 /// After a failed sync: writes are refused, no sync is tried again, nothing reaches the disk.

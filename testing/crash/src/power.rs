@@ -303,40 +303,38 @@ pub(crate) fn check(
     allowed: &Allowed,
     open: Open<'_>,
 ) -> Result<u64, String> {
-    let run = || -> Result<u64, String> {
-        let mut subject = open(disk).map_err(|what| format!("does not open: {what}"))?;
-        let mut contents = contents_of(&mut *subject)?;
-        // An earlier recovery may have come as far as to go on, in one transaction.
-        if let Some(index) = contents.iter().position(|(name, _)| name == AFTERWARDS) {
-            let (_, rows) = contents.remove(index);
-            if rows.len() != AFTERWARDS_ROWS {
-                return Err(format!(
-                    "holds half of what was written later: {}",
-                    rows.len()
-                ));
-            }
-        }
-        let kept = allowed
-            .commits
-            .clone()
-            .rev()
-            .find(|commits| allowed.model.contents_at(*commits) == contents);
-        let Some(kept) = kept else {
-            let (sure, most) = (*allowed.commits.start(), *allowed.commits.end());
-            return Err(format!(
-                "holds what was never there (commits {sure} to {most})\n\
-                 at least {:?}\nat most {:?}\nfound    {:?}",
-                Answer::Contents(allowed.model.contents_at(sure)),
-                Answer::Contents(allowed.model.contents_at(most)),
-                Answer::Contents(contents)
-            ));
-        };
-        verify(&mut *subject)?;
-        goes_on(&mut *subject)?;
+    look(disk, open, &|subject| {
+        let kept = kept(subject, allowed)?;
+        verify(subject)?;
+        goes_on(subject)?;
         match subject.end_all() {
             Answer::Done => Ok(kept),
             other => Err(format!("keeps what nobody needs: {other:?}")),
         }
+    })
+}
+
+/// The same, but nothing is written: for disks without room.
+pub(crate) fn check_unchanged(
+    disk: &SimulatedDirectory,
+    allowed: &Allowed,
+    open: Open<'_>,
+) -> Result<u64, String> {
+    look(disk, open, &|subject| {
+        let kept = kept(subject, allowed)?;
+        verify(subject).map(|()| kept)
+    })
+}
+
+/// Opens the store, and looks.
+fn look(
+    disk: &SimulatedDirectory,
+    open: Open<'_>,
+    judge: &dyn Fn(&mut dyn Subject) -> Result<u64, String>,
+) -> Result<u64, String> {
+    let run = || -> Result<u64, String> {
+        let mut subject = open(disk).map_err(|what| format!("does not open: {what}"))?;
+        judge(&mut *subject)
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().cloned();
@@ -346,6 +344,36 @@ pub(crate) fn check(
                 .map(|text| (*text).to_owned())
         });
         Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+/// How many commits are there, if what is there was there after one.
+fn kept(subject: &mut dyn Subject, allowed: &Allowed) -> Result<u64, String> {
+    let mut contents = contents_of(subject)?;
+    // An earlier recovery may have come as far as to go on, in one transaction.
+    if let Some(index) = contents.iter().position(|(name, _)| name == AFTERWARDS) {
+        let (_, rows) = contents.remove(index);
+        if rows.len() != AFTERWARDS_ROWS {
+            return Err(format!(
+                "holds half of what was written later: {}",
+                rows.len()
+            ));
+        }
+    }
+    let kept = allowed
+        .commits
+        .clone()
+        .rev()
+        .find(|commits| allowed.model.contents_at(*commits) == contents);
+    kept.ok_or_else(|| {
+        let (sure, most) = (*allowed.commits.start(), *allowed.commits.end());
+        format!(
+            "holds what was never there (commits {sure} to {most})\n\
+             at least {:?}\nat most {:?}\nfound    {:?}",
+            Answer::Contents(allowed.model.contents_at(sure)),
+            Answer::Contents(allowed.model.contents_at(most)),
+            Answer::Contents(contents)
+        )
     })
 }
 

@@ -1,10 +1,6 @@
-//! Takes syncs away, one call site after the other, and sees whether the power cuts notice.
+//! The syncs of a run, by the place in the program that asks for them, and the wrecks that recoveries begin at.
 //!
-//! A run without a cut tells every sync that a workload makes, with the place in the program that asked for it. Then
-//! all syncs of one place are left out (or come one change too late), the power is cut behind them, and what is
-//! found is compared as in [`crate::power`]. Some cut must find something wrong: else the sync
-//! is not needed, or the power cuts are blind. Syncs of recovery are treated likewise, from a disk that a first cut
-//! left.
+//! A run without a cut tells every sync that it makes. [`crate::scene`] takes those of one place away.
 //!
 //! Needs symbols: a place is the first function outside the disk in a backtrace, and which of its syncs it is ([`crate::sites`], which also tells
 //! the places that no workload reaches).
@@ -16,10 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
-use vellum_base::random::Random;
-use vellum_io::{Lie, PowerCut, SimulatedDirectory};
+use vellum_io::{PowerCut, SimulatedDirectory};
 use vellum_model::Step;
-use vellum_model::model::Model;
 
 /// A place in the program that syncs, and what.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,17 +43,8 @@ impl fmt::Display for Place {
 /// The syncs of a run: by place, the numbers of changing calls before them.
 pub type Syncs = BTreeMap<Place, BTreeSet<u64>>;
 
-/// What a lie led to.
-#[derive(Clone, Debug)]
-pub struct Verdict {
-    /// What was found wrong first; `None` if nothing was.
-    pub caught: Option<String>,
-    /// Cuts that were looked at.
-    pub cuts: u64,
-}
-
 /// Starts noting the syncs of a disk.
-fn observe(disk: &SimulatedDirectory) -> Arc<Mutex<Syncs>> {
+pub(crate) fn observe(disk: &SimulatedDirectory) -> Arc<Mutex<Syncs>> {
     static SITES: OnceLock<Sites> = OnceLock::new();
     let sites = SITES.get_or_init(|| Sites::of_product().expect("the sources are there"));
     let syncs = Arc::new(Mutex::new(Syncs::new()));
@@ -157,124 +142,6 @@ pub fn syncs_of(history: &[Step], key_limit: usize, open: Open<'_>) -> Result<Sy
     Ok(syncs.clone())
 }
 
-/// Lets `calls` of the workload lie and cuts the power behind each, until something wrong is found.
-///
-/// # Errors
-/// The workload does not run.
-pub fn try_lie(
-    history: &[Step],
-    key_limit: usize,
-    calls: &BTreeSet<u64>,
-    how: Lie,
-    open: Open<'_>,
-) -> Result<Verdict, String> {
-    let (mut cuts, mut end) = (0, u64::MAX);
-    for cut_at in cuts_behind(calls) {
-        // A run that ends before a cut ends before every later one.
-        if cut_at >= end {
-            continue;
-        }
-        let disk = SimulatedDirectory::new();
-        disk.lie_at(calls.clone(), how);
-        disk.cut_after(cut_at);
-        let allowed = run_until_cut(history, key_limit, &disk, open)?;
-        let judge = |found: &SimulatedDirectory| check(found, &allowed, open).map(drop);
-        if let Some(caught) = look(&disk, cut_at, &judge, &mut cuts) {
-            let caught = Some(format!("cut at call {cut_at}: {caught}"));
-            return Ok(Verdict { caught, cuts });
-        }
-        if !disk.is_cut() {
-            end = cut_at;
-        }
-    }
-    Ok(Verdict { caught: None, cuts })
-}
-
-/// How many calls behind a lie are cut.
-const BEHIND: u64 = 40;
-
-/// The calls to cut, for lies at `calls`: those right behind each first, then further ones.
-fn cuts_behind(calls: &BTreeSet<u64>) -> Vec<u64> {
-    let mut order = Vec::new();
-    let mut known = BTreeSet::new();
-    for distance in 1..=BEHIND {
-        for call in calls {
-            if known.insert(call + distance) {
-                order.push(call + distance);
-            }
-        }
-    }
-    order
-}
-
-/// Looks at what kinds of cut leave of a disk that lied.
-fn look(
-    disk: &SimulatedDirectory,
-    seed: u64,
-    judge: &dyn Fn(&SimulatedDirectory) -> Result<(), String>,
-    cuts: &mut u64,
-) -> Option<String> {
-    let mut draws = Random::new(seed);
-    for kind in PowerCut::KINDS {
-        if kind == PowerCut::LUCKY {
-            continue;
-        }
-        *cuts += 1;
-        let found = disk.power_cut(draws.next_u64(), kind);
-        if let Err(what) = judge(&found) {
-            return Some(format!("{kind:?}: {what}"));
-        }
-    }
-    None
-}
-
-/// What is made on an empty disk, and whether what a cut left of it is right: the second argument says whether the making had come to its end.
-#[derive(Clone, Copy)]
-pub struct Making<'m> {
-    /// Makes it; fails when the power goes.
-    pub make: &'m dyn Fn(&SimulatedDirectory) -> Result<(), String>,
-    /// What is wrong.
-    pub judge: &'m dyn Fn(&SimulatedDirectory, bool) -> Result<(), String>,
-}
-
-impl Making<'_> {
-    /// The syncs of it.
-    ///
-    /// # Errors
-    /// It is wrong even without a cut.
-    pub fn syncs(&self) -> Result<Syncs, String> {
-        let disk = SimulatedDirectory::new();
-        let syncs = observe(&disk);
-        (self.make)(&disk)?;
-        (self.judge)(&disk.process_kill(), true)?;
-        let syncs = syncs.lock().expect("nobody panics holding it");
-        Ok(syncs.clone())
-    }
-
-    /// As [`try_lie`].
-    pub fn try_lie(&self, calls: &BTreeSet<u64>, how: Lie) -> Verdict {
-        let (mut cuts, mut end) = (0, u64::MAX);
-        for cut_at in cuts_behind(calls) {
-            if cut_at >= end {
-                continue;
-            }
-            let disk = SimulatedDirectory::new();
-            disk.lie_at(calls.clone(), how);
-            disk.cut_after(cut_at);
-            let done = (self.make)(&disk).is_ok();
-            let judge = |found: &SimulatedDirectory| (self.judge)(found, done);
-            if let Some(caught) = look(&disk, cut_at, &judge, &mut cuts) {
-                let caught = Some(format!("cut at call {cut_at}: {caught}"));
-                return Verdict { caught, cuts };
-            }
-            if !disk.is_cut() {
-                end = cut_at;
-            }
-        }
-        Verdict { caught: None, cuts }
-    }
-}
-
 /// A disk that a cut left, and what may be on it: where a recovery begins.
 pub struct Wreck {
     pub(crate) disk: SimulatedDirectory,
@@ -311,7 +178,7 @@ pub fn wrecks(
 ///
 /// # Errors
 /// The workload does not run.
-pub fn killed_before(
+fn killed_before(
     history: &[Step],
     key_limit: usize,
     (is_place, calls): (impl Fn(&Place) -> bool, u64),
@@ -387,16 +254,19 @@ impl Wreck {
         Ok(Self { disk, allowed })
     }
 
-    /// The syncs of the recovery (and of going on a little).
+    /// What a process leaves that is killed at a call of the recovery.
     ///
     /// # Errors
-    /// The recovery is wrong even so.
-    pub fn syncs(&self, open: Open<'_>) -> Result<Syncs, String> {
+    /// The next recovery does not find what may be there.
+    pub fn killed_at(&self, call: u64, open: Open<'_>) -> Result<Self, String> {
         let disk = self.disk.process_kill();
-        let syncs = observe(&disk);
-        check(&disk, &self.allowed, open)?;
-        let syncs = syncs.lock().expect("nobody panics holding it");
-        Ok(syncs.clone())
+        disk.cut_after(call);
+        // It fails when the process ends.
+        let _ = open(&disk);
+        let disk = disk.process_kill();
+        check(&disk.process_kill(), &self.allowed, open)?;
+        let allowed = self.allowed.clone();
+        Ok(Self { disk, allowed })
     }
 
     /// Cuts these calls of the recovery, without a lie; how many cuts there were.
@@ -422,34 +292,6 @@ impl Wreck {
             }
         }
         Ok(cuts)
-    }
-
-    /// As [`try_lie`], for a recovery.
-    pub fn try_lie(&self, calls: &BTreeSet<u64>, how: Lie, open: Open<'_>) -> Verdict {
-        let (mut cuts, mut end) = (0, u64::MAX);
-        for cut_at in cuts_behind(calls) {
-            if cut_at >= end {
-                continue;
-            }
-            let disk = self.disk.process_kill();
-            disk.lie_at(calls.clone(), how);
-            disk.cut_after(cut_at);
-            // It fails when the power goes.
-            let _ = check(&disk, &self.allowed, open);
-            let allowed = Allowed {
-                model: Model::clone(&self.allowed.model),
-                commits: self.allowed.commits.clone(),
-            };
-            let judge = |found: &SimulatedDirectory| check(found, &allowed, open).map(drop);
-            if let Some(caught) = look(&disk, cut_at, &judge, &mut cuts) {
-                let caught = Some(format!("recovery cut at call {cut_at}: {caught}"));
-                return Verdict { caught, cuts };
-            }
-            if !disk.is_cut() {
-                end = cut_at;
-            }
-        }
-        Verdict { caught: None, cuts }
     }
 }
 

@@ -7,8 +7,8 @@
 //!   24 8 bytes "VELLUMDB"    32 u32 format version    36 u32 page size    40 u32 batch pages    44.. zero
 //! ```
 //!
-//! Crash: written once, when the file is made, and synced before anything else is; the engine makes the
-//! file known (control file) only after that. It never changes, so it needs no torn-write repair.
+//! Crash: written once, when the file is made; the engine makes the file known (control file) only after the first checkpoint, which
+//! syncs it. It never changes, so it needs no torn-write repair.
 
 use crate::geometry::Geometry;
 use crate::{PoolConfig, page};

@@ -98,7 +98,8 @@ impl Addresses {
 }
 
 impl Pool {
-    /// Makes the data file: header, empty bitmap, double-write area. Durable on return.
+    /// Makes the data file: header, empty bitmap, double-write area. Durable with the first sync of the file, which the first batch
+    /// that is written makes, and the first checkpoint.
     ///
     /// # Errors
     /// I/O errors; `MemoryLimit` if the pool is too small or addresses cannot be reserved.
@@ -127,7 +128,6 @@ impl Pool {
         };
         file.allocate(0, shape.offset(shape.first_free()))?;
         header::write(&*file, shape)?;
-        file.sync_data()?;
         Self::over(addresses, file, log, shape, config)
     }
 

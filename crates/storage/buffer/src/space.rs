@@ -16,8 +16,9 @@
 //! Concurrency: one mutex over the mirror, held for a bit search. Growth does its I/O outside of it,
 //! under the pool's growth mutex. Nothing here latches a page, but for `load` and `truncate_tail`.
 //!
-//! Crash: growth is synced before its pages are given out. Truncation comes after the frees are durable;
-//! records of pages beyond the end find [`crate::RedoPage::Broken`] and are skipped.
+//! Crash: growth is synced before its pages are given out: on a disk that is full by then, redo would not get them. Truncation comes
+//! after the frees are durable, and is durable with the file's next sync, or not: records of pages beyond the end find
+//! [`crate::RedoPage::Broken`] and are skipped, pages of the old tail are free.
 
 use crate::bitmap;
 use crate::geometry::Geometry;
@@ -530,8 +531,9 @@ impl Space {
         // A batch under way may still write pages of the tail; no later one can.
         let mut writer = self.pool.writer.lock();
         writer.finish_pending(&*self.pool.file)?;
-        self.pool.file.set_len(self.shape.offset(PageId(end)))?;
-        self.pool.file.sync_data()
+        // Not synced: until the file's next sync a power cut may find it as long as it was, which it may in this call as well. What is
+        // put behind the end comes after a sync (`grow_to_free`).
+        self.pool.file.set_len(self.shape.offset(PageId(end)))
     }
 
     /// Where the file could end.

@@ -201,12 +201,11 @@ pub trait Directory: Send + Sync + Debug {
     /// the new content, and the new one once this returned `Ok`. Concurrent calls for one name are
     /// the caller's to avoid. Uses the name with `.tmp` appended; what stands there means nothing, but
     /// its space is what the next call writes into: from the second on, a full disk refuses none.
+    ///
+    /// Who takes over a directory from a process that was killed syncs it ([`Directory::sync_dir`]) before the first call, or removes
+    /// what has the temporary name: if that process ended before its last sync here, it may on disk still be the file named `name`.
     fn write_atomic(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let temporary = format!("{name}.tmp");
-        if self.exists(&temporary)? {
-            // A process that ended before its last sync here: on disk this file may still be the one named `name`.
-            self.sync_dir(parent_of(name))?;
-        }
         let file = self.open(&temporary, OpenOptions::create())?;
         file.write_at(bytes, 0)?;
         if file.len()? > bytes.len() as u64 {

@@ -75,13 +75,12 @@ struct State {
 
 impl State {
     /// Before each change of the disk that `plan` let pass.
-    fn before_change(&mut self, is_sync: bool) {
-        self.lies.before_change(&mut self.disk, is_sync);
+    fn before_change(&mut self) {
+        self.lies.before_change(&mut self.disk);
     }
 
     /// A sync that `plan` let pass.
     fn sync(&mut self, name: &str, synced: Synced) {
-        self.before_change(true);
         // The call itself is counted by now.
         let call = self.plan.mutating_calls - 1;
         self.lies.sync(&mut self.disk, call, name, synced);
@@ -232,7 +231,7 @@ impl SimulatedDirectory {
         let name = Arc::from(name);
         let verdict = state.plan.enter(call, true, &name, 0, 0)?;
         if matches!(verdict, Verdict::Go | Verdict::CutNow) {
-            state.before_change(false);
+            state.before_change();
             let change = change(&mut state.disk);
             state.disk.change_names(change);
         }
@@ -261,7 +260,7 @@ impl Directory for SimulatedDirectory {
         if matches!(verdict, Verdict::Go | Verdict::CutNow) {
             possible.map_err(|kind| exact::error("open", name, kind))?;
             if mutates {
-                lies.before_change(disk, false);
+                lies.before_change(disk);
                 let inode = disk.new_inode();
                 disk.change_names(NameChange::Create {
                     name: name.to_owned(),

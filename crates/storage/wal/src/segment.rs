@@ -186,6 +186,8 @@ impl Segments {
     pub fn open(dir: Arc<dyn Directory>, config: LogConfig, start: LogStart) -> Result<Self> {
         config.validate()?;
         dir.create_dir("log")?;
+        // Also if it was there: a process that was killed may have left the control file's name to the kernel, and what is free by that
+        // file is still needed by the one before it.
         dir.sync_dir("")?;
         let mut table = Table {
             live: VecDeque::new(),

@@ -3,7 +3,7 @@
 use crate::engine::config;
 use std::sync::Arc;
 use vellum::{Database, Result, TransactionOptions};
-use vellum_io::SimulatedDirectory;
+use vellum_io::{Directory, SimulatedDirectory};
 
 /// Rows of the database: more pages than frames.
 const ROWS: u32 = 300;
@@ -30,8 +30,9 @@ impl Source {
         copied.map_err(|error| error.to_string())
     }
 
-    /// A copy that was finished is the database; one that was not is the database, or none.
+    /// A copy that was finished is the database; one that was not is the database, or none: what has the control file of a database is one.
     pub fn judge(&self, found: &SimulatedDirectory, done: bool) -> std::result::Result<(), String> {
+        let done = done || found.exists("control").map_err(|error| error.to_string())?;
         let database = match Database::open_directory(Arc::new(found.clone()), config()) {
             Ok(database) => database,
             Err(error) if done => return Err(format!("does not open: {error:?}")),

@@ -7,6 +7,8 @@ use vellum_model::engine::EngineSubject;
 use vellum_model::{Profile, Subject};
 
 pub const PAGE_SIZE: usize = 4096;
+/// Pages of the pool.
+pub const FRAMES: usize = 24;
 pub const KEY_LIMIT: usize = PAGE_SIZE / 8;
 /// A value that surely needs no pages of its own.
 pub const INLINE_VALUE: u32 = PAGE_SIZE as u32 / 5;
@@ -20,7 +22,7 @@ pub fn config() -> Config {
 pub fn config_of(page_size: usize) -> Config {
     let mut config = Config::default()
         .page_size(page_size)
-        .pool_bytes(24 * page_size as u64);
+        .pool_bytes(FRAMES as u64 * page_size as u64);
     config.slots_max = 8;
     config.slot_buffer_bytes = 16 * page_size;
     config.log_segment_bytes = 4 * 16 * page_size as u64;

@@ -5,7 +5,7 @@
 //! drawn with one probability a file, itself drawn, so that "everything of this file, nothing of that
 //! one" is as likely as an even mix.
 
-use super::disk::{Change, Disk, InodeId, NameChange};
+use super::disk::{Change, Disk, InodeId, NameChange, PendingName};
 use super::image::{Image, pieces};
 use crate::parent_of;
 use std::collections::BTreeMap;
@@ -110,6 +110,15 @@ impl PowerCut {
 enum Pending<'a> {
     File(InodeId, &'a Change),
     Names(&'a NameChange),
+    /// One that is durable before an earlier one is: nothing is drawn for it.
+    Forced(InodeId, &'a Change),
+    ForcedNames(&'a NameChange),
+}
+
+impl Pending<'_> {
+    const fn is_open(&self) -> bool {
+        matches!(self, Self::File(..) | Self::Names(_))
+    }
 }
 
 pub(super) fn power_cut(disk: &Disk, seed: u64, cut: PowerCut) -> Disk {
@@ -125,16 +134,32 @@ pub(super) fn power_cut(disk: &Disk, seed: u64, cut: PowerCut) -> Disk {
     for (&id, inode) in &disk.inodes {
         let changes = inode.pending.iter();
         pending.extend(changes.map(|(sequence, change)| (*sequence, Pending::File(id, change))));
+        let changes = inode.forced.iter();
+        pending.extend(changes.map(|(sequence, change)| (*sequence, Pending::Forced(id, change))));
     }
-    let changes = disk.pending_names.iter();
-    pending.extend(changes.map(|change| (change.sequence, Pending::Names(&change.change))));
-    pending.sort_unstable_by_key(|&(sequence, _)| sequence);
+    for PendingName {
+        sequence,
+        change,
+        durable,
+        ..
+    } in &disk.pending_names
+    {
+        let change = match durable {
+            true => Pending::ForcedNames(change),
+            false => Pending::Names(change),
+        };
+        pending.push((*sequence, change));
+    }
+    // A part of a write that was forced comes behind the whole.
+    pending.sort_by_key(|(sequence, change)| (*sequence, !change.is_open()));
+    let open = pending.iter().filter(|(_, change)| change.is_open());
+    let open = open.count() as u64;
 
     let in_order = cut.keep == Keep::Random && !cut.reorder;
     let survivors = match cut.keep {
         Keep::None => 0,
-        Keep::Random if in_order => random.between(0, pending.len() as u64),
-        Keep::All | Keep::Random => pending.len() as u64,
+        Keep::Random if in_order => random.between(0, open),
+        Keep::All | Keep::Random => open,
     };
     let weights: BTreeMap<InodeId, u64> = images
         .keys()
@@ -142,7 +167,10 @@ pub(super) fn power_cut(disk: &Disk, seed: u64, cut: PowerCut) -> Disk {
         .collect();
     let names_weight = random.between(0, WHOLE);
 
-    for (position, (_, change)) in (0_u64..).zip(&pending) {
+    let mut next = 0;
+    for (_, change) in &pending {
+        let position = next;
+        next += u64::from(change.is_open());
         let out_of_order = cut.keep == Keep::Random && cut.reorder;
         match change {
             Pending::Names(change) if position < survivors => {
@@ -161,6 +189,10 @@ pub(super) fn power_cut(disk: &Disk, seed: u64, cut: PowerCut) -> Disk {
                 }
             }
             Pending::Names(_) => {}
+            Pending::ForcedNames(change) => change.apply(&mut names),
+            Pending::Forced(id, change) => {
+                change.apply(images.get_mut(id).expect("every file has an image"));
+            }
         }
     }
 

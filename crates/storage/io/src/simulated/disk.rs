@@ -7,6 +7,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use vellum_base::Result;
 
+/// What is written whole or not at all.
+const SECTOR: usize = 512;
+
 /// Number of a file, whatever its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InodeId(u64);
@@ -117,8 +120,8 @@ pub(super) struct Inode {
     pub(super) durable: Image,
     /// By sequence number, which orders the changes of all files and names.
     pub(super) pending: Vec<(u64, Change)>,
-    /// Some change became durable before earlier ones.
-    out_of_order: bool,
+    /// Changes, or parts of them, that became durable before earlier ones.
+    pub(super) forced: Vec<(u64, Change)>,
     handles: usize,
 }
 
@@ -129,17 +132,19 @@ impl Inode {
             current: image.clone(),
             durable: image,
             pending: Vec::new(),
-            out_of_order: false,
+            forced: Vec::new(),
             handles: 0,
         }
     }
 }
 
-/// A change of names that some of its directories have not synced.
+/// A change of names that some of its directories have not synced, or that comes behind such a one.
 #[derive(Clone, Debug)]
 pub(super) struct PendingName {
     pub(super) sequence: u64,
     pub(super) change: NameChange,
+    /// It is durable, though an earlier one is not: that must not undo it when it gets there.
+    pub(super) durable: bool,
     unsynced_parents: BTreeSet<String>,
 }
 
@@ -242,6 +247,7 @@ impl Disk {
         self.pending_names.push(PendingName {
             sequence,
             change,
+            durable: false,
             unsynced_parents,
         });
     }
@@ -251,24 +257,33 @@ impl Disk {
         self.next_sequence
     }
 
-    /// Makes the last change durable before all that came earlier.
-    pub(super) fn force_last(&mut self) {
-        let last = self.next_sequence;
+    /// Makes the change with this number durable before all that came earlier, if it was made and is not; `torn`: only the first sector
+    /// of a write.
+    pub(super) fn force(&mut self, number: u64, torn: bool) {
         for inode in self.inodes.values_mut() {
-            if let Some((_, change)) = inode.pending.pop_if(|(sequence, _)| *sequence == last) {
-                change.apply(&mut inode.durable);
-                inode.out_of_order = true;
-                return;
-            }
+            let found = inode.pending.iter();
+            let Some(index) = found
+                .map(|(sequence, _)| *sequence)
+                .position(|n| n == number)
+            else {
+                continue;
+            };
+            let forced = match &inode.pending[index].1 {
+                Change::Write { offset, bytes } if torn => Change::Write {
+                    offset: *offset,
+                    bytes: Arc::from(&bytes[..bytes.len().min(SECTOR)]),
+                },
+                _ => inode.pending.remove(index).1,
+            };
+            forced.apply(&mut inode.durable);
+            inode.forced.push((number, forced));
+            return;
         }
-        let durable = &mut self.durable_names;
-        self.pending_names.retain(|pending| {
-            let forced = pending.sequence == last;
-            if forced {
-                pending.change.apply(durable);
-            }
-            !forced
-        });
+        let mut pending = self.pending_names.iter_mut();
+        if let Some(pending) = pending.find(|pending| pending.sequence == number) {
+            pending.durable = true;
+            pending.change.apply(&mut self.durable_names);
+        }
     }
 
     pub(super) fn sync(&mut self, id: InodeId) {
@@ -276,7 +291,7 @@ impl Disk {
         for (_, change) in inode.pending.drain(..) {
             change.apply(&mut inode.durable);
         }
-        if std::mem::take(&mut inode.out_of_order) {
+        if !std::mem::take(&mut inode.forced).is_empty() {
             inode.durable = inode.current.clone();
         }
         debug_assert_eq!(inode.durable.length(), inode.current.length());
@@ -284,13 +299,15 @@ impl Disk {
 
     pub(super) fn sync_names(&mut self, subdir: &str) {
         let durable = &mut self.durable_names;
-        self.pending_names.retain_mut(|pending| {
+        for pending in &mut self.pending_names {
             pending.unsynced_parents.remove(subdir);
-            if pending.unsynced_parents.is_empty() {
+            pending.durable |= pending.unsynced_parents.is_empty();
+            if pending.durable {
                 pending.change.apply(durable);
             }
-            !pending.unsynced_parents.is_empty()
-        });
+        }
+        let done = self.pending_names.iter().take_while(|name| name.durable);
+        self.pending_names.drain(..done.count());
         self.forget_unreachable();
     }
 
@@ -338,7 +355,8 @@ impl Disk {
 
     pub(super) fn unsynced_changes(&self) -> usize {
         let in_files: usize = self.inodes.values().map(|inode| inode.pending.len()).sum();
-        in_files + self.pending_names.len()
+        let names = self.pending_names.iter();
+        in_files + names.filter(|pending| !pending.durable).count()
     }
 
     pub(super) fn flip_bit(&mut self, id: InodeId, offset: u64, bit: u8) -> bool {

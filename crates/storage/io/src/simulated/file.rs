@@ -53,7 +53,7 @@ impl SimulatedFile {
     }
 
     fn change(&self, state: &mut State, change: Change) {
-        state.before_change(false);
+        state.before_change();
         state.disk.change(self.inode, change);
     }
 

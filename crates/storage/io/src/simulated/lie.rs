@@ -19,9 +19,22 @@ use std::sync::Arc;
 pub enum Lie {
     /// Nothing: as if the program did not call it.
     Omitted,
-    /// It comes one change late, and that change is durable before: as if the program had swapped the two. Where
-    /// another sync comes next, nothing is swapped.
-    Late,
+    /// It comes so many changes (of any file or name) late, and the last of them is durable before it: as if the program had swapped
+    /// that with what came before the sync. If the same file or folder is synced in between, nothing is swapped.
+    Late {
+        /// How many changes come first, from 1.
+        changes: u32,
+        /// Of the last of them, if it is a write, only the first sector is durable before.
+        torn: bool,
+    },
+}
+
+impl Lie {
+    /// It lets the next change pass.
+    pub const LATE: Self = Self::Late {
+        changes: 1,
+        torn: false,
+    };
 }
 
 /// What a write that reports success does instead. Reads see what is on the medium, at once.
@@ -37,7 +50,7 @@ pub enum WriteLie {
 pub type SyncObserver = Arc<dyn Fn(u64, &str) + Send + Sync>;
 
 /// What a sync is about.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Synced {
     File(InodeId),
     Names(String),
@@ -52,7 +65,16 @@ impl Synced {
     }
 }
 
-/// Which syncs lie, and the late one that is still to come.
+/// A late sync that is still to come.
+#[derive(Debug)]
+struct Waiting {
+    synced: Synced,
+    /// The change that passes it.
+    passing: u64,
+    torn: bool,
+}
+
+/// Which syncs lie, and the late ones that are still to come.
 #[derive(Default)]
 pub(super) struct Lies {
     /// By the number of changing calls before them.
@@ -61,7 +83,7 @@ pub(super) struct Lies {
     pub(super) observer: Option<SyncObserver>,
     /// By the number of changing calls before them.
     pub(super) writes: BTreeMap<u64, WriteLie>,
-    late: Option<(Synced, u64)>,
+    late: Vec<Waiting>,
 }
 
 impl fmt::Debug for Lies {
@@ -76,27 +98,23 @@ impl fmt::Debug for Lies {
 }
 
 impl Lies {
-    /// Before a changing call: a late sync that let one change pass happens now. `is_sync`: the call is a sync itself.
-    pub(super) fn before_change(&mut self, disk: &mut Disk, is_sync: bool) {
-        if let Some((synced, upto)) = &self.late {
-            let passed = disk.last_sequence() > *upto;
-            if passed || is_sync {
-                if passed {
-                    disk.force_last();
-                }
-                let synced = synced.clone();
-                self.late = None;
-                synced.apply(disk);
+    /// Before a change: late syncs that let enough changes pass happen now.
+    pub(super) fn before_change(&mut self, disk: &mut Disk) {
+        let last = disk.last_sequence();
+        self.late.retain(|waiting| {
+            let passed = last >= waiting.passing;
+            if passed {
+                disk.force(waiting.passing, waiting.torn);
+                waiting.synced.apply(disk);
             }
-        }
+            !passed
+        });
     }
 
     /// When the power goes: a change that passed a late sync is durable, what it passed is not.
     pub(super) fn at_cut(&self, disk: &mut Disk) {
-        if let Some((_, upto)) = &self.late
-            && disk.last_sequence() > *upto
-        {
-            disk.force_last();
+        for waiting in &self.late {
+            disk.force(waiting.passing, waiting.torn);
         }
     }
 
@@ -114,10 +132,21 @@ impl Lies {
         if let Some(observer) = &self.observer {
             observer(call, name);
         }
-        match self.how.filter(|_| self.calls.contains(&call)) {
-            None => synced.apply(disk),
+        let lie = self.how.filter(|_| self.calls.contains(&call));
+        match lie {
+            None => {
+                self.late.retain(|waiting| waiting.synced != synced);
+                synced.apply(disk);
+            }
             Some(Lie::Omitted) => {}
-            Some(Lie::Late) => self.late = Some((synced, disk.last_sequence())),
+            Some(Lie::Late { changes, torn }) => {
+                let passing = disk.last_sequence() + u64::from(changes);
+                self.late.push(Waiting {
+                    synced,
+                    passing,
+                    torn,
+                });
+            }
         }
     }
 }

@@ -264,13 +264,25 @@ fn crash_atomic_replacement_shows_old_or_new_at_every_call_and_new_once_acknowle
     // Create, write, sync, exchange, directory.
     replace_at_every_call(&base, 5, &[b"old content"]);
     base.write_atomic("control", b"older").unwrap();
-    // Directory, write, length, sync, exchange, directory: into the space of the first content.
-    replace_at_every_call(&base, 6, &[b"older"]);
+    // Write, length, sync, exchange, directory: into the space of the first content.
+    replace_at_every_call(&base, 5, &[b"older"]);
     base.write_atomic("control", b"old").unwrap();
-    // The same after a process that ended before its last sync: the disk may have the names as before.
-    base.fail(Fault::nth(Call::SyncDir, 1));
+    // After a process that ended before its last sync: the disk may have the names as before, and whoever comes next syncs them.
+    base.fail(Fault::nth(Call::SyncDir, 0));
     assert!(base.write_atomic("control", b"unsynced").is_err());
-    replace_at_every_call(&base, 5, &[b"old", b"unsynced"]);
+    let next = base.process_kill();
+    for seed in 0..40 {
+        for cut in PowerCut::KINDS {
+            let found = next.power_cut(seed, cut).read_all("control").unwrap();
+            assert!([&b"old"[..], b"unsynced"].contains(&&*found), "{found:?}");
+        }
+    }
+    next.sync_dir("").unwrap();
+    replace_at_every_call(&next.power_cut(1, PowerCut::CLEAN), 4, &[b"unsynced"]);
+    let longer = with_file("control", &[1; 2000]).0;
+    longer.write_atomic("control", &[2; 2000]).unwrap();
+    longer.write_atomic("control", &[3; 2000]).unwrap();
+    replace_at_every_call(&longer, 5, &[&[3; 2000]]);
 }
 
 #[test]

@@ -38,18 +38,56 @@ fn omitted_sync_makes_nothing_durable() {
 
 #[test]
 fn late_sync_lets_the_next_write_pass() {
-    assert_eq!(found(&[3], Lie::Late, Some(3)).unwrap(), b"");
+    assert_eq!(found(&[3], Lie::LATE, Some(3)).unwrap(), b"");
     assert_eq!(
-        found(&[3], Lie::Late, Some(5)).unwrap(),
+        found(&[3], Lie::LATE, Some(5)).unwrap(),
         b"\x002",
         "the second write came first"
     );
-    assert_eq!(found(&[3], Lie::Late, None).unwrap(), b"12");
+    assert_eq!(found(&[3], Lie::LATE, None).unwrap(), b"12");
     assert_eq!(
-        found(&[5], Lie::Late, None).unwrap(),
+        found(&[5], Lie::LATE, None).unwrap(),
         b"1",
         "nothing came after it"
     );
+}
+
+#[test]
+fn late_sync_lets_several_changes_pass_and_the_last_of_them_in_part() {
+    let changed = |changes, torn| {
+        let disk = SimulatedDirectory::new();
+        let files = ["a", "b"].map(|name| disk.open(name, OpenOptions::create_new()).unwrap());
+        disk.sync_dir("").unwrap();
+        // The sync of a is call number 4.
+        disk.lie_at(BTreeSet::from([4]), Lie::Late { changes, torn });
+        files[0].write_at(b"1", 0).unwrap();
+        files[0].sync_data().unwrap();
+        files[1].write_at(b"2", 0).unwrap();
+        files[1].write_at(&[3; 1024], 0).unwrap();
+        let found = disk.power_cut(1, PowerCut::CLEAN);
+        ["a", "b"].map(|name| found.read_all(name).unwrap())
+    };
+    assert_eq!(changed(1, false), [b"1".to_vec(), b"2".to_vec()]);
+    assert_eq!(changed(2, false), [vec![], vec![3; 1024]]);
+    assert_eq!(changed(2, true), [vec![], vec![3; 512]]);
+    assert_eq!(changed(3, false), [vec![], vec![]], "nothing passed it");
+}
+
+#[test]
+fn name_that_passes_a_late_sync_is_not_taken_away_by_what_it_passed() {
+    let disk = SimulatedDirectory::new();
+    disk.open("a", OpenOptions::create_new()).unwrap();
+    disk.sync_dir("").unwrap();
+    disk.remove("a").unwrap();
+    disk.lie_at(BTreeSet::from([3]), Lie::LATE);
+    disk.sync_dir("").unwrap();
+    disk.open("a", OpenOptions::create_new()).unwrap();
+    for kind in PowerCut::KINDS {
+        assert!(disk.power_cut(1, kind).exists("a").unwrap(), "{kind:?}");
+    }
+    disk.sync_dir("").unwrap();
+    assert!(disk.power_cut(1, PowerCut::CLEAN).exists("a").unwrap());
+    assert_eq!(disk.unsynced_changes(), 0);
 }
 
 #[test]
