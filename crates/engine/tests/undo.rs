@@ -5,9 +5,9 @@ mod support;
 
 use std::sync::Arc;
 use support::{key, rows, seed, small};
-use vellum::{Config, Database, Durability, Statistics, Table, TransactionOptions};
+use vellum::{Config, Database, Durability, Statistics, Table, Transaction, TransactionOptions};
 use vellum_base::random::Random;
-use vellum_io::{PowerCut, SimulatedDirectory};
+use vellum_io::{Call, Fault, PowerCut, SimulatedDirectory};
 
 const ROWS: u32 = 4_000;
 
@@ -291,31 +291,54 @@ fn undo_of_inserts_gives_their_pages_back() {
     }
 }
 
+/// Inserts of more than a small log holds behind the rows that were there, in some order, by a transaction that is open, and the pages before it.
+fn inserts(order: &str) -> (SimulatedDirectory, Database, Transaction, u64) {
+    let mut config = small();
+    config.pool_bytes = 1024 * config.page_size as u64;
+    config.log_bytes_max = 2 << 20;
+    config.checkpoint_log_bytes = 256 << 10;
+    let (disk, database, table) = filled(&config);
+    let before = database.statistics().pages_durable;
+    let mut numbers: Vec<u32> = (0..20_000).map(|number| 2 * ROWS + number).collect();
+    match order {
+        "descending" => numbers.reverse(),
+        "shuffled" => numbers.sort_by_key(|number| number.wrapping_mul(0x9E37_79B9)),
+        _ => {}
+    }
+    let tx = database.begin().unwrap();
+    for number in &numbers {
+        tx.insert(&table, &key(*number), &[1; 60]).unwrap();
+    }
+    (disk, database, tx, before)
+}
+
+fn assert_given_back(database: &Database, before: u64, what: &str) {
+    support::settle(database);
+    let after = database.statistics().pages_durable;
+    assert!(after < before + 40, "{what}: {before}, {after} pages");
+    let report = database.verify().unwrap();
+    assert!(report.is_sound(), "{what}: {:?}", report.findings);
+}
+
 /// A log that is much shorter than the transaction has no room for joins while rows are reverted.
 #[test]
 fn rollback_of_more_than_a_small_log_gives_pages_back() {
     for order in ["ascending", "descending", "shuffled"] {
-        let mut config = small();
-        config.pool_bytes = 1024 * config.page_size as u64;
-        config.log_bytes_max = 2 << 20;
-        config.checkpoint_log_bytes = 256 << 10;
-        let (_, database, table) = filled(&config);
-        let before = database.statistics().pages_durable;
-        let mut numbers: Vec<u32> = (0..20_000).map(|number| 2 * ROWS + number).collect();
-        match order {
-            "descending" => numbers.reverse(),
-            "shuffled" => numbers.sort_by_key(|number| number.wrapping_mul(0x9E37_79B9)),
-            _ => {}
-        }
-        let tx = database.begin().unwrap();
-        for number in &numbers {
-            tx.insert(&table, &key(*number), &[1; 60]).unwrap();
-        }
+        let (_, database, tx, before) = inserts(order);
         tx.rollback().unwrap();
-        support::settle(&database);
-        let after = database.statistics().pages_durable;
-        assert!(after < before + 40, "{order}: {before}, {after} pages");
-        let report = database.verify().unwrap();
-        assert!(report.is_sound(), "{order}: {:?}", report.findings);
+        assert_given_back(&database, before, order);
+    }
+}
+
+#[test]
+fn rollback_that_maintenance_makes_of_more_than_a_small_log_gives_pages_back() {
+    for order in ["ascending", "descending", "shuffled"] {
+        let (disk, database, tx, before) = inserts(order);
+        disk.fail(Fault::nth(Call::Read, 0).forever());
+        drop(tx);
+        disk.clear_faults();
+        let open = database.statistics().transactions_open;
+        assert_eq!(open, 1, "{order}: it is parked");
+        assert_given_back(&database, before, order);
     }
 }

@@ -86,6 +86,7 @@ impl ParkedWriter {
     pub fn rollback(mut self, undo: &mut dyn Undo) -> Result<()> {
         let (domain, slot) = (self.token.domain(), self.token.slot());
         rollback::revert(domain, slot, self.parked.stamp, &Savepoint::START, undo)?;
+        undo.all_is_reverted()?;
         rollback::log_abort(domain, slot, self.parked.stamp)?;
         self.finished = true;
         Ok(())

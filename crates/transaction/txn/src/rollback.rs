@@ -35,6 +35,14 @@ pub trait Undo {
     /// together.
     fn ahead(&mut self, _pages: &[PageId]) {}
 
+    /// A transaction that is rolled back is reverted, all of it, and its end is not logged: what could wait is to be done now.
+    ///
+    /// # Errors
+    /// Nothing is reverted again; this is called again.
+    fn all_is_reverted(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// In recovery: the log has nothing more to undo, only what was carried forward is left ([`Undo::carried`]). Tells down to which
     /// GSN each loser was undone by the log, now or by an earlier recovery; `Gsn::MAX` where nothing was.
     ///
@@ -137,6 +145,7 @@ impl Transaction {
     pub fn rollback(mut self, undo: &mut dyn Undo) -> Result<()> {
         if self.has_written() {
             self.rollback_to(&Savepoint::START, undo)?;
+            undo.all_is_reverted()?;
             log_abort(self.domain(), self.slot(), self.stamp.get())?;
         }
         self.end();

@@ -454,6 +454,10 @@ impl Undo for Reverter<'_> {
         self.forget_delta(record.header.tree, &undo)
     }
 
+    fn all_is_reverted(&mut self) -> Result<()> {
+        self.join_leaves()
+    }
+
     fn ahead(&mut self, pages: &[PageId]) {
         self.store.context().pool().prefetch(pages);
     }
