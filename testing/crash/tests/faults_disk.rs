@@ -102,15 +102,12 @@ fn wrecks_of(history: &[Step]) -> Vec<Wreck> {
     let half = half_made(history, KEY_LIMIT, &open).expect("the workload runs");
     let mut wrecks = wrecks(history, KEY_LIMIT, 2, 7, &open).expect("the workload runs");
     wrecks.extend(half);
-    // A database that is half made: its folder and a segment are there.
-    let created = wreck(
-        history,
-        KEY_LIMIT,
-        &open,
-        8,
-        SimulatedDirectory::process_kill,
-    );
-    wrecks.push(created.expect("the workload runs"));
+    // A database that is half made: with nothing but its data file, and with its folder and a file in that.
+    for call in [7, 12] {
+        let killed = SimulatedDirectory::process_kill;
+        let created = wreck(history, KEY_LIMIT, &open, call, killed);
+        wrecks.push(created.expect("the workload runs"));
+    }
     wrecks
 }
 
