@@ -236,11 +236,23 @@ impl Orders {
             if !self.there[at as usize] {
                 continue;
             }
-            for step in &transaction.steps {
+            for (number, step) in transaction.steps.iter().enumerate() {
                 let Step::Append(key, value) = *step else {
                     continue;
                 };
                 let place = self.writers[&(key, value)].place;
+                if place == u32::MAX
+                    && let Some(later) = self.shown_later(&transaction.steps[number..], key)
+                {
+                    let reader = self.keys[key as usize].reader;
+                    let (name, reader_name) = (history.key(key), who(history, reader));
+                    let story = format!(
+                        "{} appended {value} and then {later} to key {name}, of which {reader_name} read the second only",
+                        who(history, at)
+                    );
+                    anomalies.push(plain(Name::LostAppend, &[at, reader], story));
+                    continue;
+                }
                 let Some((reader, length)) = finals[key as usize] else {
                     if place == u32::MAX {
                         self.keys[key as usize].unread.push((at, value));
@@ -277,7 +289,18 @@ impl Orders {
 }
 
 impl Orders {
-    /// For each transaction the first event by which somebody had read what it appended: it had committed by then, whether it said so or not.
+    /// What one of these steps appended to a key and somebody read.
+    fn shown_later(&self, steps: &[Step], key: u32) -> Option<u64> {
+        steps.iter().find_map(|step| match *step {
+            Step::Append(of, value) if of == key && self.writers[&(of, value)].place < u32::MAX => {
+                Some(value)
+            }
+            _ => None,
+        })
+    }
+
+    /// For each transaction the first event by which it had committed, whether it said so or not: somebody had read what it appended by then, or had
+    /// committed who appended behind it.
     fn proven(&self, history: &History) -> Vec<u64> {
         let mut proven = vec![u64::MAX; history.transactions.len()];
         for (reader, key, values) in reads(history) {
@@ -287,6 +310,25 @@ impl Orders {
                 {
                     let proven = &mut proven[writer.transaction as usize];
                     *proven = history.transactions[reader as usize].ended.min(*proven);
+                }
+            }
+        }
+        // What is proven of one proves it of those before it in another list, whose ends may be unknown, too.
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (key, versions) in (0..).zip(&self.keys) {
+                let mut behind = u64::MAX;
+                for place in versions.valid.iter().rev() {
+                    let writer = self.writer_at(key, *place) as usize;
+                    let transaction = &history.transactions[writer];
+                    if transaction.outcome == Outcome::Committed {
+                        behind = behind.min(transaction.ended);
+                    }
+                    let own = &mut proven[writer];
+                    changed |= behind < *own;
+                    *own = behind.min(*own);
+                    behind = *own;
                 }
             }
         }

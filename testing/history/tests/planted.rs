@@ -472,6 +472,56 @@ fn an_append_of_a_transaction_whose_end_is_unknown_may_come_behind_a_final_read(
     }
 }
 
+/// A random history found this: without a final read the missing append passed for one that nobody had read yet.
+#[test]
+fn a_list_with_the_second_append_of_a_transaction_has_the_first_one() {
+    for order in [
+        r#"[["a",1,1],["a",1,4]]"#,
+        r#"[["a",1,1],["a",2,2],["a",1,4]]"#,
+    ] {
+        let history = history(&[("ok", order), ("|ok", r#"[["r",1,[4]]]"#)]);
+        for level in LEVELS {
+            let report = at(&history, level);
+            let lost = |anomaly: &&vellum_history::Anomaly| anomaly.name == Name::LostAppend;
+            assert_eq!(
+                report.forbidden().filter(lost).count(),
+                1,
+                "{level}: {report}"
+            );
+        }
+    }
+}
+
+/// A random history found this: the one who reads everything was the first to read anything of T0's, and passed for the only proof that T0 had committed.
+#[test]
+fn who_appended_behind_a_transaction_whose_end_is_unknown_has_proven_that_it_committed() {
+    // T2 appended behind what T0 appended to key 1, so T0 had committed when T3 began, and key 2 misses what it appended.
+    let history_of = |begins: &str| {
+        history(&[
+            ("info", r#"[["a",1,1],["a",2,3]]"#),
+            ("ok", r#"[["a",1,5]]"#),
+            (begins, r#"[["r",2,[]],["r",1,[1,5]]]"#),
+        ])
+    };
+    let report = at(&history_of("ok"), Level::ReadCommitted);
+    let names: Vec<Name> = report.forbidden().map(|anomaly| anomaly.name).collect();
+    assert_eq!(names, [Name::LostAppend], "{report}");
+    // Beside it nothing is proven: both may have committed between the two reads.
+    assert!(at(&history_of("|ok"), Level::ReadCommitted).is_clean());
+    // The proof goes from list to list: T1, of unknown end, too, stands behind T0 in one, and T2 behind T1 in another.
+    let report = at(
+        &history(&[
+            ("info", r#"[["a",1,1],["a",2,3]]"#),
+            ("info", r#"[["a",1,2],["a",3,4]]"#),
+            ("ok", r#"[["a",3,5]]"#),
+            ("ok", r#"[["r",2,[]],["r",1,[1,2]],["r",3,[4,5]]]"#),
+        ]),
+        Level::ReadCommitted,
+    );
+    let names: Vec<Name> = report.forbidden().map(|anomaly| anomaly.name).collect();
+    assert_eq!(names, [Name::LostAppend], "{report}");
+}
+
 #[test]
 fn levels_may_be_mixed() {
     // The skew is between two; it is forbidden only if both were promised more than a snapshot.
