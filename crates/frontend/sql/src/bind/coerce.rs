@@ -1,6 +1,6 @@
 //! Making an expression one of another type.
 
-use super::{Binder, Bound};
+use super::{Binder, Bound, ParamCast};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
@@ -36,12 +36,30 @@ impl Binder<'_> {
             let value = cast(value.as_ref(), ty, typmod, explicit, self.settings)?;
             return Ok(Expr::Const(value));
         }
+        if let Expr::Param(number) = bound.expr {
+            return Ok(self.cast_param(number, ty, typmod, explicit));
+        }
         Ok(Expr::Cast {
             operand: Box::new(bound.expr),
             ty,
             typmod,
             explicit,
         })
+    }
+
+    fn cast_param(&mut self, number: u16, ty: Type, typmod: Typmod, explicit: bool) -> Expr {
+        self.param_casts.push(ParamCast {
+            number,
+            ty,
+            typmod,
+            explicit,
+        });
+        Expr::Cast {
+            operand: Box::new(Expr::Param(number)),
+            ty,
+            typmod,
+            explicit,
+        }
     }
 
     /// A literal or parameter of unknown type becomes one of `ty`.
@@ -62,16 +80,10 @@ impl Binder<'_> {
             Expr::Param(number) => {
                 let known = &mut self.params[usize::from(number)];
                 let had = *known.get_or_insert(ty);
-                let param = Expr::Param(number);
                 if had == ty && typmod.is_none() {
-                    return Ok(param);
+                    return Ok(Expr::Param(number));
                 }
-                Ok(Expr::Cast {
-                    operand: Box::new(param),
-                    ty,
-                    typmod,
-                    explicit,
-                })
+                Ok(self.cast_param(number, ty, typmod, explicit))
             }
             // CASE, COALESCE and their like of unknown operands only.
             other => Ok(Expr::Cast {

@@ -408,7 +408,7 @@ impl Binder<'_> {
         Ok(match value {
             V::Null => unknown(Value::Null),
             V::Boolean(value) => Bound::new(Expr::Const(Value::Bool(*value)), Type::Bool),
-            V::Number(digits, _) => number(digits)?,
+            V::Number(digits, _) => numeral(digits)?,
             V::SingleQuotedString(text)
             | V::EscapedStringLiteral(text)
             | V::UnicodeStringLiteral(text)
@@ -484,7 +484,7 @@ impl Binder<'_> {
                 if let ast::Expr::Value(value) = operand
                     && let ast::Value::Number(digits, _) = &value.value
                 {
-                    return number(&format!("-{digits}"));
+                    return numeral(&format!("-{digits}"));
                 }
                 let bound = self.expr(operand)?;
                 let ty = bound.ty.unwrap_or(Type::Float8);
@@ -770,8 +770,12 @@ impl Binder<'_> {
     }
 }
 
+fn numeral(digits: &str) -> Result<Bound> {
+    number(digits).map(|(value, ty)| Bound::new(Expr::Const(value), ty))
+}
+
 /// A number without quotes: the first of integer, bigint, numeric that holds it.
-fn number(digits: &str) -> Result<Bound> {
+pub(crate) fn number(digits: &str) -> Result<(Value, Type)> {
     let digits = digits.replace('_', "");
     let (value, ty) = if let Ok(value) = digits.parse::<i32>() {
         (Value::Int4(value), Type::Int4)
@@ -781,5 +785,5 @@ fn number(digits: &str) -> Result<Bound> {
         (Value::Numeric(Numeric::parse(&digits)?), Type::Numeric)
     };
     debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
-    Ok(Bound::new(Expr::Const(value), ty))
+    Ok((value, ty))
 }

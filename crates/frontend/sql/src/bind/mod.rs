@@ -17,6 +17,7 @@ mod types;
 mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
+pub(crate) use expression::number;
 pub(crate) use scope::{Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
@@ -103,6 +104,15 @@ pub(crate) enum Meaning {
     Silent,
 }
 
+/// A cast of a parameter: of a literal in its place it would be done when the statement is compiled, run or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParamCast {
+    pub number: u16,
+    pub ty: Type,
+    pub typmod: Typmod,
+    pub explicit: bool,
+}
+
 /// What a statement is bound with.
 pub(crate) struct Binder<'c> {
     pub catalog: &'c Catalog,
@@ -113,6 +123,8 @@ pub(crate) struct Binder<'c> {
     pub params: Vec<Option<Type>>,
     /// Numbers of those that the client gives the type `void`: what JDBC sends where a function's result goes. They are no arguments.
     pub void_params: Vec<u16>,
+    /// Casts of parameters.
+    pub param_casts: Vec<ParamCast>,
     pub scope: Scope,
     /// What the queries around this one see, outermost first.
     pub outer: Vec<OuterScope>,
@@ -179,6 +191,7 @@ impl<'c> Binder<'c> {
             text,
             params: Vec::new(),
             void_params: Vec::new(),
+            param_casts: Vec::new(),
             scope: Scope::default(),
             outer: Vec::new(),
             subqueries: Vec::new(),

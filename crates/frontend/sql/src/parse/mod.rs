@@ -9,10 +9,14 @@
 mod dialect;
 mod height;
 mod literal;
+mod moves;
+mod normalize;
 mod options;
 mod tables;
 
-pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, MOVE, NAME_ALONE, OF_TABLE};
+pub(crate) use moves::MOVE;
+pub(crate) use normalize::Normalized;
+pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
 pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};
@@ -20,6 +24,7 @@ use crate::sqlstate;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{Expr, SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -51,12 +56,17 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if let Some(second) = literal::join_lines(&mut tokens) {
         return Err(at_token(text, &tokens[second]));
     }
-    if let Some(word) = tables::transient(&tokens) {
-        return Err(at_token(text, &tokens[word]));
+    let words = options::Words::of(&tokens);
+    if words.any(&[Keyword::TABLE]) {
+        if let Some(word) = tables::transient(&tokens) {
+            return Err(at_token(text, &tokens[word]));
+        }
+        literal::whole_tables(&mut tokens);
     }
-    literal::whole_tables(&mut tokens);
-    tables::adapt(&mut tokens);
-    options::adapt(&mut tokens);
+    if words.any(&[Keyword::CREATE]) {
+        tables::adapt(&mut tokens);
+    }
+    options::adapt(&mut tokens, &words);
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)

@@ -1,5 +1,6 @@
 //! Options that PostgreSQL takes and the parser does not, changed among the tokens. Places in the text stay as they are.
 
+use super::moves::{cursor_moves, is_move};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -16,19 +17,75 @@ enum Copy {
     Target,
 }
 
-/// Turns the options of the statements into what the parser reads.
-pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
-    copy_options(tokens);
-    maintenance_options(tokens);
-    key_locks(tokens);
-    cursor_moves(tokens);
-    merge_clauses(tokens);
-    role_statements(tokens);
-    constraint_comments(tokens);
-    reset_authorization(tokens);
-    table_columns(tokens);
-    trim_sides(tokens);
-    sequence_options(tokens);
+/// The words of a text that are none in quotes: most texts have none of those that are read otherwise.
+#[derive(Debug)]
+pub(super) struct Words {
+    keywords: Vec<Keyword>,
+    /// MOVE is no keyword of the parser.
+    moves: bool,
+}
+
+impl Words {
+    pub fn of(tokens: &[TokenWithSpan]) -> Self {
+        let keyword = |token: &TokenWithSpan| match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+            _ => None,
+        };
+        let known = |keyword: &Keyword| *keyword != Keyword::NoKeyword;
+        Self {
+            keywords: tokens.iter().filter_map(keyword).filter(known).collect(),
+            moves: tokens.iter().any(|token| is_move(&token.token)),
+        }
+    }
+
+    /// Whether one of these is there.
+    pub fn any(&self, wanted: &[Keyword]) -> bool {
+        self.keywords.iter().any(|keyword| wanted.contains(keyword))
+    }
+}
+
+/// Turns the options of the statements into what the parser reads. `words` are those of the text as it was written: what is put into it is of no account
+/// to the others.
+pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, words: &Words) {
+    if words.any(&[Keyword::COPY]) {
+        copy_options(tokens);
+    }
+    if words.any(&[Keyword::VACUUM, Keyword::ANALYZE]) {
+        maintenance_options(tokens);
+    }
+    if words.any(&[Keyword::FOR]) {
+        key_locks(tokens);
+    }
+    if words.moves || words.any(&[Keyword::FETCH]) {
+        cursor_moves(tokens);
+    }
+    if words.any(&[Keyword::MERGE]) {
+        merge_clauses(tokens);
+    }
+    if words.any(&[
+        Keyword::CREATE,
+        Keyword::ALTER,
+        Keyword::DROP,
+        Keyword::GRANT,
+        Keyword::REVOKE,
+    ]) {
+        role_statements(tokens);
+    }
+    if words.any(&[Keyword::COMMENT]) {
+        constraint_comments(tokens);
+    }
+    if words.any(&[Keyword::RESET]) {
+        reset_authorization(tokens);
+    }
+    if words.any(&[Keyword::CREATE]) {
+        table_columns(tokens);
+    }
+    if words.any(&[Keyword::TRIM]) {
+        trim_sides(tokens);
+    }
+    if words.any(&[Keyword::SEQUENCE, Keyword::IDENTITY]) {
+        sequence_options(tokens);
+    }
 }
 
 /// The column of what MERGE does where it does nothing. No name in a statement can be it, as [`KEY_LOCK`].
@@ -613,118 +670,6 @@ fn flag(token: &Token) -> Option<bool> {
         () if is(["off", "false", "0"]) => Some(false),
         () => None,
     }
-}
-
-/// Where a FETCH puts its rows that was a MOVE. No name in a statement can be it, as [`KEY_LOCK`].
-pub(crate) const MOVE: &str =
-    "nowhere: the cursor moves; this is longer than any name in a text is";
-
-/// FETCH and MOVE with all that may be left out: the parser knows FETCH, with a direction, its count, and FROM.
-fn cursor_moves(tokens: &mut Vec<TokenWithSpan>) {
-    let mut start = true;
-    let mut at = 0;
-    while at < tokens.len() {
-        match &tokens[at].token {
-            Token::Whitespace(_) => {}
-            Token::SemiColon => start = true,
-            Token::Word(word) if start => {
-                start = false;
-                if word.keyword == Keyword::FETCH || is_move(&tokens[at].token) {
-                    at = cursor_move(tokens, at);
-                    continue;
-                }
-            }
-            _ => start = false,
-        }
-        at += 1;
-    }
-}
-
-fn is_move(token: &Token) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("move"))
-}
-
-/// The same of the statement whose first word is at `first`; returns where it ends.
-fn cursor_move(tokens: &mut Vec<TokenWithSpan>, first: usize) -> usize {
-    let rest = &tokens[first..];
-    let length = rest
-        .iter()
-        .position(|token| token.token == Token::SemiColon);
-    let end = first + length.unwrap_or(rest.len());
-    let spoken: Vec<TokenWithSpan> = tokens[first..end]
-        .iter()
-        .filter(|token| !matches!(token.token, Token::Whitespace(_)))
-        .cloned()
-        .collect();
-    let keyword = |at: usize| match spoken.get(at).map(|token| &token.token) {
-        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    };
-    // A number with its sign, from there on.
-    let number = |at: usize| {
-        let signed = matches!(
-            spoken.get(at).map(|token| &token.token),
-            Some(Token::Minus | Token::Plus)
-        );
-        let digits = at + usize::from(signed);
-        let is_number = matches!(
-            spoken.get(digits).map(|token| &token.token),
-            Some(Token::Number(..))
-        );
-        if is_number { digits + 1 - at } else { 0 }
-    };
-    let mut direction: Vec<Token> = Vec::new();
-    let taken = match keyword(1) {
-        Keyword::NEXT | Keyword::PRIOR | Keyword::FIRST | Keyword::LAST | Keyword::ALL => 1,
-        Keyword::ABSOLUTE | Keyword::RELATIVE => 1 + number(2),
-        Keyword::FORWARD | Keyword::BACKWARD if keyword(2) == Keyword::ALL => 2,
-        Keyword::FORWARD | Keyword::BACKWARD => 1 + number(2),
-        _ => number(1),
-    };
-    let mut negative = false;
-    for token in spoken.iter().skip(1).take(taken) {
-        match &token.token {
-            Token::Plus => {}
-            Token::Minus => negative = true,
-            // The parser takes no sign apart from its number.
-            Token::Number(digits, long) if negative => {
-                direction.push(Token::Number(format!("-{digits}"), *long));
-            }
-            token => direction.push(token.clone()),
-        }
-    }
-    match (keyword(1), taken) {
-        (_, 0) => direction.push(Token::make_keyword("NEXT")),
-        (Keyword::FORWARD | Keyword::BACKWARD, 1) => {
-            direction.push(Token::Number("1".to_owned(), false));
-        }
-        _ => {}
-    }
-    let mut name = 1 + taken;
-    if matches!(keyword(name), Keyword::FROM | Keyword::IN) {
-        name += 1;
-    }
-    let mut all = vec![Token::make_keyword("FETCH")];
-    all.append(&mut direction);
-    all.push(Token::make_keyword("FROM"));
-    all.extend(spoken.iter().skip(name).map(|token| token.token.clone()));
-    if is_move(&tokens[first].token) {
-        all.push(Token::make_keyword("INTO"));
-        all.push(Token::make_word(MOVE, Some('"')));
-    }
-    // Each stands where the first word stood, but for what the text has at the end.
-    let place = tokens[first].span;
-    let last = spoken.last().map_or(place, |token| token.span);
-    let count = all.len();
-    let placed = all
-        .into_iter()
-        .enumerate()
-        .map(|(at, token)| TokenWithSpan {
-            token,
-            span: if at + 1 == count { last } else { place },
-        });
-    tokens.splice(first..end, placed);
-    first + count
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(crate) use select::{
 pub(crate) use set_function::{SetCall, SetFunction};
 pub(crate) use writing::{Writing, writes_in_with};
 
-use crate::bind::Binder;
+use crate::bind::{Binder, ParamCast};
 use crate::catalog::{Catalog, Oid, Version};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -62,6 +62,7 @@ pub(crate) struct Program {
     /// Subqueries of changes; a SELECT has its own.
     pub subqueries: Vec<Subquery>,
     pub params: Vec<Type>,
+    pub param_casts: Vec<ParamCast>,
     /// What it returns; empty with `returns` false if it returns no rows.
     pub columns: Vec<OutputColumn>,
     pub returns: bool,
@@ -71,6 +72,32 @@ pub(crate) struct Program {
     pub accesses: Vec<(Oid, Rights)>,
     /// C1: what it was compiled for.
     pub catalog_version: Version,
+}
+
+impl Program {
+    /// Whether all that it reads of tables is found by values of the first columns of an index: knowing these when it is compiled makes it no better.
+    pub fn is_brief(&self) -> bool {
+        let pinned = |access: &Access| access.index.is_some() && !access.equal.is_empty();
+        let alone = self.with.is_empty() && self.subqueries.is_empty();
+        alone
+            && match &self.kind {
+                ProgramKind::Select(select) => {
+                    let sources = match &select.body {
+                        Body::From { sources, .. } => sources.as_slice(),
+                        Body::Values(_) | Body::Set { .. } => &[],
+                    };
+                    let found = |source: &Source| matches!(&source.kind, SourceKind::Table { access, .. } if pinned(access));
+                    select.general.is_none()
+                        && select.subqueries.is_empty()
+                        && !sources.is_empty()
+                        && sources.iter().all(found)
+                }
+                ProgramKind::Insert(insert) => matches!(insert.source, InsertSource::Rows(_)),
+                ProgramKind::Update(update) => update.joined.is_none() && pinned(&update.access),
+                ProgramKind::Delete(delete) => delete.joined.is_none() && pinned(&delete.access),
+                ProgramKind::Merge(_) => false,
+            }
+    }
 }
 
 /// What a program does.
@@ -196,6 +223,7 @@ pub(crate) fn compile(
         with,
         keys,
         params: params.collect::<Result<_>>()?,
+        param_casts: std::mem::take(&mut binder.param_casts),
         subqueries: std::mem::take(&mut binder.subqueries),
         targets: std::mem::take(&mut binder.targets),
         accesses: std::mem::take(&mut binder.accesses),

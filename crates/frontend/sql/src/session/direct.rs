@@ -1,5 +1,6 @@
 //! Statements of the program that has the database open, with values for parameters and values for rows.
 
+use super::plans::Known;
 use super::run::Output;
 use super::simple::is_program;
 use super::{Session, TransactionStatus};
@@ -37,11 +38,25 @@ impl Session {
         parameters: &[Value],
         sink: &mut dyn Sink,
     ) -> Result<Option<Rows>> {
-        let statements = self.prepare_text(text)?;
-        let prepared = match statements.as_slice() {
-            [] => return Ok(None),
-            [one] => one.clone(),
-            _ => return Err(SqlError::syntax("one statement at a time")),
+        // Types that the values have are those of the parameters.
+        let types: Vec<u32> = parameters
+            .iter()
+            .map(|value| value.ty().map_or(0, |ty| ty.oid()))
+            .collect();
+        let known = match self.plans.typed(text, &types) {
+            Some(Known::Ready(prepared)) if !types.is_empty() => Some(prepared.clone()),
+            _ => None,
+        };
+        let prepared = match known {
+            Some(known) => known,
+            None => {
+                let statements = self.prepare_text(text)?;
+                match statements.as_slice() {
+                    [] => return Ok(None),
+                    [one] => one.clone(),
+                    _ => return Err(SqlError::syntax("one statement at a time")),
+                }
+            }
         };
         self.activity.runs(&prepared.text);
         if !is_program(&prepared.statement) {
@@ -55,15 +70,13 @@ impl Session {
             return Ok(None);
         }
         self.refuse_in_failed_block()?;
-        // Types that the values have are those of the parameters.
-        let types: Vec<u32> = parameters
-            .iter()
-            .map(|value| value.ty().map_or(0, |ty| ty.oid()))
-            .collect();
-        let prepared = if types.is_empty() {
+        let prepared = if prepared.parameter_types == types {
             prepared
         } else {
-            Session::prepare_one(text, prepared.statement.clone(), &types)
+            let typed = Session::prepare_one(text, prepared.statement.clone(), &types);
+            let ready = Known::Ready(typed.clone());
+            self.plans.note(text, &types, ready);
+            typed
         };
         self.start_statement()?;
         let program = self.program(&prepared)?;

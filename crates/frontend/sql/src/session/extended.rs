@@ -1,5 +1,6 @@
 //! The extended query protocol: statements, portals, Sync.
 
+use super::plans::Known;
 use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{
@@ -48,8 +49,16 @@ impl Session {
             ));
         }
         let untyped = parameter_types.iter().all(|oid| *oid == 0);
-        let prepared = if untyped && self.plans.contains_key(text) {
-            self.plans[text].clone()
+        let known = if untyped {
+            self.plans.get(text).cloned()
+        } else {
+            match self.plans.typed(text, parameter_types) {
+                Some(Known::Ready(prepared)) => Some(prepared.clone()),
+                _ => None,
+            }
+        };
+        let prepared = if let Some(known) = known {
+            known
         } else {
             let mut statements = crate::parse::statements(text)?;
             if statements.len() > 1 {
@@ -64,10 +73,10 @@ impl Session {
             };
             let prepared = Session::prepare_one(text, statement, parameter_types);
             if untyped {
-                if self.plans.len() >= super::PLANS_MAX {
-                    self.plans.clear();
-                }
-                self.plans.insert(text.into(), prepared.clone());
+                self.plans.keep(&prepared);
+            } else {
+                let ready = Known::Ready(prepared.clone());
+                self.plans.note(text, parameter_types, ready);
             }
             prepared
         };

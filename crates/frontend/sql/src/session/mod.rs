@@ -32,6 +32,7 @@ mod identity;
 mod lock_table;
 mod named;
 mod options;
+mod plans;
 mod run;
 mod settings;
 mod simple;
@@ -135,8 +136,9 @@ pub struct Session {
     statements: HashMap<String, NamedStatement>,
     portals: HashMap<String, Portal>,
     cursors: cursor::Cursors,
-    /// Statements by their text.
-    plans: HashMap<Box<str>, Arc<Prepared>>,
+    plans: plans::Plans,
+    /// Where literals are taken out of texts.
+    normalized: crate::parse::Normalized,
     /// Statements of a simple query that come after a COPY.
     rest: VecDeque<Arc<Prepared>>,
     copy: Option<copy::CopyIn>,
@@ -157,9 +159,6 @@ pub struct Session {
     /// What others told it.
     mailbox: Arc<channels::Mailbox>,
 }
-
-/// Statements that are remembered by their text; all are forgotten when there are more.
-const PLANS_MAX: usize = 512;
 
 impl Session {
     pub(crate) fn new(shared: Arc<Shared>, options: SessionOptions) -> Result<Self> {
@@ -197,7 +196,8 @@ impl Session {
             statements: HashMap::default(),
             portals: HashMap::default(),
             cursors: cursor::Cursors::default(),
-            plans: HashMap::default(),
+            plans: plans::Plans::default(),
+            normalized: crate::parse::Normalized::default(),
             rest: VecDeque::new(),
             copy: None,
             explaining: None,

@@ -2,7 +2,7 @@
 //! again after a conflict under read committed.
 
 use super::environment::Env;
-use super::{PLANS_MAX, Session, TransactionStatus, Waiting, gone};
+use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Kind, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run};
@@ -70,7 +70,6 @@ impl Session {
         }
         let shared_text: Arc<str> = text.into();
         let statements = parse::statements(text)?;
-        let one = statements.len() == 1;
         let prepared: Vec<Arc<Prepared>> = statements
             .into_iter()
             .map(|statement| {
@@ -82,11 +81,8 @@ impl Session {
                 })
             })
             .collect();
-        if one {
-            if self.plans.len() >= PLANS_MAX {
-                self.plans.clear();
-            }
-            self.plans.insert(text.into(), prepared[0].clone());
+        if let [one] = prepared.as_slice() {
+            self.plans.keep(one);
         }
         Ok(prepared)
     }

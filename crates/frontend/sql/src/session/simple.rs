@@ -1,12 +1,14 @@
 //! The simple query protocol.
 
+use super::plans::Known;
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::error::Result;
-use crate::parse::with_stack;
+use crate::parse::{self, Normalized, with_stack};
 use crate::wire::Sink;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
+use vellum_row::{Typmod, cast, input, is_ready};
 
 impl Session {
     /// Runs the statements of a text, one after the other (the Query message). An error ends them; a transaction that
@@ -29,6 +31,9 @@ impl Session {
 
     fn simple(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Progress> {
         self.cancel.check()?;
+        if let Some(progress) = self.without_literals(text, sink)? {
+            return Ok(progress);
+        }
         let statements = self.prepare_text(text)?;
         if statements.is_empty() {
             sink.empty_query().map_err(gone)?;
@@ -36,6 +41,102 @@ impl Session {
         }
         self.rest = statements.into();
         self.run_rest(sink)
+    }
+
+    /// Runs a text by the statement that it shares with others which differ in literals; `None` if it is to be read as it is.
+    fn without_literals(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Option<Progress>> {
+        if self.status == TransactionStatus::Failed || !self.rest.is_empty() {
+            return Ok(None);
+        }
+        let mut normalized = std::mem::take(&mut self.normalized);
+        let done = match normalized.read(text) {
+            true => self.by_parameters(text, &mut normalized, sink),
+            false => Ok(None),
+        };
+        self.normalized = normalized;
+        done
+    }
+
+    fn by_parameters(
+        &mut self,
+        text: &str,
+        normalized: &mut Normalized,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Progress>> {
+        let Normalized {
+            text: form,
+            types,
+            values,
+        } = normalized;
+        let prepared = match self.plans.typed(form, types) {
+            Some(Known::Ready(prepared)) => prepared.clone(),
+            Some(Known::Literal) => return Ok(None),
+            Some(Known::Once) => {
+                let found = self.of_form(form, types)?;
+                let known = found.clone().map_or(Known::Literal, Known::Ready);
+                self.plans.note(form, types, known);
+                match found {
+                    Some(prepared) => prepared,
+                    None => return Ok(None),
+                }
+            }
+            None => {
+                self.plans.note(form, types, Known::Once);
+                return Ok(None);
+            }
+        };
+        self.start_statement()?;
+        // N3: errors are those of the text as it is.
+        let Ok(program) = self.program(&prepared) else {
+            return Ok(None);
+        };
+        if program.params.len() != values.len() {
+            return Ok(None);
+        }
+        for (value, ty) in values.iter_mut().zip(&program.params) {
+            let lent = value.as_ref();
+            if !is_ready(lent, *ty, Typmod::NONE) {
+                let read = lent
+                    .as_str()
+                    .map(|text| input(*ty, Typmod::NONE, text, &self.settings.forms));
+                let Some(Ok(read)) = read else {
+                    return Ok(None);
+                };
+                *value = read;
+            }
+        }
+        let forms = &self.settings.forms;
+        let fits = program.param_casts.iter().all(|to| {
+            let value = values[usize::from(to.number)].as_ref();
+            cast(value, to.ty, to.typmod, to.explicit, forms).is_ok()
+        });
+        if !fits {
+            return Ok(None);
+        }
+        self.activity.runs(&text.into());
+        let tag = self.run_program(&prepared, values, &[], Output::Tell(sink, true))?;
+        self.end_implicit()?;
+        sink.command_complete(&tag).map_err(gone)?;
+        Ok(Some(Progress::Complete))
+    }
+
+    /// The statement of a text with parameters in place of literals, if it does as well with them.
+    fn of_form(&mut self, form: &str, types: &[u32]) -> Result<Option<Arc<Prepared>>> {
+        let Ok(mut statements) = parse::statements(form) else {
+            return Ok(None);
+        };
+        let (Some(statement), None) = (statements.pop(), statements.pop()) else {
+            return Ok(None);
+        };
+        if !is_program(&statement) {
+            return Ok(None);
+        }
+        let prepared = Session::prepare_one(form, statement, types);
+        self.start_statement()?;
+        let brief = self
+            .program(&prepared)
+            .is_ok_and(|program| program.is_brief());
+        Ok(brief.then_some(prepared))
     }
 
     /// Runs what is left of a text.

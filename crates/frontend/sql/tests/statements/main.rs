@@ -12,6 +12,7 @@ mod cursors;
 mod definitions;
 mod direct;
 mod foreign;
+mod forms;
 mod general;
 mod isolation;
 mod like;

@@ -1,0 +1,82 @@
+//! The statements that a session has read before, by their texts.
+//!
+//! Invariants:
+//! - PL1 A statement is kept under its text and the types that were given for its parameters. What else it depends on is looked at when it is run
+//!   (the catalog's version), or makes the session forget all of them (settings, the role).
+//! - PL2 A text with literals that is not repeated leaves no more than a mark: only the second one of its form is compiled with parameters.
+
+use super::run::Prepared;
+use std::sync::Arc;
+use vellum_base::maps::HashMap;
+
+/// Statements that are kept of each kind.
+const PLANS_MAX: usize = 512;
+
+/// What is known of a text with parameters.
+#[derive(Clone, Debug)]
+pub(super) enum Known {
+    /// It was made from a statement with literals, once.
+    Once,
+    /// Statements of this form are read with their literals.
+    Literal,
+    Ready(Arc<Prepared>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    /// Without types.
+    texts: HashMap<Box<str>, Arc<Prepared>>,
+    /// By text, a zero, and the types.
+    typed: HashMap<Box<[u8]>, Known>,
+    key: Vec<u8>,
+}
+
+impl Plans {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.texts.clear();
+        self.typed.clear();
+    }
+
+    /// The statement of a text without types.
+    pub fn get(&self, text: &str) -> Option<&Arc<Prepared>> {
+        self.texts.get(text)
+    }
+
+    /// Keeps it. When there are too many, all are forgotten.
+    pub fn keep(&mut self, prepared: &Arc<Prepared>) {
+        if self.texts.len() >= PLANS_MAX {
+            self.texts.clear();
+        }
+        self.texts.insert((*prepared.text).into(), prepared.clone());
+    }
+
+    /// What is known of a text whose parameters have these types, 0 where they are to be inferred.
+    pub fn typed(&mut self, text: &str, types: &[u32]) -> Option<&Known> {
+        self.make_key(text, types);
+        self.typed.get(self.key.as_slice())
+    }
+
+    /// Notes it. When there are too many, those that are not ready are forgotten first.
+    pub fn note(&mut self, text: &str, types: &[u32], known: Known) {
+        self.make_key(text, types);
+        if self.typed.len() >= PLANS_MAX {
+            self.typed
+                .retain(|_, known| matches!(known, Known::Ready(_)));
+            // Or every new one would look at all of them.
+            if self.typed.len() >= PLANS_MAX / 2 {
+                self.typed.clear();
+            }
+        }
+        self.typed.insert(self.key.as_slice().into(), known);
+    }
+
+    fn make_key(&mut self, text: &str, types: &[u32]) {
+        self.key.clear();
+        self.key.extend_from_slice(text.as_bytes());
+        self.key.push(0);
+        for ty in types {
+            self.key.extend_from_slice(&ty.to_le_bytes());
+        }
+    }
+}
