@@ -188,7 +188,7 @@ impl Session {
         modes: &[ast::TransactionMode],
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
-        let characteristics = with_modes(self.default_characteristics(), modes)?;
+        let characteristics = with_modes(self.settings.characteristics(), modes)?;
         if self.status == TransactionStatus::InBlock {
             let state = sqlstate::ACTIVE_SQL_TRANSACTION;
             let text = "there is already a transaction in progress";
@@ -324,7 +324,7 @@ impl Session {
             }
             ast::Set::SetTransaction { modes, session, .. } => {
                 if *session {
-                    let wanted = with_modes(self.default_characteristics(), modes)?;
+                    let wanted = with_modes(self.settings.characteristics(), modes)?;
                     let level = if wanted.repeatable {
                         "repeatable read"
                     } else {
@@ -449,7 +449,7 @@ impl Session {
             }
             "transaction_isolation" => {
                 let open = self.open.as_ref().map(|open| open.characteristics);
-                let own = open.unwrap_or_else(|| self.default_characteristics());
+                let own = open.unwrap_or_else(|| self.settings.characteristics());
                 Ok(vec![vec![own.level().to_owned()]])
             }
             _ => Ok(vec![vec![self.settings.get(&name)?]]),

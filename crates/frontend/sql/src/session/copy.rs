@@ -38,7 +38,13 @@ pub(super) struct CopyIn {
     /// What is read of the row that `pending` begins with: of the binary form only.
     row: copy_binary::Begun,
     ended: bool,
+    /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
+    batch: (Vec<(u64, Vec<Value>)>, usize),
 }
+
+/// Rows that are inserted as one statement, unless their lines have more bytes than [`BATCH_BYTES`].
+const BATCH_ROWS: usize = 128;
+const BATCH_BYTES: usize = 256 << 10;
 
 impl Session {
     pub(super) fn copy(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<Progress> {
@@ -219,6 +225,7 @@ impl Session {
             begun: false,
             row: copy_binary::Begun::default(),
             ended: false,
+            batch: (Vec::new(), 0),
         });
         Ok(Progress::CopyIn)
     }
@@ -267,6 +274,7 @@ impl Session {
 
     fn copy_end(&mut self, copy: &mut CopyIn, sink: &mut dyn Sink) -> Result<Progress> {
         self.copy_rows(copy, true)?;
+        self.insert_batch(copy)?;
         if self.rest.is_empty() && self.status == TransactionStatus::Idle {
             self.end_implicit()?;
         }
@@ -308,21 +316,21 @@ impl Session {
             if copy.ended {
                 return Err(bad("received copy data after EOF marker"));
             }
-            let context = |error: SqlError| {
-                error.with_context(format!("COPY {}, line {}", copy.table, copy.line + 1))
-            };
             let row = copy_binary::row(&pending[at..], &copy.types, &mut copy.row);
-            match row.map_err(context)? {
-                Piece::Partial => break,
-                Piece::Whole(None, length) => {
+            match row {
+                Err(error) => {
+                    copy.line += 1;
+                    return Err(self.copy_failed(copy, error));
+                }
+                Ok(Piece::Partial) => break,
+                Ok(Piece::Whole(None, length)) => {
                     copy.ended = true;
                     at += length;
                 }
-                Piece::Whole(Some(values), length) => {
+                Ok(Piece::Whole(Some(values), length)) => {
                     at += length;
-                    self.copy_row(copy, &values).map_err(context)?;
                     copy.line += 1;
-                    copy.rows += 1;
+                    self.copy_row(copy, values, length)?;
                 }
             }
         }
@@ -352,10 +360,10 @@ impl Session {
                 copy.ended = true;
                 continue;
             }
-            let context = format!("COPY {}, line {}", copy.table, copy.line);
-            let done = self.copy_line(copy, line);
-            done.map_err(|error| error.with_context(context))?;
-            copy.rows += 1;
+            match self.values_of(copy, line) {
+                Ok(values) => self.copy_row(copy, values, line.len())?,
+                Err(error) => return Err(self.copy_failed(copy, error)),
+            }
         }
         copy.scanned = copy.scanned.saturating_sub(start);
         pending.drain(..start);
@@ -363,11 +371,12 @@ impl Session {
         Ok(())
     }
 
-    fn copy_line(&mut self, copy: &CopyIn, line: &[u8]) -> Result<()> {
+    /// The values of a line.
+    fn values_of(&self, copy: &CopyIn, line: &[u8]) -> Result<Vec<Value>> {
         let fields = if copy.lines.csv {
             csv_fields(line, &copy.lines)?
         } else {
-            text_fields(line, &copy.lines)?
+            text_fields(line, &copy.lines)
         };
         if fields.len() < copy.types.len() {
             return Err(bad("missing data for a column"));
@@ -375,9 +384,9 @@ impl Session {
         if fields.len() > copy.types.len() {
             return Err(bad("extra data after last expected column"));
         }
-        let mut params = Vec::with_capacity(fields.len());
+        let mut values = Vec::with_capacity(fields.len());
         for (field, (ty, typmod)) in fields.iter().zip(&copy.types) {
-            params.push(match field {
+            values.push(match field {
                 None => Value::Null,
                 Some(bytes) => {
                     let text = vellum_row::text_of_bytes(bytes)?;
@@ -385,21 +394,57 @@ impl Session {
                 }
             });
         }
-        self.copy_row(copy, &params)
+        Ok(values)
     }
 
-    fn copy_row(&mut self, copy: &CopyIn, values: &[Value]) -> Result<()> {
-        let mut nothing = Vec::new();
-        let output = Output::Keep(&mut nothing);
-        self.run_program(&copy.insert, values, &[], output)?;
+    /// A row of a line (or tuple) of so many bytes: it is inserted with others.
+    fn copy_row(&mut self, copy: &mut CopyIn, values: Vec<Value>, bytes: usize) -> Result<()> {
+        copy.rows += 1;
+        let (rows, held) = &mut copy.batch;
+        rows.push((copy.line, values));
+        *held += bytes;
+        if rows.len() >= BATCH_ROWS || *held >= BATCH_BYTES {
+            self.insert_batch(copy)?;
+        }
         Ok(())
     }
+
+    fn insert_batch(&mut self, copy: &mut CopyIn) -> Result<()> {
+        let (rows, _) = std::mem::take(&mut copy.batch);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let sets: Vec<&[Value]> = rows.iter().map(|(_, values)| values.as_slice()).collect();
+        let mut at = 0;
+        let done = self.run_each(&copy.insert, &sets, &[], Output::Drop, &mut at);
+        match done {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.with_context(place(&copy.table, rows[at].0))),
+        }
+    }
+
+    /// The error that a COPY ends with when a row cannot be read: one of the rows before it comes first.
+    fn copy_failed(&mut self, copy: &mut CopyIn, error: SqlError) -> SqlError {
+        match self.insert_batch(copy) {
+            Ok(()) => error.with_context(place(&copy.table, copy.line)),
+            Err(earlier) => earlier,
+        }
+    }
+}
+
+/// Where an error of a COPY is.
+fn place(table: &str, line: u64) -> String {
+    format!("COPY {table}, line {line}")
 }
 
 impl CopyIn {
     /// End of the line that starts at `start`, and where the next one starts.
     fn line_end(&mut self, bytes: &[u8], start: usize, last: bool) -> Option<(usize, usize)> {
         let mut at = self.scanned.max(start);
+        if !self.lines.csv {
+            let found = bytes[at..].iter().position(|byte| *byte == b'\n');
+            at = found.map_or(bytes.len(), |length| at + length);
+        }
         while at < bytes.len() {
             let byte = bytes[at];
             let Lines { quote, escape, .. } = self.lines;

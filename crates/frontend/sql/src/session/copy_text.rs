@@ -3,6 +3,7 @@
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast::{self, CopyOption};
+use std::borrow::Cow;
 
 /// How lines look.
 #[derive(Clone, Debug)]
@@ -61,7 +62,18 @@ pub(super) fn write_field(field: Option<&[u8]>, lines: &Lines, out: &mut Vec<u8>
 }
 
 /// The columns of a line of text.
-pub(super) fn text_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8>>>> {
+pub(super) fn text_fields<'l>(line: &'l [u8], lines: &Lines) -> Vec<Option<Cow<'l, [u8]>>> {
+    if !line.contains(&b'\\') {
+        let fields = line.split(|byte| *byte == lines.delimiter);
+        let is_null = |field: &&[u8]| *field == lines.null.as_bytes();
+        return fields
+            .map(|field| {
+                Some(field)
+                    .filter(|field| !is_null(field))
+                    .map(Cow::Borrowed)
+            })
+            .collect();
+    }
     let mut fields = Vec::new();
     let mut field = Vec::new();
     let mut start = 0;
@@ -71,9 +83,9 @@ pub(super) fn text_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u
         if byte.is_none() || byte == Some(lines.delimiter) {
             let null = &line[start..at] == lines.null.as_bytes();
             let whole = std::mem::take(&mut field);
-            fields.push(if null { None } else { Some(whole) });
+            fields.push(if null { None } else { Some(Cow::Owned(whole)) });
             if byte.is_none() {
-                return Ok(fields);
+                return fields;
             }
             at += 1;
             start = at;
@@ -122,7 +134,7 @@ pub(super) fn text_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u
 }
 
 /// The columns of a line of csv.
-pub(super) fn csv_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8>>>> {
+pub(super) fn csv_fields<'l>(line: &'l [u8], lines: &Lines) -> Result<Vec<Option<Cow<'l, [u8]>>>> {
     let mut fields = Vec::new();
     let mut at = 0;
     loop {
@@ -155,7 +167,7 @@ pub(super) fn csv_fields(line: &[u8], lines: &Lines) -> Result<Vec<Option<Vec<u8
             }
         }
         let null = !quoted && field == lines.null.as_bytes();
-        fields.push(if null { None } else { Some(field) });
+        fields.push(if null { None } else { Some(Cow::Owned(field)) });
         if at >= line.len() {
             return Ok(fields);
         }

@@ -6,6 +6,8 @@
 //! - PL2 A text with literals that is not repeated leaves no more than a mark: only the second one of its form is compiled with parameters.
 
 use super::run::Prepared;
+use crate::catalog::{Oid, Version};
+use std::cell::RefCell;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
 
@@ -29,6 +31,8 @@ pub(super) struct Plans {
     /// By text, a zero, and the types.
     typed: HashMap<Box<[u8]>, Known>,
     key: Vec<u8>,
+    /// The schemas that names are looked up in, for a version of the catalog.
+    path: RefCell<Option<(Version, Arc<[Oid]>)>>,
 }
 
 impl Plans {
@@ -36,6 +40,19 @@ impl Plans {
     pub fn clear(&mut self) {
         self.texts.clear();
         self.typed.clear();
+        self.path.take();
+    }
+
+    /// The search path for a version of the catalog, found if it is not known.
+    pub fn path(&self, version: Version, find: impl FnOnce() -> Arc<[Oid]>) -> Arc<[Oid]> {
+        if let Some((known, path)) = &*self.path.borrow()
+            && *known == version
+        {
+            return path.clone();
+        }
+        let found = find();
+        *self.path.borrow_mut() = Some((version, found.clone()));
+        found
     }
 
     /// The statement of a text without types.

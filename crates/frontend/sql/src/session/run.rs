@@ -6,11 +6,12 @@ use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Kind, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, Run};
+use crate::expr::Out;
 use crate::lock::Obstacle;
 use crate::parse;
 use crate::plan::{Program, ProgramKind, Surroundings, compile};
 use crate::roles::Rights;
-use crate::session::transaction::{Characteristics, Open, Point};
+use crate::session::transaction::{Open, Point};
 use crate::sqlstate;
 use crate::system;
 use crate::wire::{CommandTag, Format, OutputRow, Sink};
@@ -104,7 +105,7 @@ impl Session {
     /// Begins a transaction if there is none, and the statement in it.
     pub(super) fn start_statement(&mut self) -> Result<()> {
         if self.open.is_none() {
-            let characteristics = self.default_characteristics();
+            let characteristics = self.settings.characteristics();
             self.open = Some(Open::begin(
                 &self.shared,
                 Some(&self.activity),
@@ -118,20 +119,13 @@ impl Session {
         }
     }
 
-    pub(super) fn default_characteristics(&self) -> Characteristics {
-        let level = self.settings.get("default_transaction_isolation");
-        Characteristics {
-            repeatable: level.is_ok_and(|level| level.eq_ignore_ascii_case("repeatable read")),
-            read_only: self.settings.is_on("default_transaction_read_only"),
-            asynchronous: self
-                .settings
-                .get("synchronous_commit")
-                .is_ok_and(|value| value == "off"),
-        }
+    /// Oids of the schemas that names are looked up in.
+    pub(super) fn search_path(&self) -> Arc<[Oid]> {
+        let version = self.image().version(self.temporary.namespace);
+        self.plans.path(version, || self.find_search_path())
     }
 
-    /// Oids of the schemas that names are looked up in.
-    pub(super) fn search_path(&self) -> Vec<Oid> {
+    fn find_search_path(&self) -> Arc<[Oid]> {
         let image = self.image();
         let path = self.settings.get("search_path").unwrap_or_default();
         let names = path.split(',').map(|name| {
@@ -167,7 +161,7 @@ impl Session {
                 oids.push(namespace.oid);
             }
         }
-        oids
+        oids.into()
     }
 
     pub(super) fn image(&self) -> &Arc<crate::catalog::Catalog> {
@@ -215,7 +209,20 @@ impl Session {
         prepared: &Prepared,
         params: &[Value],
         formats: &[Format],
+        output: Output<'_>,
+    ) -> Result<CommandTag> {
+        self.run_each(prepared, &[params], formats, output, &mut 0)
+    }
+
+    /// Runs it as one statement for each of several lists of parameters, in order: the rows of a COPY. `at` is set to the number of the one that
+    /// runs, or has failed.
+    pub(super) fn run_each(
+        &mut self,
+        prepared: &Prepared,
+        sets: &[&[Value]],
+        formats: &[Format],
         mut output: Output<'_>,
+        at: &mut usize,
     ) -> Result<CommandTag> {
         let statement_ms = self.settings.number("statement_timeout");
         let lock_ms = self.settings.number("lock_timeout");
@@ -228,8 +235,9 @@ impl Session {
         let mut point = None;
         loop {
             let program = self.program(prepared)?;
-            if params.len() < program.params.len() {
-                let message = format!("there is no parameter ${}", params.len() + 1);
+            let given = sets.iter().map(|set| set.len()).min().unwrap_or(0);
+            if given < program.params.len() {
+                let message = format!("there is no parameter ${}", given + 1);
                 return Err(SqlError::new(sqlstate::UNDEFINED_PARAMETER, message));
             }
             if program.writes() && !self.enter_target(&program, &mut waiting.borrow_mut())? {
@@ -251,7 +259,7 @@ impl Session {
             if writes && point.is_none() {
                 point = Some(open.point()?);
             }
-            let done = self.run_once(&program, params, formats, &waiting, &mut output);
+            let done = self.run_once(&program, (sets, at), formats, &waiting, &mut output);
             match (done, &point) {
                 (Err(error), Some(point)) if is_conflict(&error) && tries < RETRIES => {
                     tries += 1;
@@ -347,7 +355,7 @@ impl Session {
     fn run_once(
         &mut self,
         program: &Program,
-        params: &[Value],
+        (sets, at): (&[&[Value]], &mut usize),
         formats: &[Format],
         waiting: &RefCell<Waiting<'_>>,
         output: &mut Output<'_>,
@@ -399,14 +407,6 @@ impl Session {
             Vec::new()
         };
         let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
-        let run = Run::new(
-            (&self.shared.engine, &self.shared.queries),
-            open,
-            &env,
-            params,
-            waiting,
-            memory.unwrap_or(usize::MAX),
-        );
         let count = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
         let body = &mut self.body;
         let writes = program.writes();
@@ -421,38 +421,55 @@ impl Session {
         }
         let mut text = String::new();
         let mut told = 0u64;
-        let done = run.program(program, &mut |row| {
-            if matches!(output, Output::Drop) {
-                return Ok(Flow::More);
-            }
-            if let Output::Values(rows) = output {
-                let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
-                run.keep_row(&row)?;
-                rows.push(row);
-                return Ok(Flow::More);
-            }
-            body.clear();
-            for (number, value) in row.iter().enumerate() {
-                let format = format_of(formats, number);
-                if let (Some(Some(ty)), Format::Text, ValueRef::Oid(oid)) =
-                    (regs.get(number), format, value.as_ref())
-                {
-                    let name = Value::text(system::reg_text(&env, *ty, oid));
-                    encode(name.as_ref(), format, &forms, &mut text, body);
-                    continue;
+        let mut done = Ok(0);
+        for (number, params) in sets.iter().enumerate() {
+            *at = number;
+            let run = Run::new(
+                (&self.shared.engine, &self.shared.queries),
+                open,
+                &env,
+                params,
+                waiting,
+                memory.as_ref().copied().unwrap_or(usize::MAX),
+            );
+            let mut each = |row: &[Out<'_>]| {
+                if matches!(output, Output::Drop) {
+                    return Ok(Flow::More);
                 }
-                encode(value.as_ref(), format, &forms, &mut text, body);
-            }
-            told += 1;
-            match output {
-                Output::Tell(sink, _) if !writes => {
-                    sink.row(OutputRow::new(count, body)).map_err(gone)?;
+                if let Output::Values(rows) = output {
+                    let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+                    run.keep_row(&row)?;
+                    rows.push(row);
+                    return Ok(Flow::More);
                 }
-                Output::Keep(rows) => rows.push(body.clone()),
-                Output::Tell(..) | Output::Values(_) | Output::Drop => kept.push(body.clone()),
+                body.clear();
+                for (number, value) in row.iter().enumerate() {
+                    let format = format_of(formats, number);
+                    if let (Some(Some(ty)), Format::Text, ValueRef::Oid(oid)) =
+                        (regs.get(number), format, value.as_ref())
+                    {
+                        let name = Value::text(system::reg_text(&env, *ty, oid));
+                        encode(name.as_ref(), format, &forms, &mut text, body);
+                        continue;
+                    }
+                    encode(value.as_ref(), format, &forms, &mut text, body);
+                }
+                told += 1;
+                match output {
+                    Output::Tell(sink, _) if !writes => {
+                        sink.row(OutputRow::new(count, body)).map_err(gone)?;
+                    }
+                    Output::Keep(rows) => rows.push(body.clone()),
+                    Output::Tell(..) | Output::Values(_) | Output::Drop => kept.push(body.clone()),
+                }
+                Ok(Flow::More)
+            };
+            let rows = run.program(program, &mut each).map(|done| done.rows);
+            done = done.and_then(|all: u64| Ok(all + rows?));
+            if done.is_err() {
+                break;
             }
-            Ok(Flow::More)
-        });
+        }
         if let Output::Tell(sink, _) = output {
             for notice in notices.take() {
                 sink.notice(&notice).map_err(gone)?;
@@ -481,16 +498,15 @@ impl Session {
         if writes {
             for oid in &program.targets {
                 if let Some(target) = open.catalog.1.relation(*oid) {
-                    target.runtime.statistics.note_changed(done.rows);
+                    target.runtime.statistics.note_changed(done);
                 }
             }
         }
-        drop(run);
         let said = said.take();
         if !said.is_empty() {
             self.apply_config(said)?;
         }
-        Ok(CommandTag::counted(name(program), done.rows))
+        Ok(CommandTag::counted(name(program), done))
     }
 
     /// Ends a statement's transaction if it is not in a block.

@@ -1,6 +1,7 @@
 //! SET and SHOW: the settings of a session.
 
 use crate::error::{Result, SqlError};
+use crate::session::transaction::Characteristics;
 use crate::sqlstate;
 use std::collections::BTreeMap;
 use vellum_row::datetime::TimeZone;
@@ -124,16 +125,53 @@ pub(crate) struct SessionSettings {
     values: BTreeMap<String, String>,
     /// What forms of values follow from them.
     pub forms: Forms,
+    often: Often,
 }
+
+/// What each statement asks for, read once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Often {
+    numbers: [u64; OFTEN.len()],
+    defaults: Characteristics,
+}
+
+/// The settings that are numbers and asked for by each statement or message.
+const OFTEN: [&str; 5] = [
+    "statement_timeout",
+    "lock_timeout",
+    "work_mem",
+    "idle_session_timeout",
+    "idle_in_transaction_session_timeout",
+];
 
 impl SessionSettings {
     pub fn new(user: &str) -> Self {
         let mut values = BTreeMap::new();
         values.insert("session_authorization".to_owned(), user.to_owned());
-        Self {
+        let mut settings = Self {
             values,
             forms: Forms::default(),
-        }
+            often: Often::default(),
+        };
+        settings.read_often();
+        settings
+    }
+
+    fn read_often(&mut self) {
+        self.often.numbers = OFTEN.map(|name| self.parsed(name));
+        let level = self.get("default_transaction_isolation");
+        self.often.defaults = Characteristics {
+            repeatable: level.is_ok_and(|level| level.eq_ignore_ascii_case("repeatable read")),
+            read_only: self.is_on("default_transaction_read_only"),
+            asynchronous: self
+                .get("synchronous_commit")
+                .is_ok_and(|value| value == "off"),
+        };
+    }
+
+    /// What a transaction is that says nothing of it.
+    pub fn characteristics(&self) -> Characteristics {
+        self.often.defaults
     }
 
     /// The value of a setting.
@@ -164,10 +202,16 @@ impl SessionSettings {
     /// Says what a setting is that SET cannot change.
     pub fn fix(&mut self, name: &str, value: &str) {
         self.values.insert(name.to_owned(), value.to_owned());
+        self.read_often();
     }
 
     /// A number of milliseconds, kilobytes or nothing.
     pub fn number(&self, name: &str) -> u64 {
+        let known = OFTEN.iter().position(|often| *often == name);
+        known.map_or_else(|| self.parsed(name), |at| self.often.numbers[at])
+    }
+
+    fn parsed(&self, name: &str) -> u64 {
         self.get(name)
             .ok()
             .and_then(|value| value.parse().ok())
@@ -210,6 +254,7 @@ impl SessionSettings {
             self.values = before;
             return Err(error);
         }
+        self.read_often();
         let reported = REPORTED.iter().find(|(own, _)| *own == name);
         Ok(reported.map(|(_, shown)| *shown))
     }

@@ -79,7 +79,7 @@ impl Session {
         let mut ddl = Ddl {
             shared: &self.shared,
             open,
-            search_path,
+            search_path: search_path.to_vec(),
             forms: &forms,
             text,
             owner: &self.options.user,

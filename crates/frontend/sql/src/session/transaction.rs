@@ -20,7 +20,7 @@ use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use vellum_row::datetime::Timestamp;
 
 /// How a transaction is begun.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Characteristics {
     pub repeatable: bool,
     pub read_only: bool,

@@ -193,3 +193,77 @@ fn regress_a_long_row_in_small_pieces_is_taken() {
     let long = format!("{LONG}\n{LONG}");
     assert_eq!(client.ok("select length(s) from t order by id"), long);
 }
+
+/// What a COPY from the client ends with: the message and where it was.
+fn copy_error(client: &mut Client, data: &str) -> (String, String) {
+    let mut heard = Heard::default();
+    let session = &mut client.session;
+    let started = session.simple_query("copy t from stdin", &mut heard);
+    assert_eq!(started.unwrap(), Progress::CopyIn);
+    let sent = session.copy_data(data.as_bytes());
+    let error = sent
+        .and_then(|()| session.copy_done(&mut heard).map(drop))
+        .unwrap_err();
+    let context = error.fields().context.clone().unwrap_or_default();
+    (error.message().to_owned(), context)
+}
+
+#[test]
+fn the_first_row_that_is_wrong_is_told_whoever_finds_it() {
+    let mut client = Client::new();
+    client.ok("create table t (a int primary key, b int not null)");
+    client.ok("insert into t values (7, 0)");
+    let lines = |wrong: &[(usize, &str)]| {
+        let line = |at: usize| {
+            let found = wrong.iter().find(|(line, _)| *line == at);
+            found.map_or(format!("{}\t1\n", 100 + at), |(_, text)| {
+                format!("{text}\n")
+            })
+        };
+        (1..=1000).map(line).collect::<String>()
+    };
+    let unreadable = (500, "x\t1");
+    for (wrong, message, line) in [
+        (
+            vec![unreadable],
+            "invalid input syntax for type integer: \"x\"",
+            500,
+        ),
+        (
+            vec![(497, "7\t1"), unreadable],
+            "duplicate key value violates unique constraint \"t_pkey\"",
+            497,
+        ),
+        (
+            vec![(10, "1\t\\N"), (11, "2")],
+            "null value in column \"b\" of relation \"t\" violates not-null constraint",
+            10,
+        ),
+        (
+            vec![(384, "1"), (385, "7\t1")],
+            "missing data for a column",
+            384,
+        ),
+        (
+            vec![(1000, "7\t1")],
+            "duplicate key value violates unique constraint \"t_pkey\"",
+            1000,
+        ),
+    ] {
+        let found = copy_error(&mut client, &lines(&wrong));
+        assert_eq!(found, (message.to_owned(), format!("COPY t, line {line}")));
+        assert_eq!(client.ok("select count(*) from t"), "1");
+    }
+    let mut heard = Heard::default();
+    client
+        .session
+        .simple_query("copy t from stdin", &mut heard)
+        .unwrap();
+    client.session.copy_data(lines(&[]).as_bytes()).unwrap();
+    client.session.copy_done(&mut heard).unwrap();
+    assert_eq!(heard.tags, ["COPY 1000"]);
+    assert_eq!(
+        client.ok("select count(*), sum(a), sum(b) from t"),
+        "1001|600507|1000"
+    );
+}
