@@ -12,6 +12,7 @@
 //! | `miri`, `tsan` | the same tests under checkers of a nightly toolchain; exit code 77 if there is none |
 //! | `count WORKLOAD` | instructions and cache misses of one operation, or of one row (`load`, `scan`); `all`: of every workload; `--check`: whether they are more than `docs/benchmarks/counts.md` says, `--update`: writes it |
 //! | `flame WORKLOAD` | a flame graph, by perf or by callgrind |
+//! | `pgbench [SECONDS]` | pgbench on PostgreSQL and on Vellum: processor time of the server for a transaction |
 #![forbid(unsafe_code)]
 
 mod binaries;
@@ -19,6 +20,7 @@ mod callgrind;
 mod clients;
 mod count;
 mod flame;
+mod pgbench;
 mod planted;
 mod sanitize;
 mod soak;
@@ -45,7 +47,9 @@ cargo xtask <chore>
   miri, tsan    tests under miri and the thread sanitizer, if there is a nightly toolchain
   count NAME    instructions and cache misses of one operation (read, rmw, update, sync, tpcc, tatp, queue, hot, hekaton)
                 or row (load, scan), or of all; --check: whether they are more than docs/benchmarks/counts.md says; --update: writes it
-  flame NAME    a flame graph of the same workloads, by perf or by callgrind";
+  flame NAME    a flame graph of the same workloads, by perf or by callgrind
+  pgbench [SECONDS]
+                pgbench on PostgreSQL and on Vellum in turn: processor time of the server for a transaction; 10 s a run";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -68,6 +72,11 @@ fn main() -> ExitCode {
         ["count", name, "--check"] => counted(name, count::Then::Check),
         ["count", name, "--update"] => counted(name, count::Then::Update),
         ["flame", name] => Workspace::load().and_then(|workspace| flame::run(&workspace, name)),
+        ["pgbench"] => Workspace::load().and_then(|workspace| pgbench::run(&workspace, 10)),
+        ["pgbench", seconds] if seconds.parse::<u64>().is_ok_and(|seconds| seconds > 0) => {
+            let seconds = seconds.parse().expect("checked in the pattern's guard");
+            Workspace::load().and_then(|workspace| pgbench::run(&workspace, seconds))
+        }
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
