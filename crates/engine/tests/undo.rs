@@ -265,21 +265,10 @@ fn undo_past_the_pool_reads_several_pages_at_a_time() {
 /// joined after each row.
 #[test]
 fn undo_of_inserts_gives_their_pages_back() {
+    let mut config = small();
+    config.log_bytes_max = 64 << 20;
     for order in ["ascending", "descending", "shuffled"] {
-        let mut config = small();
-        config.log_bytes_max = 64 << 20;
-        let (_, database, table) = filled(&config);
-        let before = database.statistics().pages_durable;
-        let mut numbers: Vec<u32> = (0..20_000).map(|number| 2 * ROWS + number).collect();
-        match order {
-            "descending" => numbers.reverse(),
-            "shuffled" => numbers.sort_by_key(|number| number.wrapping_mul(0x9E37_79B9)),
-            _ => {}
-        }
-        let tx = database.begin().unwrap();
-        for number in &numbers {
-            tx.insert(&table, &key(*number), &[1; 60]).unwrap();
-        }
+        let (_, database, tx, before) = inserts(order, &config);
         let full = database.statistics().pages_durable;
         tx.rollback().unwrap();
         let after = database.statistics().pages_durable;
@@ -291,13 +280,9 @@ fn undo_of_inserts_gives_their_pages_back() {
     }
 }
 
-/// Inserts of more than a small log holds behind the rows that were there, in some order, by a transaction that is open, and the pages before it.
-fn inserts(order: &str) -> (SimulatedDirectory, Database, Transaction, u64) {
-    let mut config = small();
-    config.pool_bytes = 1024 * config.page_size as u64;
-    config.log_bytes_max = 2 << 20;
-    config.checkpoint_log_bytes = 256 << 10;
-    let (disk, database, table) = filled(&config);
+/// Inserts behind the rows that were there, in some order, by a transaction that is open, and the pages before it.
+fn inserts(order: &str, config: &Config) -> (SimulatedDirectory, Database, Transaction, u64) {
+    let (disk, database, table) = filled(config);
     let before = database.statistics().pages_durable;
     let mut numbers: Vec<u32> = (0..20_000).map(|number| 2 * ROWS + number).collect();
     match order {
@@ -312,6 +297,15 @@ fn inserts(order: &str) -> (SimulatedDirectory, Database, Transaction, u64) {
     (disk, database, tx, before)
 }
 
+/// A log that is much shorter than what [`inserts`] makes.
+fn short_log() -> Config {
+    let mut config = small();
+    config.pool_bytes = 1024 * config.page_size as u64;
+    config.log_bytes_max = 2 << 20;
+    config.checkpoint_log_bytes = 256 << 10;
+    config
+}
+
 fn assert_given_back(database: &Database, before: u64, what: &str) {
     support::settle(database);
     let after = database.statistics().pages_durable;
@@ -324,7 +318,7 @@ fn assert_given_back(database: &Database, before: u64, what: &str) {
 #[test]
 fn rollback_of_more_than_a_small_log_gives_pages_back() {
     for order in ["ascending", "descending", "shuffled"] {
-        let (_, database, tx, before) = inserts(order);
+        let (_, database, tx, before) = inserts(order, &short_log());
         tx.rollback().unwrap();
         assert_given_back(&database, before, order);
     }
@@ -333,7 +327,7 @@ fn rollback_of_more_than_a_small_log_gives_pages_back() {
 #[test]
 fn rollback_that_maintenance_makes_of_more_than_a_small_log_gives_pages_back() {
     for order in ["ascending", "descending", "shuffled"] {
-        let (disk, database, tx, before) = inserts(order);
+        let (disk, database, tx, before) = inserts(order, &short_log());
         disk.fail(Fault::nth(Call::Read, 0).forever());
         drop(tx);
         disk.clear_faults();

@@ -239,12 +239,14 @@ impl Session {
             return Err(no_copy());
         };
         copy.pending.extend_from_slice(bytes);
-        let done = with_stack(|| self.copy_rows(&mut copy, false));
         let most = self.options.copy_row_bytes_max;
-        let done = match done {
-            Ok(()) if copy.pending.len() > most => Err(row_is_too_long(most, &copy)),
-            done => done,
-        };
+        let done = with_stack(|| {
+            let done = match self.copy_rows(&mut copy, false) {
+                Ok(()) if copy.pending.len() > most => Err(row_is_too_long(most, &copy)),
+                done => done,
+            };
+            self.first_error(&mut copy, done)
+        });
         match done {
             Ok(()) => {
                 self.copy = Some(copy);
@@ -273,7 +275,8 @@ impl Session {
     }
 
     fn copy_end(&mut self, copy: &mut CopyIn, sink: &mut dyn Sink) -> Result<Progress> {
-        self.copy_rows(copy, true)?;
+        let done = self.copy_rows(copy, true);
+        self.first_error(copy, done)?;
         self.insert_batch(copy)?;
         if self.rest.is_empty() && self.status == TransactionStatus::Idle {
             self.end_implicit()?;
@@ -319,8 +322,8 @@ impl Session {
             let row = copy_binary::row(&pending[at..], &copy.types, &mut copy.row);
             match row {
                 Err(error) => {
-                    copy.line += 1;
-                    return Err(self.copy_failed(copy, error));
+                    let context = place(&copy.table, copy.line + 1);
+                    return Err(error.with_context(context));
                 }
                 Ok(Piece::Partial) => break,
                 Ok(Piece::Whole(None, length)) => {
@@ -362,7 +365,7 @@ impl Session {
             }
             match self.values_of(copy, line) {
                 Ok(values) => self.copy_row(copy, values, line.len())?,
-                Err(error) => return Err(self.copy_failed(copy, error)),
+                Err(error) => return Err(error.with_context(place(&copy.table, copy.line))),
             }
         }
         copy.scanned = copy.scanned.saturating_sub(start);
@@ -423,11 +426,11 @@ impl Session {
         }
     }
 
-    /// The error that a COPY ends with when a row cannot be read: one of the rows before it comes first.
-    fn copy_failed(&mut self, copy: &mut CopyIn, error: SqlError) -> SqlError {
-        match self.insert_batch(copy) {
-            Ok(()) => error.with_context(place(&copy.table, copy.line)),
-            Err(earlier) => earlier,
+    /// What a COPY ends with when data cannot be read: a row before them that is wrong comes first.
+    fn first_error(&mut self, copy: &mut CopyIn, done: Result<()>) -> Result<()> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(error) => self.insert_batch(copy).and(Err(error)),
         }
     }
 }

@@ -254,6 +254,16 @@ fn the_first_row_that_is_wrong_is_told_whoever_finds_it() {
         assert_eq!(found, (message.to_owned(), format!("COPY t, line {line}")));
         assert_eq!(client.ok("select count(*) from t"), "1");
     }
+    // Of a line that has no end, too.
+    let options = SessionOptions {
+        copy_row_bytes_max: 1000,
+        ..SessionOptions::default()
+    };
+    let mut short = Client::with(options);
+    short.ok("create table t (a int primary key, b int not null)");
+    let (message, context) = copy_error(&mut short, &format!("1\t1\n1\t1\n2{}", "0".repeat(1000)));
+    assert!(message.starts_with("duplicate key value"), "{message}");
+    assert_eq!(context, "COPY t, line 2");
     let mut heard = Heard::default();
     client
         .session
