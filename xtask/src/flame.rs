@@ -57,7 +57,7 @@ pub fn run(workspace: &Workspace, name: &str) -> io::Result<bool> {
         let [folded, svg] =
             ["folded", "svg"].map(|ending| folder.join(name).with_extension(ending));
         let title = format!("{name}, by {unit}");
-        let status = Command::new(cargo())
+        let status = cargo()
             .current_dir(&workspace.root)
             .args([
                 "run",

@@ -31,7 +31,7 @@ mod tidy;
 mod workspace;
 
 use std::io;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use steps::Steps;
 use workspace::{Workspace, cargo};
 
@@ -144,7 +144,7 @@ fn run_steps(style: bool, test: bool, steps: &mut Steps) -> io::Result<()> {
 
 fn check_style(workspace: &Workspace, steps: &mut Steps) {
     let cargo = |arguments: &[&str]| {
-        let mut command = Command::new(cargo());
+        let mut command = cargo();
         command.current_dir(&workspace.root).args(arguments);
         if std::env::var_os("CI").is_some() && arguments[0] != "fmt" {
             command.arg("--locked");

@@ -36,7 +36,7 @@ pub fn run(workspace: &Workspace, seconds: u64) -> io::Result<bool> {
         eprintln!("there is no PostgreSQL with its pgbench (below {VERSIONS})");
         return Ok(false);
     };
-    let built = Command::new(cargo())
+    let built = cargo()
         .args(["build", "--release", "--package", "vellum-cli"])
         .current_dir(&workspace.root)
         .status()?;

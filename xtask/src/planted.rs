@@ -13,7 +13,6 @@ use crate::binaries::{self, Binary, End};
 use crate::workspace::{Workspace, cargo};
 use std::collections::BTreeMap;
 use std::io;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What a tool may take to catch a bug.
@@ -296,7 +295,7 @@ type Binaries = BTreeMap<(String, String), Binary>;
 
 /// Builds the tools with the bugs in; `None` if that fails.
 fn build(workspace: &Workspace) -> io::Result<Option<Binaries>> {
-    let mut command = Command::new(cargo());
+    let mut command = cargo();
     command.current_dir(&workspace.root).arg("test");
     for package in PACKAGES {
         command.args(["-p", package]);

@@ -141,7 +141,7 @@ struct Suite {
 }
 
 fn suites(workspace: &Workspace) -> io::Result<Option<Vec<Suite>>> {
-    let mut command = Command::new(cargo());
+    let mut command = cargo();
     command.current_dir(&workspace.root).args([
         "test",
         "--workspace",

@@ -72,7 +72,7 @@ pub fn checked(workspace: &Workspace, checker: &str) -> io::Result<Option<Checke
 
 /// `cargo test` as every suite wants it: all binaries, even after one failed.
 fn test(workspace: &Workspace) -> Command {
-    let mut command = Command::new(cargo());
+    let mut command = cargo();
     command
         .current_dir(&workspace.root)
         .args(["test", "--no-fail-fast"]);

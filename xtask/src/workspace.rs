@@ -42,7 +42,7 @@ impl Workspace {
     /// # Errors
     /// If cargo cannot be run, refuses a manifest, or answers in another shape than expected.
     pub fn load() -> io::Result<Self> {
-        let output = Command::new(cargo())
+        let output = cargo()
             .args(["metadata", "--format-version", "1", "--no-deps"])
             .stderr(std::process::Stdio::inherit())
             .output()?;
@@ -85,9 +85,18 @@ impl Workspace {
     }
 }
 
-/// The cargo that runs this program, so that a chosen toolchain stays chosen.
-pub fn cargo() -> std::ffi::OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// The cargo that runs this program, so that a chosen toolchain stays chosen. What that said of this package is not handed on: build scripts that look
+/// at it would be run, and what needs them built, anew.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let of_package =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(of_package) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 fn below(root: &Path, path: &Path) -> Option<String> {

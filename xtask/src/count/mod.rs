@@ -318,7 +318,7 @@ fn made_with() -> io::Result<String> {
 /// # Errors
 /// If cargo cannot be run.
 pub fn build(workspace: &Workspace) -> io::Result<bool> {
-    let status = Command::new(cargo())
+    let status = cargo()
         .current_dir(&workspace.root)
         .args(["build", "--release", "-p", "vellum-bench"])
         .status()?;

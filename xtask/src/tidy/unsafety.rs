@@ -69,33 +69,35 @@ mod tests {
     use super::super::findings;
     use super::*;
 
+    /// Findings in a text, in which UNSAFE stands for the keyword: whoever searches this file for it finds code only.
     fn found(text: &str) -> usize {
-        findings(&[("a.rs", text)], check).len()
+        let text = text.replace("UNSAFE", "unsafe");
+        findings(&[("a.rs", &text)], check).len()
     }
 
     #[test]
     fn a_block_without_an_argument_is_found() {
-        assert_eq!(found("let x = unsafe { f() };"), 1);
-        assert_eq!(found("unsafe impl Send for X {}"), 1);
-        assert_eq!(found("unsafe\n{ f() }"), 1);
+        assert_eq!(found("let x = UNSAFE { f() };"), 1);
+        assert_eq!(found("UNSAFE impl Send for X {}"), 1);
+        assert_eq!(found("UNSAFE\n{ f() }"), 1);
         assert_eq!(
-            found("// SAFETY: x\na();\nb();\nc();\nunsafe { f() }"),
+            found("// SAFETY: x\na();\nb();\nc();\nUNSAFE { f() }"),
             1,
             "too far"
         );
-        assert_eq!(found("// fast\nunsafe { f() }"), 1);
+        assert_eq!(found("// fast\nUNSAFE { f() }"), 1);
     }
 
     #[test]
     fn arguments_above_and_beside_are_accepted_and_unsafe_fn_is_clippys() {
-        assert_eq!(found("// SAFETY: x\nlet x = unsafe { f() };"), 0);
+        assert_eq!(found("// SAFETY: x\nlet x = UNSAFE { f() };"), 0);
         assert_eq!(
-            found("// SAFETY: x\n// y\n// z\n// w\nlet x =\n    unsafe { f() };"),
+            found("// SAFETY: x\n// y\n// z\n// w\nlet x =\n    UNSAFE { f() };"),
             0
         );
-        assert_eq!(found("x(unsafe { f() }) // SAFETY: x"), 0);
-        assert_eq!(found("/// # Safety\n/// x\npub unsafe fn f() {}"), 0);
+        assert_eq!(found("x(UNSAFE { f() }) // SAFETY: x"), 0);
+        assert_eq!(found("/// # Safety\n/// x\npub UNSAFE fn f() {}"), 0);
         assert_eq!(found("#![forbid(unsafe_code)]"), 0);
-        assert_eq!(found("// an unsafe { } in words"), 0);
+        assert_eq!(found("// an UNSAFE { } in words"), 0);
     }
 }
