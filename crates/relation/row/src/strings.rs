@@ -3,6 +3,9 @@
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Typmod;
 
+/// What texts are filled up with, some of it.
+const BLANKS: &str = "                                                                ";
+
 /// Bytes of a `name`.
 pub(crate) const NAME_BYTES_MAX: usize = 63;
 
@@ -50,7 +53,12 @@ pub(crate) fn to_char(text: &str, typmod: Typmod, explicit: bool) -> Result<Box<
             let missing = length - text.chars().count();
             let mut padded = String::with_capacity(text.len() + missing);
             padded.push_str(text);
-            padded.extend(std::iter::repeat_n(' ', missing));
+            let mut left = missing;
+            while left > 0 {
+                let next = left.min(BLANKS.len());
+                padded.push_str(&BLANKS[..next]);
+                left -= next;
+            }
             Ok(padded.into())
         }
     }
