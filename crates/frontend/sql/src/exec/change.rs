@@ -19,6 +19,10 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<u64> {
+        if self.ready && insert.as_given {
+            self.step()?;
+            return self.insert_values(insert, self.params, subqueries, each);
+        }
         let mut count = 0;
         match &insert.source {
             InsertSource::Rows(list) => {
@@ -68,7 +72,18 @@ impl Run<'_, '_> {
             });
         }
         self.generate(&insert.rules, &mut values, subqueries)?;
-        self.check(&insert.shape, &values, &insert.rules.checks, subqueries)?;
+        self.insert_values(insert, &values, subqueries, each)
+    }
+
+    /// Inserts a row of the columns' types.
+    fn insert_values(
+        &self,
+        insert: &Insert,
+        values: &[Value],
+        subqueries: &[Subresult],
+        each: &mut Each<'_>,
+    ) -> Result<u64> {
+        self.check(&insert.shape, values, &insert.rules.checks, subqueries)?;
         let mut key = Vec::new();
         // A duplicate may be found when some of the row is written.
         let savepoint = match &insert.conflict {
@@ -76,22 +91,22 @@ impl Run<'_, '_> {
             None => None,
         };
         let inserted =
-            self.write(|| rows::insert(self.transaction, &insert.shape, &values, &mut key))?;
+            self.write(|| rows::insert(self.transaction, &insert.shape, values, &mut key))?;
         match inserted {
             Ok(()) => {}
             Err(duplicate) => {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
-                    return Err(duplicate.error(&insert.shape, &values, self.env));
+                    return Err(duplicate.error(&insert.shape, values, self.env));
                 };
                 if conflict.index.is_some_and(|index| index != duplicate.index) {
-                    return Err(duplicate.error(&insert.shape, &values, self.env));
+                    return Err(duplicate.error(&insert.shape, values, self.env));
                 }
                 self.transaction.rollback_to(&savepoint)?;
-                return self.resolve(insert, conflict, &duplicate, &values, subqueries, each);
+                return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
             }
         }
-        self.owes_targets(&insert.keys, insert.shape.relation.oid, None, &values);
-        self.return_row(insert.returning.as_deref(), &values, subqueries, each)?;
+        self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values);
+        self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
         Ok(1)
     }
 

@@ -65,6 +65,8 @@ pub(crate) struct Run<'r, 'w> {
     pub repeatable: bool,
     pub env: &'r dyn Environment,
     pub params: &'r [Value],
+    /// The parameters of an INSERT are of its columns' types and modifiers.
+    pub ready: bool,
     pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
@@ -100,7 +102,6 @@ impl<'r, 'w> Run<'r, 'w> {
         (engine, queries): (&'r Database, &'r vellum_query::Engine),
         open: &'r Open,
         env: &'r dyn Environment,
-        params: &'r [Value],
         waiting: &'r RefCell<Waiting<'w>>,
         memory: usize,
     ) -> Self {
@@ -115,7 +116,8 @@ impl<'r, 'w> Run<'r, 'w> {
             writes_as_it_reads: Cell::new(false),
             together: Cell::new(false),
             env,
-            params,
+            params: &[],
+            ready: false,
             waiting,
             memory: Cell::new(memory),
             steps: Cell::new(0),
@@ -135,6 +137,7 @@ impl<'r, 'w> Run<'r, 'w> {
             repeatable: self.repeatable,
             env: self.env,
             params: self.params,
+            ready: false,
             waiting: self.waiting,
             memory: Cell::new(self.memory.get()),
             dues: RefCell::default(),

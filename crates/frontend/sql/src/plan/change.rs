@@ -22,6 +22,8 @@ pub(crate) struct Insert {
     pub source: InsertSource,
     /// For each column of the table: position in the source, or what stands for it.
     pub columns: Vec<Given>,
+    /// The parameters are the columns of the one row, in their order, once they are cast to the columns' types.
+    pub as_given: bool,
     pub rules: Rules,
     pub conflict: Option<Conflict>,
     pub keys: ForeignTables,
@@ -97,6 +99,29 @@ pub(crate) struct Delete {
     pub joined: Option<ByJoin>,
     pub keys: ForeignTables,
     pub returning: Option<Vec<Expr>>,
+}
+
+/// See [`Insert::as_given`].
+fn is_as_given(source: &InsertSource, columns: &[Given]) -> bool {
+    let InsertSource::Rows(rows) = source else {
+        return false;
+    };
+    let [row] = rows.as_slice() else {
+        return false;
+    };
+    let is_param = |at: usize, mut expr: &Expr| {
+        while let Expr::Cast { operand, .. } = expr {
+            expr = operand;
+        }
+        matches!(expr, Expr::Param(number) if usize::from(*number) == at)
+    };
+    let from_own = |at: usize, given: &Given| matches!(given, Given::Source(from) if *from == at);
+    row.len() == columns.len()
+        && row.iter().enumerate().all(|(at, expr)| is_param(at, expr))
+        && columns
+            .iter()
+            .enumerate()
+            .all(|(at, given)| from_own(at, given))
 }
 
 impl Binder<'_> {
@@ -181,10 +206,12 @@ impl Binder<'_> {
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY")),
         };
         let (returning, output) = self.returning(insert.returning.as_deref())?;
+        let as_given = rules.generated.is_empty() && is_as_given(&source, &columns);
         let insert = Insert {
             shape,
             source,
             columns,
+            as_given,
             rules,
             conflict,
             keys: self.foreign_tables(&relation)?,

@@ -259,6 +259,7 @@ impl Binder<'_> {
             shape: shape.clone(),
             source: InsertSource::Rows(Vec::new()),
             columns,
+            as_given: false,
             rules: rules.clone(),
             conflict: None,
             keys: keys.clone(),

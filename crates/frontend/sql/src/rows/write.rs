@@ -41,7 +41,7 @@ pub(crate) fn insert(
             return Ok(Err(Duplicate { index, row_key }));
         }
     }
-    let mut row = Vec::with_capacity(64);
+    let mut row = Vec::with_capacity(256);
     let columns: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
     table.schema.encode(&columns, &mut row)?;
     key.clear();

@@ -5,8 +5,8 @@
 //! [`SessionOptions::copy_row_bytes_max`](super::SessionOptions) is refused.
 
 use super::copy_binary::{self, Piece};
-use super::copy_text::{Lines, bad, csv_fields, lines_of, text_fields, write_field};
-use super::run::{Output, Prepared};
+use super::copy_text::{Lines, bad, csv_fields, lines_of, plain_line, text_fields, write_field};
+use super::run::{Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::catalog::{Default, Table};
 use crate::error::{Result, SqlError};
@@ -14,6 +14,7 @@ use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
 use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
+use std::cmp::Ordering;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod, Value};
 
@@ -22,6 +23,8 @@ use vellum_row::{Type, Typmod, Value};
 pub(super) struct CopyIn {
     insert: Arc<Prepared>,
     types: Vec<(Type, Typmod)>,
+    /// What is read is of these types and modifiers. (Elements of an array in binary form are taken as they come.)
+    ready: bool,
     lines: Lines,
     /// What has come and is not worked off.
     pending: Vec<u8>,
@@ -211,8 +214,10 @@ impl Session {
             columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
         };
         sink.copy_in(&shape).map_err(gone)?;
+        let is_array = |(ty, _): &(Type, Typmod)| matches!(ty, Type::Array(_));
         self.copy = Some(CopyIn {
             insert,
+            ready: !(lines.binary && types.iter().any(is_array)),
             types,
             lines,
             pending: Vec::new(),
@@ -376,17 +381,15 @@ impl Session {
 
     /// The values of a line.
     fn values_of(&self, copy: &CopyIn, line: &[u8]) -> Result<Vec<Value>> {
+        if let Some(plain) = plain_line(line, &copy.lines) {
+            return self.plain_values(copy, plain);
+        }
         let fields = if copy.lines.csv {
             csv_fields(line, &copy.lines)?
         } else {
             text_fields(line, &copy.lines)
         };
-        if fields.len() < copy.types.len() {
-            return Err(bad("missing data for a column"));
-        }
-        if fields.len() > copy.types.len() {
-            return Err(bad("extra data after last expected column"));
-        }
+        check_fields(fields.len(), copy)?;
         let mut values = Vec::with_capacity(fields.len());
         for (field, (ty, typmod)) in fields.iter().zip(&copy.types) {
             values.push(match field {
@@ -395,6 +398,25 @@ impl Session {
                     let text = vellum_row::text_of_bytes(bytes)?;
                     vellum_row::input(*ty, *typmod, text, &self.settings.forms)?
                 }
+            });
+        }
+        Ok(values)
+    }
+
+    /// The same of a line whose fields stand there as they are.
+    fn plain_values(&self, copy: &CopyIn, line: &str) -> Result<Vec<Value>> {
+        let delimiter = copy.lines.delimiter;
+        let ends = memchr::memchr_iter(delimiter, line.as_bytes());
+        check_fields(ends.clone().count() + 1, copy)?;
+        let mut values = Vec::with_capacity(copy.types.len());
+        let mut start = 0;
+        for ((ty, typmod), end) in copy.types.iter().zip(ends.chain([line.len()])) {
+            let field = &line[start..end];
+            start = end + 1;
+            values.push(if field == copy.lines.null {
+                Value::Null
+            } else {
+                vellum_row::input(*ty, *typmod, field, &self.settings.forms)?
             });
         }
         Ok(values)
@@ -417,12 +439,16 @@ impl Session {
         if rows.is_empty() {
             return Ok(());
         }
-        let sets: Vec<&[Value]> = rows.iter().map(|(_, values)| values.as_slice()).collect();
-        let mut at = 0;
-        let done = self.run_each(&copy.insert, &sets, &[], Output::Drop, &mut at);
+        let lists: Vec<&[Value]> = rows.iter().map(|(_, values)| values.as_slice()).collect();
+        let mut sets = Sets {
+            lists: &lists,
+            ready: copy.ready,
+            at: 0,
+        };
+        let done = self.run_each(&copy.insert, &mut sets, &[], Output::Drop);
         match done {
             Ok(_) => Ok(()),
-            Err(error) => Err(error.with_context(place(&copy.table, rows[at].0))),
+            Err(error) => Err(error.with_context(place(&copy.table, rows[sets.at].0))),
         }
     }
 
@@ -432,6 +458,14 @@ impl Session {
             Ok(()) => Ok(()),
             Err(error) => self.insert_batch(copy).and(Err(error)),
         }
+    }
+}
+
+fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {
+    match fields.cmp(&copy.types.len()) {
+        Ordering::Less => Err(bad("missing data for a column")),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(bad("extra data after last expected column")),
     }
 }
 
@@ -445,7 +479,7 @@ impl CopyIn {
     fn line_end(&mut self, bytes: &[u8], start: usize, last: bool) -> Option<(usize, usize)> {
         let mut at = self.scanned.max(start);
         if !self.lines.csv {
-            let found = bytes[at..].iter().position(|byte| *byte == b'\n');
+            let found = memchr::memchr(b'\n', &bytes[at..]);
             at = found.map_or(bytes.len(), |length| at + length);
         }
         while at < bytes.len() {

@@ -63,6 +63,16 @@ pub(super) enum Output<'o> {
     Values(&'o mut Vec<Vec<Value>>),
 }
 
+/// What a statement is run for.
+pub(super) struct Sets<'a> {
+    /// Its parameters, once or several times: the rows of a COPY.
+    pub lists: &'a [&'a [Value]],
+    /// They are of the columns' types and modifiers, if it is an INSERT.
+    pub ready: bool,
+    /// Number of the list that it runs for, or has failed for.
+    pub at: usize,
+}
+
 impl Session {
     /// The statements of a text.
     pub(super) fn prepare_text(&mut self, text: &str) -> Result<Vec<Arc<Prepared>>> {
@@ -211,18 +221,21 @@ impl Session {
         formats: &[Format],
         output: Output<'_>,
     ) -> Result<CommandTag> {
-        self.run_each(prepared, &[params], formats, output, &mut 0)
+        let mut sets = Sets {
+            lists: &[params],
+            ready: false,
+            at: 0,
+        };
+        self.run_each(prepared, &mut sets, formats, output)
     }
 
-    /// Runs it as one statement for each of several lists of parameters, in order: the rows of a COPY. `at` is set to the number of the one that
-    /// runs, or has failed.
+    /// Runs it as one statement for each of several lists of parameters, in order.
     pub(super) fn run_each(
         &mut self,
         prepared: &Prepared,
-        sets: &[&[Value]],
+        sets: &mut Sets<'_>,
         formats: &[Format],
         mut output: Output<'_>,
-        at: &mut usize,
     ) -> Result<CommandTag> {
         let statement_ms = self.settings.number("statement_timeout");
         let lock_ms = self.settings.number("lock_timeout");
@@ -235,7 +248,7 @@ impl Session {
         let mut point = None;
         loop {
             let program = self.program(prepared)?;
-            let given = sets.iter().map(|set| set.len()).min().unwrap_or(0);
+            let given = sets.lists.iter().map(|set| set.len()).min().unwrap_or(0);
             if given < program.params.len() {
                 let message = format!("there is no parameter ${}", given + 1);
                 return Err(SqlError::new(sqlstate::UNDEFINED_PARAMETER, message));
@@ -259,7 +272,7 @@ impl Session {
             if writes && point.is_none() {
                 point = Some(open.point()?);
             }
-            let done = self.run_once(&program, (sets, at), formats, &waiting, &mut output);
+            let done = self.run_once(&program, sets, formats, &waiting, &mut output);
             match (done, &point) {
                 (Err(error), Some(point)) if is_conflict(&error) && tries < RETRIES => {
                     tries += 1;
@@ -355,7 +368,7 @@ impl Session {
     fn run_once(
         &mut self,
         program: &Program,
-        (sets, at): (&[&[Value]], &mut usize),
+        sets: &mut Sets<'_>,
         formats: &[Format],
         waiting: &RefCell<Waiting<'_>>,
         output: &mut Output<'_>,
@@ -422,16 +435,17 @@ impl Session {
         let mut text = String::new();
         let mut told = 0u64;
         let mut done = Ok(0);
-        for (number, params) in sets.iter().enumerate() {
-            *at = number;
-            let run = Run::new(
-                (&self.shared.engine, &self.shared.queries),
-                open,
-                &env,
-                params,
-                waiting,
-                memory.as_ref().copied().unwrap_or(usize::MAX),
-            );
+        let mut run = Run::new(
+            (&self.shared.engine, &self.shared.queries),
+            open,
+            &env,
+            waiting,
+            memory.unwrap_or(usize::MAX),
+        );
+        run.ready = sets.ready;
+        for (number, params) in sets.lists.iter().enumerate() {
+            sets.at = number;
+            run.params = params;
             let mut each = |row: &[Out<'_>]| {
                 if matches!(output, Output::Drop) {
                     return Ok(Flow::More);

@@ -277,3 +277,118 @@ fn the_first_row_that_is_wrong_is_told_whoever_finds_it() {
         "1001|600507|1000"
     );
 }
+
+/// COPY FROM STDIN of text; SQLSTATE if it fails.
+fn copy_lines(client: &mut Client, target: &str, lines: &str) -> Result<(), String> {
+    let mut heard = Heard::default();
+    let sql = format!("copy {target} from stdin");
+    client.session.simple_query(&sql, &mut heard).unwrap();
+    let state = |error: vellum_sql::SqlError| error.sqlstate().to_string();
+    client.session.copy_data(lines.as_bytes()).map_err(state)?;
+    client.session.copy_done(&mut heard).map_err(state)?;
+    Ok(())
+}
+
+#[test]
+fn rows_of_a_copy_are_as_inserted_whichever_columns_it_names() {
+    let names = ["a", "c", "v", "n", "s", "x"];
+    let rows = [
+        ["1", "ab", "abc  ", "1.005", "2024-02-29 12:00:00.6", "tab"],
+        ["2", "ab   ", "", "-0.004", "1999-12-31 23:59:59.5", ""],
+        ["3", "ä", "äöü", "499.994", "infinity", "ende"],
+    ];
+    let wrongs = [
+        ("22001", ["4", "abcdef", "", "1", "epoch", ""]),
+        ("22001", ["4", "", "abcd", "1", "epoch", ""]),
+        ("22003", ["4", "", "", "999.995", "epoch", ""]),
+        ("23514", ["4", "", "", "499.995", "epoch", ""]),
+        ("23505", ["3", "", "", "1", "epoch", ""]),
+    ];
+    let all = [0, 1, 2, 3, 4, 5];
+    for order in [&all[..], &[5, 4, 3, 2, 1, 0], &[0, 1, 2, 3, 4], &[1, 3, 0]] {
+        for escaped in [false, true] {
+            let mut client = Client::new();
+            client.ok(
+                "create table t (a int primary key, c char(5), v varchar(3), n numeric(5, 2) check (n < 500),
+                    s timestamp(0), x text default 'nothing');
+                 create table u (like t including all)",
+            );
+            let list: Vec<&str> = order.iter().map(|at| names[*at]).collect();
+            let list = list.join(", ");
+            let line = |row: &[&str; 6]| {
+                let fields: Vec<String> = order
+                    .iter()
+                    .map(|at| match row[*at].strip_prefix('a') {
+                        Some(rest) if escaped => format!("\\x61{rest}"),
+                        _ => row[*at].to_owned(),
+                    })
+                    .collect();
+                fields.join("\t") + "\n"
+            };
+            let target = if order == all {
+                "t"
+            } else {
+                &format!("t ({list})")
+            };
+            let lines: String = rows.iter().map(line).collect();
+            copy_lines(&mut client, target, &lines).unwrap();
+            for row in &rows {
+                let values: Vec<String> =
+                    order.iter().map(|at| format!("'{}'", row[*at])).collect();
+                client.ok(&format!(
+                    "insert into u ({list}) values ({})",
+                    values.join(", ")
+                ));
+            }
+            let what = format!("{target}, escaped {escaped}");
+            let stored = |client: &mut Client, name: &str| {
+                client.ok(&format!(
+                    "select *, c || '.', octet_length(v) from {name} order by a"
+                ))
+            };
+            assert_eq!(stored(&mut client, "t"), stored(&mut client, "u"), "{what}");
+            for (state, row) in &wrongs {
+                let named = order.len() > 4 || *state == "23505";
+                if named || row[1].len() > 5 || row[3] != "1" {
+                    let done = copy_lines(&mut client, target, &line(row));
+                    assert_eq!(done, Err((*state).to_owned()), "{what}: {row:?}");
+                }
+            }
+            assert_eq!(client.ok("select count(*) from t"), "3");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_in_lines_of_any_kind() {
+    for line in [
+        &b"1\ta\xff\n"[..],
+        b"1\ta\0\n",
+        b"1\t\\\\a\xff\n",
+        b"1\t\\\\a\0\n",
+    ] {
+        let mut client = Client::new();
+        client.ok("create table t (a int primary key, x text)");
+        let mut heard = Heard::default();
+        client
+            .session
+            .simple_query("copy t from stdin", &mut heard)
+            .unwrap();
+        let error = client.session.copy_data(line).unwrap_err();
+        assert_eq!(error.sqlstate().to_string(), "22021", "{line:?}");
+        let byte = if line.contains(&0) { "0x00" } else { "0xff" };
+        let message = format!("invalid byte sequence for encoding \"UTF8\": {byte}");
+        assert_eq!(error.message(), message);
+    }
+}
+
+#[test]
+fn elements_of_arrays_in_binary_get_the_modifier_of_their_column() {
+    let mut client = Client::new();
+    client.ok("create table t (a int primary key, n numeric(5, 2)[])");
+    client.ok("create table exact (a int primary key, n numeric[])");
+    client.ok("insert into exact values (1, '{1.005, -2.5, null}')");
+    let out = client.hear("copy exact to stdout (format binary)");
+    copy_in(&mut client, "t", &out.copied, 1000).unwrap();
+    assert_eq!(client.ok("select n from t"), "{1.01,-2.50,NULL}");
+}
