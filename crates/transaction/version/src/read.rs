@@ -20,7 +20,7 @@ use crate::delta;
 use crate::error::{Result, damaged};
 use crate::fat;
 use crate::fat::layout::BODY_AT;
-use crate::row::{FROZEN_HEADER, Header, Shape, Writer};
+use crate::row::{FROZEN_HEADER, Header, STAMPED_HEADER, Shape, Writer};
 use crate::shortcut::{EVERYTHING, Shortcut};
 use crate::stamping;
 use crate::store::VersionStore;
@@ -291,6 +291,17 @@ pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
         return Some(Resolved::Visible(Visible {
             overflow: false,
             start: FROZEN_HEADER,
+            end: row.len(),
+        }));
+    }
+    // What was written since the start and is seen: so of whole tables, once they were loaded.
+    if let Some(version) = Header::of_plain(row)
+        && !stamping::stamps_rows(view)
+        && view.sees(&version)
+    {
+        return Some(Resolved::Visible(Visible {
+            overflow: false,
+            start: STAMPED_HEADER,
             end: row.len(),
         }));
     }

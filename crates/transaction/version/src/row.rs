@@ -147,6 +147,18 @@ pub struct Header {
     pub shortcut: Shortcut,
 }
 
+/// The name in a stamped header.
+#[inline(always)]
+fn name(bytes: &[u8; STAMPED_HEADER]) -> VersionStamp {
+    let mut stamp = [0; 8];
+    stamp.copy_from_slice(&bytes[3..11]);
+    VersionStamp {
+        slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
+        stamp: Timestamp(u64::from_le_bytes(stamp)),
+        command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
+    }
+}
+
 impl Header {
     /// The header of a frozen row.
     pub const fn frozen(shape: Shape) -> Self {
@@ -211,13 +223,7 @@ impl Header {
             return (flags & (FIRST | FAT | BOUND | LINK) == 0).then_some(Self::frozen(shape));
         }
         let bytes: &[u8; STAMPED_HEADER] = row.first_chunk()?;
-        let mut stamp = [0; 8];
-        stamp.copy_from_slice(&bytes[3..11]);
-        let version = VersionStamp {
-            slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
-            stamp: Timestamp(u64::from_le_bytes(stamp)),
-            command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
-        };
+        let version = name(bytes);
         let writer = Some(Writer {
             version,
             first: flags & FIRST != 0,
@@ -243,6 +249,14 @@ impl Header {
         row.first() == Some(&0)
     }
 
+    /// The name of a live row in the leaf that has nothing else in its header: neither versions nor a shortcut. Its body stands behind
+    /// [`STAMPED_HEADER`] bytes. For readers, most of which see it and need no more of the header (see [`Header::glance`]).
+    #[inline(always)]
+    pub(crate) fn of_plain(row: &[u8]) -> Option<VersionStamp> {
+        let bytes: &[u8; STAMPED_HEADER] = row.first_chunk()?;
+        (bytes[0] & !FIRST == STAMPED).then(|| name(bytes))
+    }
+
     /// True if the bytes begin as those of a fat row do.
     #[inline]
     pub(crate) fn is_of_fat(row: &[u8]) -> bool {
@@ -264,15 +278,7 @@ impl Header {
             let nobody = VersionStamp::new(SlotId(0), Timestamp::ZERO, 0);
             return (flags & FIRST == 0).then_some((Flags(flags), nobody, FROZEN_HEADER));
         }
-        let bytes: &[u8; STAMPED_HEADER] = bytes.first_chunk()?;
-        let mut stamp = [0; 8];
-        stamp.copy_from_slice(&bytes[3..11]);
-        let version = VersionStamp {
-            slot: SlotId(u16::from_le_bytes([bytes[1], bytes[2]])),
-            stamp: Timestamp(u64::from_le_bytes(stamp)),
-            command: u32::from_le_bytes([bytes[11], bytes[12], bytes[13], bytes[14]]),
-        };
-        Some((Flags(flags), version, STAMPED_HEADER))
+        Some((Flags(flags), name(bytes.first_chunk()?), STAMPED_HEADER))
     }
 
     /// Decodes the header of a row with a shortcut.
