@@ -50,6 +50,12 @@ pub(crate) enum Flow {
     Enough,
 }
 
+impl Flow {
+    pub fn enough_if(enough: bool) -> Self {
+        if enough { Self::Enough } else { Self::More }
+    }
+}
+
 /// Who takes the rows of a statement.
 pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
 

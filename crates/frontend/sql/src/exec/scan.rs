@@ -402,39 +402,54 @@ impl<'s> TableScan<'s> {
 }
 
 impl TableScan<'_> {
-    /// Calls `work` with the key and the bytes of the next row; false if there is none.
+    /// Calls `work` with the keys and the bytes of the next rows until it has enough: the next call goes on behind that row. `Flow::More` if
+    /// there are no more rows.
     ///
     /// # Errors
     /// Storage errors; what `work` returns.
-    pub fn next(&mut self, work: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<bool> {
+    pub fn each(&mut self, mut work: impl FnMut(&[u8], &[u8]) -> Result<Flow>) -> Result<Flow> {
         loop {
             let Some(cursor) = &mut self.cursor else {
                 let Some(range) = self.ranges.pop_front() else {
-                    return Ok(false);
+                    return Ok(Flow::More);
                 };
                 let range = (Bound::Included(range.start.as_slice()), end_of(&range));
                 let table = self.entries.unwrap_or(self.storage);
                 self.cursor = Some(self.transaction.cursor(table, range)?);
                 continue;
             };
-            let Some((key, value)) = cursor.next()? else {
-                self.cursor = None;
-                continue;
-            };
-            if self.entries.is_none() {
-                work(key, value)?;
-                return Ok(true);
-            }
-            let key = primary_key_of(key, value)?;
-            let found = self
-                .transaction
-                .get(self.storage, key, |row| work(key, row));
-            if let Some(done) = found? {
-                done?;
-                return Ok(true);
+            let (transaction, storage) = (self.transaction, self.storage);
+            let by_index = self.entries.is_some();
+            let ended = cursor.try_for_each(|key, value| {
+                let done = if by_index {
+                    row_of_entry(transaction, storage, key, value, &mut work)
+                } else {
+                    work(key, value)
+                };
+                match done {
+                    Ok(Flow::More) => ControlFlow::Continue(()),
+                    done => ControlFlow::Break(done),
+                }
+            })?;
+            match ended {
+                ControlFlow::Break(done) => return done,
+                ControlFlow::Continue(()) => self.cursor = None,
             }
         }
     }
+}
+
+/// Calls `work` with the row that an entry of an index leads to.
+fn row_of_entry(
+    transaction: &Transaction,
+    storage: &vellum::Table,
+    key: &[u8],
+    value: &[u8],
+    work: &mut impl FnMut(&[u8], &[u8]) -> Result<Flow>,
+) -> Result<Flow> {
+    let key = primary_key_of(key, value)?;
+    let found = transaction.get(storage, key, |row| work(key, row))?;
+    found.unwrap_or(Ok(Flow::More))
 }
 
 fn end_of(range: &KeyRange) -> Bound<&[u8]> {

@@ -125,28 +125,27 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                 },
             ) => {
                 let schema = &shape.table().schema;
-                while open.left > 0 && !batch.is_full() {
-                    let mut wanted = true;
-                    let found = scan.next(&mut |key, bytes| {
-                        self.run.step()?;
-                        let row = schema.view(bytes)?;
-                        let rows = [RowRef::Stored(row)];
-                        let frame = self.run.frame(&rows, &[], &[]);
-                        for condition in conditions {
-                            if !condition.is_true(&frame)? {
-                                wanted = false;
-                                return Ok(());
-                            }
+                if open.left == 0 || batch.is_full() {
+                    return Ok(());
+                }
+                let flow = scan.each(|key, bytes| {
+                    self.run.step()?;
+                    let row = schema.view(bytes)?;
+                    let rows = [RowRef::Stored(row)];
+                    let frame = self.run.frame(&rows, &[], &[]);
+                    for condition in conditions {
+                        if !condition.is_true(&frame)? {
+                            return Ok(Flow::More);
                         }
-                        // Behind the last column stands the key.
-                        let pushed = batch.push_stored(row, &open.columns, key);
-                        pushed.map_err(super::carried)
-                    })?;
-                    if !found {
-                        open.left = 0;
-                    } else if wanted {
-                        open.left -= 1;
                     }
+                    // Behind the last column stands the key.
+                    let pushed = batch.push_stored(row, &open.columns, key);
+                    pushed.map_err(super::carried)?;
+                    open.left -= 1;
+                    Ok(Flow::enough_if(open.left == 0 || batch.is_full()))
+                })?;
+                if flow == Flow::More {
+                    open.left = 0;
                 }
             }
             (Position::Kept(at), SourceRows::Kept(kept)) => {

@@ -11,7 +11,7 @@ use super::host::SourceRows;
 use super::shape::kind_of;
 use super::translate::{Level, Translation, built};
 use crate::error::{Result, SqlError};
-use crate::exec::TableScan;
+use crate::exec::{Flow, TableScan};
 use crate::expr::{Expr, Frame, RowRef};
 use crate::plan::Access;
 use crate::rows::Shape;
@@ -174,41 +174,47 @@ impl<'s> PartTables<'s> {
     ) -> Result<()> {
         let schema = &parted.shape.table().schema;
         let alone = &parted.alone;
+        let Open {
+            columns,
+            left,
+            scan,
+            ..
+        } = open;
+        if *left == 0 || batch.is_full() {
+            return Ok(());
+        }
         let mut steps = 0;
-        while open.left > 0 && !batch.is_full() {
-            let mut wanted = true;
-            let columns = &open.columns;
-            let found = open.scan.next(&mut |key, bytes| {
-                steps += 1;
-                if steps % STEPS == 0 {
-                    step()?;
-                }
-                let row = schema.view(bytes)?;
-                if !parted.conditions.is_empty() {
-                    let frame = Frame {
-                        params: &alone.0.params,
-                        slots: &[],
-                        subqueries: &[],
-                        rows: &[RowRef::Stored(row)],
-                        env: alone,
-                        held: None,
-                        outer: None,
-                        queries: None,
-                    };
-                    for condition in &parted.conditions {
-                        if !condition.is_true(&frame)? {
-                            wanted = false;
-                            return Ok(());
-                        }
+        let flow = scan.each(|key, bytes| {
+            steps += 1;
+            if steps % STEPS == 0 {
+                step()?;
+            }
+            let row = schema.view(bytes)?;
+            if !parted.conditions.is_empty() {
+                let frame = Frame {
+                    params: &alone.0.params,
+                    slots: &[],
+                    subqueries: &[],
+                    rows: &[RowRef::Stored(row)],
+                    env: alone,
+                    held: None,
+                    outer: None,
+                    queries: None,
+                };
+                for condition in &parted.conditions {
+                    if !condition.is_true(&frame)? {
+                        return Ok(Flow::More);
                     }
                 }
-                batch.push_stored(row, columns, key).map_err(super::carried)
-            })?;
-            if !found {
-                open.left = 0;
-            } else if wanted {
-                open.left -= 1;
             }
+            batch
+                .push_stored(row, columns, key)
+                .map_err(super::carried)?;
+            *left -= 1;
+            Ok(Flow::enough_if(*left == 0 || batch.is_full()))
+        })?;
+        if flow == Flow::More {
+            *left = 0;
         }
         Ok(())
     }
