@@ -138,6 +138,9 @@ const TURNS: Tool = tool(
 );
 const POWER: Tool = power("power cuts", "of_commits");
 const POWER_UNDO: Tool = power("power cuts, rollbacks and checkpoints", "of_rollbacks");
+const POWER_LOSERS: Tool = power("power cuts, several losers", "of_several_losers");
+/// Cuts of one thread's calls met nobody who writes while a checkpoint is about to end.
+const POWER_CHECKPOINT: Tool = power("power cuts, a checkpoint's end", "before_the_control_file");
 const POWER_LONG: Tool = power("power cuts, long transactions", "of_transactions_longer");
 const LISTS: Tool = clients("clients, checker of histories", "crash_list_few");
 const BANK: Tool = clients("clients, bank", "crash_bank");
@@ -152,7 +155,7 @@ const SCHEDULES: Tool = tool(
 );
 
 /// Which tools are to catch which bug. The names are those of `vellum_base::planted`.
-const BUGS: [(&str, &[Tool]); 31] = [
+const BUGS: [(&str, &[Tool]); 34] = [
     ("no-conflict-check", &[LISTS, SCHEDULES]),
     ("watermark-too-new", &[VARIANTS]),
     ("commit-log-too-late", &[LISTS]),
@@ -161,10 +164,13 @@ const BUGS: [(&str, &[Tool]); 31] = [
     ("own-command-seen", &[MODEL]),
     ("lcb-cache-stale", &[LISTS]),
     ("acknowledged-early", &[BANK]),
+    ("polled-early", &[POWER_LOSERS]),
     ("log-not-synced", &[POWER]),
+    ("log-released-early", &[POWER_CHECKPOINT]),
     ("torn-pages-kept", &[POWER_UNDO]),
     ("redo-skipped", &[POWER]),
     ("losers-kept", &[POWER_UNDO]),
+    ("one-loser-kept", &[POWER_LOSERS]),
     ("graveyard-skipped", &[QUEUE]),
     ("deltas-too-early", &[LISTS]),
     ("pruned-too-much", &[STORE]),

@@ -32,9 +32,10 @@ use crate::engine::{Engine, SystemSlot};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+use vellum_base::planted::{self, Bug};
 use vellum_base::{Gsn, PageId, Result, Timestamp};
 use vellum_sync::atomic::{AtomicU64, Ordering};
-use vellum_sync::{Mutex, MutexGuard};
+use vellum_sync::{Mutex, MutexGuard, test_point};
 use vellum_txn::Loser;
 use vellum_wal::{LogPosition, LogSpace};
 
@@ -225,13 +226,18 @@ impl Engine {
             clean,
             ..*control
         };
+        let released = LogPosition {
+            segment: oldest,
+            ..position
+        };
+        if planted::has(Bug::LogReleasedEarly) {
+            self.log.release_before(released)?;
+        }
+        test_point!("checkpoint: control file not written");
         next.write(&*self.directory)?;
         *control = next;
         self.checkpointer.backups.before_release(oldest);
-        self.log.release_before(LogPosition {
-            segment: oldest,
-            ..position
-        })?;
+        self.log.release_before(released)?;
         self.checkpointer
             .log_bytes_at_last
             .store(written, Ordering::Relaxed);

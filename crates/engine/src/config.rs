@@ -145,8 +145,8 @@ impl Config {
         let pages = self.pool_bytes / self.page_size as u64;
         if pages < 16 {
             return invalid(format!(
-                "pool_bytes {} holds only {pages} pages",
-                self.pool_bytes
+                "pool_bytes {} holds only {pages} pages of {} bytes",
+                self.pool_bytes, self.page_size
             ));
         }
         if self.pool_bytes > POOL_BYTES_MAX {
@@ -172,8 +172,8 @@ impl Config {
         if !self.slot_buffer_bytes.is_power_of_two() || self.slot_buffer_bytes < 16 * self.page_size
         {
             return invalid(format!(
-                "slot_buffer_bytes {} is not a power of two of at least 16 pages",
-                self.slot_buffer_bytes
+                "slot_buffer_bytes {} is not a power of two of at least 16 pages of {} bytes",
+                self.slot_buffer_bytes, self.page_size
             ));
         }
         // A quarter of the one and not four of the other: nothing here may overflow.

@@ -109,12 +109,27 @@ impl Control {
             file: CONTROL_FILE.into(),
             what,
         };
-        let short = || foreign(format!("{} bytes instead of {BYTES}", bytes.len()));
-        let mut reader = Reader::new(bytes);
-        let magic = reader.u64().ok_or_else(short)?;
-        if magic != MAGIC {
+        let corrupt = |what, expected, found| StorageError::Corruption {
+            file: CONTROL_FILE.into(),
+            page: None,
+            what,
+            expected,
+            found,
+        };
+        // The file is replaced as a whole: what is shorter or longer was damaged, however much of it is left.
+        let short = || {
+            corrupt(
+                "length of the control file",
+                BYTES as u64,
+                bytes.len() as u64,
+            )
+        };
+        let magic = MAGIC.to_le_bytes();
+        if !bytes.starts_with(&magic[..bytes.len().min(magic.len())]) {
             return Err(foreign("no control file of this program".into()));
         }
+        let mut reader = Reader::new(bytes);
+        reader.u64().ok_or_else(short)?;
         let version = reader.u32().ok_or_else(short)?;
         if version != FORMAT_VERSION {
             return Err(foreign(format!(
@@ -126,13 +141,6 @@ impl Control {
             .map(u32::from_le_bytes)
             .map_err(|_| short())?;
         let expected = checksum(0, body);
-        let corrupt = |what, expected, found| StorageError::Corruption {
-            file: CONTROL_FILE.into(),
-            page: None,
-            what,
-            expected,
-            found,
-        };
         if found != expected {
             return Err(corrupt("checksum", expected.into(), found.into()));
         }
@@ -248,11 +256,13 @@ mod tests {
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(Control::decode(&damaged).is_err(), "bit {bit}");
         }
-        for length in 0..bytes.len() {
-            assert!(
-                Control::decode(&bytes[..length]).is_err(),
-                "cut to {length}"
-            );
+        // It is a database, and damaged: not another program's file, and not nothing.
+        let longer = [&bytes[..], b"\n"].concat();
+        for length in (0..bytes.len()).chain([longer.len()]) {
+            let error = Control::decode(&longer[..length]).unwrap_err();
+            let is_damage =
+                matches!(error, StorageError::Corruption { found, .. } if found == length as u64);
+            assert!(is_damage, "{length} bytes: {error}");
         }
     }
 

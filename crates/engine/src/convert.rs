@@ -7,8 +7,14 @@ use vellum_version::VersionError;
 impl From<TransactionError> for Error {
     fn from(error: TransactionError) -> Self {
         match error {
-            TransactionError::SlotsExhausted { .. } => Self::Timeout {
-                what: error.to_string(),
+            TransactionError::SlotsExhausted {
+                taken,
+                slots_max,
+                waited,
+            } => Self::Timeout {
+                what: format!(
+                    "a transaction slot: {taken} of {slots_max} taken after waiting {waited:?}"
+                ),
             },
             TransactionError::SnapshotTooOld => Self::SnapshotTooOld,
             TransactionError::ReadOnly => Self::ReadOnly,

@@ -42,6 +42,9 @@
 //! - The closure of [`Database::retry`] runs with its transaction open: another one that it begins and that writes the same rows conflicts as
 //!   long, so such a loop inside the loop ends in [`Error::Conflict`] after its last try.
 //!
+//! A panic in a callback goes through to whoever called the operation. If that goes on, the transaction is usable, unless it was a load's
+//! callback: then it can only be rolled back.
+//!
 //! None of these is a conflict that another try could not meet: those are with other transactions alone.
 #![forbid(unsafe_code)]
 

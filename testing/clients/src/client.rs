@@ -13,6 +13,7 @@ use vellum::{
 use vellum_base::random::Random;
 use vellum_history::recorder::Session;
 use vellum_history::{Level, Op};
+use vellum_model::engine::wait_by_polling;
 
 /// What the sessions of one life share.
 #[derive(Debug)]
@@ -193,6 +194,7 @@ impl Client<'_> {
             .durability(durability)
             .read_only(how.read_only)
             .class(how.class);
+        let how_to_commit = self.random.below(4);
         let running = self.session.invoke(how.level, announced);
         let transaction = match self.database.begin_with(options) {
             Ok(transaction) => transaction,
@@ -220,11 +222,11 @@ impl Client<'_> {
                 };
             }
         }
-        let committed = transaction.commit();
-        let committed = if waits {
-            committed
-        } else {
-            committed.and_then(|()| self.database.sync())
+        let committed = match how_to_commit {
+            0 if waits => transaction.commit_deferred().and_then(|it| it.wait()),
+            1 if waits => (transaction.commit_deferred()).and_then(|it| wait_by_polling(&it)),
+            _ if waits => transaction.commit(),
+            _ => transaction.commit().and_then(|()| self.database.sync()),
         };
         match committed {
             Ok(()) => {

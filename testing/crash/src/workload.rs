@@ -79,16 +79,22 @@ impl Script {
 
     /// Inserts or replaces a row.
     pub fn put(&mut self, table: &str, key: u32, length: u32) -> &mut Self {
+        self.put_of(self.tx, table, key, length)
+    }
+
+    /// The same in transaction number `tx`.
+    pub fn put_of(&mut self, tx: TxNumber, table: &str, key: u32, length: u32) -> &mut Self {
         let value = Value {
             length,
             seed: self.steps.len() as u32,
             few: false,
         };
-        self.step(Operation::Upsert {
+        let operation = Operation::Upsert {
             table: table.into(),
             key: number(key),
             value,
-        })
+        };
+        self.step_of(tx, operation)
     }
 
     /// Changes bytes of a row in place.
@@ -107,6 +113,11 @@ impl Script {
             table: table.into(),
             key: number(key),
         })
+    }
+
+    /// Commits, and polls until that is durable.
+    pub fn commit_polled(&mut self) -> &mut Self {
+        self.step(Operation::Commit { deferred: true })
     }
 
     /// Commits.
@@ -199,6 +210,44 @@ pub fn rollbacks() -> Vec<Step> {
         .delete("a", 11)
         .step(Operation::Rollback);
     script.begin(Begin::default()).put("a", 11, 20).commit();
+    script.finish()
+}
+
+/// Three transactions that stay open while others commit: so many lose at most cuts. Their records lie between each other's, and on both sides of
+/// a checkpoint. In the end one of them commits, and one is rolled back.
+pub fn losers() -> Vec<Step> {
+    let mut script = Script::new();
+    script.begin(Begin::default()).create("a").commit();
+    script.begin(Begin::default());
+    for n in 0..24 {
+        script.put("a", n, 60);
+    }
+    script.commit_polled();
+    let firsts = [0, 8, 16];
+    let open = firsts.map(|first| {
+        script.begin(Begin::default()).put("a", first, 60);
+        (script.tx, first)
+    });
+    for round in 1..4 {
+        for (tx, first) in open {
+            script.put_of(tx, "a", first + round, 60 + round);
+            let (table, key) = ("a".into(), number(first + round + 3));
+            script.step_of(tx, Operation::Delete { table, key });
+        }
+        script.begin(Begin::default()).put("a", 30 + round, 40);
+        script.commit_polled();
+        if round == 2 {
+            script.outside(Step::Checkpoint);
+        }
+    }
+    let [(committed, _), (rolled_back, _), _] = open;
+    script.step_of(committed, Operation::Commit { deferred: true });
+    script.begin(Begin::default()).put("a", 40, 10).commit();
+    script.step_of(rolled_back, Operation::Rollback);
+    script
+        .begin(Begin::default())
+        .put("a", 41, 10)
+        .commit_polled();
     script.finish()
 }
 

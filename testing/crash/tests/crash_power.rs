@@ -4,6 +4,11 @@
 mod engine;
 
 use engine::{KEY_LIMIT, open, profile};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+use vellum::{Database, Transaction};
 use vellum_crash::power::{Effort, Tried, every_call, some_calls};
 use vellum_crash::syncs::half_made;
 use vellum_crash::workload;
@@ -11,6 +16,7 @@ use vellum_io::{PowerCut, SimulatedDirectory};
 use vellum_model::engine::EngineSubject;
 use vellum_model::run::{first_seed, thorough};
 use vellum_model::{Answer, Step, Subject};
+use vellum_sync::test_point::TestPoints;
 
 /// All calls if it is to be thorough; else a sample that differs from run to run.
 fn cut(name: &str, history: &[Step]) -> Tried {
@@ -123,6 +129,12 @@ fn crash_power_at_every_call_of_rollbacks_and_checkpoints_keeps_what_was_acknowl
 }
 
 #[test]
+fn crash_power_at_every_call_of_several_losers_keeps_what_was_acknowledged() {
+    let name = "crash_power_at_every_call_of_several_losers";
+    cut_every(name, |_| workload::losers(), &SIZES[..1], false, (60, 5));
+}
+
+#[test]
 fn crash_power_at_every_call_of_ddl_keeps_what_was_acknowledged() {
     let make = |_| workload::tables(u32::MAX);
     let name = "crash_power_at_every_call_of_ddl";
@@ -159,6 +171,71 @@ fn crash_power_at_every_call_of_splits_and_merges_keeps_what_was_acknowledged() 
     let name = "crash_power_at_every_call_of_splits";
     let make = workload::splits_and_merges;
     cut_every(name, make, &SIZES, true, (90, 5));
+}
+
+/// Others write all that the log has room for just when a checkpoint has found out which segments it will give back: none of those is used again
+/// before the control file that needs it no more is durable. The calls of one thread, which all other tests here cut, never come to that.
+#[test]
+fn crash_power_right_before_the_control_file_of_a_checkpoint_keeps_what_was_acknowledged() {
+    let disk = SimulatedDirectory::new();
+    let config = engine::config();
+    let open = |disk: &SimulatedDirectory| {
+        Database::open_directory(Arc::new(disk.clone()), config.clone()).expect("opens")
+    };
+    let database = open(&disk);
+    let table = database.retry(|tx| tx.create_table("a")).expect("is made");
+    let acknowledged = AtomicU32::new(0);
+    let written = || database.statistics().log_bytes_written;
+    let write = |segments: u64| {
+        let until = written() + segments * config.log_segment_bytes;
+        while written() < until {
+            let from = acknowledged.load(Ordering::SeqCst);
+            let put = |tx: &Transaction| {
+                (from..from + 10)
+                    .try_for_each(|row| tx.insert(&table, &row.to_be_bytes(), &[7; 500]))
+            };
+            database.retry(put).expect("is acknowledged");
+            acknowledged.store(from + 10, Ordering::SeqCst);
+        }
+    };
+    write(3);
+    let points = TestPoints::new();
+    let pause = points.pause("checkpoint: control file not written");
+    let found = thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| {
+            let _inside = points.enter();
+            database.checkpoint()
+        });
+        pause.wait_reached();
+        // More than there is room for until the checkpoint has ended.
+        let writer = scope.spawn(|| write(config.log_bytes_max / config.log_segment_bytes));
+        let mut last = 0;
+        while last != written() && !writer.is_finished() {
+            last = written();
+            thread::sleep(Duration::from_millis(200));
+        }
+        let rows = acknowledged.load(Ordering::SeqCst);
+        let found = [disk.process_kill(), disk.power_cut(1, PowerCut::CLEAN)];
+        pause.release();
+        let done = checkpoint.join().expect("no panic");
+        done.expect("a checkpoint");
+        writer.join().expect("no panic");
+        found.map(|disk| (disk, rows))
+    });
+    let after = (disk.process_kill(), acknowledged.load(Ordering::SeqCst));
+    for (disk, rows) in found.iter().chain([&after]) {
+        let database = open(disk);
+        let table = database
+            .begin()
+            .and_then(|tx| tx.table("a"))
+            .expect("is there");
+        let count = database.begin().and_then(|tx| tx.count(&table, ..));
+        // What was under way may be there, too.
+        let expected = u64::from(*rows)..=u64::from(*rows) + 10;
+        let count = count.expect("is read");
+        assert!(expected.contains(&count), "{count} rows, not {expected:?}");
+        assert!(database.verify().expect("is read").is_sound());
+    }
 }
 
 /// Pages in use and of the file after each step of a workload, without a cut.

@@ -16,11 +16,12 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::task::{Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 use vellum::{
-    Config, Cursor, Database, Durability, Error, Isolation, KeyDescription, KeyPart, Savepoint,
-    Source, Statistics, Table, Transaction, TransactionOptions, VersionKind,
+    Config, Cursor, Database, Durability, Error, Isolation, KeyDescription, KeyPart, PendingCommit,
+    Savepoint, Source, Statistics, Table, Transaction, TransactionOptions, VersionKind,
 };
 use vellum_base::random::Random;
 use vellum_io::{MemoryDirectory, PowerCut, SimulatedDirectory};
@@ -470,7 +471,7 @@ fn serve(
             match end {
                 Operation::Commit { deferred: true } => transaction
                     .commit_deferred()
-                    .and_then(|pending| pending.wait()),
+                    .and_then(|pending| wait_by_polling(&pending)),
                 Operation::Commit { deferred: false } => transaction.commit(),
                 Operation::Rollback => transaction.rollback(),
                 _ => {
@@ -483,6 +484,28 @@ fn serve(
     }));
     // Nobody waits for it only if the subject is gone.
     let _ = answers.send(result.unwrap_or_else(panicked));
+}
+
+/// Waits for a commit as a task does: it is polled, and polled again when its waker was called.
+///
+/// # Errors
+/// As [`PendingCommit::poll`].
+pub fn wait_by_polling(pending: &PendingCommit) -> Result<(), Error> {
+    struct Woken(Thread);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Woken(std::thread::current())));
+    loop {
+        match pending.poll(&waker) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }
 
 struct Open<'t> {

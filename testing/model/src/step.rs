@@ -232,7 +232,7 @@ pub enum Operation {
         /// Its number.
         savepoint: u32,
     },
-    /// Commits (`deferred`: through the ticket that is waited for afterwards).
+    /// Commits (`deferred`: through a ticket that is polled afterwards).
     Commit {
         /// Whether the ticket is used.
         deferred: bool,

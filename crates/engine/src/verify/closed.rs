@@ -117,7 +117,7 @@ pub fn inspect_directory(directory: Arc<dyn Directory>, inspection: Inspection) 
     open::check_kinds(&*directory, &directory.entries("")?)?;
     let mut report = Report::default();
     let control = match Control::read(&*directory) {
-        Ok(control) => existing(control)?,
+        Ok(control) => existing(&*directory, control)?,
         Err(error) => {
             report.find(Finding::of("database", error)?);
             return Ok(report);
@@ -148,8 +148,8 @@ pub fn inspect_directory(directory: Arc<dyn Directory>, inspection: Inspection) 
     rehearse(directory, inspection, report)
 }
 
-/// Refuses a directory without a database.
-pub(crate) fn existing(control: Option<Control>) -> Result<Control> {
+/// The control file of a directory; refuses one without a database.
+pub(crate) fn existing(directory: &dyn Directory, control: Option<Control>) -> Result<Control> {
     let none = |what: &str| {
         Err(Error::ForeignFormat {
             file: CONTROL_FILE.into(),
@@ -157,7 +157,11 @@ pub(crate) fn existing(control: Option<Control>) -> Result<Control> {
         })
     };
     match control {
-        None => none("there is no database here"),
+        None => {
+            // With files of a database, or of somebody else, beside where it would be.
+            open::check_empty(&directory.entries("")?)?;
+            none("there is no database here")
+        }
         Some(control) if control.incarnation == 0 => {
             none("this database was never made to the end")
         }
@@ -348,7 +352,7 @@ impl Database {
     ) -> Result<Self> {
         let path = path.as_ref();
         let below = Arc::new(RealDirectory::open(path)?);
-        existing(Control::read(&*below)?)?;
+        existing(&*below, Control::read(&*below)?)?;
         let config = detached_config(&*below, config, memory_bytes)?;
         let overlay = OverlayDirectory::new(below, memory_bytes);
         Self::open_directory(Arc::new(overlay), config)

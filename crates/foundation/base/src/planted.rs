@@ -24,14 +24,20 @@ pub enum Bug {
     LcbCacheStale,
     /// A commit is acknowledged before it is durable.
     AcknowledgedEarly,
+    /// Who polls for a commit hears that it is durable before it is.
+    PolledEarly,
     /// A round of the log is not synced.
     LogNotSynced,
+    /// A checkpoint releases segments of the log before its control file is durable.
+    LogReleasedEarly,
     /// Torn pages are not repaired.
     TornPagesKept,
     /// Recovery leaves every eighth record out.
     RedoSkipped,
     /// Recovery does not undo losers.
     LosersKept,
+    /// Recovery does not undo the youngest of several losers.
+    OneLoserKept,
     /// Nobody looks into graveyards.
     GraveyardSkipped,
     /// Before-images go while somebody needs them.
@@ -73,7 +79,7 @@ pub enum Bug {
 }
 
 /// The bugs by their names.
-pub const BUGS: [(&str, Bug); 31] = [
+pub const BUGS: [(&str, Bug); 34] = [
     ("no-conflict-check", Bug::NoConflictCheck),
     ("watermark-too-new", Bug::WatermarkTooNew),
     ("commit-log-too-late", Bug::CommitLogTooLate),
@@ -82,10 +88,13 @@ pub const BUGS: [(&str, Bug); 31] = [
     ("own-command-seen", Bug::OwnCommandSeen),
     ("lcb-cache-stale", Bug::LcbCacheStale),
     ("acknowledged-early", Bug::AcknowledgedEarly),
+    ("polled-early", Bug::PolledEarly),
     ("log-not-synced", Bug::LogNotSynced),
+    ("log-released-early", Bug::LogReleasedEarly),
     ("torn-pages-kept", Bug::TornPagesKept),
     ("redo-skipped", Bug::RedoSkipped),
     ("losers-kept", Bug::LosersKept),
+    ("one-loser-kept", Bug::OneLoserKept),
     ("graveyard-skipped", Bug::GraveyardSkipped),
     ("deltas-too-early", Bug::DeltasTooEarly),
     ("pruned-too-much", Bug::PrunedTooMuch),
