@@ -56,7 +56,8 @@ impl Report {
     }
 }
 
-/// Checks a history. Linear in its length, but for the search for the shortest witness of what is wrong, which has a budget.
+/// Checks a history. Linear in its length, but for the search for the shortest witness of what is wrong, which has a budget. The length is that of all that was read, too:
+/// a list that every transaction reads to its end makes a history that is quadratic in them.
 pub fn check(history: &History, options: Options) -> Report {
     let promised;
     let history = match options.level {

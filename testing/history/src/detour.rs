@@ -17,6 +17,10 @@ pub struct Detours<'g> {
     transactions: u32,
     /// Edges that may still be looked at.
     budget: u64,
+    /// How many edges it is from each node to the goal; `usize::MAX` where there is no way.
+    left: Vec<usize>,
+    /// The nodes from which there is one. Only these are put back for the next goal: a graph of many small parts has as many goals as nodes.
+    near: Vec<u32>,
     /// Of the nodes of the way: their transactions.
     visited: HashSet<u32>,
     way: Vec<Edge>,
@@ -30,6 +34,8 @@ impl<'g> Detours<'g> {
             back: None,
             transactions,
             budget,
+            left: vec![usize::MAX; graph.nodes()],
+            near: Vec::new(),
             visited: HashSet::new(),
             way: Vec::new(),
         }
@@ -44,19 +50,19 @@ impl<'g> Detours<'g> {
         if self.budget == 0 || self.owner(start) == self.owner(goal) {
             return None;
         }
-        let left = self.distances(goal);
+        self.measure(goal);
         for length in least..below.min(least + LONGER) {
             self.visited = HashSet::from([self.owner(start), self.owner(goal)]);
             self.way.clear();
-            if self.go(start, goal, length, &left) {
+            if self.go(start, goal, length) {
                 return Some(std::mem::take(&mut self.way));
             }
         }
         None
     }
 
-    /// How many edges it is from each node to `goal`.
-    fn distances(&mut self, goal: u32) -> Vec<usize> {
+    /// Fills in how far it is from each node to `goal`.
+    fn measure(&mut self, goal: u32) {
         let turned = |edge: &Edge| Edge {
             from: edge.to,
             to: edge.from,
@@ -67,32 +73,34 @@ impl<'g> Detours<'g> {
             let edges: Vec<Edge> = graph.edges().iter().map(turned).collect();
             Graph::new(graph.nodes(), &edges)
         });
-        let mut left = vec![usize::MAX; graph.nodes()];
-        left[goal as usize] = 0;
-        let (mut queue, mut at) = (vec![goal], 0);
-        while at < queue.len() {
-            let node = queue[at];
+        for node in self.near.drain(..) {
+            self.left[node as usize] = usize::MAX;
+        }
+        self.left[goal as usize] = 0;
+        self.near.push(goal);
+        let mut at = 0;
+        while at < self.near.len() {
+            let node = self.near[at];
             at += 1;
             for edge in back.out(node) {
                 self.budget = self.budget.saturating_sub(1);
-                if left[edge.to as usize] == usize::MAX {
-                    left[edge.to as usize] = left[node as usize] + 1;
-                    queue.push(edge.to);
+                if self.left[edge.to as usize] == usize::MAX {
+                    self.left[edge.to as usize] = self.left[node as usize] + 1;
+                    self.near.push(edge.to);
                 }
             }
         }
-        left
     }
 
     /// Goes on from `node` to `goal` in at most `most` edges.
-    fn go(&mut self, node: u32, goal: u32, most: usize, left: &[usize]) -> bool {
+    fn go(&mut self, node: u32, goal: u32, most: usize) -> bool {
         let graph = self.graph;
         for edge in graph.out(node) {
             if self.budget == 0 {
                 return false;
             }
             self.budget -= 1;
-            if left[edge.to as usize] >= most {
+            if self.left[edge.to as usize] >= most {
                 continue;
             }
             self.way.push(*edge);
@@ -103,7 +111,7 @@ impl<'g> Detours<'g> {
             // From begin to commit it is the same visit.
             let again = edge.why == Why::Inner;
             if again || self.visited.insert(owner) {
-                if self.go(edge.to, goal, most - 1, left) {
+                if self.go(edge.to, goal, most - 1) {
                     return true;
                 }
                 if !again {

@@ -10,6 +10,7 @@
 //! | [`history`] | events put together to transactions; what no recorder may write |
 //! | [`recorder`] | writes histories down, from threads and over crashes |
 //! | [`versions`] | the order of each key's versions; what single reads and appends tell |
+//! | `finals` | appends that final reads do not show |
 //! | [`internal`] | whether a transaction agrees with itself |
 //! | [`dependencies`] | who comes before whom |
 //! | [`graph`] | components, shortest ways |
@@ -31,6 +32,7 @@ pub mod check;
 pub mod dependencies;
 mod detour;
 pub mod event;
+mod finals;
 pub mod generate;
 pub mod graph;
 pub mod history;

@@ -8,6 +8,7 @@
 //! - I2 Whoever is not `there` has no edge.
 
 use crate::anomaly::{Anomaly, Name};
+use crate::finals;
 use crate::history::{History, Outcome, Step};
 use std::collections::{HashMap, HashSet};
 
@@ -60,8 +61,8 @@ pub struct Orders {
     writers: HashMap<(u32, u64), Writer>,
 }
 
-/// What acknowledged transactions read, with their positions.
-fn reads(history: &History) -> impl Iterator<Item = (u32, u32, &[u64])> {
+/// What acknowledged transactions read: their positions, the keys, the lists.
+pub fn reads(history: &History) -> impl Iterator<Item = (u32, u32, &[u64])> {
     let acknowledged = (0..)
         .zip(&history.transactions)
         .filter(|(_, transaction)| transaction.outcome == Outcome::Committed);
@@ -106,7 +107,7 @@ impl Orders {
             }
         }
         orders.count_valid();
-        orders.look_at_appends(history, anomalies);
+        finals::look_at_appends(&mut orders, history, anomalies);
         orders
     }
 
@@ -224,144 +225,6 @@ impl Orders {
             versions.rank.push(versions.valid.len() as u32);
         }
     }
-
-    /// Finds acknowledged appends that a final read does not show.
-    fn look_at_appends(&mut self, history: &History, anomalies: &mut Vec<Anomaly>) {
-        let finals = final_reads(history);
-        let proven = self.proven(history);
-        for (versions, last) in self.keys.iter_mut().zip(&finals) {
-            versions.has_final_read = last.is_some();
-        }
-        for (at, transaction) in (0_u32..).zip(&history.transactions) {
-            if !self.there[at as usize] {
-                continue;
-            }
-            for (number, step) in transaction.steps.iter().enumerate() {
-                let Step::Append(key, value) = *step else {
-                    continue;
-                };
-                let place = self.writers[&(key, value)].place;
-                if place == u32::MAX
-                    && let Some(later) = self.shown_later(&transaction.steps[number..], key)
-                {
-                    let reader = self.keys[key as usize].reader;
-                    let (name, reader_name) = (history.key(key), who(history, reader));
-                    let story = format!(
-                        "{} appended {value} and then {later} to key {name}, of which {reader_name} read the second only",
-                        who(history, at)
-                    );
-                    anomalies.push(plain(Name::LostAppend, &[at, reader], story));
-                    continue;
-                }
-                let Some((reader, length)) = finals[key as usize] else {
-                    if place == u32::MAX {
-                        self.keys[key as usize].unread.push((at, value));
-                    }
-                    continue;
-                };
-                if (place as usize) < length {
-                    continue;
-                }
-                let known = transaction.outcome == Outcome::Committed;
-                if !known
-                    && history.transactions[reader as usize].invoked <= proven[at as usize]
-                    && !self.saw_before(history, reader, at, (key, value))
-                {
-                    // It may have committed after that read.
-                    if place == u32::MAX {
-                        self.keys[key as usize].unread.push((at, value));
-                    }
-                    continue;
-                }
-                let (name, reader_name) = (history.key(key), who(history, reader));
-                let why = match transaction.outcome {
-                    Outcome::Committed => "was acknowledged",
-                    _ => "is there by another of its appends",
-                };
-                let story = format!(
-                    "{} appended {value} to key {name} and {why}, but the final read by {reader_name} does not show it",
-                    who(history, at)
-                );
-                anomalies.push(plain(Name::LostAppend, &[at, reader], story));
-            }
-        }
-    }
-}
-
-impl Orders {
-    /// What one of these steps appended to a key and somebody read.
-    fn shown_later(&self, steps: &[Step], key: u32) -> Option<u64> {
-        steps.iter().find_map(|step| match *step {
-            Step::Append(of, value) if of == key && self.writers[&(of, value)].place < u32::MAX => {
-                Some(value)
-            }
-            _ => None,
-        })
-    }
-
-    /// For each transaction the first event by which it had committed, whether it said so or not: somebody had read what it appended by then, or had
-    /// committed who appended behind it.
-    fn proven(&self, history: &History) -> Vec<u64> {
-        let mut proven = vec![u64::MAX; history.transactions.len()];
-        for (reader, key, values) in reads(history) {
-            for value in values {
-                if let Some(writer) = self.writer(key, *value)
-                    && writer.transaction != reader
-                {
-                    let proven = &mut proven[writer.transaction as usize];
-                    *proven = history.transactions[reader as usize].ended.min(*proven);
-                }
-            }
-        }
-        // What is proven of one proves it of those before it in another list, whose ends may be unknown, too.
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (key, versions) in (0..).zip(&self.keys) {
-                let mut behind = u64::MAX;
-                for place in versions.valid.iter().rev() {
-                    let writer = self.writer_at(key, *place) as usize;
-                    let transaction = &history.transactions[writer];
-                    if transaction.outcome == Outcome::Committed {
-                        behind = behind.min(transaction.ended);
-                    }
-                    let own = &mut proven[writer];
-                    changed |= behind < *own;
-                    *own = behind.min(*own);
-                    behind = *own;
-                }
-            }
-        }
-        proven
-    }
-
-    /// Whether a reader saw something that a transaction appended to a key, and in the same list missed something else; or, if it began when everybody else
-    /// had ended, saw it in another list and missed it later (read committed in general may look at each list as it was at any time).
-    fn saw_before(
-        &self,
-        history: &History,
-        reader: u32,
-        writer: u32,
-        (key, value): (u32, u64),
-    ) -> bool {
-        let by = |of: u32, value: &u64| self.writer(of, *value).map(|writer| writer.transaction);
-        let me = &history.transactions[reader as usize];
-        let mut saw = false;
-        for step in &me.steps {
-            let Step::Read(of, Some(values)) = step else {
-                continue;
-            };
-            let sees = values.iter().any(|value| by(*of, value) == Some(writer));
-            if *of == key && !values.contains(&value) && (saw || sees) {
-                let others = (0_u32..).zip(&history.transactions);
-                let mut others =
-                    others.filter(|(at, other)| *at != reader && other.ended < u64::MAX);
-                return sees || others.all(|(_, other)| other.ended < me.invoked);
-            }
-            saw |= sees;
-        }
-        false
-    }
 }
 
 fn writers(history: &History) -> HashMap<(u32, u64), Writer> {
@@ -399,26 +262,6 @@ fn writers(history: &History) -> HashMap<(u32, u64), Writer> {
         }
     }
     writers
-}
-
-/// For each key the last read and how much it showed, if everyone who appended to the key had ended before it began (or never said so).
-fn final_reads(history: &History) -> Vec<Option<(u32, usize)>> {
-    let mut ended = vec![0; history.keys.len()];
-    for transaction in &history.transactions {
-        for step in &transaction.steps {
-            if let (Step::Append(key, _), true) = (step, transaction.ended < u64::MAX) {
-                let ended = &mut ended[*key as usize];
-                *ended = transaction.ended.max(*ended);
-            }
-        }
-    }
-    let mut finals = vec![None; history.keys.len()];
-    for (reader, key, values) in reads(history) {
-        if history.transactions[reader as usize].invoked > ended[key as usize] {
-            finals[key as usize] = Some((reader, values.len()));
-        }
-    }
-    finals
 }
 
 /// An anomaly that is no cycle: no level allows it.
