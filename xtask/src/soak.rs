@@ -36,21 +36,32 @@ const SHORT_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Minutes from which on a soak is thorough.
 const THOROUGH: u64 = 30;
 
+/// A number from the environment.
+fn given(name: &str) -> io::Result<Option<u64>> {
+    let Some(text) = std::env::var_os(name) else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    match text.parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(error) => Err(io::Error::other(format!("{name}={text}: {error}"))),
+    }
+}
+
 /// Runs random suites until `minutes` are over, at least one. True if nothing failed.
 ///
 /// The binaries are built first, which does not count, and run one by one in an order that changes; the time is looked at between
 /// them: the last one is finished.
 ///
 /// # Errors
-/// If cargo cannot be run.
+/// If cargo cannot be run, or `VELLUM_SEED` or `VELLUM_ROUNDS` is no number, or zero rounds.
 pub fn run(workspace: &Workspace, minutes: u64) -> io::Result<bool> {
     let kept = workspace.root.join(KEPT);
     let effort = Effort::of(minutes);
-    let mut seeds = Seeds::new(
-        std::env::var("VELLUM_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok()),
-    );
+    let mut seeds = Seeds::new(given("VELLUM_SEED")?);
+    if given("VELLUM_ROUNDS")? == Some(0) {
+        return Err(io::Error::other("VELLUM_ROUNDS=0: nothing would be tried"));
+    }
     let mut failures = replay_kept(workspace, &kept)?;
     let Some(mut suites) = suites(workspace)? else {
         println!("soak: the tests are not built");

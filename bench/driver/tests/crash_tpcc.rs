@@ -16,9 +16,8 @@ const POOL_BYTES: u64 = 1 << 20;
 
 /// Seed and rounds: `VELLUM_SEED` and `VELLUM_ROUNDS`, else a fresh one and `rounds`.
 fn plan(test: &str, rounds: u64) -> (Random, u64) {
-    let given = |name| std::env::var(name).ok()?.parse().ok();
-    let seed = given("VELLUM_SEED").unwrap_or_else(|| Random::fresh_seed() >> 32);
-    let rounds = given("VELLUM_ROUNDS").unwrap_or(rounds);
+    let seed = vellum_base::replay::seed();
+    let rounds = vellum_base::replay::rounds(rounds);
     println!(
         "replay with VELLUM_SEED={seed} VELLUM_ROUNDS={rounds} cargo test -p vellum-bench {test}"
     );

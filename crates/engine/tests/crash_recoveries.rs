@@ -284,8 +284,7 @@ fn life(seed: u64) {
 #[test]
 fn crash_recoveries_that_are_cut_again_and_again_lose_nothing() {
     let seed = seed("crash_recoveries_that_are_cut");
-    let lives = std::env::var("VELLUM_ROUNDS").ok();
-    let lives = lives.and_then(|text| text.parse().ok()).unwrap_or(60);
+    let lives = vellum_base::replay::rounds(60);
     for case in 0..lives {
         life(seed.wrapping_add(case));
     }

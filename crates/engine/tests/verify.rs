@@ -24,9 +24,7 @@ fn config() -> Config {
 }
 
 fn seed(test: &str) -> u64 {
-    let given = std::env::var("VELLUM_SEED").ok();
-    let seed = given.and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum --test verify {test}");
     seed
 }

@@ -13,14 +13,10 @@ use vellum_history::{History, Level, Options, check};
 
 const LEVELS: [Level; 3] = [Level::ReadCommitted, Level::Snapshot, Level::Serializable];
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn prop_verdicts_agree_with_brute_force_over_all_orders() {
-    let seed = number("VELLUM_SEED").unwrap_or_else(|| Random::fresh_seed() >> 32);
-    let rounds = number("VELLUM_ROUNDS").unwrap_or(10_000);
+    let seed = vellum_base::replay::seed();
+    let rounds = vellum_base::replay::rounds(10_000);
     eprintln!("VELLUM_SEED={seed}");
     let mut verdicts = [[0_u64; 2]; 3];
     for round in 0..rounds {

@@ -12,7 +12,9 @@ use crate::subject::Subject;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use vellum_base::random::Random;
+
+/// How many rounds a random test runs, and the seed of the first; round `n` runs with seed + n.
+pub use vellum_base::replay::{rounds, seed as first_seed};
 
 /// Makes a subject on an empty store.
 pub type Make<'a> = &'a dyn Fn() -> Box<dyn Subject>;
@@ -415,24 +417,7 @@ pub fn run_history(
     }))
 }
 
-/// How many rounds a random test runs: `VELLUM_ROUNDS`, else the default.
-pub fn rounds(default: u64) -> u64 {
-    std::env::var("VELLUM_ROUNDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
-}
-
 /// Whether everything is to be tried of which a test otherwise takes a sample (`VELLUM_THOROUGH` is set): minutes, not seconds.
 pub fn thorough() -> bool {
     std::env::var_os("VELLUM_THOROUGH").is_some()
-}
-
-/// The seed of the first round: `VELLUM_SEED`, else a fresh one; round `n` runs with seed + n.
-pub fn first_seed() -> u64 {
-    let given = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    // Short enough to be typed.
-    given.unwrap_or_else(|| Random::fresh_seed() >> 32)
 }

@@ -79,9 +79,11 @@ const HOMES: [Home; 16] = [
     },
     Home {
         what: "what a run depends on is an argument: the environment is read for the seeds and the planted bugs of tests only",
-        paths: &["std::env", "env::var", "env::args"],
+        paths: &["std::env", "env::var", "env::args", "vellum_base::replay"],
         folders: &[
             "crates/foundation/base/src/planted.rs",
+            "crates/foundation/base/src/replay.rs",
+            // The seed of shuttle's schedules.
             "crates/foundation/sync/src/lib.rs",
         ],
         free_in_tests: true,
@@ -125,11 +127,7 @@ const HOMES: [Home; 16] = [
     Home {
         what: "randomness comes from base::random only",
         paths: &["RandomState", "thread_rng", "getrandom"],
-        // The shim draws the seed of shuttle's schedules, and prints it.
-        folders: &[
-            "crates/foundation/base/src/random.rs",
-            "crates/foundation/sync/src/lib.rs",
-        ],
+        folders: &["crates/foundation/base/src/random.rs"],
         free_in_tests: false,
     },
     Home {
@@ -423,6 +421,7 @@ mod tests {
             "std::env::var(NAME)",
             "use std::env;",
             "use std::env::args;",
+            "vellum_base::replay::seed()",
         ] {
             assert!(caught(outside, code), "{code}");
             assert!(caught("crates/frontend/cli/src/a.rs", code), "{code}");

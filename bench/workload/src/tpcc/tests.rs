@@ -9,7 +9,6 @@ use super::terminal::{Outcome, Scratch, Terminal, find_customer};
 use super::{Kind, Scale, new_order, order_status, stock_level};
 use crate::engine::{Direction, Engine, EngineError, Session, Table, TxOptions};
 use crate::reference::{Reference, ReferenceSession};
-use vellum_base::random::Random;
 
 const NOW: u64 = 1_000;
 
@@ -39,10 +38,7 @@ fn loaded(warehouses: u32) -> (Reference, Population) {
 }
 
 fn seed() -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-workload");
     seed
 }

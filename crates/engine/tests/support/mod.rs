@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use vellum::{Config, Database, Experiment, KeyDescription, KeyPart, Source, Table, Transaction};
-use vellum_base::random::Random;
 use vellum_io::{Directory, MemoryDirectory};
 
 /// A database in which everything runs short: frames, log, slots.
@@ -55,10 +54,7 @@ pub fn with_table(config: &Config) -> (Arc<dyn Directory>, Database, Table) {
 
 /// The seed of a random test: `VELLUM_SEED`, else a fresh one. Prints how to run `test` again.
 pub fn seed(test: &str) -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum {test}");
     seed
 }

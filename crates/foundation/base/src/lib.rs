@@ -12,6 +12,7 @@ pub mod ids;
 pub mod maps;
 pub mod planted;
 pub mod random;
+pub mod replay;
 
 pub use error::{Result, StorageError};
 pub use ids::{Gsn, Lsn, PageId, SlotId, TableId, Timestamp};

@@ -84,16 +84,7 @@ pub fn model(iterations: usize, body: impl Fn() + Send + Sync + 'static) {
     }
     #[cfg(shuttle)]
     {
-        use std::hash::{BuildHasher, Hasher};
-        let seed = match std::env::var("VELLUM_SEED")
-            .ok()
-            .and_then(|text| text.parse().ok())
-        {
-            Some(seed) => seed,
-            None => std::collections::hash_map::RandomState::new()
-                .build_hasher()
-                .finish(),
-        };
+        let seed = vellum_base::replay::seed();
         println!("shuttle schedules from VELLUM_SEED={seed}");
         model_from(seed, iterations, body);
     }

@@ -10,10 +10,9 @@ use vellum_server::wire::{request, startup};
 const KINDS: &[u8] = b"QPBDECSHFXdcfp";
 
 fn random() -> (Random, u64) {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let seed = number("VELLUM_SEED").unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     eprintln!("VELLUM_SEED={seed}");
-    (Random::new(seed), number("VELLUM_ROUNDS").unwrap_or(20_000))
+    (Random::new(seed), vellum_base::replay::rounds(20_000))
 }
 
 fn below(random: &mut Random, bound: usize) -> usize {

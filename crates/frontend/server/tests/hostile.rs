@@ -20,10 +20,9 @@ const REFUSED: [&str; 14] = [
 ];
 
 fn seeds() -> (u64, u64) {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let seed = number("VELLUM_SEED").unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     eprintln!("VELLUM_SEED={seed}");
-    (seed, number("VELLUM_ROUNDS").unwrap_or(ROUNDS))
+    (seed, vellum_base::replay::rounds(ROUNDS))
 }
 
 fn below(random: &mut Random, bound: usize) -> usize {

@@ -144,10 +144,7 @@ fn data_of_a_copy_that_is_not_there_are_ignored() {
 fn prop_no_stream_of_bytes_disturbs_another_connection() {
     let world = World::trusting();
     let mut other = world.raw();
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or_else(vellum_base::random::Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     eprintln!("VELLUM_SEED={seed}");
     let mut random = vellum_base::random::Random::new(seed);
     for _ in 0..200 {

@@ -9,10 +9,7 @@ use vellum_row::{
 };
 
 fn random() -> Random {
-    let given = std::env::var("VELLUM_SEED").ok();
-    let seed = given
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("run again with VELLUM_SEED={seed}");
     Random::new(seed)
 }

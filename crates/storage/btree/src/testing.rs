@@ -3,7 +3,6 @@
 use crate::{Journal, LeafCopy, Redo, RowFormat, Seek, Tree, TreeContext, TreeKind};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use vellum_base::random::Random;
 use vellum_base::{Gsn, SlotId, Timestamp};
 use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_io::{Directory, MemoryDirectory, OpenOptions};
@@ -15,10 +14,7 @@ pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The seed of a random test, from `VELLUM_SEED` or fresh, printed with the way to replay it.
 pub(crate) fn seed(test: &str) -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with: VELLUM_SEED={seed} cargo test -p vellum-btree {test}");
     seed
 }

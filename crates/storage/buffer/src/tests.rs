@@ -192,10 +192,7 @@ mod support {
     }
 
     pub(crate) fn random() -> Random {
-        let given = std::env::var("VELLUM_SEED")
-            .ok()
-            .and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(Random::fresh_seed);
+        let seed = vellum_base::replay::seed();
         println!("to replay: VELLUM_SEED={seed} cargo test -p vellum-buffer <name of the test>");
         Random::new(seed)
     }

@@ -49,10 +49,7 @@ pub use simulated::{
 /// The seed of a random test: `VELLUM_SEED`, or a fresh one; printed with how to use it again.
 #[cfg(test)]
 pub(crate) fn test_seed() -> u64 {
-    let given = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(vellum_base::random::Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("to replay: VELLUM_SEED={seed} cargo test -p vellum-io <name of the test>");
     seed
 }

@@ -261,10 +261,7 @@ mod tests {
 
     #[test]
     fn prop_garbage_never_panics_and_never_reads_outside() {
-        let seed = std::env::var("VELLUM_SEED")
-            .ok()
-            .and_then(|s| s.parse().ok())
-            .unwrap_or_else(Random::fresh_seed);
+        let seed = vellum_base::replay::seed();
         println!("replay with VELLUM_SEED={seed} cargo test -p vellum-wal prop_garbage");
         let mut random = Random::new(seed);
         for _ in 0..2000 {

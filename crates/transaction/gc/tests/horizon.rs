@@ -274,10 +274,7 @@ fn every_way_in_which_an_analytical_snapshot_ends_is_told_and_no_other_end_is() 
 
 #[test]
 fn prop_pruning_between_snapshots_equals_brute_force() {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-gc prop_pruning");
     let mut random = Random::new(seed);
     let (mut pruned, mut dropped) = (0, 0);

@@ -2,10 +2,7 @@
 
 /// The seed of a random test: `VELLUM_SEED`, else a fresh one. Prints how to run `test` again.
 pub(crate) fn seed(test: &str) -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(vellum_base::random::Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-txn {test}");
     seed
 }

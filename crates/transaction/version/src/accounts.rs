@@ -443,10 +443,7 @@ mod tests {
 
     #[test]
     fn prop_accounts_are_what_is_there_within_an_epoch() {
-        let seed = std::env::var("VELLUM_SEED")
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or_else(Random::fresh_seed);
+        let seed = vellum_base::replay::seed();
         println!("replay with VELLUM_SEED={seed} cargo test -p vellum-version prop_accounts");
         let mut random = Random::new(seed);
         for _ in 0..20 {

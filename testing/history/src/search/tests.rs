@@ -84,9 +84,8 @@ fn random_edges(random: &mut Random, transactions: u32) -> Vec<Edge> {
 
 #[test]
 fn prop_names_agree_with_brute_force_over_all_cycles_of_small_graphs() {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let first = number("VELLUM_SEED").unwrap_or_else(|| Random::fresh_seed() >> 32);
-    let rounds = number("VELLUM_ROUNDS").unwrap_or(20_000);
+    let first = vellum_base::replay::seed();
+    let rounds = vellum_base::replay::rounds(20_000);
     eprintln!("VELLUM_SEED={first}");
     let mut seen = [0_u64; 5];
     let all = [

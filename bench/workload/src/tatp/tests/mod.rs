@@ -31,10 +31,7 @@ fn loaded(subscribers: u32) -> (Reference, Population) {
 }
 
 fn seed() -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-workload");
     seed
 }

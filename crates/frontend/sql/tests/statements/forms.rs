@@ -87,9 +87,8 @@ fn said(client: &mut Client, text: &str) -> String {
 
 #[test]
 fn prop_statements_of_one_form_say_what_each_would_say_alone() {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let seed = number("VELLUM_SEED").unwrap_or_else(|| Random::fresh_seed() >> 32);
-    let rounds = number("VELLUM_ROUNDS").unwrap_or(20);
+    let seed = vellum_base::replay::seed();
+    let rounds = vellum_base::replay::rounds(20);
     eprintln!("VELLUM_SEED={seed}");
     let (mut succeeded, mut failed) = (0, 0);
     for round in 0..rounds {

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use vellum_base::random::Random;
 use vellum_base::{Gsn, Lsn, PageId, Result, SlotId, Timestamp};
 use vellum_io::Directory;
 use vellum_wal::*;
@@ -27,10 +26,7 @@ pub fn small() -> LogConfig {
 }
 
 pub fn seed() -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let seed = seed.unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-wal");
     seed
 }

@@ -24,20 +24,14 @@ const REVERT: u8 = 17;
 
 /// The seed of a random test: `VELLUM_SEED`, else a fresh one. Prints how to run `test` again.
 pub fn seed(test: &str) -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(vellum_base::random::Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with VELLUM_SEED={seed} cargo test -p vellum-txn {test}");
     seed
 }
 
 /// Rounds of a random test: `VELLUM_ROUNDS`, else `default`.
 pub fn rounds(default: u64) -> u64 {
-    std::env::var("VELLUM_ROUNDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
+    vellum_base::replay::rounds(default)
 }
 
 /// The protocol that this binary tests: its name says so.

@@ -234,8 +234,7 @@ fn history_with(seed: u64, bug: Option<Bug>, mut more: Option<Random>) {
 #[test]
 fn prop_snapshots_of_all_ages_see_what_they_saw_while_deleted_rows_move_and_go() {
     let first = seed("prop_snapshots_of_all_ages");
-    let rounds = std::env::var("VELLUM_ROUNDS").ok();
-    let rounds = rounds.and_then(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    let rounds = vellum_base::replay::rounds(ROUNDS);
     for round in 0..rounds {
         history(first.wrapping_add(round), None);
     }

@@ -10,7 +10,6 @@ use crate::{Change, Current, KeyRange, Result, Scan, Scratch, VersionError, View
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
-use vellum_base::random::Random;
 use vellum_base::{Gsn, SlotId, Timestamp};
 use vellum_btree::{Journal, Tree, TreeContext, TreeKind};
 use vellum_buffer::{Pool, PoolConfig, Space};
@@ -27,10 +26,7 @@ pub(crate) const SLOTS: u16 = 6;
 
 /// The seed of a random test, from `VELLUM_SEED` or fresh, printed with the way to replay it.
 pub(crate) fn seed(test: &str) -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with: VELLUM_SEED={seed} cargo test -p vellum-version {test}");
     seed
 }

@@ -310,10 +310,7 @@ fn run(seed: u64, eager: bool) -> bool {
 }
 
 fn seed() -> u64 {
-    let seed = std::env::var("VELLUM_SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_else(Random::fresh_seed);
+    let seed = vellum_base::replay::seed();
     println!("replay with: VELLUM_SEED={seed} cargo test -p vellum-version prune");
     seed
 }
