@@ -62,6 +62,24 @@ pub const CLEAN: u8 = 28;
 /// Changes no page; carries undo bytes.
 pub const NOTE: u8 = 63;
 
+/// Every kind that [`Operation::decode`] knows.
+pub const KINDS: [u8; 14] = [
+    INSERT,
+    REPLACE,
+    PATCH,
+    REMOVE,
+    IMAGE,
+    KEEP_BELOW,
+    KEEP_FROM,
+    INSERT_SEPARATOR,
+    REMOVE_SEPARATOR,
+    BITMAP,
+    LINK,
+    TRIM,
+    CLEAN,
+    NOTE,
+];
+
 /// In a bitmap record: the page is in use from now on.
 pub const BIT_SET: u32 = 1 << 31;
 
@@ -362,7 +380,10 @@ mod tests {
             for at in (0..bytes.len()).step_by(2).skip(1).step_by(2) {
                 bytes[at] = 0;
             }
-            match Operation::decode(random.between(10, 64) as u8, &bytes) {
+            let kind = random.between(10, 64) as u8;
+            let operation = Operation::decode(kind, &bytes);
+            assert!(operation.is_none() || KINDS.contains(&kind), "{kind}");
+            match operation {
                 Some(Operation::Patch(_, edits)) => assert!(edits.count() <= bytes.len()),
                 Some(Operation::Bitmap(bits)) => assert_eq!(bits.count() * 4, bytes.len()),
                 Some(Operation::Clean(suffixes)) => assert!(suffixes.count() <= bytes.len()),

@@ -51,6 +51,9 @@ pub enum TransactionRecord {
 }
 
 impl TransactionRecord {
+    /// Every kind that is used.
+    pub const KINDS: [u8; 4] = [BEGIN, COMMIT, ABORT, VERDICT];
+
     /// Longest redo part of a record of this crate.
     pub const REDO_BYTES_MAX: usize = 32;
 
@@ -201,6 +204,10 @@ mod tests {
 
     #[test]
     fn records_read_back_and_other_lengths_are_corruption() {
+        assert_eq!(
+            samples().map(|sample| sample.kind()),
+            TransactionRecord::KINDS
+        );
         for sample in samples() {
             let redo = RedoBytes::of(&sample);
             let header = sample.header(Gsn(1));
