@@ -1,4 +1,5 @@
-//! A database whose files hold everything that there is, and what can be cut out of them.
+//! A database whose files hold every kind of page and most kinds of records, and what can be cut out of them. Of records it has none of verdicts,
+//! merges, trims, cleaners and notes ([`crate::kinds`] makes those up).
 //!
 //! The database was killed: its log has to be read. Its contents are known after every commit ([`right`]).
 
@@ -19,6 +20,8 @@ pub const CONTROL: &str = "control";
 const ROWS: u32 = 300;
 /// Commits after the checkpoint.
 pub const COMMITS: u32 = 40;
+/// Rows of a table that is loaded.
+const LOADED: u32 = 100;
 /// What a transaction without an end changes, and where.
 const LOSER_ROW: u32 = 7;
 const LOSER_RANGES: [std::ops::Range<usize>; 2] = [0..3, 20..24];
@@ -104,6 +107,17 @@ pub fn make_on(disk: &SimulatedDirectory) -> Result<SimulatedDirectory> {
         transaction.insert(&gone, b"a", &value(60, 1))
     })?;
     database.retry(|transaction| transaction.drop_table("gone"))?;
+    // Many sorted rows into an empty table: leaves that are filled one behind the other.
+    database.retry(|transaction| {
+        let loaded = transaction.create_table("loaded")?;
+        let mut row = 0_u32;
+        transaction.bulk_load(&loaded, |key, bytes| {
+            row += 1;
+            key.extend_from_slice(&row.to_be_bytes());
+            bytes.extend_from_slice(&value(1, 0));
+            row <= LOADED
+        })
+    })?;
     let loser = database.begin()?;
     let big = loser.table("big")?;
     loser.update(&big, &LOSER_ROW.to_be_bytes(), &LOSER_RANGES, |row| {

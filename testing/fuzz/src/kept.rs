@@ -6,6 +6,7 @@
 //! Inputs follow the format: where it changes, `VELLUM_WRITE_CORPUS=1 cargo test -p vellum-fuzz --test kept` writes them anew.
 
 use crate::corpus::{self, PAGE};
+use crate::kinds;
 use crate::targets::{Target, all, inputs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +16,7 @@ use vellum::{Database, Result};
 use vellum_buffer::{PageBuf, PageHeader};
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
 
-/// Inputs of a target that are kept, at most.
+/// Inputs of a target that are kept, at most, beside one of each kind.
 const INPUTS_MAX: usize = 24;
 /// Bytes of an input that is no page, at most.
 const INPUT_BYTES_MAX: usize = 400;
@@ -70,15 +71,16 @@ pub fn write_all() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let of_disks = disks.iter().map(inputs);
     let of_disks = of_disks.collect::<vellum_base::Result<Vec<_>>>()?;
     for (at, target) in all().enumerate() {
+        let more = kinds::inputs(target.name)?;
         let made = of_disks.iter().flat_map(|inputs| &inputs[at]);
-        write(target.name, &chosen(target, made))?;
+        write(target.name, &chosen(target, made.chain(&more)))?;
     }
     write(DATABASE, &pack(&make_small()?)?)?;
     Ok(())
 }
 
 fn chosen<'i>(target: Target, made: impl Iterator<Item = &'i Vec<u8>>) -> Vec<Vec<u8>> {
-    let mut kinds: BTreeMap<(u64, usize), &Vec<u8>> = BTreeMap::new();
+    let mut found: BTreeMap<(u8, u64, usize), &Vec<u8>> = BTreeMap::new();
     let pages = target.name == "page";
     let most = match target.name {
         // One has a column of every type.
@@ -86,22 +88,40 @@ fn chosen<'i>(target: Target, made: impl Iterator<Item = &'i Vec<u8>>) -> Vec<Ve
         _ => INPUT_BYTES_MAX,
     };
     for input in made.filter(|input| pages || input.len() <= most) {
-        let kind = match pages {
+        let kind = kind_of(target.name, input);
+        let key = match pages {
             true => {
                 let mut page = PageBuf::new(PAGE);
                 page.as_bytes_mut().copy_from_slice(input);
-                let kind = u64::from(page.kind()) << 48 | page.tree().get();
-                (kind, usize::from(page.is_temporary()))
+                (kind, page.tree().get(), usize::from(page.is_temporary()))
             }
-            false => (input.first().copied().unwrap_or(0).into(), input.len()),
+            false => {
+                let first = input.first().copied().unwrap_or(0);
+                (kind, first.into(), input.len())
+            }
         };
-        if !kinds.contains_key(&kind) && (target.run)(input) {
-            kinds.insert(kind, input);
+        if !found.contains_key(&key) && (target.run)(input) {
+            found.insert(key, input);
         }
     }
-    let step = kinds.len().div_ceil(INPUTS_MAX).max(1);
-    let some = kinds.into_values().step_by(step);
-    some.cloned().collect()
+    let step = found.len().div_ceil(INPUTS_MAX).max(1);
+    let mut last = None;
+    let some = found.into_iter().enumerate().filter(|(at, (key, _))| {
+        let first = last.replace(key.0) != Some(key.0);
+        first || at.is_multiple_of(step)
+    });
+    some.map(|(_, (_, input))| input.clone()).collect()
+}
+
+/// The kind of a page or of a record; 0 for inputs that have none.
+pub fn kind_of(target: &str, input: &[u8]) -> u8 {
+    let kind = match target {
+        "page" => input.get(4).copied(),
+        "tree record" => input.first().copied(),
+        "log record" | "transaction record" => kinds::kind_of(input),
+        _ => None,
+    };
+    kind.unwrap_or(0)
 }
 
 /// Rows of the small database, and commits behind its checkpoint.

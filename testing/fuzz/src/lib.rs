@@ -2,7 +2,7 @@
 //!
 //! | module | concern |
 //! | --- | --- |
-//! | [`corpus`] | a database whose files hold everything that there is; pages and records cut out of them |
+//! | [`corpus`] | a database whose files hold pages and records of most kinds; pages and records cut out of them |
 //! | [`mutate`] | makes other bytes of them |
 //! | [`targets`] | the decoders, each as a function of bytes |
 //! | [`relation`] | the decoders of rows, keys and schemas of SQL |
@@ -11,6 +11,7 @@
 //! | [`kept`] | real files that earlier commits wrote: `testing/corpus/decoders` |
 //! | [`misplaced`] | writes that land elsewhere, or nowhere |
 //! | [`each`] | every byte of a page and of a chunk of each kind, before the pool and the log's reader |
+//! | [`kinds`] | every kind of record of the log, each in a chunk of its own |
 //! | [`aged`] | an open database with old snapshots, whose disk is changed under it |
 //! | [`damage`] | copies of the files with something changed, with and without the checksum that it then needs; opened and read |
 //!
@@ -23,6 +24,7 @@ pub mod damage;
 pub mod double_write;
 pub mod each;
 pub mod kept;
+pub mod kinds;
 pub mod misplaced;
 pub mod mutate;
 pub mod relation;

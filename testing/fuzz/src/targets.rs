@@ -103,7 +103,8 @@ fn page(bytes: &[u8]) -> bool {
             stored_row(entry.payload);
         }
     }
-    good
+    // The others have no form but their kind.
+    good || [kind::BITMAP, kind::OVERFLOW].contains(&page.kind())
 }
 
 fn log_record(bytes: &[u8]) -> bool {

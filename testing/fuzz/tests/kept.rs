@@ -7,11 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use vellum::Database;
 use vellum_base::random::Random;
+use vellum_btree::record::KINDS;
+use vellum_buffer::page::kind;
 use vellum_fuzz::corpus::{self, replace, segments};
 use vellum_fuzz::kept::{self, DATABASE};
+use vellum_fuzz::kinds;
 use vellum_fuzz::targets::all;
 use vellum_io::Directory;
 use vellum_model::run::{first_seed, rounds};
+use vellum_txn::TransactionRecord;
 
 /// Bytes of a file in which something stands, or nothing.
 const SECTOR: usize = 512;
@@ -37,6 +41,19 @@ fn kept_inputs_are_known_to_their_decoders_and_the_kept_database_shows_its_rows(
             inputs.len()
         );
     }
+    let kept_of = |name: &str| -> BTreeSet<u8> {
+        let inputs = kept::read(name).expect("they are kept").into_iter();
+        inputs.map(|input| kept::kind_of(name, &input)).collect()
+    };
+    let of_pages = [kind::BITMAP, kind::INNER, kind::LEAF, kind::OVERFLOW];
+    assert_eq!(kept_of("page"), of_pages.into(), "pages; {anew}");
+    assert_eq!(kept_of("tree record"), KINDS.into(), "{anew}");
+    assert_eq!(
+        kept_of("transaction record"),
+        TransactionRecord::KINDS.into(),
+        "{anew}"
+    );
+    assert_eq!(kept_of("log record"), kinds::defined(), "{anew}");
     let packed = kept::read(DATABASE).expect("it is kept");
     let disk = kept::unpack(&packed).expect("files");
     kept::is_right(&disk).unwrap_or_else(|what| panic!("the kept database: {what}; {anew}"));
