@@ -1,5 +1,5 @@
-//! A database whose files hold every kind of page and most kinds of records, and what can be cut out of them. Of records it has none of verdicts,
-//! merges, trims, cleaners and notes ([`crate::kinds`] makes those up).
+//! A database whose files hold every kind of page and most kinds of records, and what can be cut out of them. Of records it has no trims and no
+//! notes ([`crate::kinds`] makes those up).
 //!
 //! The database was killed: its log has to be read. Its contents are known after every commit ([`right`]).
 
@@ -22,6 +22,8 @@ const ROWS: u32 = 300;
 pub const COMMITS: u32 = 40;
 /// Rows of a table that is loaded.
 const LOADED: u32 = 100;
+/// Rows of a table whose leaf is cleaned.
+const NARROW: u32 = 100;
 /// What a transaction without an end changes, and where.
 const LOSER_ROW: u32 = 7;
 const LOSER_RANGES: [std::ops::Range<usize>; 2] = [0..3, 20..24];
@@ -93,7 +95,20 @@ pub fn make_on(disk: &SimulatedDirectory) -> Result<SimulatedDirectory> {
         }
         transaction.insert(&count, b"commits", &0_u32.to_be_bytes())
     })?;
-    database.checkpoint()?;
+    database.retry(|transaction| {
+        let narrow = transaction.create_table("narrow")?;
+        (0..NARROW).try_for_each(|row| transaction.insert(&narrow, &row.to_be_bytes(), &[1; 8]))
+    })?;
+    database.retry(|transaction| {
+        let narrow = transaction.table("narrow")?;
+        let mut rows = (0..NARROW).step_by(2);
+        rows.try_for_each(|row| transaction.delete(&narrow, &row.to_be_bytes()).map(drop))
+    })?;
+    database.sync()?;
+    // Killed once: what opens it next tells its own log who lost, and whoever fills a leaf cleans it of rows that were deleted before.
+    let disk = &disk.process_kill();
+    drop(database);
+    let database = Database::open_directory(Arc::new(disk.clone()), config())?;
     for number in 1..=COMMITS {
         commit(&database, number)?;
     }
@@ -117,6 +132,19 @@ pub fn make_on(disk: &SimulatedDirectory) -> Result<SimulatedDirectory> {
             bytes.extend_from_slice(&value(1, 0));
             row <= LOADED
         })
+    })?;
+    // Most of them go, and so do leaves that run empty.
+    database.retry(|transaction| {
+        let loaded = transaction.table("loaded")?;
+        (1..LOADED).try_for_each(|row| transaction.delete(&loaded, &row.to_be_bytes()).map(drop))
+    })?;
+    database.sync()?;
+    while database.step()? {}
+    database.retry(|transaction| {
+        let narrow = transaction.table("narrow")?;
+        let rows = (0..NARROW).map(|row| [&row.to_be_bytes()[..], b"+"].concat());
+        rows.into_iter()
+            .try_for_each(|key| transaction.insert(&narrow, &key, &[1; 8]))
     })?;
     let loser = database.begin()?;
     let big = loser.table("big")?;
