@@ -172,6 +172,35 @@ fn a_poll_of_a_commit_says_that_its_flush_failed() {
     assert!(pending.wait().is_err());
 }
 
+/// Whoever polled while the engine's own thread led the round was never woken if that failed without poisoning the log: the thread tried again and
+/// again, and told nobody. Found by clients that poll, at the end of a life; now everybody is woken by a round that fails, and looks for themselves.
+#[test]
+fn regress_with_threads_of_the_engine_a_polled_commit_hears_that_its_flush_failed() {
+    for round in 0..20 {
+        let (directory, database, table) = on_simulated(&small().background_threads(true));
+        directory.fail(Fault::nth(Call::Write, 0).forever().on("log/"));
+        let tx = database.begin_with(sync()).unwrap();
+        tx.insert(&table, &key(1), b"v").unwrap();
+        let pending = tx.commit_deferred().unwrap();
+        let (woken, waker) = waker();
+        let mut asked = 0;
+        let told = loop {
+            match pending.poll(&waker) {
+                Poll::Ready(told) => break told,
+                Poll::Pending => asked += 1,
+            }
+            let begun = std::time::Instant::now();
+            while woken.count() < asked {
+                let hangs = begun.elapsed() > Duration::from_secs(60);
+                assert!(!hangs, "nobody wakes it, in round {round}");
+                thread::yield_now();
+            }
+        };
+        assert!(told.is_err(), "nothing can be written");
+        assert!(!pending.is_durable());
+    }
+}
+
 #[test]
 fn with_threads_of_the_engine_a_polled_commit_is_woken() {
     let (_directory, database, table) = on_simulated(&small().background_threads(true));

@@ -273,7 +273,11 @@ impl Core {
                 result.as_ref().map_or(Timestamp::ZERO, |o| o.clock),
                 seen,
             );
-            // With an error, everybody looks for themselves.
+            // With an error, everybody looks for themselves: who is woken polls, leads a round, and hears what is wrong. (Who serves tries again and
+            // again, and tells nobody.)
+            if result.is_err() {
+                turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
+            }
             if result.is_err() || turn.parked[1 - parity] > 0 || !turn.wakers.is_empty() {
                 self.group.pass_on(&mut turn);
             }
