@@ -131,7 +131,7 @@ mod tests {
     fn the_product_syncs() {
         let sites = Sites::of_product().unwrap();
         let found = |function: &str| sites.iter().find(|(name, _)| *name == function);
-        assert!(found("storage/wal/src/round.rs: write_all").is_some());
+        assert!(found("storage/wal/src/round.rs: sync_all").is_some());
         assert!(found("storage/io/src/directory.rs: write_atomic").is_some());
     }
 }

@@ -102,7 +102,6 @@ fn redo(kind: u8) -> Vec<u8> {
             bytes.put_u16(key.len() as u16);
             bytes.put(key);
         }
-        record::NOTE => {}
         _ => panic!("no record of kind {kind} is made here"),
     }
     assert!(

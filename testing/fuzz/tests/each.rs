@@ -1,7 +1,7 @@
 //! Every byte of a page and of a chunk of each kind.
 
 use vellum_base::random::Random;
-use vellum_btree::record::{NOTE, TRIM};
+use vellum_btree::record::TRIM;
 use vellum_buffer::page::{FLAG_FAT, FLAG_TEMPORARY, kind};
 use vellum_fuzz::aged::Aged;
 use vellum_fuzz::corpus;
@@ -14,8 +14,8 @@ use vellum_model::run::{first_seed, rounds, thorough};
 /// Bytes of a chunk that are all tried; of what a longer one has behind them a sixteenth, if not all of it is to be tried.
 const LONG: usize = 8192;
 
-/// Trims and notes: no workload of the corpus writes them, so they are flipped where [`kinds`] made them up.
-const MADE_UP: [u8; 2] = [TRIM, NOTE];
+/// Trims: no workload of the corpus writes them, so they are flipped where [`kinds`] made them up.
+const MADE_UP: [u8; 1] = [TRIM];
 
 /// Every bit of a page of each kind; the kinds that there were.
 fn every_bit(disk: &SimulatedDirectory) -> Vec<(u8, u8, u64)> {

@@ -59,7 +59,7 @@ pub use read::{LeafCopy, Seek};
 pub use redo::Redo;
 pub use tree::{Entry, Tree, TreeKind};
 pub use verify::{Finding, RowVisitor, TreeStatistics};
-pub use write::{LeafWrite, Logged, Logging, RowRedo, log_note};
+pub use write::{LeafWrite, Logged, Logging, RowRedo};
 
 #[cfg(test)]
 mod tests;

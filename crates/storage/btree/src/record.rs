@@ -21,7 +21,6 @@
 //! | 26 | link chain | page id u64 of the next page of an overflow chain |
 //! | 27 | trim | 0: remove rows below, 1: from; u8, key |
 //! | 28 | clean | { length u16, key suffix }*: rows that a cleaner removed |
-//! | 63 | note | none: the record is there for its undo bytes |
 //!
 //! Rows are in reduced form (`RowFormat`); images hold rows as they were in the page, and redo
 //! reduces them.
@@ -59,11 +58,9 @@ pub const LINK: u8 = 26;
 pub const TRIM: u8 = 27;
 /// Rows were removed by a cleaner.
 pub const CLEAN: u8 = 28;
-/// Changes no page; carries undo bytes.
-pub const NOTE: u8 = 63;
 
 /// Every kind that [`Operation::decode`] knows.
-pub const KINDS: [u8; 14] = [
+pub const KINDS: [u8; 13] = [
     INSERT,
     REPLACE,
     PATCH,
@@ -77,7 +74,6 @@ pub const KINDS: [u8; 14] = [
     LINK,
     TRIM,
     CLEAN,
-    NOTE,
 ];
 
 /// In a bitmap record: the page is in use from now on.
@@ -133,8 +129,6 @@ pub enum Operation<'r> {
     Trim(Side, &'r [u8]),
     /// [`CLEAN`].
     Clean(Suffixes<'r>),
-    /// [`NOTE`].
-    Note,
 }
 
 impl<'r> Operation<'r> {
@@ -179,7 +173,6 @@ impl<'r> Operation<'r> {
                 Self::Trim(side, reader.rest())
             }
             CLEAN => Self::Clean(Suffixes::checked(redo)?),
-            NOTE if redo.is_empty() => Self::Note,
             _ => return None,
         })
     }
@@ -364,7 +357,6 @@ mod tests {
             Operation::decode(REMOVE, &bytes[..5]),
             Some(Operation::Remove(b"key"))
         );
-        assert_eq!(Operation::decode(NOTE, b""), Some(Operation::Note));
         assert_eq!(Operation::decode(40, b""), None);
     }
 

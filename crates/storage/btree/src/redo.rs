@@ -96,9 +96,6 @@ impl Redo {
         let Some(operation) = Operation::decode(header.kind, redo) else {
             return Err(self.corrupt(id, "redo bytes of a record", 0, header.kind.into()));
         };
-        if matches!(operation, Operation::Note) {
-            return Ok(());
-        }
         let shape = self.pool.geometry();
         let bitmap = matches!(operation, Operation::Bitmap(_));
         let fits = !id.is_zero() && bitmap == shape.is_bitmap(id);
@@ -389,7 +386,7 @@ impl Redo {
                 let count = page.shape().count;
                 page.set_child(index, count, *child);
             }
-            Operation::Image(_) | Operation::Bitmap(_) | Operation::Link(_) | Operation::Note => {
+            Operation::Image(_) | Operation::Bitmap(_) | Operation::Link(_) => {
                 return Err(self.corrupt(id, "record of a tree page", 0, 1));
             }
         }

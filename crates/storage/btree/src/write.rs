@@ -12,7 +12,7 @@ use crate::context::{Journal, max_inline_payload, max_key};
 use crate::descend::{OPTIMISTIC_TRIES, Target};
 use crate::node::edit::{NodeWrite, parts_len};
 use crate::node::layout::{FLAG_FAT, NodeRead, OPEN_UPPER, head_of, record_bytes};
-use crate::record::{INSERT, NOTE, PATCH, REMOVE, REPLACE};
+use crate::record::{INSERT, PATCH, REMOVE, REPLACE};
 use crate::tree::{Tree, TreeKind};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -58,23 +58,6 @@ pub struct Logged {
     pub gsn: Gsn,
     /// Its position in the slot's log.
     pub lsn: Lsn,
-}
-
-/// Appends a record that changes no page and is there for its undo bytes (a bulk load that undo removes
-/// as a range). Log space for [`vellum_wal::RECORD_HEADER_BYTES`] and the undo bytes is reserved.
-pub fn log_note(slot: &SlotLog, tree: PageId, flags: u8, undo: &[&[u8]]) -> Logged {
-    let mut slot = slot.lock();
-    let gsn = slot.draw(Gsn::ZERO);
-    let flags = flags | FLAG_FIRST;
-    let header = RecordHeader {
-        kind: NOTE,
-        flags,
-        page: PageId::ZERO,
-        tree,
-        gsn,
-    };
-    let lsn = slot.append(&header, &[], undo);
-    Logged { gsn, lsn }
 }
 
 /// A leaf under its exclusive latch, positioned at a key. Hold it briefly, wait for nothing.

@@ -136,10 +136,10 @@ impl Core {
         &self.cells[usize::from(slot.0)]
     }
 
-    /// Waits until the slot's bytes below `end` are on disk, which frees their room in the ring.
-    pub fn wait_for_ring(&self, slot: &SlotLog, end: Lsn) -> Result<()> {
+    /// Waits until the slot's bytes below `to` are written, which frees their room in the ring.
+    pub fn wait_for_ring(&self, slot: &SlotLog, to: Lsn) -> Result<()> {
         self.statistics.ring_waits.add(1);
-        self.wait_for(Target::Flushed(slot.id, end)).map(|_| ())
+        self.wait_for(Target::Flushed(slot.id, to)).map(|_| ())
     }
 
     /// Waits until `missing` log bytes may be granted: what idle slots hold, then a new file, then

@@ -35,7 +35,7 @@ pub(crate) enum Target {
     Hardened(Timestamp),
     /// `durable >= gsn`.
     Durable(Gsn),
-    /// The slot's bytes below the lsn are on disk.
+    /// The slot's bytes below the lsn are written, perhaps not durable: their room in the ring is free.
     Flushed(SlotId, Lsn),
     /// A round that starts after the call.
     Turn,
@@ -47,6 +47,8 @@ struct Turn {
     /// Rounds begun; its parity picks the condvar.
     begun: u64,
     parked: [u32; 2],
+    /// Who waits for room in a ring: told when a round is written, before its sync, and at its end.
+    parked_for_room: u32,
     wakers: Vec<(Timestamp, Waker)>,
     /// Polled waits that a pending timestamp holds back; counted in `withdrawal_waiters`.
     held_back: Vec<Waker>,
@@ -62,6 +64,7 @@ struct Turn {
 pub(crate) struct Group {
     turn: Mutex<Turn>,
     ends: [Condvar; 2],
+    room: Condvar,
     withdrawn: Condvar,
     demanded: Condvar,
     horizon: AtomicU64,
@@ -82,6 +85,7 @@ impl Group {
         Self {
             turn: Mutex::new(Turn::default()),
             ends: [Condvar::new(), Condvar::new()],
+            room: Condvar::new(),
             withdrawn: Condvar::new(),
             demanded: Condvar::new(),
             horizon: AtomicU64::new(horizon.0),
@@ -165,6 +169,18 @@ impl Group {
         waits
     }
 
+    /// A round was written, or is over: slots have room in their rings. Who has not leads the next round.
+    pub fn room_in_rings(&self) {
+        let turn = self.turn.lock();
+        self.wake_for_room(&turn);
+    }
+
+    fn wake_for_room(&self, turn: &Turn) {
+        if turn.parked_for_room > 0 {
+            self.room.notify_all();
+        }
+    }
+
     /// Asks who serves for a round, if somebody does.
     #[cold]
     pub fn demand(&self) {
@@ -208,6 +224,7 @@ impl Drop for Unwinding<'_> {
         turn.running = false;
         self.0.fail(&mut turn, StorageError::Poisoned);
         self.0.ends.iter().for_each(Condvar::notify_all);
+        self.0.room.notify_all();
         self.0.withdrawn.notify_all();
         self.0.demanded.notify_all();
         turn.wakers.drain(..).for_each(|(_, waker)| waker.wake());
@@ -227,16 +244,24 @@ impl Core {
         }
     }
 
-    /// Which end of a round to wait for: that of the running one (which surely or probably covers
-    /// the target) or the one after.
-    fn parity(&self, turn: &Turn, target: Target) -> usize {
+    /// Waits for the end of a round that surely or probably covers the target: that of the running one or the one after. For room
+    /// in a ring, until the running one is written.
+    fn park<'t>(&'t self, mut turn: MutexGuard<'t, Turn>, target: Target) {
         let running = match target {
             Target::Hardened(ts) => ts.0 < self.group.running_c.load(Ordering::Relaxed),
-            Target::Flushed(..) => true,
             Target::Durable(gsn) => gsn.0 <= self.published_m.load(Ordering::Relaxed),
             Target::Turn => false,
+            Target::Flushed(..) => {
+                turn.parked_for_room += 1;
+                let mut turn = self.group.room.wait(turn);
+                turn.parked_for_room -= 1;
+                return;
+            }
         };
-        ((turn.begun + u64::from(!running)) & 1) as usize
+        let parity = ((turn.begun + u64::from(!running)) & 1) as usize;
+        turn.parked[parity] += 1;
+        let mut turn = self.group.ends[parity].wait(turn);
+        turn.parked[parity] -= 1;
     }
 
     fn begin(&self, turn: &mut Turn) {
@@ -262,6 +287,7 @@ impl Core {
         }
         let parity = (turn.begun & 1) as usize;
         self.group.ends[parity].notify_all();
+        self.group.wake_for_room(&turn);
         if turn.failed.is_some() {
             self.group.ends[1 - parity].notify_all();
             self.group.withdrawn.notify_all();
@@ -328,10 +354,7 @@ impl Core {
                 };
             }
             if turn.running {
-                let parity = self.parity(&turn, target);
-                turn.parked[parity] += 1;
-                let mut turn = self.group.ends[parity].wait(turn);
-                turn.parked[parity] -= 1;
+                self.park(turn, target);
                 waited = true;
                 continue;
             }

@@ -3,7 +3,7 @@
 //! Layout: byte `lsn` lies at `lsn % capacity`. Old bytes stay readable until they are overwritten.
 //!
 //! Invariants:
-//! - I1 `flushed <= end <= flushed + capacity`: bytes that are not on disk are never overwritten.
+//! - I1 `flushed <= end <= flushed + capacity`: bytes that are not in a file are never overwritten.
 //! - I2 Bytes in `start..end` are readable.
 //!
 //! Concurrency: under the slot's latch.
@@ -39,7 +39,7 @@ impl Ring {
         Lsn(self.end)
     }
 
-    /// The lsn up to which bytes are on disk.
+    /// The lsn up to which bytes are in files, though perhaps not durable.
     #[inline]
     pub fn flushed(&self) -> Lsn {
         Lsn(self.flushed)
@@ -160,7 +160,7 @@ impl Ring {
         }
     }
 
-    /// Notes that everything below `to` is on disk.
+    /// Notes that everything below `to` is written to files.
     pub fn set_flushed(&mut self, to: Lsn) {
         debug_assert!(self.flushed <= to.0 && to.0 <= self.end);
         self.flushed = to.0;

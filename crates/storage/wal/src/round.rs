@@ -4,8 +4,8 @@
 //! 2. Pass 1: M is the maximum of the active slots' GSNs.
 //! 3. Publish M.
 //! 4. Pass 2, under each latch: raise the slot to M, take its end, lower C to its pending timestamp.
-//! 5. Lay the new bytes out as chunks, write them, sync.
-//! 6. Hand the result to the slots, publish M (durable GSN) and C (hardened horizon).
+//! 5. Lay the new bytes out as chunks and write them. The slots have their room in the rings again: who waited for it goes on.
+//! 6. Sync, publish M (durable GSN) and C (hardened horizon).
 //!
 //! Content that does not fit the write buffer or the rest of the segment becomes several rounds on
 //! disk; all but the last repeat the C and M of the round before, so that nothing of them counts
@@ -14,15 +14,16 @@
 //! Invariants:
 //! - I1 Every record with a GSN at or below M, and every commit record with a timestamp below C, lies
 //!   in this round or an earlier one.
-//! - I2 What was not synced is not published. A round that failed before its sync is written again,
-//!   with the same number at the same place and a higher attempt; a failed sync is the end, and so is the last attempt that can
-//!   be numbered. What a round takes from slots goes back to them if it fails.
+//! - I2 What was not synced is not published. A round of which a write failed is written again,
+//!   with the same number at the same place and a higher attempt, from the rings, which keep all of it until its last write has
+//!   returned. A failed sync is the end, and so is the last attempt that can be numbered. What a round takes from slots goes back
+//!   to them if it fails.
 //! - I3 Rounds that would write nothing write nothing: nothing was appended, and all that is on
 //!   disk counts already under the round before (`clean`).
 //!
 //! Concurrency: one leader at a time (`group`); slot latches one by one; appending goes on
 //! all the time, into the rings. The bytes `flushed..taken` of a ring do not change until
-//! `flushed` moves, which only step 6 does.
+//! `flushed` moves, which only step 5 does, at its end.
 
 use std::sync::Arc;
 use vellum_base::planted::{self, Bug};
@@ -124,6 +125,7 @@ impl Core {
         self.group.round_reads_clock(clock);
         vellum_sync::test_point!("round: clock read");
         let (c, m, above) = self.visit_all(state, clock);
+        vellum_sync::test_point!("round: slots visited");
         let clean = !above && c == clock && (self.clock)() == clock;
         let mut round = Round {
             number: state.next - 1,
@@ -139,12 +141,22 @@ impl Core {
         let next = state.next;
         match self.write_all(state, c, m) {
             Ok((place, bytes)) => {
+                let back = self.hand_out(state);
+                self.group.room_in_rings();
+                vellum_sync::test_point!("round: written");
+                self.sync_all(state)?;
                 state.clean = clean;
                 state.failed = false;
                 (state.c, state.m) = (c, m);
                 round.bytes = bytes;
                 round.number = state.next - 1;
-                self.hand_out(state, &place);
+                let (segment, offset) = (place.segment, place.offset);
+                let position = LogPosition {
+                    segment,
+                    offset,
+                    round: state.next,
+                };
+                self.segments.advance(position, back);
                 self.publish(c, m);
                 self.statistics.rounds.add(1);
                 self.statistics.bytes_written.add(bytes);
@@ -267,7 +279,7 @@ impl Core {
         }
     }
 
-    /// Step 5. Returns where the next round starts, and the bytes written.
+    /// Step 5, the writing. Returns where the next round starts, and the bytes written.
     fn write_all(&self, state: &mut RoundState, c: Timestamp, m: Gsn) -> Result<(Place, u64)> {
         state.written.clear();
         state.unsynced.clear();
@@ -302,12 +314,25 @@ impl Core {
             }
         }
         bytes += self.finish_part(state, &mut part, durable, c, m)?;
+        Ok((part.place, bytes))
+    }
+
+    /// Step 6, the sync. An error is the end of the log: the rings no longer have what was written.
+    fn sync_all(&self, state: &mut RoundState) -> Result<()> {
         for file in std::mem::take(&mut state.unsynced) {
-            if !planted::has(Bug::LogNotSynced) {
-                file.sync_data()?;
+            if planted::has(Bug::LogNotSynced) {
+                continue;
+            }
+            if let Err(error) = file.sync_data() {
+                debug_assert!(self.segments.poisoned(), "a failed sync poisons");
+                return Err(if self.segments.poisoned() {
+                    error
+                } else {
+                    StorageError::Poisoned
+                });
             }
         }
-        Ok((part.place, bytes))
+        Ok(())
     }
 
     fn start_part(&self, state: &RoundState, place: Place, durable: u64) -> Result<Part> {
@@ -432,8 +457,9 @@ impl Core {
         Ok(bytes)
     }
 
-    /// Step 6, for the slots.
-    fn hand_out(&self, state: &mut RoundState, place: &Place) {
+    /// Step 5, for the slots: their bytes are found in the files from now on, and their rings have room. Returns how much space
+    /// was held for what was written; it is given back once it is durable.
+    fn hand_out(&self, state: &RoundState) -> u64 {
         let mut back = 0;
         for at in 0..state.written.len() {
             let (index, chunk) = state.written[at];
@@ -475,13 +501,7 @@ impl Core {
             cell.flushed.store(chunk.end().0, Ordering::Release);
         }
         self.statistics.chunks.add(state.written.len() as u64);
-        let (segment, offset) = (place.segment, place.offset);
-        let position = LogPosition {
-            segment,
-            offset,
-            round: state.next,
-        };
-        self.segments.advance(position, back);
+        back
     }
 
     /// Step 6, for everybody.

@@ -104,7 +104,7 @@ pub(crate) struct SlotState {
 #[derive(Debug)]
 pub(crate) struct Cell {
     pub state: Mutex<SlotState>,
-    /// Mirror of the ring's flushed end, written under the latch.
+    /// Mirror of the ring's flushed end, written under the latch. What is below is in the files, perhaps not durable.
     pub flushed: AtomicU64,
 }
 
@@ -545,7 +545,7 @@ impl Core {
                 asked = true;
                 self.wait_for_space(self.quantum, purpose)?;
             }
-            let (missing, end) = {
+            let (missing, to) = {
                 let mut guard = slot.lock();
                 let state = &mut *guard.state;
                 if state.ring.capacity() < bytes.next_power_of_two() {
@@ -582,15 +582,18 @@ impl Core {
                 if ring_full && self.rings.double(&mut state.ring) {
                     continue;
                 }
+                // No more than it needs: what is behind it goes to the disk while this slot goes on appending.
+                let to = state.ring.end().0 + bytes as u64;
+                let to = Lsn(to.saturating_sub(state.ring.capacity() as u64));
                 if granted.is_some() || missing == 0 {
                     debug_assert!(ring_full);
-                    (None, state.ring.end())
+                    (None, to)
                 } else {
-                    (Some(missing), state.ring.end())
+                    (Some(missing), to)
                 }
             };
             match missing {
-                None => self.wait_for_ring(slot, end)?,
+                None => self.wait_for_ring(slot, to)?,
                 Some(missing) if purpose == Purpose::Optional => {
                     if !self.segments.try_grow(missing, purpose)? {
                         return Err(StorageError::OutOfSpace { file: "log".into() });

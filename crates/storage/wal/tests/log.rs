@@ -13,6 +13,7 @@ use harness::*;
 use vellum_base::random::Random;
 use vellum_base::{Gsn, Lsn, SlotId, StorageError, Timestamp};
 use vellum_io::{Directory, MemoryDirectory};
+use vellum_sync::test_point::TestPoints;
 use vellum_wal::*;
 
 const A: SlotId = SlotId(0);
@@ -377,6 +378,58 @@ fn many_threads_commit_and_every_hardened_commit_is_there() {
     for (ts, _) in hardened.into_inner().unwrap() {
         assert!(ts < end.c && commits.contains(&ts));
     }
+}
+
+#[test]
+fn writer_with_a_full_ring_goes_on_when_enough_is_written_and_before_it_is_durable() {
+    let config = LogConfig {
+        segment_bytes: 1 << 20,
+        log_bytes_max: 4 << 20,
+        ..small()
+    };
+    let engine = open(memory(), config, LogStart::first()).unwrap();
+    let (log, slot) = (&engine.log, engine.log.slot(A));
+    let redo = vec![7; 6 << 10];
+    let record = redo.len() + RECORD_HEADER_BYTES;
+    let append = || {
+        slot.reserve(record).unwrap();
+        let mut guard = slot.lock();
+        let gsn = guard.draw(Gsn::ZERO);
+        guard.append(&header(CHANGE, 0, 1, gsn), &[&redo], &[]);
+        gsn
+    };
+    let points = TestPoints::new();
+    let visited = points.pause("round: slots visited");
+    let written = points.pause("round: written");
+    let first = append();
+    std::thread::scope(|scope| {
+        let leader = scope.spawn(|| {
+            let _entered = points.enter();
+            log.flush_round().unwrap();
+        });
+        // The round has the first record. Behind it the ring, which has grown four times, is filled.
+        visited.wait_reached();
+        for _ in 1..4 * small().slot_buffer_bytes / record {
+            append();
+        }
+        let waited = log.statistics().ring_waits;
+        let (done, is_done) = std::sync::mpsc::channel();
+        scope.spawn(move || done.send(append()).unwrap());
+        while log.statistics().ring_waits == waited {
+            std::thread::yield_now();
+        }
+        visited.release();
+        written.wait_reached();
+        // So long only if it is wrong.
+        let went_on = is_done.recv_timeout(std::time::Duration::from_secs(60));
+        let durable = log.durable_gsn();
+        written.release();
+        assert_eq!(waited, 0, "the ring had room until it was full");
+        went_on.expect("the writer waits for the sync, or for what the round does not have");
+        assert!(durable < first, "what was not synced counts as durable");
+        leader.join().unwrap();
+        assert!(log.durable_gsn() >= first);
+    });
 }
 
 #[test]

@@ -154,3 +154,29 @@ fn loom_waiter_held_back_by_a_pending_timestamp_is_woken_by_its_withdrawal() {
         waiter.join().unwrap();
     });
 }
+
+#[test]
+fn loom_writer_with_a_full_ring_gets_room_from_whoever_leads() {
+    let waits = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let seen = waits.clone();
+    model(2, move || {
+        let fixture = fixture();
+        let other = fixture.clone();
+        let committer = loom::thread::spawn(move || {
+            let (ts, _) = commit(&other, 0);
+            other.log.harden(ts).unwrap();
+        });
+        let slot = fixture.log.slot(SlotId(1));
+        let redo = vec![7; 6000];
+        // The ring grows to 16 KiB: the third record waits, unless a round came before it.
+        for _ in 0..3 {
+            slot.reserve(redo.len() + RECORD_HEADER_BYTES).unwrap();
+            let mut guard = slot.lock();
+            let gsn = guard.draw(Gsn::ZERO);
+            guard.append(&header(harness::CHANGE, 0, 1, gsn), &[&redo], &[]);
+        }
+        seen.fetch_add(fixture.log.statistics().ring_waits, Ordering::Relaxed);
+        committer.join().unwrap();
+    });
+    assert!(waits.load(Ordering::Relaxed) > 0, "nobody waited");
+}

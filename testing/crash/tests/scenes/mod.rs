@@ -130,7 +130,7 @@ type IsPlace = fn(&Place) -> bool;
 
 /// What the next process finds in the kernel's memory only.
 const KILLED_IN: [(&str, IsPlace); 2] = [
-    ("write_all", |place| place.function.ends_with(": write_all")),
+    ("sync_all", |place| place.function.ends_with(": sync_all")),
     ("write_atomic", is_exchange),
 ];
 
@@ -164,7 +164,7 @@ fn killed_in(history: &[Step], is_place: IsPlace, nth: u64) -> Option<Wreck> {
 /// A process that is killed in the middle of its work, and the next one in the checkpoint that ends its recovery: the log of the first one is needed by
 /// the control file on the disk, and free by the one in the kernel's memory.
 fn killed_twice(history: &[Step]) -> Option<Scene<'static>> {
-    let first = killed_in(history, |place| place.function.ends_with(": write_all"), 1)?;
+    let first = killed_in(history, |place| place.function.ends_with(": sync_all"), 1)?;
     let recovery = Scene::recovery(works(first.with(|_| Ok(()))), &open);
     let syncs = works(recovery.syncs());
     let mut exchanges = syncs.iter().filter(|(place, _)| is_exchange(place));
