@@ -4,6 +4,8 @@
 //! without a hand-off. Others wait, those that the running round covers apart from those that
 //! need the next one. When a round ends, the first kind is woken, and one of the second
 //! kind to lead. Wakers of polled waits count as the second kind unless they are covered.
+//! Who waits for room in a ring waits apart from both: it is there once the running round is written, before its sync. At a round's end
+//! all of these are woken, too: who still has no room leads, or waits for who does.
 //!
 //! States: idle --leader--> running --end--> idle, or failed for good after a failed sync, a panic, or the last attempt that can be
 //! numbered (`round` I2).

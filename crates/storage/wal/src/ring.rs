@@ -76,7 +76,7 @@ impl Ring {
         self.oldest = keep;
     }
 
-    /// Gives back what is more than `capacity`. All is on disk, and nobody reads here what was.
+    /// Gives back what is more than `capacity`. All is in files, and nobody reads here what was.
     pub fn rest(&mut self, capacity: usize) {
         debug_assert_eq!(self.flushed, self.end);
         if self.bytes.len() > capacity {

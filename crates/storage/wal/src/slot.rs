@@ -226,7 +226,7 @@ impl SlotLog {
     pub(crate) fn ring_tail(&self, end: Lsn, to: Lsn, out: &mut Vec<u8>) -> RingTail {
         let _rank = RankToken::acquire(Rank::SlotLatch);
         let state = self.cell().state.lock();
-        // All of it is in the ring, or else what is not on disk, which starts at a record.
+        // All of it is in the ring, or else what is in no file yet, which starts at a record.
         let start = if to >= state.ring.start() {
             to
         } else {
@@ -272,7 +272,7 @@ impl SlotState {
         }
     }
 
-    /// The newest chunk on disk that starts below `end`, where known without reading.
+    /// The newest chunk in a file that starts below `end`, where known without reading.
     fn chunk_before(&self, end: Lsn) -> ChunkPosition {
         if let Some(live) = &self.live {
             for extent in live.extents.iter().rev() {
