@@ -8,7 +8,7 @@
 //! Invariants:
 //! - B1 The table's shape is locked (D1) and closed before its tree is looked at: a concurrent writer either is seen
 //!   there, or conflicts (T2).
-//! - B2 Between its rows a load's transaction only reads.
+//! - B2 Between its rows a load's transaction only reads, and marks no savepoint.
 //! - B3 A tree is replaced only if every row that ever was in it is gone for the load's own snapshot, too. Interleaving otherwise: T sees
 //!   rows; all are deleted, and leave the index for its graveyard; T is promoted and loads: the rows that it sees are not in the new tree, and
 //!   a key of theirs is no conflict.
@@ -17,18 +17,15 @@ use crate::error::{Error, Result};
 use crate::schema::Table;
 use crate::transaction::Transaction;
 use std::ops::Deref;
-use vellum_btree::{Journal, LeafCopy, Seek, Tree};
-use vellum_catalog::TableEntry;
-use vellum_catalog::entry::table_key;
+use vellum_btree::{LeafCopy, Seek, Tree};
 use vellum_table::{Mode, Shape, ShapeChange};
-use vellum_version::large::VALUE_BYTES_MAX;
+use vellum_txn::Savepoint;
 use vellum_version::pending::PendingKind;
-use vellum_version::row::{Header, Shape as RowShape};
-use vellum_version::write::inline_body_max;
+use vellum_version::row::Header;
 
 /// How full leaves are made, in per cent. Rows grow by their stamp when they are next written: in full leaves the first
 /// updates would split every leaf in halves, and twice as many pages cost more than a tenth more do.
-const FILL: u8 = 90;
+pub(crate) const FILL: u8 = 90;
 
 impl Transaction {
     /// Adds rows in ascending key order; returns how many. `next` puts the next key and value into the two (empty)
@@ -47,10 +44,11 @@ impl Transaction {
         mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
     ) -> Result<u64> {
         self.write_operation(|| {
+            let before = self.inner().savepoint();
             self.all_or_nothing(|| {
                 let shape = self.shape_of(table)?;
                 if shape.indexes.is_empty() && self.close_if_empty(shape)? {
-                    self.load_tree(shape, &mut next)
+                    self.load_tree(table, before, &mut next)
                 } else {
                     self.load_rows(table, &mut next)
                 }
@@ -60,10 +58,8 @@ impl Transaction {
 
     /// Makes a tree, listed until it is adopted.
     pub(crate) fn new_tree(&self) -> Result<NewTree<'_>> {
-        Ok(NewTree {
-            tree: Some(self.engine().store.create_tree(self.inner())?),
-            transaction: self,
-        })
+        let tree = self.engine().store.create_tree(self.inner())?;
+        Ok(NewTree::of(self, tree))
     }
 
     /// Asks for the next row. The rows so far are in no table yet: who wrote to it meanwhile would write to what the load is going to replace, and a
@@ -80,7 +76,7 @@ impl Transaction {
     }
 
     /// B1. False if the table has rows.
-    fn close_if_empty(&self, shape: &Shape) -> Result<bool> {
+    pub(crate) fn close_if_empty(&self, shape: &Shape) -> Result<bool> {
         // A look without closing first: who appends to a full table should not shut out others.
         if !self.is_empty(shape)? {
             return Ok(false);
@@ -117,48 +113,20 @@ impl Transaction {
 
     fn load_tree(
         &self,
-        shape: &Shape,
+        table: &Table,
+        before: Savepoint,
         next: &mut impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> bool,
     ) -> Result<u64> {
-        let engine = self.engine();
-        let log = engine.log.slot(self.inner().slot());
-        let tree = self.new_tree()?;
-        let mut loader = tree.bulk_loader(Some(Journal::forward(log)), FILL);
-        let (mut key, mut value, mut last) = (Vec::new(), Vec::new(), Vec::new());
+        self.begin_tree(table, before)?;
+        let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut rows = 0u64;
-        let inline = [RowShape::INLINE.reduced_flags()];
-        let chained = [RowShape::CHAINED.reduced_flags()];
         while self.take(next, &mut key, &mut value) {
-            self.check_key(&key)?;
-            check_order(rows, &last, &key)?;
-            if value.len() > VALUE_BYTES_MAX {
-                let (length, limit) = (value.len(), VALUE_BYTES_MAX);
-                return Err(Error::ValueTooLong { length, limit });
-            }
-            if value.len() <= inline_body_max(engine.context.page_size(), key.len()) {
-                loader.push(&key, &[&inline, &value])?;
-            } else {
-                let chain = engine.store.write_chain(self.inner(), &value)?;
-                if let Err(error) = engine.store.adopt(self.inner(), chain.root) {
-                    let kind = PendingKind::Chain;
-                    engine.store.give_up(self.inner(), chain.root, kind);
-                    return Err(error.into());
-                }
-                loader.push(&key, &[&chained, &chain.encode()])?;
+            if !self.add_to_load(&key, &value)? {
+                return Err(does_not_ascend(rows));
             }
             rows += 1;
-            std::mem::swap(&mut last, &mut key);
         }
-        loader.finish()?;
-        let tree = tree.adopt()?;
-        self.disown_tree(shape.tree.root())?;
-        let entry = TableEntry {
-            id: shape.id,
-            root: tree.root(),
-        };
-        let by = self.overwrite_catalog(&table_key(&shape.name), &entry.encode(), &shape.name)?;
-        self.note_shape(&Shape::append(shape, ShapeChange::Tree(tree), by));
-        Ok(rows)
+        self.finish_load()
     }
 
     fn load_rows(
@@ -170,7 +138,9 @@ impl Transaction {
         let mut rows = 0u64;
         while self.take(next, &mut key, &mut value) {
             self.check_key(&key)?;
-            check_order(rows, &last, &key)?;
+            if rows > 0 && key <= last {
+                return Err(does_not_ascend(rows));
+            }
             self.engine().check_version_space()?;
             self.with_rows(table, |rows| rows.put(&key, &value, Mode::Insert))?;
             rows += 1;
@@ -187,7 +157,15 @@ pub(crate) struct NewTree<'t> {
     tree: Option<Tree>,
 }
 
-impl NewTree<'_> {
+impl<'t> NewTree<'t> {
+    /// One that `transaction` has made.
+    pub fn of(transaction: &'t Transaction, tree: Tree) -> Self {
+        Self {
+            transaction,
+            tree: Some(tree),
+        }
+    }
+
     /// Makes it the transaction's: rollback frees it from now on.
     pub fn adopt(mut self) -> Result<Tree> {
         let store = &self.transaction.engine().store;
@@ -214,10 +192,9 @@ impl Drop for NewTree<'_> {
     }
 }
 
-fn check_order(rows: u64, last: &[u8], key: &[u8]) -> Result<()> {
-    if rows > 0 && key <= last {
-        let what = format!("row {} of a load has a key that does not ascend", rows + 1);
-        return Err(Error::InvalidArgument { what });
-    }
-    Ok(())
+/// Of the row behind so many.
+#[cold]
+fn does_not_ascend(rows: u64) -> Error {
+    let what = format!("row {} of a load has a key that does not ascend", rows + 1);
+    Error::InvalidArgument { what }
 }

@@ -37,8 +37,8 @@
 //! - The callback of [`Transaction::update`] may do anything but write the same row, make, drop, load or roll back its table or an index of it
 //!   (the update is [`Error::InvalidArgument`] then and writes nothing, what the callback did stays), begin a statement, or share the snapshot (which
 //!   are refused themselves).
-//! - The callback of [`Transaction::bulk_load`] may read, and open cursors. Writes, savepoints and all that changes tables are refused
-//!   with [`Error::InvalidArgument`].
+//! - The callback of [`Transaction::bulk_load`] may read, and open cursors, as the transaction may between the rows of
+//!   [`Transaction::load_row`]. Writes, savepoints and all that changes tables are refused with [`Error::InvalidArgument`].
 //! - The closure of [`Database::retry`] runs with its transaction open: another one that it begins and that writes the same rows conflicts as
 //!   long, so such a loop inside the loop ends in [`Error::Conflict`] after its last try.
 //!
@@ -66,6 +66,7 @@ mod error;
 mod experiment;
 mod holders;
 mod known_tables;
+mod load;
 mod newer;
 mod open;
 mod options;

@@ -53,6 +53,9 @@ pub struct Statistics {
     pub rows_buried: u64,
     /// Searches of trees, of tables, indexes and old versions alike.
     pub tree_searches: u64,
+    /// Rows that came with loads into empty tables ([`Transaction::bulk_load`](crate::Transaction::bulk_load),
+    /// [`Transaction::begin_load`](crate::Transaction::begin_load)).
+    pub rows_loaded: u64,
     /// Transactions that declared no class, and became analytical ones because they fell behind.
     pub promotions: u64,
     /// Deleted rows that were moved to graveyards since the database was opened, entries of indexes included.
@@ -128,6 +131,7 @@ impl Database {
             tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
             tree_searches: count(Counter::TreeSearches),
+            rows_loaded: count(Counter::RowsLoaded),
             promotions: engine.manager.domain().promotions(),
             rows_moved: count(Counter::TombstonesMoved),
             fat_rows_made: count(Counter::FatTuplesMade),

@@ -14,8 +14,9 @@
 use crate::database::SlotToken;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::load::{Load, Loading};
 use crate::schema::Table;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -46,8 +47,9 @@ pub struct Transaction {
     to_retry: Cell<Option<Again>>,
     /// Snapshots that it shares: as long as there are any it may only read.
     holding_still: Cell<u32>,
-    /// It runs the callback of a load.
-    loading: Cell<bool>,
+    loading: Cell<Loading>,
+    /// The load that is under way, if it is not `Loading::No`.
+    load: RefCell<Option<Box<Load>>>,
     /// Callbacks of updates that it runs, one in the other.
     updating: Cell<u32>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
@@ -117,7 +119,8 @@ impl Transaction {
             conflicted: Cell::new(false),
             to_retry: Cell::new(None),
             holding_still: Cell::new(0),
-            loading: Cell::new(false),
+            loading: Cell::new(Loading::No),
+            load: RefCell::new(None),
             updating: Cell::new(0),
             buffers: Cell::new(buffers),
             shapes: RefCell::new(Vec::new()),
@@ -239,18 +242,36 @@ impl Transaction {
 
     /// Runs the callback of a load: it only reads meanwhile. (What panics leaves a transaction that is over.)
     pub(crate) fn run_of_load<R>(&self, code: impl FnOnce() -> R) -> R {
-        self.loading.set(true);
+        let before = self.loading.replace(Loading::Asking);
         let result = code();
-        self.loading.set(false);
+        self.loading.set(before);
         result
+    }
+
+    pub(crate) fn loading(&self) -> Loading {
+        self.loading.get()
+    }
+
+    pub(crate) fn set_load(&self, load: Load) {
+        self.loading.set(Loading::Between);
+        *self.load.borrow_mut() = Some(Box::new(load));
+    }
+
+    pub(crate) fn load_under_way(&self) -> RefMut<'_, Option<Box<Load>>> {
+        self.load.borrow_mut()
+    }
+
+    pub(crate) fn take_load(&self) -> Option<Load> {
+        self.loading.set(Loading::No);
+        self.load.borrow_mut().take().map(|load| *load)
     }
 
     /// Refuses what a callback may not do that the operation around it has yet to write after: it would write under other conditions than
     /// it began with.
     pub(crate) fn check_not_in_write(&self, what: &'static str) -> Result<()> {
-        if self.updating.get() > 0 || self.loading.get() {
+        if self.updating.get() > 0 || self.loading() != Loading::No {
             return Err(Error::InvalidArgument {
-                what: format!("{what} in the callback of an update or a load"),
+                what: format!("{what} in the callback of an update, or while a load is under way"),
             });
         }
         Ok(())
@@ -258,11 +279,16 @@ impl Transaction {
 
     #[inline]
     fn check_may_change(&self) -> Result<()> {
-        if self.holding_still.get() > 0 || self.loading.get() {
-            return Err(Error::InvalidArgument {
-                what: "a write or a savepoint in the callback of a load or while the snapshot is shared: only reads are possible"
-                    .into(),
-            });
+        if self.holding_still.get() > 0 || self.loading() != Loading::No {
+            return Err(only_reads());
+        }
+        Ok(())
+    }
+
+    /// The same for what goes back: that gives up a load which is under way, but not the one whose callback it stands in.
+    fn check_may_revert(&self) -> Result<()> {
+        if self.holding_still.get() > 0 || self.loading() == Loading::Asking {
+            return Err(only_reads());
         }
         Ok(())
     }
@@ -291,7 +317,7 @@ impl Transaction {
 
     /// A2.
     #[inline]
-    fn note_end<R>(&self, result: Result<R>) -> Result<R> {
+    pub(crate) fn note_end<R>(&self, result: Result<R>) -> Result<R> {
         let ends = match result {
             // The statement can be run again, as of later: `restart`.
             Err(Error::Conflict) => (self.inner().options().isolation != Isolation::Statement)
@@ -321,6 +347,7 @@ impl Transaction {
 
     pub(crate) fn revert_to(&self, savepoint: &InnerSavepoint) -> Result<()> {
         let engine = self.engine();
+        self.give_load_up();
         // Before the rows: nobody may find a tree whose rows are going.
         self.shapes.borrow_mut().retain(|(shape, command)| {
             let stays = u64::from(*command) < savepoint.command;
@@ -544,7 +571,7 @@ impl Transaction {
     /// Marks this point of the transaction.
     ///
     /// # Errors
-    /// `TransactionOver` after a conflict, `InvalidArgument` in the callback of a load.
+    /// `TransactionOver` after a conflict, `InvalidArgument` while a load is under way.
     pub fn savepoint(&self) -> Result<Savepoint> {
         self.check_usable()?;
         self.check_may_change()?;
@@ -558,7 +585,7 @@ impl Transaction {
         })
     }
 
-    /// Reverts everything that was done after `savepoint`, which stays; later savepoints are gone. Open
+    /// Reverts everything that was done after `savepoint`, which stays; later savepoints are gone, and so is a load that is under way. Open
     /// cursors go on, without what was reverted.
     ///
     /// # Errors
@@ -567,7 +594,7 @@ impl Transaction {
     /// errors: it can only be rolled back then.
     pub fn rollback_to(&self, savepoint: &Savepoint) -> Result<()> {
         self.check_usable()?;
-        self.check_may_change()?;
+        self.check_may_revert()?;
         {
             let mut savepoints = self.savepoints.borrow_mut();
             let known = savepoint.stamp == self.identity
@@ -586,7 +613,7 @@ impl Transaction {
     /// likewise until what it read is durable. Under [`Durability::Async`] returns at once.
     ///
     /// # Errors
-    /// `TransactionOver` after a conflict, `OutOfSpace`, `Io`: not committed, and rolled back. `Poisoned` or `Io`
+    /// `TransactionOver` after a conflict, `InvalidArgument` while a load is under way, `OutOfSpace`, `Io`: not committed, and rolled back. `Poisoned` or `Io`
     /// from the flush: committed in memory, but whether it is durable is unknown.
     pub fn commit(mut self) -> Result<()> {
         let durability = self.inner().options().durability;
@@ -615,6 +642,12 @@ impl Transaction {
             // Dropping it rolls it back.
             return Err(Error::TransactionOver {
                 what: "it met a conflict, a withdrawal or an error that could not be undone, and is rolled back",
+            });
+        }
+        if self.is_loading() {
+            // B4. Dropping it rolls it back.
+            return Err(Error::InvalidArgument {
+                what: "a commit while a load is under way: it is rolled back".into(),
             });
         }
         if self.inner().has_written() && self.engine().is_poisoned() {
@@ -739,6 +772,12 @@ impl PendingCommit {
     pub fn is_durable(&self) -> bool {
         self.ticket.as_ref().is_none_or(Ticket::is_hardened)
     }
+}
+
+#[cold]
+fn only_reads() -> Error {
+    let what = "a write or a savepoint during a load, or while the snapshot is shared: only reads are possible";
+    Error::InvalidArgument { what: what.into() }
 }
 
 #[cold]

@@ -217,10 +217,12 @@ fn chain_in_the_list_and_in_a_tree_of_the_list_has_one_owner_but_not_one_in_a_ta
     let tx = world.database.begin().unwrap();
     let tree = engine.store.create_tree(tx.inner()).unwrap();
     let chain = engine.store.write_chain(tx.inner(), &[1; 9000]).unwrap();
-    let mut loader = tree.bulk_loader(Some(world.journal()), 100);
+    let mut loader = tree.bulk_loader(100);
     let flags = [vellum_version::row::Shape::CHAINED.reduced_flags()];
-    loader.push(b"k", &[&flags, &chain.encode()]).unwrap();
-    loader.finish().unwrap();
+    loader
+        .push(b"k", &[&flags, &chain.encode()], Some(world.journal()))
+        .unwrap();
+    loader.finish(Some(world.journal())).unwrap();
     // Both are listed now, as a load that was rolled back leaves them.
     let report = world.database.verify().unwrap();
     assert!(report.is_sound(), "{:#?}", report.findings);

@@ -78,6 +78,7 @@ table! {
         TreeSearches, "tree_searches", Count, "Searches of trees, for a key or for a leaf; those that a remembered leaf answers included.";
         LeafSplits, "leaf_splits", Count, "Leaves of tables and indexes split.";
         LeafMerges, "leaf_merges", Count, "Leaves of tables and indexes merged away.";
+        RowsLoaded, "rows_loaded", Count, "Rows of loads, which were never inserted singly.";
         TreeRestarts, "tree_restarts", Count, "Descents begun again after a failed validation.";
 
         VersionsMade, "versions_made", Count, "Before-images written.";

@@ -97,13 +97,13 @@ fn main() {
 
     let tree = Tree::create(&context, journal, TreeKind::Plain, None).unwrap();
     let start = monotonic_nanos();
-    let mut loader = tree.bulk_loader(journal, 100);
+    let mut loader = tree.bulk_loader(100);
     for number in 0..rows {
         loader
-            .push(&(number * 2).to_be_bytes(), &[&payload])
+            .push(&(number * 2).to_be_bytes(), &[&payload], journal)
             .unwrap();
     }
-    loader.finish().unwrap();
+    loader.finish(journal).unwrap();
     report("bulk load, logged", rows, start);
 
     let mut out = Vec::new();

@@ -37,10 +37,10 @@ struct Row {
     sum: usize,
 }
 
-/// Takes sorted rows; see the module.
-pub struct BulkLoader<'l> {
+/// Takes sorted rows; see the module. What it logs goes to the journal that each call is given, always on the account of the same
+/// transaction.
+pub struct BulkLoader {
     tree: Tree,
-    journal: Option<Journal<'l>>,
     bytes: Vec<u8>,
     rows: Vec<Row>,
     /// Most bytes of a leaf, header included.
@@ -49,7 +49,7 @@ pub struct BulkLoader<'l> {
     loaded: u64,
 }
 
-impl std::fmt::Debug for BulkLoader<'_> {
+impl std::fmt::Debug for BulkLoader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "BulkLoader({:?}, {} rows)", self.tree, self.loaded)
     }
@@ -57,14 +57,10 @@ impl std::fmt::Debug for BulkLoader<'_> {
 
 impl Tree {
     /// A loader of sorted rows behind the last key. Leaves are filled to `fill` percent (50..=100).
-    ///
-    /// # Panics
-    /// If a durable tree comes without a journal.
-    pub fn bulk_loader<'l>(&self, journal: Option<Journal<'l>>, fill: u8) -> BulkLoader<'l> {
+    pub fn bulk_loader(&self, fill: u8) -> BulkLoader {
         let limit = self.context().page_size() * usize::from(fill.clamp(50, 100)) / 100;
         BulkLoader {
             tree: self.clone(),
-            journal: self.journal(journal),
             bytes: Vec::with_capacity(2 * limit),
             rows: Vec::new(),
             limit,
@@ -74,7 +70,7 @@ impl Tree {
     }
 }
 
-impl BulkLoader<'_> {
+impl BulkLoader {
     /// Rows taken so far.
     pub fn loaded(&self) -> u64 {
         self.loaded
@@ -96,8 +92,14 @@ impl BulkLoader<'_> {
     /// Out of space, I/O. Rows of earlier leaves stay in the tree.
     ///
     /// # Panics
-    /// If keys do not ascend, or key or payload are too long.
-    pub fn push(&mut self, key: &[u8], payload: &[&[u8]]) -> Result<()> {
+    /// If keys do not ascend, key or payload are too long, or a durable tree comes without a journal.
+    pub fn push(
+        &mut self,
+        key: &[u8],
+        payload: &[&[u8]],
+        journal: Option<Journal<'_>>,
+    ) -> Result<()> {
+        let journal = self.tree.journal(journal);
         let page_size = self.tree.context().page_size();
         let length = parts_len(payload);
         assert!(
@@ -129,7 +131,7 @@ impl BulkLoader<'_> {
         });
         self.loaded += 1;
         while self.surplus() {
-            self.link_leaf()?;
+            self.link_leaf(journal)?;
         }
         Ok(())
     }
@@ -152,36 +154,35 @@ impl BulkLoader<'_> {
     ///
     /// # Errors
     /// As [`BulkLoader::push`].
-    pub fn finish(mut self) -> Result<u64> {
-        self.insert_singly()?;
-        if let Some(journal) = self.journal {
-            self.tree.reserve_change(Some(journal))?;
+    pub fn finish(mut self, journal: Option<Journal<'_>>) -> Result<u64> {
+        let journal = self.tree.journal(journal);
+        self.insert_singly(journal)?;
+        if journal.is_some() {
+            self.tree.reserve_change(journal)?;
         }
         // The rightmost leaf may be empty or small: join it with the one before if that is worth it.
-        let _ = self.tree.try_rebalance(Target::Last, 0, self.journal)?;
+        let _ = self.tree.try_rebalance(Target::Last, 0, journal)?;
         Ok(self.loaded)
     }
 
     /// Inserts all pending rows as ordinary rows.
-    fn insert_singly(&mut self) -> Result<()> {
+    fn insert_singly(&mut self, journal: Option<Journal<'_>>) -> Result<()> {
         for row in 0..self.rows.len() {
             let (key, payload) = (self.key(row), self.payload(row));
             let parts = [payload];
             loop {
-                if let Some(journal) = self.journal {
+                if let Some(journal) = journal {
                     journal.reserve(row_log_bytes(key.len(), payload.len()))?;
                 }
                 let mut leaf = self.tree.write(key)?;
                 assert!(!leaf.found(), "bulk rows are new");
                 if leaf.fits(payload.len()) {
-                    let logging = self
-                        .journal
-                        .map_or(Logging::None, |journal| Logging::Record {
-                            slot: journal.slot,
-                            flags: 0,
-                            redo: RowRedo::Row(&parts),
-                            undo: &[],
-                        });
+                    let logging = journal.map_or(Logging::None, |journal| Logging::Record {
+                        slot: journal.slot,
+                        flags: 0,
+                        redo: RowRedo::Row(&parts),
+                        undo: &[],
+                    });
                     leaf.insert(&parts, logging);
                     break;
                 }
@@ -191,8 +192,7 @@ impl BulkLoader<'_> {
                     payload: payload.len(),
                     spare: 0,
                 };
-                self.tree
-                    .split_until(key, 0, Some(incoming), self.journal)?;
+                self.tree.split_until(key, 0, Some(incoming), journal)?;
             }
         }
         self.rows.clear();
@@ -201,31 +201,31 @@ impl BulkLoader<'_> {
     }
 
     /// Builds one leaf from the front of the pending rows and links it before the rightmost one.
-    fn link_leaf(&mut self) -> Result<()> {
+    fn link_leaf(&mut self, journal: Option<Journal<'_>>) -> Result<()> {
         let mut backoff = Backoff::new();
-        while !self.try_link_leaf()? {
+        while !self.try_link_leaf(journal)? {
             backoff.wait();
         }
         Ok(())
     }
 
-    fn try_link_leaf(&mut self) -> Result<bool> {
+    fn try_link_leaf(&mut self, journal: Option<Journal<'_>>) -> Result<bool> {
         let tree = self.tree.clone();
         let context = &**tree.context();
         let size = context.page_size();
-        tree.reserve_change(self.journal)?;
+        tree.reserve_change(journal)?;
         let fresh = Fresh::take(
             context,
             tree.root(),
             (KIND_LEAF, tree.kind().flags()),
-            self.journal,
+            journal,
         )?;
         let Some(path) = tree.try_descend(Target::Last, 0)? else {
             return Ok(false);
         };
         let Some(parent) = path.parent else {
             drop(fresh);
-            tree.push_down(self.journal)?;
+            tree.push_down(journal)?;
             return Ok(false);
         };
         let Some(mut parent) = parent.try_exclusive() else {
@@ -245,7 +245,7 @@ impl BulkLoader<'_> {
                 .is_some_and(|lower| self.key(0) < lower)
         {
             drop((fresh, parent, edge));
-            self.insert_singly()?;
+            self.insert_singly(journal)?;
             return Ok(true);
         }
         let mut image = PageBuf::new(size);
@@ -257,15 +257,15 @@ impl BulkLoader<'_> {
                 payload: self.rows[0].payload,
                 spare: 0,
             };
-            tree.split_until(self.key(0), 0, Some(incoming), self.journal)?;
-            self.insert_first()?;
+            tree.split_until(self.key(0), 0, Some(incoming), journal)?;
+            self.insert_first(journal)?;
             return Ok(true);
         };
         let (index, _) = parent.find(&separator);
         let suffix = parent.suffix_of(&separator);
         if record_bytes(suffix.len(), CHILD_BYTES) > parent.shape().free {
             drop((fresh, parent, edge));
-            tree.split_until(&separator, 1, None, self.journal)?;
+            tree.split_until(&separator, 1, None, journal)?;
             return Ok(false);
         }
         debug_assert_eq!(
@@ -284,7 +284,7 @@ impl BulkLoader<'_> {
         .finish();
         let children = (fresh.id(), edge.page_id());
         let redo = separator_redo(children, &separator);
-        let mut change = Change::new(context, tree.root(), self.journal);
+        let mut change = Change::new(context, tree.root(), journal);
         change.add_fresh(fresh, &image);
         change.add_rebuilt(&mut edge, &rest, KEEP_FROM, &[&separator]);
         change.add_separator(&mut parent, index, suffix, children, &redo);
@@ -294,10 +294,10 @@ impl BulkLoader<'_> {
         Ok(true)
     }
 
-    fn insert_first(&mut self) -> Result<()> {
+    fn insert_first(&mut self, journal: Option<Journal<'_>>) -> Result<()> {
         let later = self.rows.split_off(1);
         let bytes = self.bytes.clone();
-        self.insert_singly()?;
+        self.insert_singly(journal)?;
         self.bytes = bytes;
         self.rows = later;
         self.resum();

@@ -13,7 +13,7 @@
 //! | `tree.make_room(key, payload_len, slot)`, `tree.rebalance(key, slot)` | structure changes |
 //! | `tree.appender()` | right-edge appends |
 //! | `tree.remove_below(key, budget, slot)`, `remove_from` | ranges |
-//! | `tree.bulk_loader(slot, fill)` | sorted loads behind the last key |
+//! | `tree.bulk_loader(fill)` | sorted loads behind the last key |
 //! | `tree.drop_pages(slot, budget, entry)` | gives all pages back |
 //! | `overflow::Writer`, `Reader`, `free` | payloads beyond a page |
 //! | `detached::DetachedWriter`, `Detached::link` | the same, written without logging the payload |

@@ -1,6 +1,5 @@
 //! What the log does while nothing fails.
 #![cfg(not(any(loom, shuttle)))]
-
 // Helpers of tests are not marked as tests.
 #![allow(clippy::unwrap_used)]
 

@@ -114,13 +114,13 @@ impl VersionStore {
         purpose: Purpose,
     ) -> vellum_base::Result<bool> {
         let journal = Some(Journal::new(log, purpose));
-        overflow::free(
-            self.context(),
-            root,
-            FREE_STEP,
-            journal,
-            Some(self.pending_free()),
-        )
+        let list = self.pending_free();
+        let done = overflow::free(self.context(), root, FREE_STEP, journal, Some(list))?;
+        if done {
+            // A list that was long for a while gives its leaves back, too. The chain is gone whatever becomes of that.
+            let _ = list.rebalance(&root.get().to_be_bytes(), journal);
+        }
+        Ok(done)
     }
 }
 

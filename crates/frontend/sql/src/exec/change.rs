@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
-use super::{Each, Flow, Run};
+use super::{Each, Flow, Run, Way};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
@@ -38,14 +38,29 @@ impl Run<'_, '_> {
             }
             InsertSource::Select(select) => {
                 self.writes_as_it_reads.set(true);
+                let own_load = self.begin_own_load(insert)?;
                 self.select(select, &mut |row| {
                     let source = row.iter().map(|out| out.as_ref().to_value()).collect();
                     count += self.insert_row(insert, source, subqueries, each)?;
                     Ok(Flow::More)
                 })?;
+                if own_load && self.transaction.is_loading() {
+                    self.transaction.end_load()?;
+                }
             }
         }
         Ok(count)
+    }
+
+    /// Begins the load of a statement that is to have one of its own.
+    fn begin_own_load(&self, insert: &Insert) -> Result<bool> {
+        if self.way.get() != Way::OwnLoad {
+            return Ok(false);
+        }
+        let storage = insert.shape.table().storage.table(self.transaction)?;
+        let begun = self.transaction.begin_load(storage)?;
+        self.way.set(if begun { Way::Load } else { Way::Insert });
+        Ok(begun)
     }
 
     /// Makes a row of what a statement gives, and inserts it.
@@ -90,6 +105,14 @@ impl Run<'_, '_> {
             Some(_) => Some(self.transaction.savepoint()?),
             None => None,
         };
+        if self.way.get() == Way::Load {
+            if rows::load(self.transaction, &insert.shape, values, &mut key)? {
+                return Ok(1);
+            }
+            // From here on keys are in any order.
+            self.transaction.end_load()?;
+            self.way.set(Way::Insert);
+        }
         let inserted =
             self.write(|| rows::insert(self.transaction, &insert.shape, values, &mut key))?;
         match inserted {

@@ -59,6 +59,17 @@ impl Flow {
 /// Who takes the rows of a statement.
 pub(crate) type Each<'e> = dyn FnMut(&[Out<'_>]) -> Result<Flow> + 'e;
 
+/// How new rows go into their table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// One by one.
+    Insert,
+    /// Into the load that the transaction has begun for it, as long as their keys ascend.
+    Load,
+    /// The same into a load of the statement's own: its table is nobody else's, its rows are those of a query.
+    OwnLoad,
+}
+
 /// What a statement runs in.
 pub(crate) struct Run<'r, 'w> {
     pub engine: &'r Database,
@@ -73,6 +84,7 @@ pub(crate) struct Run<'r, 'w> {
     pub params: &'r [Value],
     /// The parameters of an INSERT are of its columns' types and modifiers.
     pub ready: bool,
+    pub way: Cell<Way>,
     pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
@@ -124,6 +136,7 @@ impl<'r, 'w> Run<'r, 'w> {
             env,
             params: &[],
             ready: false,
+            way: Cell::new(Way::Insert),
             waiting,
             memory: Cell::new(memory),
             steps: Cell::new(0),
@@ -144,6 +157,7 @@ impl<'r, 'w> Run<'r, 'w> {
             env: self.env,
             params: self.params,
             ready: false,
+            way: Cell::new(Way::Insert),
             waiting: self.waiting,
             memory: Cell::new(self.memory.get()),
             dues: RefCell::default(),

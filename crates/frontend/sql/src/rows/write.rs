@@ -42,15 +42,7 @@ pub(crate) fn insert(
         }
     }
     let mut row = Vec::with_capacity(256);
-    let columns: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    table.schema.encode(&columns, &mut row)?;
-    key.clear();
-    if shape.has_key() {
-        shape.keys[0].encode(values, key)?;
-    } else {
-        let number = shape.relation.runtime.draw_row(transaction, storage)?;
-        key.extend_from_slice(&number.to_be_bytes());
-    }
+    encode(transaction, shape, values, key, &mut row)?;
     match transaction.insert(storage, key, &row) {
         Err(vellum::Error::KeyExists { .. }) => {
             return Ok(Err(Duplicate {
@@ -61,6 +53,44 @@ pub(crate) fn insert(
         done => done?,
     }
     insert_entries(transaction, shape, values, key, |_| true)
+}
+
+/// Adds a row to the load into its table that the transaction has begun: the table has no index beside its key. False if its key does not come
+/// behind the last one; it is not added then.
+///
+/// # Errors
+/// Limits, storage: the load is given up.
+pub(crate) fn load(
+    transaction: &Transaction,
+    shape: &Shape,
+    values: &[Value],
+    key: &mut Vec<u8>,
+) -> Result<bool> {
+    let mut row = Vec::with_capacity(256);
+    encode(transaction, shape, values, key, &mut row)?;
+    Ok(transaction.load_row(key, &row)?)
+}
+
+/// The key and the bytes of a new row.
+fn encode(
+    transaction: &Transaction,
+    shape: &Shape,
+    values: &[Value],
+    key: &mut Vec<u8>,
+    row: &mut Vec<u8>,
+) -> Result<()> {
+    let table = shape.table();
+    let columns: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    table.schema.encode(&columns, row)?;
+    key.clear();
+    if shape.has_key() {
+        shape.keys[0].encode(values, key)?;
+    } else {
+        let storage = table.storage.table(transaction)?;
+        let number = shape.relation.runtime.draw_row(transaction, storage)?;
+        key.extend_from_slice(&number.to_be_bytes());
+    }
+    Ok(())
 }
 
 /// Adds the entries of a row in those indexes that `wanted` names.

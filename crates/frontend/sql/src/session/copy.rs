@@ -10,6 +10,7 @@ use super::run::{Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::catalog::{Default, Table};
 use crate::error::{Result, SqlError};
+use crate::exec::Way;
 use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
@@ -41,6 +42,8 @@ pub(super) struct CopyIn {
     /// What is read of the row that `pending` begins with: of the binary form only.
     row: copy_binary::Begun,
     ended: bool,
+    /// No batch was inserted yet.
+    first: bool,
     /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
     batch: (Vec<(u64, Vec<Value>)>, usize),
 }
@@ -230,6 +233,7 @@ impl Session {
             begun: false,
             row: copy_binary::Begun::default(),
             ended: false,
+            first: true,
             batch: (Vec::new(), 0),
         });
         Ok(Progress::CopyIn)
@@ -283,6 +287,7 @@ impl Session {
         let done = self.copy_rows(copy, true);
         self.first_error(copy, done)?;
         self.insert_batch(copy)?;
+        self.end_copy_load()?;
         if self.rest.is_empty() && self.status == TransactionStatus::Idle {
             self.end_implicit()?;
         }
@@ -428,21 +433,30 @@ impl Session {
         let (rows, held) = &mut copy.batch;
         rows.push((copy.line, values));
         *held += bytes;
-        if rows.len() >= BATCH_ROWS || *held >= BATCH_BYTES {
+        if is_full(rows.len(), *held) {
             self.insert_batch(copy)?;
         }
         Ok(())
     }
 
     fn insert_batch(&mut self, copy: &mut CopyIn) -> Result<()> {
-        let (rows, _) = std::mem::take(&mut copy.batch);
+        let (rows, bytes) = std::mem::take(&mut copy.batch);
         if rows.is_empty() {
             return Ok(());
         }
+        if std::mem::take(&mut copy.first) && is_full(rows.len(), bytes) {
+            self.begin_copy_load(&copy.insert)?;
+        }
+        let way = if self.is_loading() {
+            Way::Load
+        } else {
+            Way::Insert
+        };
         let lists: Vec<&[Value]> = rows.iter().map(|(_, values)| values.as_slice()).collect();
         let mut sets = Sets {
             lists: &lists,
             ready: copy.ready,
+            way,
             at: 0,
         };
         let done = self.run_each(&copy.insert, &mut sets, &[], Output::Drop);
@@ -459,6 +473,11 @@ impl Session {
             Err(error) => self.insert_batch(copy).and(Err(error)),
         }
     }
+}
+
+/// Whether a batch of so many rows and bytes is inserted before more come.
+fn is_full(rows: usize, bytes: usize) -> bool {
+    rows >= BATCH_ROWS || bytes >= BATCH_BYTES
 }
 
 fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {

@@ -22,6 +22,7 @@ mod channels;
 mod command;
 mod copy;
 mod copy_binary;
+mod copy_load;
 mod copy_text;
 mod cursor;
 mod direct;

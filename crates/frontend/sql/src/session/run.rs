@@ -5,7 +5,7 @@ use super::environment::Env;
 use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Kind, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
-use crate::exec::{Flow, Run};
+use crate::exec::{Flow, Run, Way};
 use crate::expr::Out;
 use crate::lock::Obstacle;
 use crate::parse;
@@ -69,6 +69,8 @@ pub(super) struct Sets<'a> {
     pub lists: &'a [&'a [Value]],
     /// They are of the columns' types and modifiers, if it is an INSERT.
     pub ready: bool,
+    /// How its rows go into the table, if it is an INSERT.
+    pub way: Way,
     /// Number of the list that it runs for, or has failed for.
     pub at: usize,
 }
@@ -224,6 +226,7 @@ impl Session {
         let mut sets = Sets {
             lists: &[params],
             ready: false,
+            way: Way::Insert,
             at: 0,
         };
         self.run_each(prepared, &mut sets, formats, output)
@@ -269,7 +272,8 @@ impl Session {
                 );
                 return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, message));
             }
-            if writes && point.is_none() {
+            // Nobody is in the way of rows that are loaded, and there is no point between them.
+            if writes && point.is_none() && sets.way != Way::Load {
                 point = Some(open.point()?);
             }
             let done = self.run_once(&program, sets, formats, &waiting, &mut output);
@@ -443,6 +447,7 @@ impl Session {
             memory.unwrap_or(usize::MAX),
         );
         run.ready = sets.ready;
+        run.way.set(sets.way);
         for (number, params) in sets.lists.iter().enumerate() {
             sets.at = number;
             run.params = params;

@@ -1,8 +1,9 @@
 //! CREATE TABLE … AS: a table of a query's columns, filled by the query in the same transaction.
 
-use super::run::Output;
+use super::run::{Output, Sets};
 use super::{Session, gone};
 use crate::error::{Result, SqlError};
+use crate::exec::Way;
 use crate::plan::writes_in_with;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Sink};
@@ -53,8 +54,20 @@ impl Session {
             *query.body = ast::SetExpr::Insert(statement);
             statement = Statement::Query(query);
         }
+        // Nobody else knows the table. What writes in WITH cannot while there is a load.
+        let way = if matches!(statement, Statement::Insert(_)) {
+            Way::OwnLoad
+        } else {
+            Way::Insert
+        };
         let prepared = Self::prepare_one(&text, statement, &[]);
-        let done = self.run_program(&prepared, params, &[], Output::Drop)?;
+        let mut sets = Sets {
+            lists: &[params],
+            ready: false,
+            way,
+            at: 0,
+        };
+        let done = self.run_each(&prepared, &mut sets, &[], Output::Drop)?;
         Ok(CommandTag::counted("SELECT", done.rows()))
     }
 }

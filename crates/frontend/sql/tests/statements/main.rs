@@ -16,6 +16,7 @@ mod forms;
 mod general;
 mod isolation;
 mod like;
+mod loads;
 mod locks;
 mod parts;
 mod promoted;

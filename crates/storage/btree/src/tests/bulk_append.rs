@@ -38,18 +38,18 @@ fn prop_bulk_load_behind_existing_rows_equals_inserts() {
             let journal = (kind != TreeKind::Temporary)
                 .then(|| world.journal(1))
                 .flatten();
-            let mut loader = tree.bulk_loader(journal, random.between(70, 100) as u8);
+            let mut loader = tree.bulk_loader(random.between(70, 100) as u8);
             let rows = [0, 1, 70, 3000][random.below(4) as usize];
             for _ in 0..rows {
                 let longest = if random.chance(1, 50) { 1200 } else { 80 };
                 let payload = vec![2; random.below(longest) as usize];
                 loader
-                    .push(&key(number, round % 3), &[&payload, b"+"])
+                    .push(&key(number, round % 3), &[&payload, b"+"], journal)
                     .unwrap();
                 model.insert(key(number, round % 3), [&payload[..], b"+"].concat());
                 number += 1;
             }
-            assert_eq!(loader.finish().unwrap(), rows);
+            assert_eq!(loader.finish(journal).unwrap(), rows);
             assert_is(&tree, &model);
             assert_eq!(world.pages_in_use(), assert_sound(&tree).pages_total());
         }
@@ -60,11 +60,13 @@ fn prop_bulk_load_behind_existing_rows_equals_inserts() {
 fn bulk_load_fills_pages() {
     let world = World::new(8192, 64);
     let tree = world.tree(TreeKind::Plain);
-    let mut loader = tree.bulk_loader(world.journal(1), 100);
+    let mut loader = tree.bulk_loader(100);
     for number in 0..20_000_u64 {
-        loader.push(&number.to_be_bytes(), &[&[5; 100]]).unwrap();
+        loader
+            .push(&number.to_be_bytes(), &[&[5; 100]], world.journal(1))
+            .unwrap();
     }
-    loader.finish().unwrap();
+    loader.finish(world.journal(1)).unwrap();
     let statistics = assert_sound(&tree);
     let full = 20_000 * (100 + 2 + 2 + 8) / 8192;
     assert!(
@@ -78,10 +80,10 @@ fn rows_that_come_in_between_a_bulk_load_are_kept() {
     let world = World::new(4096, 64);
     let tree = world.tree(TreeKind::Plain);
     let mut model = Model::new();
-    let mut loader = tree.bulk_loader(world.journal(1), 100);
+    let mut loader = tree.bulk_loader(100);
     for number in 0..2000_u64 {
         let key = (number * 10).to_be_bytes().to_vec();
-        loader.push(&key, &[&[1; 60]]).unwrap();
+        loader.push(&key, &[&[1; 60]], world.journal(1)).unwrap();
         model.insert(key, vec![1; 60]);
         if number % 37 == 0 {
             // Ahead of the load, behind it, and just beside it.
@@ -94,7 +96,7 @@ fn rows_that_come_in_between_a_bulk_load_are_kept() {
             }
         }
     }
-    loader.finish().unwrap();
+    loader.finish(world.journal(1)).unwrap();
     assert_is(&tree, &model);
 }
 

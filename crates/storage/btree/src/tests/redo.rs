@@ -275,11 +275,13 @@ fn crash_any_cut_of_bulk_ranges_chains_and_drops_leaks_nothing() {
     let queue = world.tree(TreeKind::Plain);
     world.log.flush_round().unwrap();
     let born = world.log.durable_gsn();
-    let mut loader = queue.bulk_loader(journal, 100);
+    let mut loader = queue.bulk_loader(100);
     for number in 0..4000_u64 {
-        loader.push(&number.to_be_bytes(), &[&[1; 50]]).unwrap();
+        loader
+            .push(&number.to_be_bytes(), &[&[1; 50]], journal)
+            .unwrap();
     }
-    loader.finish().unwrap();
+    loader.finish(journal).unwrap();
     let loaded = world.log.slot(SlotId(1)).slot_gsn();
     while !queue
         .remove_below(&2500_u64.to_be_bytes(), 7, journal)

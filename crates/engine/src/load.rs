@@ -1,0 +1,209 @@
+//! Loads that are given their rows.
+//!
+//! What [`Transaction::bulk_load`] does with rows that it asks for, here with rows that come one call at a time, from whoever cannot be asked
+//! for the next one: a client that sends them. B1 to B3 are told in `bulk`.
+//!
+//! Invariants:
+//! - B4 A load that is under way is the transaction's and nobody else's: its tree is listed in `pending_free` and is in no shape. Whatever reverts
+//!   anything of the transaction gives it up first (there is no savepoint between its rows, B2), and a transaction that has one under way
+//!   does not commit.
+
+use crate::bulk::{FILL, NewTree};
+use crate::error::{Error, Result};
+use crate::schema::Table;
+use crate::transaction::Transaction;
+use vellum_btree::{BulkLoader, Journal, Tree};
+use vellum_catalog::TableEntry;
+use vellum_catalog::entry::table_key;
+use vellum_metrics::Counter;
+use vellum_table::{Shape, ShapeChange};
+use vellum_txn::Savepoint;
+use vellum_version::large::VALUE_BYTES_MAX;
+use vellum_version::pending::PendingKind;
+use vellum_version::row::Shape as RowShape;
+use vellum_version::write::inline_body_max;
+
+/// A load that is under way (B4).
+#[derive(Debug)]
+pub(crate) struct Load {
+    table: Table,
+    tree: Tree,
+    loader: BulkLoader,
+    /// Where the transaction was before it.
+    before: Savepoint,
+    last: Vec<u8>,
+}
+
+/// Whether a transaction loads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Loading {
+    No,
+    /// It is between two rows.
+    Between,
+    /// It runs the callback that brings the next row.
+    Asking,
+}
+
+impl Transaction {
+    /// Begins to load rows into an empty table without indexes, which [`Transaction::load_row`] is given in ascending order of their keys and
+    /// [`Transaction::end_load`] makes visible to this transaction (to others, its commit does). False if the table is another one: nothing has
+    /// happened then, and rows are inserted. Concurrent writers of the table conflict from now on.
+    ///
+    /// Until the load has ended the transaction can only read, and does not see what was loaded. A rollback, to whatever savepoint, gives the load up;
+    /// a commit is refused.
+    ///
+    /// # Errors
+    /// `InvalidArgument` in the callback of an update or while another load is under way, `Conflict`, `ReadOnly`, `OutOfSpace`, storage errors.
+    pub fn begin_load(&self, table: &Table) -> Result<bool> {
+        self.check_not_in_write("the begin of a load")?;
+        self.write_operation(|| {
+            let before = self.inner().savepoint();
+            let begun = self.all_or_nothing(|| {
+                let shape = self.shape_of(table)?;
+                if !shape.indexes.is_empty() || !self.close_if_empty(shape)? {
+                    return Ok(false);
+                }
+                self.begin_tree(table, before)?;
+                Ok(true)
+            })?;
+            if !begun && self.inner().savepoint() != before {
+                // Found empty, and then not: nobody is to be shut out for that.
+                self.revert_to(&before)?;
+            }
+            Ok(begun)
+        })
+    }
+
+    /// Adds a row to the load. False for a key that is not above the one before: the row is not added, and the load goes on.
+    ///
+    /// # Errors
+    /// `InvalidArgument` without a load; `KeyTooLong`, `ValueTooLong`, `OutOfSpace`, storage errors: the load is given up, the table is as it
+    /// was before it, and the transaction stays usable.
+    pub fn load_row(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_load("a row")?;
+        self.or_give_up(|| self.add_to_load(key, value))
+    }
+
+    /// Ends the load: the table has its rows. Returns how many they are.
+    ///
+    /// # Errors
+    /// `InvalidArgument` without a load; as [`Transaction::load_row`].
+    pub fn end_load(&self) -> Result<u64> {
+        self.check_load("the end")?;
+        self.or_give_up(|| self.finish_load())
+    }
+
+    /// True while a load is under way.
+    pub fn is_loading(&self) -> bool {
+        self.loading() != Loading::No
+    }
+
+    /// Refuses a part of a load when there is none, or in the callback that brings the rows of one.
+    fn check_load(&self, part: &str) -> Result<()> {
+        self.check_usable()?;
+        if self.loading() != Loading::Between {
+            let what = format!("{part} of a load that was not begun, or is asking for a row");
+            return Err(Error::InvalidArgument { what });
+        }
+        if self.engine().is_poisoned() {
+            return Err(Error::Poisoned);
+        }
+        Ok(())
+    }
+
+    /// Makes the tree that rows are loaded into; the table is closed (B1).
+    pub(crate) fn begin_tree(&self, table: &Table, before: Savepoint) -> Result<()> {
+        let tree = self.engine().store.create_tree(self.inner())?;
+        self.set_load(Load {
+            table: table.clone(),
+            loader: tree.bulk_loader(FILL),
+            tree,
+            before,
+            last: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// As [`Transaction::load_row`], without giving up.
+    pub(crate) fn add_to_load(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let mut load = self.load_under_way();
+        let Some(Load { loader, last, .. }) = load.as_deref_mut() else {
+            return Err(no_load());
+        };
+        let engine = self.engine();
+        self.check_key(key)?;
+        if loader.loaded() > 0 && key <= last.as_slice() {
+            return Ok(false);
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            let (length, limit) = (value.len(), VALUE_BYTES_MAX);
+            return Err(Error::ValueTooLong { length, limit });
+        }
+        let journal = Some(self.journal());
+        if value.len() <= inline_body_max(engine.context.page_size(), key.len()) {
+            loader.push(key, &[&[RowShape::INLINE.reduced_flags()], value], journal)?;
+        } else {
+            let chain = engine.store.write_chain(self.inner(), value)?;
+            if let Err(error) = engine.store.adopt(self.inner(), chain.root) {
+                let kind = PendingKind::Chain;
+                engine.store.give_up(self.inner(), chain.root, kind);
+                return Err(error.into());
+            }
+            let flags = [RowShape::CHAINED.reduced_flags()];
+            loader.push(key, &[&flags, &chain.encode()], journal)?;
+        }
+        last.clear();
+        last.extend_from_slice(key);
+        Ok(true)
+    }
+
+    pub(crate) fn finish_load(&self) -> Result<u64> {
+        let Load {
+            table,
+            tree,
+            loader,
+            ..
+        } = self.take_load().ok_or_else(no_load)?;
+        let tree = NewTree::of(self, tree);
+        let rows = loader.finish(Some(self.journal()))?;
+        let shape = self.shape_of(&table)?;
+        let tree = tree.adopt()?;
+        self.disown_tree(shape.tree.root())?;
+        let entry = TableEntry {
+            id: shape.id,
+            root: tree.root(),
+        };
+        let by = self.overwrite_catalog(&table_key(&shape.name), &entry.encode(), &shape.name)?;
+        self.note_shape(&Shape::append(shape, ShapeChange::Tree(tree), by));
+        let metrics = self.engine().context.metrics();
+        metrics.add(Counter::RowsLoaded, rows);
+        Ok(rows)
+    }
+
+    /// B4. What it wrote is reverted behind this: its chains are listed again by that.
+    pub(crate) fn give_load_up(&self) {
+        if let Some(load) = self.take_load() {
+            drop(NewTree::of(self, load.tree));
+        }
+    }
+
+    /// Goes back to before the load if that fails.
+    fn or_give_up<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let before = self.load_under_way().as_ref().map(|load| load.before);
+        let result = self.note_end(work());
+        if let (Err(_), Some(before)) = (&result, before) {
+            self.revert_to(&before)?;
+        }
+        result
+    }
+
+    fn journal(&self) -> Journal<'_> {
+        Journal::forward(self.engine().log.slot(self.inner().slot()))
+    }
+}
+
+#[cold]
+fn no_load() -> Error {
+    let what = "no load is under way".into();
+    Error::InvalidArgument { what }
+}
