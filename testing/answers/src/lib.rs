@@ -25,12 +25,20 @@ impl Own {
     /// # Errors
     /// What keeps it from serving.
     pub fn start(directory: &Path) -> Result<Self, String> {
+        Self::with_pool(directory, 64)
+    }
+
+    /// The same with a pool of so many MiB.
+    ///
+    /// # Errors
+    /// As [`Own::start`].
+    pub fn with_pool(directory: &Path, pool_mib: u64) -> Result<Self, String> {
         let settings = Settings {
             data: directory.into(),
             listen: vec!["127.0.0.1:0".into()],
             unix_socket: false,
             log: "error".into(),
-            pool_mib: 64,
+            pool_mib,
             ..Settings::default()
         };
         let server = Server::start(settings).map_err(|error| error.to_string())?;

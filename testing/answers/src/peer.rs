@@ -34,7 +34,7 @@ impl Peer {
     /// A new cluster, with collation C and time zone UTC; none if PostgreSQL 15 is not installed: the test is then counted as skipped
     /// (`xtask/src/tally.rs`).
     pub fn start() -> Option<Self> {
-        let peer = Self::found();
+        let peer = Self::with("");
         if peer.is_none() {
             // Not by a macro: those are captured.
             let mut out = std::io::stdout();
@@ -43,7 +43,8 @@ impl Peer {
         peer
     }
 
-    fn found() -> Option<Self> {
+    /// The same with further options of `postgres`, which says nothing if there is none.
+    pub fn with(further: &str) -> Option<Self> {
         let binaries = PathBuf::from("/usr/lib/postgresql/15/bin");
         if !binaries.join("postgres").exists() {
             return None;
@@ -79,7 +80,7 @@ impl Peer {
         made?;
         let options = format!(
             "-c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c timezone=UTC \
-             -c max_wal_size=4GB -c work_mem=64MB"
+             -c max_wal_size=4GB -c work_mem=64MB {further}"
         );
         let started = unprivileged(&peer.binaries.join("pg_ctl"))
             .args(["start", "-w", "-t", "120", "-l"])

@@ -1,0 +1,126 @@
+//! TPC-H at Vellum and at PostgreSQL 15 in turn: what the load and each query take.
+//!
+//! `cargo run --release -p vellum-answers --example tpch -- 200 3`: scale 0.2, queries three times (the median counts). One connection; the client
+//! runs beside the server, and sends rows that it has made before. Both have a pool of 1 GiB, 64 MiB of `work_mem`, and commit asynchronously;
+//! PostgreSQL runs without fsync. The answers are compared by the tests, at scale 0.01.
+// A program for measurements, not for users.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use postgres::Client;
+use std::io::Write;
+use std::time::Instant;
+use vellum_answers::{Own, Peer, answer};
+use vellum_workload::tpch;
+
+/// Seconds by name: of tables and of queries.
+#[derive(Default)]
+struct Times {
+    tables: Vec<(&'static str, f64)>,
+    queries: Vec<(u32, f64)>,
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse());
+    let thousandths: u32 = arguments.next().map_or(100, Result::unwrap);
+    let rounds = arguments.next().map_or(3, Result::unwrap) as usize;
+    println!("scale {}", f64::from(thousandths) / 1000.0);
+    let rows = rows(thousandths);
+    let folder = tempfile::tempdir().unwrap();
+    let own = {
+        let server = Own::with_pool(folder.path(), 1024).unwrap();
+        run(&mut server.connect().unwrap(), &rows, thousandths, rounds)
+    };
+    let options = "-c shared_buffers=1GB -c max_wal_size=16GB -c synchronous_commit=off";
+    let peer = Peer::with(options)
+        .map(|server| run(&mut server.connect().unwrap(), &rows, thousandths, rounds));
+    table(&own, peer.as_ref());
+}
+
+/// The rows of each table, as text, in pieces.
+fn rows(thousandths: u32) -> Vec<Vec<String>> {
+    let population = tpch::Population::new(1, thousandths);
+    let pieces = tpch::Table::ALL.map(|table| {
+        let mut pieces = Vec::new();
+        population.copy_text(table, 1 << 18, |text| pieces.push(text.to_owned()));
+        pieces
+    });
+    pieces.into()
+}
+
+fn run(client: &mut Client, rows: &[Vec<String>], thousandths: u32, rounds: usize) -> Times {
+    let mut times = Times::default();
+    client
+        .batch_execute("SET synchronous_commit = off; SET work_mem = '64MB'")
+        .unwrap();
+    for (table, pieces) in tpch::Table::ALL.into_iter().zip(rows) {
+        client.batch_execute(table.definition()).unwrap();
+        let start = Instant::now();
+        let copy = format!("COPY {} FROM STDIN", table.name());
+        let mut writer = client.copy_in(&copy).unwrap();
+        for piece in pieces {
+            writer.write_all(piece.as_bytes()).unwrap();
+        }
+        writer.finish().unwrap();
+        times
+            .tables
+            .push((table.name(), start.elapsed().as_secs_f64()));
+    }
+    client.batch_execute("ANALYZE").unwrap();
+    for query in tpch::queries(thousandths) {
+        let mut seconds: Vec<f64> = (0..rounds.max(1))
+            .map(|_| {
+                client
+                    .batch_execute(query.before.unwrap_or_default())
+                    .unwrap();
+                let start = Instant::now();
+                answer(client, &query.text).unwrap();
+                let seconds = start.elapsed().as_secs_f64();
+                client
+                    .batch_execute(query.after.unwrap_or_default())
+                    .unwrap();
+                seconds
+            })
+            .collect();
+        seconds.sort_by(f64::total_cmp);
+        times
+            .queries
+            .push((query.number, seconds[seconds.len() / 2]));
+    }
+    times
+}
+
+fn table(own: &Times, peer: Option<&Times>) {
+    println!(
+        "{:<12} {:>10} {:>10} {:>8}",
+        "", "Vellum", "PostgreSQL", "times"
+    );
+    let line = |name: &str, own: f64, peer: Option<f64>| {
+        let (peer, times) = match peer {
+            Some(peer) => (format!("{:.1}", peer * 1e3), format!("{:.2}", peer / own)),
+            None => ("-".into(), "-".into()),
+        };
+        println!("{name:<12} {:>10.1} {peer:>10} {times:>8}", own * 1e3);
+    };
+    for (at, (name, seconds)) in own.tables.iter().enumerate() {
+        line(
+            &format!("copy {name}"),
+            *seconds,
+            peer.map(|peer| peer.tables[at].1),
+        );
+    }
+    let sum = |times: &Times| times.tables.iter().map(|(_, seconds)| seconds).sum::<f64>();
+    line("copy all", sum(own), peer.map(sum));
+    for (at, (number, seconds)) in own.queries.iter().enumerate() {
+        line(
+            &format!("query {number}"),
+            *seconds,
+            peer.map(|peer| peer.queries[at].1),
+        );
+    }
+    let mean = |times: &Times| {
+        let logs: f64 = times.queries.iter().map(|(_, seconds)| seconds.ln()).sum();
+        (logs / times.queries.len() as f64).exp()
+    };
+    line("geometric", mean(own), peer.map(mean));
+    println!("milliseconds");
+}
