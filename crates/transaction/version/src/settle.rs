@@ -46,7 +46,7 @@ use vellum_wal::{Purpose, SlotLog};
 const REMOVE_AT: u32 = 64;
 
 /// Deltas of dropped rows that wait to be taken out together.
-const DEAD_MAX: usize = 128;
+const DEAD_MAX: usize = 512;
 
 /// Tombstones that a slot has in the main index because an old OLTP snapshot needs them, before it asks for promotion: a
 /// scan steps over all of them.

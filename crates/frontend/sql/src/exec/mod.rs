@@ -94,7 +94,7 @@ pub(crate) struct Run<'r, 'w> {
     keys: RefCell<Option<Vec<Vec<u8>>>>,
     /// Rows of its query are written as they come, while it runs: its snapshot cannot be shared.
     pub(crate) writes_as_it_reads: Cell<bool>,
-    /// Several statements write as one.
+    /// Several statements write as one, or one reads beside what it writes.
     together: Cell<bool>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
@@ -176,7 +176,7 @@ impl<'r, 'w> Run<'r, 'w> {
     /// # Errors
     /// The statement's: it is to be rolled back.
     pub fn program(&self, program: &Program, each: &mut Each<'_>) -> Result<Done> {
-        if program.with.is_empty() {
+        if program.with.is_empty() && !program.reads_beside_its_writes() {
             let rows = self.kind(&program.kind, &program.subqueries, each)?;
             if let Some(keys) = program.kind.keys() {
                 self.settle_keys(keys)?;
@@ -184,7 +184,7 @@ impl<'r, 'w> Run<'r, 'w> {
             return Ok(Done { rows });
         }
         self.together.set(true);
-        // None of them sees what another has written.
+        // None of them sees what another, or it itself, has written.
         let all = self
             .transaction
             .see_own_writes(self.transaction.own_writes());

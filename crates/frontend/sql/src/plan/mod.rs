@@ -75,6 +75,21 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Whether it begins to read something after it has written: a query for each row, or the later tables of a join. What it has written by then
+    /// is none of what it reads, as in PostgreSQL.
+    pub fn reads_beside_its_writes(&self) -> bool {
+        let of_rows = |subqueries: &[Subquery]| subqueries.iter().any(|sub| sub.select.correlated);
+        match &self.kind {
+            ProgramKind::Select(_) => false,
+            ProgramKind::Insert(insert) => {
+                matches!(insert.source, InsertSource::Select(_)) || of_rows(&self.subqueries)
+            }
+            ProgramKind::Update(_) | ProgramKind::Delete(_) | ProgramKind::Merge(_) => {
+                of_rows(&self.subqueries)
+            }
+        }
+    }
+
     /// Whether all that it reads of tables is found by values of the first columns of an index: knowing these when it is compiled makes it no better.
     pub fn is_brief(&self) -> bool {
         let pinned = |access: &Access| access.index.is_some() && !access.equal.is_empty();

@@ -58,6 +58,56 @@ fn an_update_sees_no_row_twice() {
     );
 }
 
+/// What a statement has written is none of what it reads, whenever it begins to read.
+#[test]
+fn queries_inside_a_change_see_the_table_as_it_was() {
+    let mut client = Client::new();
+    client.ok("create table t (a int primary key, b int)");
+    for (change, rows) in [
+        (
+            "update t set b = (select sum(b) from t x where x.a < t.a)",
+            "1|~\n2|1\n3|3\n4|6\n5|10",
+        ),
+        (
+            "update t set b = 0 where (select min(b) from t x where x.a <= t.a) > 0",
+            "1|0\n2|0\n3|0\n4|0\n5|0",
+        ),
+        (
+            "update t set b = b + 1 returning a, (select sum(b) from t x where x.a <= t.a)",
+            "1|2\n2|3\n3|4\n4|5\n5|6",
+        ),
+        (
+            "delete from t where exists (select from t x where x.a = t.a - 1)",
+            "1|1",
+        ),
+        (
+            "insert into t select y.a + 4, x.a from t x join t y on y.a = x.a + 1",
+            "1|1\n2|2\n3|3\n4|4\n5|5\n6|1\n7|2\n8|3\n9|4",
+        ),
+        (
+            "insert into t select a + 5, (select count(*) from t y where y.a > x.a) from t x",
+            "1|1\n2|2\n3|3\n4|4\n5|5\n6|4\n7|3\n8|2\n9|1\n10|0",
+        ),
+        (
+            "merge into t using (values (1), (2), (3), (9)) s (a) on s.a = t.a \
+             when matched then update set b = (select count(*) from t x where x.b >= t.b) \
+             when not matched then insert values (s.a, 0)",
+            "1|5\n2|4\n3|3\n4|4\n5|5\n9|0",
+        ),
+    ] {
+        client.ok("truncate t; insert into t select a, a from generate_series(1, 5) a");
+        client.ok(change);
+        assert_eq!(client.ok("select * from t order by a"), rows, "{change}");
+    }
+    // In a transaction that has written before: that is read.
+    client.ok("truncate t; begin; insert into t select a, a from generate_series(1, 5) a; update t set b = 10 where a = 1");
+    let returned = client.ok(
+        "update t set b = (select sum(b) from t x where x.a < t.a) returning b, (select count(b) from t x where x.a <= t.a)",
+    );
+    assert_eq!(returned, "~|1\n10|2\n12|3\n15|4\n19|5");
+    client.ok("commit");
+}
+
 #[test]
 fn constraints_are_kept_and_named() {
     let mut client = Client::new();
