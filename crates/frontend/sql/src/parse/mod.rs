@@ -9,6 +9,7 @@
 mod dialect;
 mod height;
 mod literal;
+mod locks;
 mod moves;
 mod normalize;
 mod options;
@@ -65,6 +66,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     }
     if words.any(&[Keyword::CREATE]) {
         tables::adapt(&mut tokens);
+    }
+    if words.any(&[Keyword::FOR]) {
+        locks::limits_first(&mut tokens);
     }
     options::adapt(&mut tokens, &words);
     let dialect = dialect::Bounded::new(tokens.len());

@@ -115,7 +115,9 @@ impl Session {
         local: bool,
     ) -> Result<Option<&'static str>> {
         let before = self.settings.given(name);
-        let told = self.settings.set(name, value)?;
+        let value = value.or_else(|| self.begun_with(name));
+        let value = value.map(str::to_owned);
+        let told = self.settings.set(name, value.as_deref())?;
         if name == "application_name" {
             self.activity.is_called(&self.settings.get(name)?);
         }
@@ -128,6 +130,29 @@ impl Session {
         // Programs depend on what names and literals mean.
         self.plans.clear();
         Ok(told)
+    }
+
+    /// What the session was begun with: what RESET goes back to.
+    fn begun_with(&self, name: &str) -> Option<&str> {
+        let mut begun_with = self.options.settings.iter();
+        let found = begun_with.find(|(given, _)| given.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// RESET ALL: as the session was begun, but for who it is. Undone with the transaction, as SET is.
+    ///
+    /// # Errors
+    /// As SET.
+    pub(super) fn reset_settings(&mut self) -> Result<()> {
+        for name in self.settings.changeable() {
+            if self.settings.given(&name).as_deref() == self.begun_with(&name) {
+                continue;
+            }
+            if let Some(shown) = self.set_noted(&name, None, false)? {
+                self.untold.push(shown);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -48,7 +48,7 @@ impl Session {
             Statement::Set(set) => self.set(set, sink)?,
             Statement::Reset(reset) => {
                 match &reset.reset {
-                    ast::Reset::ALL => self.reset_all()?,
+                    ast::Reset::ALL => self.reset_settings()?,
                     ast::Reset::ConfigurationParameter(name) => {
                         let (_, name) = crate::bind::object_name(name)?;
                         match name.as_str() {

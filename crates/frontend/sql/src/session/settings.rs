@@ -296,6 +296,16 @@ impl SessionSettings {
         all
     }
 
+    /// Those that were given a value and that SET can change.
+    pub fn changeable(&self) -> Vec<String> {
+        let is_fixed = |name: &str| {
+            let mut known = KNOWN.iter();
+            known.any(|known| known.name == name && known.kind == Kind::Fixed)
+        };
+        let names = self.values.keys().filter(|name| !is_fixed(name));
+        names.cloned().collect()
+    }
+
     /// All of them, in order.
     pub fn all(&self) -> Vec<(String, String)> {
         let mut all: BTreeMap<String, String> = KNOWN

@@ -192,6 +192,70 @@ fn only_rows_that_are_returned_are_locked() {
     assert_eq!(a.state("select 1 from t for update of nobody"), "42P01");
 }
 
+/// PostgreSQL takes LIMIT before and behind the locks.
+#[test]
+fn limits_may_stand_behind_the_locks() {
+    let (_database, [mut a, mut b]) = table();
+    a.ok("create table q (id int primary key, n int); insert into q select g, g % 3 from generate_series(1, 9) g");
+    for (query, rows) in [
+        ("select id from q order by id for update limit 2", "1\n2"),
+        (
+            "select id from q order by id desc for no key update of q nowait offset 1 limit 1",
+            "8",
+        ),
+        (
+            "select id from q order by id for key share skip locked fetch first 3 rows only",
+            "1\n2\n3",
+        ),
+        (
+            "select id from q order by id for share for update offset 7",
+            "8\n9",
+        ),
+        (
+            "select id from q order by id for update limit (select 1) for share",
+            "1",
+        ),
+        (
+            "select id from (select id from q order by id for update limit 4) s order by id desc limit 1",
+            "4",
+        ),
+        (
+            "select substring('forlimit' for 3), id from q order by id for update limit 1",
+            "for|1",
+        ),
+        (
+            "delete from q where id = (select id from q order by id for update skip locked limit 1) returning id",
+            "1",
+        ),
+        (
+            "select count(*) from q; select id from q order by id limit 1 for update",
+            "8\n2",
+        ),
+    ] {
+        assert_eq!(a.ok(query), rows, "{query}");
+    }
+    // Two consumers of a queue.
+    let next = "select id from q order by id for update skip locked limit 1";
+    a.ok("begin");
+    b.ok("begin");
+    assert_eq!(a.ok(next), "2");
+    assert_eq!(b.ok(next), "3");
+    a.ok("commit");
+    b.ok("commit");
+    assert_eq!(
+        a.state("select id from q for update limit 1 limit 2"),
+        "42601"
+    );
+    assert_eq!(
+        a.state("select id from q limit 1 for update limit 2"),
+        "42601"
+    );
+    assert_eq!(
+        a.state("select id from q for update of nobody limit 1"),
+        "42P01"
+    );
+}
+
 #[test]
 fn a_locked_row_is_returned_as_it_is_by_then() {
     let (_database, [mut a, mut b]) = table();

@@ -1,7 +1,7 @@
 //! The extended protocol.
 
 use super::client::{Client, Heard};
-use vellum_sql::{Format, Parameters, Progress, TransactionStatus};
+use vellum_sql::{Format, Parameters, Progress, SessionOptions, TransactionStatus};
 
 fn bind(client: &mut Client, statement: &str, values: &[Option<&[u8]>], formats: &[Format]) {
     let parameters = Parameters { formats, values };
@@ -198,6 +198,38 @@ fn a_cancel_ends_a_long_statement() {
     assert_eq!(client.state(sql), "57014");
     stopper.join().unwrap();
     assert_eq!(client.ok("select 1"), "1");
+}
+
+#[test]
+fn a_reset_goes_back_to_what_the_session_was_begun_with_and_is_undone() {
+    let mut client = Client::with(SessionOptions {
+        settings: vec![("work_mem".to_owned(), "4242kB".to_owned())],
+        ..SessionOptions::default()
+    });
+    let begun_with = client.ok("show work_mem");
+    let default = client.ok("show statement_timeout");
+    let seen = |client: &mut Client| {
+        let names = ["work_mem", "statement_timeout", "own.word", "role"];
+        names.map(|name| client.ok(&format!("show {name}")))
+    };
+    let change = "set work_mem = '9MB'; set statement_timeout = '9min'; set own.word = 'said'";
+    client.ok(&format!("create role r; {change}; set role r"));
+    let changed = seen(&mut client);
+    client.ok("begin; reset all");
+    let reset = [&begun_with, &default, "", "r"].map(str::to_owned);
+    assert_eq!(seen(&mut client), reset);
+    client.ok("rollback");
+    assert_eq!(seen(&mut client), changed);
+    client.ok("begin; savepoint s; reset all; rollback to s");
+    assert_eq!(seen(&mut client), changed);
+    client.ok("commit; reset work_mem");
+    assert_eq!(client.ok("show work_mem"), begun_with);
+    client.ok("begin; reset all; commit");
+    assert_eq!(seen(&mut client), reset);
+    client.ok(&format!("{change}; discard all"));
+    assert_eq!(client.ok("show work_mem"), begun_with);
+    assert_eq!(client.ok("show statement_timeout"), default);
+    assert_eq!(client.ok("show role"), "none");
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! LIMIT, OFFSET and FETCH behind FOR UPDATE, as queues like to write it: PostgreSQL takes both orders, the parser the other one.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Puts them in front of the locks. Each token keeps its place in the text.
+pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
+    // Where the locks of the query in each pair of parentheses begin.
+    let mut locks: Vec<Option<usize>> = vec![None];
+    let mut at = 0;
+    while at < tokens.len() {
+        match &tokens[at].token {
+            Token::LParen => locks.push(None),
+            Token::RParen => {
+                locks.pop();
+            }
+            Token::SemiColon => locks.clear(),
+            _ => {}
+        }
+        if locks.is_empty() {
+            locks.push(None);
+        }
+        let begun = locks.last().copied().flatten();
+        match (keyword(&tokens[at]), begun) {
+            (Keyword::FOR, None) if is_lock(&tokens[at..]) => {
+                if let Some(begun) = locks.last_mut() {
+                    *begun = Some(at);
+                }
+            }
+            (Keyword::SELECT | Keyword::VALUES | Keyword::TABLE, Some(_)) => {
+                if let Some(begun) = locks.last_mut() {
+                    *begun = None;
+                }
+            }
+            (Keyword::LIMIT | Keyword::OFFSET | Keyword::FETCH, Some(start)) => {
+                let end = at + length_of_limits(&tokens[at..]);
+                tokens[start..end].rotate_left(at - start);
+                // Once: a second LIMIT is wrong, and each token is moved once (P2).
+                if let Some(begun) = locks.last_mut() {
+                    *begun = None;
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+fn keyword(token: &TokenWithSpan) -> Keyword {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Whether a FOR is followed by one of the four locks.
+fn is_lock(tokens: &[TokenWithSpan]) -> bool {
+    let spoken = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let mut words = tokens.iter().filter(spoken).skip(1).map(keyword);
+    match words.next() {
+        Some(Keyword::UPDATE | Keyword::SHARE) => true,
+        Some(Keyword::NO) => words.next() == Some(Keyword::KEY),
+        Some(Keyword::KEY) => words.next() == Some(Keyword::SHARE),
+        _ => false,
+    }
+}
+
+/// Tokens from a LIMIT to what ends it: the query's end, or further locks.
+fn length_of_limits(tokens: &[TokenWithSpan]) -> usize {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth > 0 => depth -= 1,
+            Token::RParen | Token::SemiColon | Token::EOF => return at,
+            _ if depth == 0 => match keyword(token) {
+                Keyword::ON | Keyword::RETURNING => return at,
+                Keyword::FOR if is_lock(&tokens[at..]) => return at,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    tokens.len()
+}
