@@ -45,7 +45,7 @@ impl Run<'_, '_> {
                     Ok(Flow::More)
                 })?;
                 if own_load && self.transaction.is_loading() {
-                    self.transaction.end_load()?;
+                    self.write(|| Ok(self.transaction.end_load()?))?;
                 }
             }
         }
@@ -58,7 +58,7 @@ impl Run<'_, '_> {
             return Ok(false);
         }
         let storage = insert.shape.table().storage.table(self.transaction)?;
-        let begun = self.transaction.begin_load(storage)?;
+        let begun = self.write(|| Ok(self.transaction.begin_load(storage)?))?;
         self.way.set(if begun { Way::Load } else { Way::Insert });
         Ok(begun)
     }
@@ -110,7 +110,7 @@ impl Run<'_, '_> {
                 return Ok(1);
             }
             // From here on keys are in any order.
-            self.transaction.end_load()?;
+            self.write(|| Ok(self.transaction.end_load()?))?;
             self.way.set(Way::Insert);
         }
         let inserted =
