@@ -12,6 +12,7 @@ use crate::bulk::{FILL, NewTree};
 use crate::error::{Error, Result};
 use crate::schema::Table;
 use crate::transaction::Transaction;
+use std::cell::RefMut;
 use vellum_btree::{BulkLoader, Journal, Tree};
 use vellum_catalog::TableEntry;
 use vellum_catalog::entry::table_key;
@@ -178,6 +179,32 @@ impl Transaction {
         let metrics = self.engine().context.metrics();
         metrics.add(Counter::RowsLoaded, rows);
         Ok(rows)
+    }
+
+    /// Runs the callback of a load: it only reads meanwhile. (What panics leaves a transaction that is over.)
+    pub(crate) fn run_of_load<R>(&self, code: impl FnOnce() -> R) -> R {
+        let before = self.loading.replace(Loading::Asking);
+        let result = code();
+        self.loading.set(before);
+        result
+    }
+
+    pub(crate) fn loading(&self) -> Loading {
+        self.loading.get()
+    }
+
+    fn set_load(&self, load: Load) {
+        self.loading.set(Loading::Between);
+        *self.load.borrow_mut() = Some(Box::new(load));
+    }
+
+    fn load_under_way(&self) -> RefMut<'_, Option<Box<Load>>> {
+        self.load.borrow_mut()
+    }
+
+    fn take_load(&self) -> Option<Load> {
+        self.loading.set(Loading::No);
+        self.load.borrow_mut().take().map(|load| *load)
     }
 
     /// B4. What it wrote is reverted behind this: its chains are listed again by that.

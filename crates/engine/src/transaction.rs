@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::load::{Load, Loading};
 use crate::schema::Table;
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -47,9 +47,9 @@ pub struct Transaction {
     to_retry: Cell<Option<Again>>,
     /// Snapshots that it shares: as long as there are any it may only read.
     holding_still: Cell<u32>,
-    loading: Cell<Loading>,
+    pub(crate) loading: Cell<Loading>,
     /// The load that is under way, if it is not `Loading::No`.
-    load: RefCell<Option<Box<Load>>>,
+    pub(crate) load: RefCell<Option<Box<Load>>>,
     /// Callbacks of updates that it runs, one in the other.
     updating: Cell<u32>,
     /// Taken while in use, so that callbacks find none and make their own (A1).
@@ -238,32 +238,6 @@ impl Transaction {
 
     pub(crate) fn move_on(&self) {
         self.holding_still.set(self.holding_still.get() - 1);
-    }
-
-    /// Runs the callback of a load: it only reads meanwhile. (What panics leaves a transaction that is over.)
-    pub(crate) fn run_of_load<R>(&self, code: impl FnOnce() -> R) -> R {
-        let before = self.loading.replace(Loading::Asking);
-        let result = code();
-        self.loading.set(before);
-        result
-    }
-
-    pub(crate) fn loading(&self) -> Loading {
-        self.loading.get()
-    }
-
-    pub(crate) fn set_load(&self, load: Load) {
-        self.loading.set(Loading::Between);
-        *self.load.borrow_mut() = Some(Box::new(load));
-    }
-
-    pub(crate) fn load_under_way(&self) -> RefMut<'_, Option<Box<Load>>> {
-        self.load.borrow_mut()
-    }
-
-    pub(crate) fn take_load(&self) -> Option<Load> {
-        self.loading.set(Loading::No);
-        self.load.borrow_mut().take().map(|load| *load)
     }
 
     /// Refuses what a callback may not do that the operation around it has yet to write after: it would write under other conditions than

@@ -6,9 +6,9 @@
 //!
 //! Not here: real concurrency. Only one thread ever runs.
 
+use crate::given::given_load;
 use crate::step::{
-    Answer, Begin, Class, Contents, CursorNumber, Key, KeyRange, Operation, Refusal, Step,
-    TxNumber, Value,
+    Answer, Begin, Class, Contents, CursorNumber, Key, KeyRange, Operation, Refusal, Step, TxNumber,
 };
 use crate::subject::Subject;
 use std::any::Any;
@@ -687,28 +687,6 @@ impl Open<'_> {
 }
 
 /// The next rows: an even number of them by one call.
-/// Loads rows that are given one by one. False if the table is none for that; nothing has happened then.
-fn given_load(
-    transaction: &Transaction,
-    table: &Table,
-    rows: &[(Key, Value)],
-) -> Result<bool, Error> {
-    let before = transaction.savepoint()?;
-    if !transaction.begin_load(table)? {
-        return Ok(false);
-    }
-    for (key, value) in rows {
-        if !transaction.load_row(&key.0, &value.bytes())? {
-            transaction.rollback_to(&before)?;
-            return Err(Error::InvalidArgument {
-                what: "a key that does not ascend".into(),
-            });
-        }
-    }
-    transaction.end_load()?;
-    Ok(true)
-}
-
 fn take(cursor: &mut Cursor<'_>, count: usize, back: bool) -> Result<Vec<(Key, Vec<u8>)>, Error> {
     let mut rows = Vec::new();
     if count > 0 && count.is_multiple_of(2) {

@@ -24,6 +24,7 @@ pub mod defect;
 pub mod draw;
 pub mod engine;
 pub mod generate;
+mod given;
 pub mod model;
 pub mod rows;
 pub mod run;

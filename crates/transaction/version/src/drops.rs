@@ -251,7 +251,7 @@ fn cells_of(key: &[u8], width: usize) -> impl Iterator<Item = usize> {
 }
 
 const _: () = assert!(
-    WIDTH_MAX / NEAR <= 1 << 13 && LANES <= 2 && WIDTH_MIN % NEAR == 0,
+    WIDTH_MAX / NEAR <= 1 << 13 && LANES <= 2 && WIDTH_MIN.is_multiple_of(NEAR),
     "bits of a checksum"
 );
 
