@@ -43,7 +43,7 @@ impl Peer {
         peer
     }
 
-    /// The same with further options of `postgres`, which says nothing if there is none.
+    /// The same with further options of `postgres`; where there is no PostgreSQL, nothing is said of it.
     pub fn with(further: &str) -> Option<Self> {
         let binaries = PathBuf::from("/usr/lib/postgresql/15/bin");
         if !binaries.join("postgres").exists() {
