@@ -11,7 +11,7 @@
 //! 1..3     u16  slot of the writer
 //! 3..11    u64  stamp of the writing transaction
 //! 11..15   u32  command inside that transaction
-//! 15       u8   updates since `since`                (chain estimate)
+//! 15       u8   updates since `since`                (chain estimate; with a link: see `fat::estimate`)
 //! 16..18   u16  low bits of oldest_tx at the first of these updates (chain estimate); with a link: its cover
 //! 15..18        with a bound: its code instead of the estimate (see `shortcut`)
 //! 18..32        with a link: u16 slot, u64 stamp, u32 command of the delta that it leads to

@@ -8,13 +8,15 @@
 //! | what are its bytes | `layout` |
 //! | which versions can go, and what becomes of the others | `prune` |
 //! | which version does a snapshot see | `resolve` |
-//! | when does a row turn fat, what does an update do to it | `update`, `form`, `convert` |
+//! | when does a row turn fat | `estimate` |
+//! | what does an update do to it, how does it turn fat | `update`, `form`, `convert` |
 //! | which version gives its place to the next one | `displace` |
 //! | how does it turn back | `decompose` |
 
 mod convert;
 pub(crate) mod decompose;
 mod displace;
+mod estimate;
 pub(crate) mod form;
 pub mod layout;
 pub mod prune;

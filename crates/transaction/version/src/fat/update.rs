@@ -21,6 +21,7 @@ use crate::error::{Result, VersionError, damaged};
 use crate::fat::convert::Chain;
 use crate::fat::decompose::{Gone, old_versions};
 use crate::fat::displace::displace;
+use crate::fat::estimate;
 use crate::fat::form::{FatScratch, Form, Kind, body_length, version_length};
 use crate::fat::layout::{BODY_AT, FatRow, OldVersion, Step};
 use crate::fat::prune::{Pruned, encode_versions, prune, versions_bytes};
@@ -36,12 +37,6 @@ use vellum_btree::{LeafWrite, Tree, max_inline_payload};
 use vellum_gc::{Horizon, is_dead_between};
 use vellum_metrics::Counter;
 use vellum_txn::{ActiveSnapshots, Domain, Transaction, VersionStamp};
-
-/// Updates that are waited for at least, if nothing else was chosen.
-const UPDATES_LEAST: u8 = 16;
-
-/// Largest count of updates that can be waited for.
-const UPDATES_MAX: usize = 250;
 
 /// Whose row it is that a write is about, for what is decided here.
 pub(crate) struct Place<'p> {
@@ -158,15 +153,21 @@ impl VersionStore {
         if !marks.newest_olap.is_zero() && self.options().shortcuts {
             onward = self.onward(place, marks.newest_olap, before, old_body, change)?;
         }
-        let updates = match (before.writer, before.shortcut) {
-            // The chain of old snapshots becomes no longer.
-            (Some(_), Shortcut::Link(_)) if matches!(onward, Onward::Past(_)) => before.updates,
-            (Some(_), Shortcut::Link(_)) => before.updates.saturating_add(1),
-            (Some(_), Shortcut::None) if before.since == since => before.updates.saturating_add(1),
-            _ => 1,
+        let is_own = || {
+            let writer = before.writer;
+            writer.is_some_and(|writer| place.transaction.is_own(&writer.version))
         };
-        let least = self.options().fat_updates.unwrap_or(UPDATES_LEAST);
-        if updates > least && self.turns_fat(place, before, updates, change) {
+        let stamp = match before.shortcut {
+            Shortcut::Link(_) if !is_own() => Some(place.transaction.stamp()?),
+            _ => None,
+        };
+        let chosen = self.options().fat_updates;
+        let estimate = estimate::next(before, &onward, since, stamp, chosen);
+        if estimate.is_due
+            && (chosen.is_some() || estimate.exceeds(place.domain().slots_in_use()))
+            && !is_own()
+            && !matches!(change, Change::Nothing)
+        {
             return self.plan_conversion(place, before, old_body, change, scratch);
         }
         let plain = Header {
@@ -174,32 +175,11 @@ impl VersionStore {
             ..*before
         };
         let form = Form::Plain {
-            updates,
+            updates: estimate.updates,
             since,
             onward,
         };
         Ok(Some((form, plain)))
-    }
-
-    #[cold]
-    fn turns_fat(
-        &self,
-        place: &Place<'_>,
-        before: &Header,
-        updates: u8,
-        change: &Change<'_>,
-    ) -> bool {
-        let least = match self.options().fat_updates {
-            None => place.domain().slots_in_use().min(UPDATES_MAX),
-            Some(_) => 0,
-        };
-        let is_own = before
-            .writer
-            .is_some_and(|writer| place.transaction.is_own(&writer.version));
-        self.options().fat
-            && usize::from(updates) > least
-            && !is_own
-            && !matches!(change, Change::Nothing)
     }
 
     /// How the replaced version is kept, with its image in the scratch; and whether the body keeps its length.
