@@ -257,6 +257,15 @@ impl Engine {
         self.spill.get().is_some()
     }
 
+    /// The directory that files of this process go into; `None` where nothing may be spilled.
+    pub(crate) fn spill_directory(&self) -> Result<Option<PathBuf>> {
+        if !self.spills() {
+            return Ok(None);
+        }
+        let disks = self.started()?.environment.disk_manager.temp_dir_paths();
+        Ok(disks.into_iter().next())
+    }
+
     fn started(&self) -> Result<&Started> {
         if let Some(started) = self.started.get() {
             return Ok(started);

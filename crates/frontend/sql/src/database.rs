@@ -34,7 +34,7 @@ const QUERY_MEMORY_BYTES: usize = 1 << 30;
 pub(crate) struct Shared {
     pub engine: Database,
     /// Runs queries that no program runs.
-    pub queries: vellum_query::Engine,
+    pub queries: Arc<vellum_query::Engine>,
     pub catalog: Published,
     pub runtimes: Runtimes,
     pub oids: Oids,
@@ -101,7 +101,7 @@ impl Shared {
         let left_behind = Mutex::new(left_behind.collect());
         let shared = Arc::new(Self {
             engine,
-            queries: vellum_query::Engine::new(QUERY_MEMORY_BYTES),
+            queries: Arc::new(vellum_query::Engine::new(QUERY_MEMORY_BYTES)),
             catalog: Published::new(catalog),
             runtimes,
             oids: Oids::default(),

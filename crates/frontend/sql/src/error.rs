@@ -159,6 +159,18 @@ impl SqlError {
         Self::new(sqlstate::INTERNAL_ERROR, message)
     }
 
+    /// What went wrong with a file for what does not fit into memory: `53100` for a full disk, else `58030`.
+    #[cold]
+    pub(crate) fn of_temporary_file(error: &std::io::Error) -> Self {
+        let state = match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                sqlstate::DISK_FULL
+            }
+            _ => sqlstate::IO_ERROR,
+        };
+        Self::new(state, format!("could not use a temporary file: {error}"))
+    }
+
     /// Everything it says.
     pub fn fields(&self) -> &Fields {
         &self.inner

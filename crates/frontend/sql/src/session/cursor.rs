@@ -1,32 +1,37 @@
 //! Cursors: DECLARE, FETCH, MOVE, CLOSE.
 //!
-//! A cursor's query is run when it is declared, in the statement's snapshot, and its rows are kept in memory against `work_mem`: so every cursor can go
-//! both ways and outlive its transaction. Values are kept, not their forms, so that each FETCH is answered in the formats that it asks for.
+//! A cursor's query is run when it is declared, in the statement's snapshot, and its rows are kept (`row_store`), those beyond `work_mem` in a file: so
+//! every cursor can go both ways and outlive its transaction. Values are kept, not their forms, so that each FETCH is answered in the formats that it
+//! asks for.
 //!
 //! Invariants:
 //! - K1 A cursor without HOLD is gone when its transaction ends; one WITH HOLD when the transaction that declared it rolls back.
 //! - K2 ROLLBACK TO a savepoint takes cursors along that were declared after it.
 
+use super::row_store::RowStore;
 use super::run::{Output, Prepared, encode, format_of};
 use super::{Session, TransactionStatus, gone};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
-use crate::plan::writes_in_with;
+use crate::plan::{Program, writes_in_with};
 use crate::sqlstate;
+use crate::system::reg_text_in;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-use vellum_row::Value;
+use vellum_row::{Column, RowView, Schema, Type, Typmod, ValueRef};
 
 /// A cursor.
 #[derive(Debug)]
 struct Cursor {
     fields: Arc<[Field]>,
-    rows: Vec<Vec<Value>>,
+    /// What its rows are kept as.
+    schema: Schema,
+    rows: RowStore,
     /// Where it stands: 0 before the first row, `n` on the n-th, one more than there are behind the last.
-    at: usize,
+    at: u64,
     /// NO SCROLL: never back.
     forward_only: bool,
     /// BINARY: the format where none is asked for.
@@ -84,7 +89,7 @@ impl Cursors {
 
 impl Cursor {
     /// Moves it; calls `each` with the rows that are passed, and returns how many these are.
-    fn go(&mut self, step: Step, mut each: impl FnMut(&[Value]) -> Result<()>) -> Result<u64> {
+    fn go(&mut self, step: Step, mut each: impl FnMut(RowView<'_>) -> Result<()>) -> Result<u64> {
         let count = self.rows.len();
         let back = match step {
             Step::By(by) => by < 0 || (by == 0 && self.forward_only),
@@ -101,14 +106,14 @@ impl Cursor {
             Step::To(to) => {
                 self.at = to.min(count + 1);
                 if (1..=count).contains(&self.at) {
-                    each(&self.rows[self.at - 1])?;
+                    self.tell(&mut each)?;
                     told = 1;
                 }
             }
             // The row that it stands on, again.
             Step::By(0) => {
                 if (1..=count).contains(&self.at) {
-                    each(&self.rows[self.at - 1])?;
+                    self.tell(&mut each)?;
                     told = 1;
                 }
             }
@@ -122,7 +127,7 @@ impl Cursor {
                     if !(1..=count).contains(&self.at) {
                         break;
                     }
-                    each(&self.rows[self.at - 1])?;
+                    self.tell(&mut each)?;
                     told += 1;
                 }
             }
@@ -130,12 +135,18 @@ impl Cursor {
         Ok(told)
     }
 
+    /// Hands over the row that it stands on.
+    fn tell(&mut self, each: &mut impl FnMut(RowView<'_>) -> Result<()>) -> Result<()> {
+        let row = self.rows.row(self.at - 1)?;
+        each(self.schema.view(row)?)
+    }
+
     /// Where a direction leads.
     fn step(&self, direction: &FetchDirection) -> Result<Step> {
         use FetchDirection as D;
         let count = self.rows.len();
         let absolute = |number: i64| {
-            let distance = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+            let distance = number.unsigned_abs();
             Step::To(if number >= 0 {
                 distance
             } else {
@@ -158,7 +169,7 @@ impl Cursor {
                 let at = i64::try_from(self.at).unwrap_or(i64::MAX);
                 match by {
                     0 => Step::By(0),
-                    by => Step::To(usize::try_from(at.saturating_add(by)).unwrap_or(0)),
+                    by => Step::To(u64::try_from(at.saturating_add(by)).unwrap_or(0)),
                 }
             }
         })
@@ -171,7 +182,7 @@ enum Step {
     /// Over so many rows, forward or back.
     By(i64),
     /// To the row of this number.
-    To(usize),
+    To(u64),
 }
 
 fn number(limit: &ast::ValueWithSpan) -> Result<i64> {
@@ -210,13 +221,15 @@ impl Session {
         let statement = Statement::Query(query.clone());
         let prepared: Arc<Prepared> = Session::prepare_one(&text, statement, &[]);
         self.start_statement()?;
-        let mut rows = Vec::new();
-        self.run_program(&prepared, &[], &[], Output::Values(&mut rows))?;
-        let fields = self.program(&prepared)?.fields();
+        let program = self.program(&prepared)?;
+        let (fields, schema) = (program.fields(), schema_of(&program)?);
+        let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
+        self.run_program(&prepared, &[], &[], Output::Store(&mut rows, &schema))?;
         let number = self.cursors.declared;
         self.cursors.declared += 1;
         let cursor = Cursor {
             fields,
+            schema,
             rows,
             at: 0,
             forward_only: declare.scroll == Some(false),
@@ -250,6 +263,7 @@ impl Session {
             return Err(SqlError::internal("no FETCH"));
         };
         let name = folded(name);
+        let (image, search_path) = (self.image().clone(), self.search_path());
         let found = self.cursors.by_name.get_mut(&name);
         let cursor = found.ok_or_else(|| no_cursor(&name))?;
         let step = cursor.step(direction)?;
@@ -268,12 +282,20 @@ impl Session {
         }
         let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
         let (forms, body) = (&self.settings.forms, &mut self.body);
+        let types = cursor.schema.columns().map(|column| column.ty);
+        let types: Vec<Option<Type>> = types.map(|ty| Some(ty).filter(|ty| ty.is_reg())).collect();
         let mut text = String::new();
         let told = cursor.go(step, |row| {
             body.clear();
-            for (number, value) in row.iter().enumerate() {
+            for (number, reg) in types.iter().enumerate() {
                 let format = format_of(formats, number);
-                encode(value.as_ref(), format, forms, &mut text, body);
+                match (reg, row.get(number)?) {
+                    (Some(ty), ValueRef::Oid(oid)) if format == Format::Text => {
+                        let shown = reg_text_in(&image, &search_path, *ty, oid);
+                        encode(ValueRef::Text(&shown), format, forms, &mut text, body);
+                    }
+                    (_, value) => encode(value, format, forms, &mut text, body),
+                }
             }
             sink.row(OutputRow::new(columns, body)).map_err(gone)
         })?;
@@ -292,6 +314,14 @@ impl Session {
         }
         Ok(CommandTag::plain("CLOSE CURSOR"))
     }
+}
+
+/// What the rows of a query are kept as.
+fn schema_of(program: &Program) -> Result<Schema> {
+    // Names say nothing here, and may come twice.
+    let columns = (program.columns.iter().enumerate())
+        .map(|(number, column)| Column::new(number.to_string(), column.ty, Typmod::NONE, true));
+    Ok(Schema::new(columns.collect())?)
 }
 
 /// Whether a FETCH is a MOVE.

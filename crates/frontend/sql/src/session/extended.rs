@@ -1,6 +1,7 @@
 //! The extended query protocol: statements, portals, Sync.
 
 use super::plans::Known;
+use super::row_store::RowStore;
 use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{
@@ -11,7 +12,6 @@ use crate::parse::with_stack;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod, Value, input, receive};
 
@@ -22,8 +22,19 @@ pub(super) struct Portal {
     prepared: Option<Arc<Prepared>>,
     params: Vec<Value>,
     formats: Arc<[Format]>,
-    /// Rows that were found and not fetched yet, once it has run.
-    rows: Option<(VecDeque<Vec<u8>>, u16, CommandTag)>,
+    /// What it has found, once it has run.
+    found: Option<Found>,
+}
+
+/// Rows that a portal has found.
+#[derive(Debug)]
+struct Found {
+    /// `None` if all were told at once.
+    rows: Option<RowStore>,
+    /// How many of them were fetched.
+    fetched: u64,
+    columns: u16,
+    tag: CommandTag,
 }
 
 impl Session {
@@ -128,7 +139,7 @@ impl Session {
                 prepared: None,
                 params: Vec::new(),
                 formats: Arc::new([]),
-                rows: None,
+                found: None,
             };
             self.portals.insert(portal.to_owned(), portal_of);
             return Ok(());
@@ -172,7 +183,7 @@ impl Session {
             prepared: Some(prepared),
             params,
             formats: formats.into(),
-            rows: None,
+            found: None,
         };
         self.portals.insert(portal.to_owned(), portal_of);
         Ok(())
@@ -293,39 +304,50 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         self.refuse_in_failed_block()?;
-        if portal.rows.is_none() {
+        if portal.found.is_none() {
             self.start_statement()?;
             let formats = portal.formats.clone();
             if max_rows == 0 {
                 let output = Output::Tell(sink, false);
                 let tag = self.run_program(prepared, &portal.params, &formats, output)?;
                 sink.command_complete(&tag).map_err(gone)?;
-                let nothing = CommandTag::counted(tag.name, 0);
-                portal.rows = Some((VecDeque::new(), 0, nothing));
+                portal.found = Some(Found {
+                    rows: None,
+                    fetched: 0,
+                    columns: 0,
+                    tag: CommandTag::counted(tag.name, 0),
+                });
                 return Ok(Progress::Complete);
             }
-            let mut rows = Vec::new();
+            let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
             let output = Output::Keep(&mut rows);
             let tag = self.run_program(prepared, &portal.params, &formats, output)?;
             let columns = self.program(prepared)?.columns.len();
-            let columns = u16::try_from(columns).unwrap_or(u16::MAX);
-            portal.rows = Some((rows.into(), columns, tag));
+            portal.found = Some(Found {
+                rows: Some(rows),
+                fetched: 0,
+                columns: u16::try_from(columns).unwrap_or(u16::MAX),
+                tag,
+            });
         }
-        let Some((rows, columns, tag)) = &mut portal.rows else {
+        let Some(found) = &mut portal.found else {
             return Ok(Progress::Complete);
         };
         let mut told = 0u64;
         while max_rows == 0 || told < u64::from(max_rows) {
-            let Some(row) = rows.pop_front() else {
-                let tag = if tag.name == "SELECT" {
+            let rows = found.rows.as_mut();
+            let Some(rows) = rows.filter(|rows| found.fetched < rows.len()) else {
+                let tag = if found.tag.name == "SELECT" {
                     CommandTag::counted("SELECT", told)
                 } else {
-                    *tag
+                    found.tag
                 };
                 sink.command_complete(&tag).map_err(gone)?;
                 return Ok(Progress::Complete);
             };
-            sink.row(OutputRow::new(*columns, &row)).map_err(gone)?;
+            let row = OutputRow::new(found.columns, rows.row(found.fetched)?);
+            sink.row(row).map_err(gone)?;
+            found.fetched += 1;
             told += 1;
         }
         Ok(Progress::Suspended)

@@ -34,6 +34,7 @@ mod lock_table;
 mod named;
 mod options;
 mod plans;
+mod row_store;
 mod run;
 mod settings;
 mod simple;

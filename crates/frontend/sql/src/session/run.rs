@@ -2,6 +2,7 @@
 //! again after a conflict under read committed.
 
 use super::environment::Env;
+use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Catalog, Kind, Mode, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError};
@@ -18,7 +19,7 @@ use crate::wire::{CommandTag, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
 use std::cell::RefCell;
 use std::sync::Arc;
-use vellum_row::{Settings, Value, ValueRef, output, send};
+use vellum_row::{Schema, Settings, Value, ValueRef, output, send};
 use vellum_sync::Mutex;
 
 /// A statement: its tree, and its program for the image that it was last compiled for.
@@ -56,7 +57,9 @@ pub(super) enum Output<'o> {
     /// To the sink, described first if the flag says so.
     Tell(&'o mut dyn Sink, bool),
     /// Kept, encoded.
-    Keep(&'o mut Vec<Vec<u8>>),
+    Keep(&'o mut RowStore),
+    /// Kept as rows of this schema.
+    Store(&'o mut RowStore, &'o Schema),
     /// Nowhere.
     Drop,
     /// Kept as values, against the statement's memory.
@@ -423,11 +426,11 @@ impl Session {
         } else {
             Vec::new()
         };
-        let memory = usize::try_from(self.settings.number("work_mem").saturating_mul(1024));
+        let memory = self.work_memory();
+        let mut kept: Option<RowStore> = None;
         let count = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
         let body = &mut self.body;
         let writes = program.writes();
-        let mut kept: Vec<Vec<u8>> = Vec::new();
         let describe = matches!(output, Output::Tell(_, true)) && program.returns;
         if describe
             && !writes
@@ -440,11 +443,11 @@ impl Session {
         let mut told = 0u64;
         let mut done = Ok(0);
         let mut run = Run::new(
-            (&self.shared.engine, &self.shared.queries),
+            (&self.shared.engine, &*self.shared.queries),
             open,
             &env,
             waiting,
-            memory.unwrap_or(usize::MAX),
+            memory,
         );
         run.ready = sets.ready;
         run.way.set(sets.way);
@@ -462,6 +465,12 @@ impl Session {
                     return Ok(Flow::More);
                 }
                 body.clear();
+                if let Output::Store(rows, schema) = output {
+                    let values: Vec<ValueRef<'_>> = row.iter().map(|out| out.as_ref()).collect();
+                    schema.encode(&values, body)?;
+                    rows.push(body)?;
+                    return Ok(Flow::More);
+                }
                 for (number, value) in row.iter().enumerate() {
                     let format = format_of(formats, number);
                     if let (Some(Some(ty)), Format::Text, ValueRef::Oid(oid)) =
@@ -478,8 +487,12 @@ impl Session {
                     Output::Tell(sink, _) if !writes => {
                         sink.row(OutputRow::new(count, body)).map_err(gone)?;
                     }
-                    Output::Keep(rows) => rows.push(body.clone()),
-                    Output::Tell(..) | Output::Values(_) | Output::Drop => kept.push(body.clone()),
+                    Output::Keep(rows) => rows.push(body)?,
+                    Output::Tell(..) => {
+                        let new = || RowStore::new(self.shared.queries.clone(), memory);
+                        kept.get_or_insert_with(new).push(body)?;
+                    }
+                    Output::Store(..) | Output::Values(_) | Output::Drop => {}
                 }
                 Ok(Flow::More)
             };
@@ -498,7 +511,7 @@ impl Session {
             Ok(done) => done,
             Err(error) => {
                 match output {
-                    Output::Keep(rows) => rows.clear(),
+                    Output::Keep(rows) | Output::Store(rows, _) => rows.clear(),
                     Output::Values(rows) => rows.clear(),
                     Output::Tell(..) | Output::Drop => {}
                 }
@@ -510,8 +523,11 @@ impl Session {
                 sink.row_description(&program.fields(), formats)
                     .map_err(gone)?;
             }
-            for row in &kept {
-                sink.row(OutputRow::new(count, row)).map_err(gone)?;
+            if let Some(kept) = &mut kept {
+                for number in 0..kept.len() {
+                    let row = OutputRow::new(count, kept.row(number)?);
+                    sink.row(row).map_err(gone)?;
+                }
             }
         }
         if writes {
@@ -526,6 +542,12 @@ impl Session {
             self.apply_config(said)?;
         }
         Ok(CommandTag::counted(name(program), done))
+    }
+
+    /// Bytes that a statement may keep.
+    pub(super) fn work_memory(&self) -> usize {
+        let bytes = self.settings.number("work_mem").saturating_mul(1024);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Ends a statement's transaction if it is not in a block.

@@ -79,7 +79,12 @@ pub(super) fn index_definition(
     });
     let columns: Vec<String> = columns.collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
-    let visible = is_visible(env, relation.oid, relation.namespace, &relation.name);
+    let visible = is_visible(
+        env.catalog,
+        env.search_path,
+        relation.oid,
+        (relation.namespace, &relation.name),
+    );
     let table_name = if pretty && visible {
         quoted(&relation.name)
     } else {

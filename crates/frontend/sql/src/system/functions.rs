@@ -72,7 +72,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             None => Value::text(format!("unknown (OID={first})")),
         },
         F::TableIsVisible => match env.catalog.name_of(first) {
-            Some((namespace, name)) => Value::Bool(is_visible(env, first, namespace, name)),
+            Some(name) => Value::Bool(is_visible(env.catalog, env.search_path, first, name)),
             None => Value::Null,
         },
         F::TypeIsVisible => match types::type_name(first) {

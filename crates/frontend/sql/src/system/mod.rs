@@ -29,7 +29,7 @@ mod types;
 pub(crate) use deparse::Writer;
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
-pub(crate) use names::{parse_reg, reg_text};
+pub(crate) use names::{parse_reg, reg_text, reg_text_in};
 pub(crate) use roles::DATABASE_OID;
 
 use crate::catalog::{Catalog, Kind, Oid, PG_CATALOG, Relation};

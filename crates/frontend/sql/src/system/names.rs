@@ -1,7 +1,7 @@
 //! Oids that are shown as names (`regclass` and its like), to and from text.
 
 use super::types;
-use crate::catalog::{Named, Oid};
+use crate::catalog::{Catalog, Named, Oid};
 use crate::error::{Result, SqlError};
 use crate::names::{parts, quoted};
 use crate::session::Env;
@@ -10,38 +10,47 @@ use vellum_row::Type;
 
 /// The name that a type's oid is shown as.
 pub(crate) fn reg_text(env: &Env<'_>, ty: Type, oid: Oid) -> String {
+    reg_text_in(env.catalog, env.search_path, ty, oid)
+}
+
+/// The same where no statement runs.
+pub(crate) fn reg_text_in(catalog: &Catalog, search_path: &[Oid], ty: Type, oid: Oid) -> String {
     if oid == 0 {
         return "-".to_owned();
     }
     let found = match ty {
-        Type::Regclass => relation_name(env, oid),
+        Type::Regclass => relation_name(catalog, search_path, oid),
         Type::Regtype => types::type_name(oid).map(str::to_owned),
         Type::Regproc => types::function_of(oid).map(|(name, ..)| quoted(&name)),
-        Type::Regnamespace => env
-            .catalog
+        Type::Regnamespace => catalog
             .namespace_by_oid(oid)
             .map(|found| quoted(&found.name)),
-        _ => env.catalog.role_by_oid(oid).map(|role| quoted(&role.name)),
+        _ => catalog.role_by_oid(oid).map(|role| quoted(&role.name)),
     };
     found.unwrap_or_else(|| oid.to_string())
 }
 
 /// The name of a relation or an index, with its schema unless the search path finds it.
-fn relation_name(env: &Env<'_>, oid: Oid) -> Option<String> {
-    let (namespace, name) = env.catalog.name_of(oid)?;
+fn relation_name(catalog: &Catalog, search_path: &[Oid], oid: Oid) -> Option<String> {
+    let (namespace, name) = catalog.name_of(oid)?;
     let plain = quoted(name);
-    if is_visible(env, oid, namespace, name) {
+    if is_visible(catalog, search_path, oid, (namespace, name)) {
         return Some(plain);
     }
-    let schema = quoted(env.catalog.namespace_name(namespace));
+    let schema = quoted(catalog.namespace_name(namespace));
     Some(format!("{schema}.{plain}"))
 }
 
 /// Whether a relation's name without schema stands for it.
-pub(super) fn is_visible(env: &Env<'_>, oid: Oid, namespace: Oid, name: &str) -> bool {
-    let mut path = env.search_path.iter();
-    let first = path.find(|schema| env.catalog.named(**schema, name).is_some());
-    first == Some(&namespace) && env.catalog.named(namespace, name).map(oid_of) == Some(oid)
+pub(super) fn is_visible(
+    catalog: &Catalog,
+    search_path: &[Oid],
+    oid: Oid,
+    (namespace, name): (Oid, &str),
+) -> bool {
+    let mut path = search_path.iter();
+    let first = path.find(|schema| catalog.named(**schema, name).is_some());
+    first == Some(&namespace) && catalog.named(namespace, name).map(oid_of) == Some(oid)
 }
 
 fn oid_of(named: Named) -> Oid {

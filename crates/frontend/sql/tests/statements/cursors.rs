@@ -1,6 +1,6 @@
 //! DECLARE, FETCH, MOVE, CLOSE.
 
-use super::client::Client;
+use super::client::{Client, database};
 
 fn with_rows() -> Client {
     let mut client = Client::new();
@@ -88,4 +88,76 @@ fn only_a_cursor_with_hold_outlives_its_transaction() {
     assert_eq!(client.ok("fetch h"), "2");
     client.ok("close all");
     assert_eq!(client.state("fetch h"), "34000");
+}
+
+/// Symptom: `53200` for a cursor over more rows than `work_mem` holds, and a server whose memory grew with the rows of a portal that is
+/// fetched in pieces. Cause: all rows were kept in memory. Guard: `session/row_store`.
+#[test]
+fn a_cursor_and_a_portal_may_have_more_rows_than_memory_holds() {
+    let directory = tempfile::tempdir().unwrap();
+    for spills in [true, false] {
+        let database = database();
+        if spills {
+            database.set_spill_directory(directory.path().join("spill"));
+        }
+        let mut client = Client::of(&database);
+        client.ok("create table t (id int primary key, body text)");
+        client.ok("set work_mem = '1MB'");
+        let returning = "insert into t select g, repeat('x', 1000) || g from generate_series(1, 8000) g returning id";
+        let declare = "declare c scroll cursor with hold for select id, body from t order by id";
+        if !spills {
+            client.ok(
+                "insert into t select g, repeat('x', 1000) || g from generate_series(1, 8000) g",
+            );
+            assert_eq!(client.state(declare), "53200");
+            assert_eq!(
+                client.state("update t set body = body || 'y' returning body"),
+                "53200"
+            );
+            assert_eq!(
+                client.ok("select count(*) from t where body like '%y'"),
+                "0"
+            );
+            continue;
+        }
+        let returned = client.ok(returning);
+        assert!(returned.starts_with("1\n2\n") && returned.ends_with("\n7999\n8000"));
+        client.ok(declare);
+        client.ok("delete from t");
+        let row = |id: u32| format!("{id}|{}{id}", "x".repeat(1000));
+        assert_eq!(client.ok("fetch c"), row(1));
+        assert_eq!(client.ok("fetch absolute 7000 from c"), row(7_000));
+        assert_eq!(
+            client.ok("fetch backward 2 from c"),
+            format!("{}\n{}", row(6_999), row(6_998))
+        );
+        assert_eq!(client.ok("fetch last c"), row(8_000));
+        assert_eq!(client.ok("fetch absolute 2 from c"), row(2));
+        let all = client.ok("fetch all c");
+        assert!(all.lines().eq((3..=8_000).map(row)));
+        client.ok("close c");
+    }
+}
+
+#[test]
+fn a_cursor_hands_out_values_of_every_type_as_the_query_does() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b text, primary key (a)); create index t_b on t (b, a)");
+    client.ok("insert into t values (1, 'one'), (2, null)");
+    for query in [
+        "select true, null, 1::smallint, 2, 3::bigint, 1.5::real, 'NaN'::float8, 12345678901234567890.123::numeric, 'NaN'::numeric, 1::numeric(9,2)",
+        "select 'a', 'b'::varchar(3), 'c'::char(5), '\\x00ff'::bytea, date '2024-02-29', date 'infinity', time '23:59:59.5', interval '1 mon 2 days -3 hours'",
+        "select timestamp '2024-02-29 01:02:03.25', timestamptz '2024-02-29 01:02:03+02', '6ecd8c99-4036-403d-bf84-cf8400f67836'::uuid",
+        "select '{\"a\": [1, 2.50, null]}'::json, '{\"b\": 1, \"a\": [1, 2.50, null]}'::jsonb, array[1, null, 3], array['x y', null], '{{1,2},{3,4}}'::int[]",
+        "select 1 as x, 2 as x, 't'::regclass, 'integer'::regtype, 26::oid, row(1, 'a', null)",
+        "select indkey, indclass, indoption from pg_index order by indexrelid",
+        "select relname, relkind, relacl from pg_class order by oid",
+        "select * from t full join (values (2, 'zwei'), (3, 'drei')) v (a, c) on t.a = v.a order by t.a, v.a",
+        "select from t",
+    ] {
+        let told = client.ok(query);
+        client.ok(&format!("begin; declare c cursor for {query}"));
+        assert_eq!(client.ok("fetch all c"), told, "{query}");
+        client.ok("commit");
+    }
 }

@@ -99,6 +99,34 @@ fn binary_parameters_come_back_in_binary() {
 }
 
 #[test]
+fn a_portal_may_find_more_rows_than_memory_holds() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = super::client::database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("set work_mem = '1MB'");
+    let session = &mut client.session;
+    let text = "select g, repeat('x', 1000) || g from generate_series(1, 8000) g";
+    session.parse("", text, &[]).unwrap();
+    session.bind("p", "", Parameters::default(), &[]).unwrap();
+    let mut rows = 0;
+    loop {
+        let mut heard = Heard::default();
+        let progress = session.execute("p", 999, &mut heard).unwrap();
+        for line in heard.text().lines() {
+            rows += 1;
+            assert_eq!(line, format!("{rows}|{}{rows}", "x".repeat(1000)));
+        }
+        if progress == Progress::Complete {
+            assert_eq!(heard.tags, ["SELECT 8"]);
+            break;
+        }
+    }
+    assert_eq!(rows, 8_000);
+    session.sync(&mut Heard::default()).unwrap();
+}
+
+#[test]
 fn a_portal_is_fetched_in_pieces() {
     let mut client = Client::new();
     let session = &mut client.session;
