@@ -10,6 +10,7 @@
 mod alter;
 mod column;
 mod comment;
+mod fill;
 mod foreign;
 mod generated;
 mod index;
@@ -20,6 +21,7 @@ mod retype;
 mod rewrite;
 mod role;
 mod sequence;
+mod sorted;
 mod table;
 mod temporary;
 mod truncate;
@@ -64,6 +66,8 @@ pub(crate) struct Ddl<'d> {
     pub text: &'d str,
     pub owner: &'d str,
     pub waiting: Waiting<'d>,
+    /// Bytes that a definition may keep of the rows that it reads.
+    pub memory: usize,
     pub notices: Vec<Fields>,
     pub temporary: &'d mut Temporary,
 }

@@ -212,41 +212,6 @@ impl Ddl<'_> {
         })
     }
 
-    /// Enters every row into a new index.
-    ///
-    /// # Errors
-    /// `23505`.
-    pub(super) fn fill(&mut self, relation: &Relation, index: &Arc<Index>) -> Result<()> {
-        let table = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
-        // A table with this index alone: no other is written.
-        let mut lone = table.clone();
-        let has_key = lone.primary_key().is_some();
-        lone.indexes.retain(|index| index.primary);
-        lone.indexes.push(index.clone());
-        let lone = Arc::new(Relation {
-            kind: Kind::Table(Box::new(lone)),
-            ..relation.clone()
-        });
-        let shape = Shape::of(&lone)?;
-        let number = usize::from(has_key);
-        let mut rows: Vec<(Vec<u8>, Vec<Value>)> = Vec::new();
-        // In pieces: the cursor reads while nothing writes.
-        self.each_row(relation, |key, values| {
-            rows.push((key.to_vec(), values.to_vec()));
-            Ok(())
-        })?;
-        for (key, values) in rows {
-            let transaction = &self.open.transaction;
-            if let Err(duplicate) = rows::insert_entry(transaction, &shape, number, &values, &key)?
-            {
-                return Err(self.not_unique(&duplicate, &shape, &values));
-            }
-        }
-        Ok(())
-    }
-
     /// Orders a table by a primary key: writes it anew, with all its indexes.
     ///
     /// # Errors

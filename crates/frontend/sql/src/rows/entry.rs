@@ -6,22 +6,26 @@
 use super::KeyShape;
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
+use vellum_row::ValueRef;
 
 const SHARED: u8 = 0;
 const ALONE: u8 = 1;
 
 /// Makes key and value of an entry.
-pub(super) fn entry(
+///
+/// # Errors
+/// `54000` for values that make no key.
+pub(crate) fn entry<'v>(
     shape: &KeyShape,
     unique: bool,
-    values: &[vellum_row::Value],
+    column: impl Fn(usize) -> Result<ValueRef<'v>>,
     row_key: &[u8],
     key: &mut Vec<u8>,
     value: &mut Vec<u8>,
 ) -> Result<()> {
     key.clear();
     value.clear();
-    let null = shape.encode(values, key)?;
+    let null = shape.encode_with(column, key)?;
     if unique && !null {
         value.push(ALONE);
         value.extend_from_slice(row_key);

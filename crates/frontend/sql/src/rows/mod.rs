@@ -9,7 +9,7 @@
 mod entry;
 mod write;
 
-pub(crate) use entry::primary_key_of;
+pub(crate) use entry::{entry, primary_key_of};
 pub(crate) use write::{Duplicate, changes_a_key, delete, insert, insert_entry, load, update};
 
 use crate::catalog::{Relation, Table};

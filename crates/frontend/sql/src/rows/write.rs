@@ -138,7 +138,14 @@ fn each_entry(
             continue;
         };
         let keys = &shape.keys[number];
-        entry::entry(keys, index.unique, values, row_key, &mut key, &mut value)?;
+        entry::entry(
+            keys,
+            index.unique,
+            |at| Ok(values[at].as_ref()),
+            row_key,
+            &mut key,
+            &mut value,
+        )?;
         if !each(number, storage.table(transaction)?, &key, &value)? {
             return Ok(());
         }

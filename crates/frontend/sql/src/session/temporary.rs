@@ -71,6 +71,7 @@ impl Session {
         let statement_ms = self.settings.number("statement_timeout");
         let lock_ms = self.settings.number("lock_timeout");
         let forms = self.settings.forms.clone();
+        let memory = self.settings.number("maintenance_work_mem");
         let Some(open) = &mut self.open else {
             return Err(crate::error::SqlError::internal(
                 "a statement without transaction",
@@ -84,6 +85,7 @@ impl Session {
             text,
             owner: &self.options.user,
             waiting: Waiting::new(&cancel, statement_ms, lock_ms),
+            memory: usize::try_from(memory.saturating_mul(1024)).unwrap_or(usize::MAX),
             notices: Vec::new(),
             temporary: &mut self.temporary,
         };
