@@ -324,7 +324,7 @@ impl Core {
                 continue;
             }
             if let Err(error) = file.sync_data() {
-                debug_assert!(self.segments.poisoned(), "a failed sync poisons");
+                // A failed sync poisons the directory; not so one that a simulated machine refuses after it has lost power. The log ends either way.
                 return Err(if self.segments.poisoned() {
                     error
                 } else {
