@@ -310,8 +310,8 @@ fn contents(database: &SqlDatabase) -> Result<BTreeMap<&'static str, Vec<Vec<u8>
     Ok(found)
 }
 
-/// No such table; not a table.
-const UNKNOWN: [&str; 2] = ["42P01", "42809"];
+/// No such table; not a table; a sequence, which is not read.
+const UNKNOWN: [&str; 3] = ["42P01", "42809", "0A000"];
 
 /// Leaves out of a script what it fails without.
 pub fn shrink(mut script: Script) -> Script {
