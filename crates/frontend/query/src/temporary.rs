@@ -1,4 +1,4 @@
-//! Files for what does not fit into memory and outlives a query: rows that a client has yet to fetch.
+//! Files for what does not fit into memory and is no operator's: rows that a client has yet to fetch, entries of an index that is made.
 
 use crate::engine::Engine;
 use std::io::{self, Read, Seek, SeekFrom, Write};

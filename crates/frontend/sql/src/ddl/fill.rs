@@ -1,7 +1,7 @@
 //! Filling a new index of a table that has rows: its entries are sorted and loaded bottom-up, without a search, a version and a log record each.
 
 use super::Ddl;
-use super::rewrite::PIECE_BYTES;
+use super::rewrite::{PIECE_BYTES, load};
 use super::sorted::{Sorter, Taken};
 use crate::catalog::{Index, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
@@ -63,30 +63,20 @@ impl Ddl<'_> {
         drop(cursor);
         let mut sorted = sorter.sorted()?;
         let mut last: Option<Vec<u8>> = None;
-        let (mut twice, mut failed) = (None, None);
-        let loaded = transaction.bulk_load(storage.table(transaction)?, |key, value| {
-            let mut next = || -> Result<bool> {
-                waiting.look_cancelled()?;
-                if !sorted.next(key, value)? {
-                    return Ok(false);
-                }
-                let last = last.get_or_insert_default();
-                if last == key {
-                    twice = Some(rows::primary_key_of(key, value)?.to_vec());
-                    return Ok(false);
-                }
-                last.clone_from(key);
-                Ok(true)
-            };
-            next().unwrap_or_else(|error| {
-                failed = Some(error);
-                false
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        loaded?;
+        let mut twice = None;
+        load(transaction, storage, |key, value| {
+            waiting.look_cancelled()?;
+            if !sorted.next(key, value)? {
+                return Ok(false);
+            }
+            let last = last.get_or_insert_default();
+            if last == key {
+                twice = Some(rows::primary_key_of(key, value)?.to_vec());
+                return Ok(false);
+            }
+            last.clone_from(key);
+            Ok(true)
+        })?;
         let Some(row_key) = twice else {
             return Ok(Taken::Yes);
         };

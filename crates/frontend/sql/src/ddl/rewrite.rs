@@ -27,6 +27,28 @@ impl Environment for Plain<'_> {
     }
 }
 
+/// Loads an empty engine table bottom-up with what `next` puts into the two (empty) vectors, in ascending order of keys, until it returns false.
+///
+/// # Errors
+/// What `next` reports, and the engine; the statement is to be rolled back then.
+pub(super) fn load(
+    transaction: &vellum::Transaction,
+    storage: &Storage,
+    mut next: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Result<bool>,
+) -> Result<()> {
+    let mut failed = None;
+    let loaded = transaction.bulk_load(storage.table(transaction)?, |key, value| {
+        next(key, value).unwrap_or_else(|error| {
+            failed = Some(error);
+            false
+        })
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(loaded.map(drop)?),
+    }
+}
+
 impl Ddl<'_> {
     /// A new engine table for an index.
     pub(super) fn index_storage(&mut self, oid: Oid) -> Result<Storage> {
@@ -264,27 +286,15 @@ impl Ddl<'_> {
             let transaction = &self.open.transaction;
             let source = from.table().ok_or_else(|| SqlError::internal("no table"))?;
             let mut cursor = transaction.cursor(source.storage.table(transaction)?, ..)?;
-            let mut failed = None;
-            let loaded = transaction.bulk_load(target.storage.table(transaction)?, |key, value| {
-                let mut next = || -> Result<bool> {
-                    let Some((_, bytes)) = cursor.next()? else {
-                        return Ok(false);
-                    };
-                    let view = target.schema.view(bytes)?;
-                    to.keys[0].encode_with(|at| Ok(view.get(at)?), key)?;
-                    value.extend_from_slice(bytes);
-                    Ok(true)
+            return load(transaction, &target.storage, |key, value| {
+                let Some((_, bytes)) = cursor.next()? else {
+                    return Ok(false);
                 };
-                next().unwrap_or_else(|error| {
-                    failed = Some(error);
-                    false
-                })
+                let view = target.schema.view(bytes)?;
+                to.keys[0].encode_with(|at| Ok(view.get(at)?), key)?;
+                value.extend_from_slice(bytes);
+                Ok(true)
             });
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            loaded?;
-            return Ok(());
         }
         self.move_rows(from, to, |values| Ok(values.to_vec()))
     }
