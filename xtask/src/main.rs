@@ -13,6 +13,7 @@
 //! | `count WORKLOAD` | instructions and cache misses of one operation, or of one row (`load`, `scan`); `all`: of every workload; `--check`: whether they are more than `docs/benchmarks/counts.md` says, `--update`: writes it |
 //! | `flame WORKLOAD` | a flame graph, by perf or by callgrind |
 //! | `pgbench [SECONDS]` | pgbench on PostgreSQL and on Vellum: processor time of the server for a transaction |
+//! | `jdbc [SECONDS]` | TPC-C and TATP through JDBC, measured in the same way |
 #![forbid(unsafe_code)]
 
 mod binaries;
@@ -20,9 +21,11 @@ mod callgrind;
 mod clients;
 mod count;
 mod flame;
+mod jdbc;
 mod pgbench;
 mod planted;
 mod sanitize;
+mod servers;
 mod soak;
 mod steps;
 mod suites;
@@ -49,7 +52,9 @@ cargo xtask <chore>
                 or row (load, scan), or of all; --check: whether they are more than docs/benchmarks/counts.md says; --update: writes it
   flame NAME    a flame graph of the same workloads, by perf or by callgrind
   pgbench [SECONDS]
-                pgbench on PostgreSQL and on Vellum in turn: processor time of the server for a transaction; 10 s a run";
+                pgbench on PostgreSQL and on Vellum in turn: processor time of the server for a transaction; 10 s a run
+  jdbc [SECONDS]
+                TPC-C and TATP through JDBC on both, measured in the same way; what `clients` installs is needed; 10 s a run";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -76,6 +81,11 @@ fn main() -> ExitCode {
         ["pgbench", seconds] if seconds.parse::<u64>().is_ok_and(|seconds| seconds > 0) => {
             let seconds = seconds.parse().expect("checked in the pattern's guard");
             Workspace::load().and_then(|workspace| pgbench::run(&workspace, seconds))
+        }
+        ["jdbc"] => Workspace::load().and_then(|workspace| jdbc::run(&workspace, 10)),
+        ["jdbc", seconds] if seconds.parse::<u64>().is_ok_and(|seconds| seconds > 0) => {
+            let seconds = seconds.parse().expect("checked in the pattern's guard");
+            Workspace::load().and_then(|workspace| jdbc::run(&workspace, seconds))
         }
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -19,6 +19,8 @@
 //! - B5 What a chain of carried undo holds is in no log record. So no checkpoint, which alone links such chains, runs
 //!   from when the last of them is copied to when the end of the log is.
 //! - B4 A target that fails (full, gone) fails the backup and nothing else.
+//! - B6 Loads link leaves whose content is in no log record. From before step 1 on they log it; what they linked earlier has its bits by
+//!   then, so step 2 copies it.
 //!
 //! Why pages that change their use meanwhile do no harm: a page that is allocated after its bitmap was looked at is
 //! made by a record after P; one that was freed is skipped or copied, and no record builds on it before one that
@@ -168,6 +170,8 @@ fn remove_copy(target: &dyn Directory) -> StorageResult<()> {
 impl Engine {
     fn backup(&self, target: &Arc<dyn Directory>) -> StorageResult<()> {
         let _one = self.checkpointer.backups().begin();
+        // B6.
+        let _images = self.context.require_images();
         self.checkpoint()?;
         target.create_dir(LOG_FOLDER).map_err(of_target)?;
         let copy = |control: &Control| {

@@ -8,6 +8,8 @@
 //!   anything of the transaction gives it up first (there is no savepoint between its rows, B2), and a transaction that has one under way
 //!   does not commit.
 
+mod window;
+
 use crate::bulk::{FILL, NewTree};
 use crate::error::{Error, Result};
 use crate::schema::Table;
@@ -23,6 +25,7 @@ use vellum_version::large::VALUE_BYTES_MAX;
 use vellum_version::pending::PendingKind;
 use vellum_version::row::Shape as RowShape;
 use vellum_version::write::inline_body_max;
+use window::Window;
 
 /// A load that is under way (B4).
 #[derive(Debug)]
@@ -32,7 +35,10 @@ pub(crate) struct Load {
     loader: BulkLoader,
     /// Where the transaction was before it.
     before: Savepoint,
+    /// The key that went into the tree last, of a load whose rows are asked for.
     last: Vec<u8>,
+    /// Rows of [`Transaction::load_row`] that are on their way there.
+    window: Window,
 }
 
 /// Whether a transaction loads.
@@ -75,14 +81,28 @@ impl Transaction {
         })
     }
 
-    /// Adds a row to the load. False for a key that is not above the one before: the row is not added, and the load goes on.
+    /// Adds a row to the load. Rows may come out of the order of their keys in short stretches (some 100 KiB of rows). False for a key that comes
+    /// too late, or that a row has: the row is not added, and the load goes on.
     ///
     /// # Errors
     /// `InvalidArgument` without a load; `KeyTooLong`, `ValueTooLong`, `OutOfSpace`, storage errors: the load is given up, the table is as it
-    /// was before it, and the transaction stays usable.
+    /// was before it, and the transaction stays usable. What is wrong with the storage may come with a later row, or with the end.
     pub fn load_row(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.check_load("a row")?;
-        self.or_give_up(|| self.add_to_load(key, value))
+        self.or_give_up(|| {
+            self.check_loadable(key, value)?;
+            let mut load = self.load_under_way();
+            let load = load.as_deref_mut().ok_or_else(no_load)?;
+            if value.len() >= window::WINDOW_BYTES {
+                return self.load_long(load, key, value);
+            }
+            if !load.window.take(key, value) {
+                return Ok(false);
+            }
+            let leaving = load.window.leaving();
+            self.load_lowest(load, leaving)?;
+            Ok(true)
+        })
     }
 
     /// Ends the load: the table has its rows. Returns how many they are.
@@ -91,7 +111,36 @@ impl Transaction {
     /// `InvalidArgument` without a load; as [`Transaction::load_row`].
     pub fn end_load(&self) -> Result<u64> {
         self.check_load("the end")?;
-        self.or_give_up(|| self.finish_load())
+        self.or_give_up(|| {
+            if let Some(load) = self.load_under_way().as_deref_mut() {
+                let all = load.window.all();
+                self.load_lowest(load, all)?;
+            }
+            self.finish_load()
+        })
+    }
+
+    /// A row too long to be kept: it goes into the tree, and all others before it.
+    fn load_long(&self, load: &mut Load, key: &[u8], value: &[u8]) -> Result<bool> {
+        if !load.window.is_behind_all(key) {
+            return Ok(false);
+        }
+        let all = load.window.all();
+        self.load_lowest(load, all)?;
+        self.load_into(&mut load.loader, key, value)?;
+        load.window.note_left(key);
+        Ok(true)
+    }
+
+    /// The lowest rows of the window go into the tree.
+    fn load_lowest(&self, load: &mut Load, rows: usize) -> Result<()> {
+        let Load { window, loader, .. } = load;
+        for row in 0..rows {
+            let (key, value) = window.row(row);
+            self.load_into(loader, key, value)?;
+        }
+        window.forget(rows);
+        Ok(())
     }
 
     /// True while a load is under way.
@@ -121,26 +170,40 @@ impl Transaction {
             tree,
             before,
             last: Vec::new(),
+            window: Window::default(),
         });
         Ok(())
     }
 
-    /// As [`Transaction::load_row`], without giving up.
+    /// Adds a row of the strict kind of load, without giving up: false for a key that is not above the one before.
     pub(crate) fn add_to_load(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.check_loadable(key, value)?;
         let mut load = self.load_under_way();
         let Some(Load { loader, last, .. }) = load.as_deref_mut() else {
             return Err(no_load());
         };
-        let engine = self.engine();
-        self.check_key(key)?;
         if loader.loaded() > 0 && key <= last.as_slice() {
             return Ok(false);
         }
+        self.load_into(loader, key, value)?;
+        last.clear();
+        last.extend_from_slice(key);
+        Ok(true)
+    }
+
+    fn check_loadable(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.check_key(key)?;
         if value.len() > VALUE_BYTES_MAX {
             let (length, limit) = (value.len(), VALUE_BYTES_MAX);
             return Err(Error::ValueTooLong { length, limit });
         }
-        let journal = Some(self.journal());
+        Ok(())
+    }
+
+    /// Adds a row behind all others of the tree.
+    fn load_into(&self, loader: &mut BulkLoader, key: &[u8], value: &[u8]) -> Result<()> {
+        let engine = self.engine();
+        let journal = self.journal();
         if value.len() <= inline_body_max(engine.context.page_size(), key.len()) {
             loader.push(key, &[&[RowShape::INLINE.reduced_flags()], value], journal)?;
         } else {
@@ -153,9 +216,7 @@ impl Transaction {
             let flags = [RowShape::CHAINED.reduced_flags()];
             loader.push(key, &[&flags, &chain.encode()], journal)?;
         }
-        last.clear();
-        last.extend_from_slice(key);
-        Ok(true)
+        Ok(())
     }
 
     pub(crate) fn finish_load(&self) -> Result<u64> {
@@ -166,7 +227,7 @@ impl Transaction {
             ..
         } = self.take_load().ok_or_else(no_load)?;
         let tree = NewTree::of(self, tree);
-        let rows = loader.finish(Some(self.journal()))?;
+        let rows = loader.finish(self.journal())?;
         let shape = self.shape_of(&table)?;
         let tree = tree.adopt()?;
         self.disown_tree(shape.tree.root())?;

@@ -153,7 +153,7 @@ pub struct PagesReport {
     pub file: u64,
     /// In use by trees and chains, as the bitmaps say.
     pub in_use: u64,
-    /// In use by old versions; zero for a closed directory.
+    /// In use by old versions, and by loads that are under way; zero for a closed directory.
     pub temporary: u64,
     /// File header, bitmaps, double-write area.
     pub reserved: u64,
@@ -281,7 +281,7 @@ impl Engine {
             let busy = self.manager.slots_taken() > 0;
             let mut report = walk::report(&self.context, &self.roots(), compare_indexes)?;
             let counts = self.space.counts();
-            report.pages.temporary = counts.temporary;
+            report.pages.temporary = counts.temporary + counts.loading;
             report.pages.free = counts.free;
             if counts.durable != report.pages.in_use {
                 let values = (report.pages.in_use, counts.durable);

@@ -585,3 +585,69 @@ fn undo_that_is_carried_forward_during_a_backup_is_in_the_copy() {
     writer.rollback().unwrap();
     assert_bank(&database);
 }
+
+#[test]
+fn rows_that_are_loaded_during_a_backup_are_in_the_copy() {
+    let database = open(Arc::new(MemoryDirectory::new()), config());
+    make_bank(&database);
+    let row = |number: u32| (number.to_be_bytes(), vec![number as u8; 300]);
+    let begun = database
+        .retry(|tx| tx.create_table("begun before"))
+        .unwrap();
+    let loader = database.begin().unwrap();
+    assert!(loader.begin_load(&begun).unwrap());
+    let give = move |loader: &Transaction, rows: std::ops::Range<u32>| {
+        for (key, value) in rows.map(row) {
+            assert!(loader.load_row(&key, &value).unwrap());
+        }
+    };
+    give(&loader, 0..3000);
+    let loader = Mutex::new(Some(loader));
+    let (source, calls) = (database.clone(), AtomicU64::new(0));
+    let copy = back_up_with(&database, move || {
+        let call = calls.fetch_add(1, Ordering::Relaxed) as u32;
+        let mut loader = loader.lock().unwrap();
+        if let Some(open) = loader.take_if(|_| call == 3) {
+            assert_eq!(open.end_load().unwrap(), 3300);
+            open.commit().unwrap();
+        }
+        if let Some(open) = &*loader {
+            give(open, 3000 + call * 100..3100 + call * 100);
+        }
+        let load = |tx: &Transaction| {
+            let table = tx.create_table(&format!("loaded {call}"))?;
+            let mut rows = (0..1000).map(row);
+            tx.bulk_load(&table, |key, value| {
+                let Some(next) = rows.next() else {
+                    return false;
+                };
+                key.extend_from_slice(&next.0);
+                value.extend_from_slice(&next.1);
+                true
+            })
+        };
+        assert_eq!(source.retry(load).unwrap(), 1000);
+    });
+    let restored = assert_good_copy(Arc::new(copy), config());
+    let (copied, source) = (restored.begin().unwrap(), database.begin().unwrap());
+    let names = |tx: &Transaction| {
+        let mut names = tx.tables().unwrap();
+        names.sort();
+        names
+    };
+    let all = names(&source);
+    assert!(all.len() > 5, "{all:?}");
+    assert_eq!(names(&copied), all);
+    for name in all {
+        let rows = |tx: &Transaction| {
+            let table = tx.table(&name).unwrap();
+            let mut rows = Vec::new();
+            let mut cursor = tx.cursor(&table, ..).unwrap();
+            while let Some((key, value)) = cursor.next().unwrap() {
+                rows.push((key.to_vec(), value.to_vec()));
+            }
+            rows
+        };
+        assert!(rows(&copied) == rows(&source), "{name}");
+    }
+}

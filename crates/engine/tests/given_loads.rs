@@ -107,6 +107,45 @@ fn rows_of_a_load_are_there_when_it_has_ended_and_for_others_when_it_has_committ
 }
 
 #[test]
+fn rows_that_come_nearly_in_order_are_loaded_and_what_comes_too_late_is_refused() {
+    let (_directory, database, table) = with_table(&small());
+    let before = used(&database);
+    let transaction = database.begin().unwrap();
+    assert!(transaction.begin_load(&table).unwrap());
+    // As lines of orders come that have their numbers from elsewhere: each group in an order of its own.
+    let rows = 12_000;
+    let given = |row: u32| row / 40 * 40 + (row % 40) * 7 % 40;
+    for row in (0..rows).map(given) {
+        assert!(
+            transaction.load_row(&key(row), &value(row)).unwrap(),
+            "row {row}"
+        );
+        assert!(!transaction.load_row(&key(row), b"again").unwrap());
+    }
+    for late in [0, 5000] {
+        assert!(!transaction.load_row(&key(late), b"again").unwrap());
+    }
+    // Too long to be kept: what comes before it goes into the tree first.
+    let long = vec![9; 1 << 20];
+    assert!(transaction.load_row(&key(rows + 10), &long).unwrap());
+    assert!(!transaction.load_row(&key(rows + 9), b"v").unwrap());
+    assert!(!transaction.load_row(&key(rows + 9), &long).unwrap());
+    assert!(transaction.load_row(&key(rows + 11), b"v").unwrap());
+    assert_eq!(transaction.end_load().unwrap(), u64::from(rows) + 2);
+    transaction.insert(&table, &key(rows + 9), b"v").unwrap();
+    let count = transaction.count(&table, ..).unwrap();
+    assert_eq!(count, u64::from(rows) + 3);
+    for row in 0..rows {
+        let found = transaction.get(&table, &key(row), <[u8]>::to_vec).unwrap();
+        assert_eq!(found, Some(value(row)), "row {row}");
+    }
+    let found = transaction.get(&table, &key(rows + 10), <[u8]>::to_vec);
+    assert!(found.unwrap() == Some(long));
+    transaction.rollback().unwrap();
+    assert_as_before(&database, before, "rolled back");
+}
+
+#[test]
 fn table_with_rows_or_indexes_takes_no_load_and_its_writers_go_on() {
     let (_directory, database, table) = with_table(&small());
     let indexed = database

@@ -220,9 +220,9 @@ fn chain_in_the_list_and_in_a_tree_of_the_list_has_one_owner_but_not_one_in_a_ta
     let mut loader = tree.bulk_loader(100);
     let flags = [vellum_version::row::Shape::CHAINED.reduced_flags()];
     loader
-        .push(b"k", &[&flags, &chain.encode()], Some(world.journal()))
+        .push(b"k", &[&flags, &chain.encode()], world.journal())
         .unwrap();
-    loader.finish(Some(world.journal())).unwrap();
+    loader.finish(world.journal()).unwrap();
     // Both are listed now, as a load that was rolled back leaves them.
     let report = world.database.verify().unwrap();
     assert!(report.is_sound(), "{:#?}", report.findings);

@@ -136,6 +136,7 @@ pub(crate) struct Change<'a, 'c> {
     touches: SmallVec<[Touch<'a, 'c>; 4]>,
     freed: SmallVec<[Exclusive<'c>; 2]>,
     adopted: &'a [PageId],
+    loaded: &'a [PageId],
 }
 
 /// Bits of one bitmap page.
@@ -159,12 +160,18 @@ impl<'a, 'c> Change<'a, 'c> {
             touches: SmallVec::new(),
             freed: SmallVec::new(),
             adopted: &[],
+            loaded: &[],
         }
     }
 
     /// Pages that were taken as temporary ones, and whose content is in the file: they become durable.
     pub(crate) fn adopt(&mut self, pages: &'a [PageId]) {
         self.adopted = pages;
+    }
+
+    /// Pages of a load, which become durable.
+    pub(crate) fn load(&mut self, pages: &'a [PageId]) {
+        self.loaded = pages;
     }
 
     /// A page that did not exist before.
@@ -396,6 +403,9 @@ impl<'a, 'c> Change<'a, 'c> {
         for page in self.adopted {
             space.settle(*page);
         }
+        for page in self.loaded {
+            space.settle_loaded(*page);
+        }
         for page in given {
             space.give(page, gsn);
         }
@@ -416,7 +426,7 @@ impl<'a, 'c> Change<'a, 'c> {
             let (page, bit) = geometry.bitmap_of(page.page_id());
             places.push((page, bit, false));
         }
-        for page in self.adopted {
+        for page in self.adopted.iter().chain(self.loaded) {
             let (page, bit) = geometry.bitmap_of(*page);
             places.push((page, bit, true));
         }

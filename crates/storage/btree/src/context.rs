@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vellum_base::{PageId, StorageError};
 use vellum_buffer::{Claim, Pool, Space};
 use vellum_metrics::{Counter, Metrics};
+use vellum_sync::{Mutex, MutexGuard};
 use vellum_wal::{Purpose, RECORD_HEADER_BYTES, SlotLog};
 
 /// How redo brings rows into the one form that log records have (0001, "Redo writes rows reduced").
@@ -41,6 +42,8 @@ pub struct TreeContext {
     rows: Option<Arc<dyn RowFormat>>,
     cleaner: Option<Arc<dyn Cleaner>>,
     metrics: Metrics,
+    /// How many need the content of every page in the log.
+    image_needs: Mutex<usize>,
 }
 
 impl fmt::Debug for TreeContext {
@@ -63,6 +66,7 @@ impl TreeContext {
             rows: None,
             cleaner: None,
             metrics: Metrics::new(),
+            image_needs: Mutex::new(0),
         }
     }
 
@@ -109,6 +113,18 @@ impl TreeContext {
         self.cleaner.as_deref()
     }
 
+    /// From here until what is returned is dropped, pages that are linked have their content in the log; those that were linked without it have
+    /// their bits by now. For whoever copies pages while the log goes on. Waits for a structure change that is being made.
+    pub fn require_images(&self) -> ImagesRequired<'_> {
+        *self.image_needs.lock() += 1;
+        ImagesRequired(self)
+    }
+
+    /// For who links pages whose content is in no log record (U3 in `bulk`): taken before any latch, and nothing but latches is waited for with it.
+    pub(crate) fn links(&self) -> Links<'_> {
+        Links(self.image_needs.lock())
+    }
+
     /// Bytes of a page.
     #[inline]
     pub fn page_size(&self) -> usize {
@@ -125,6 +141,27 @@ impl TreeContext {
         found: u64,
     ) -> StorageError {
         corrupt_page(page, what, expected, found)
+    }
+}
+
+/// While it lives, the log has the content of all pages that are linked.
+#[derive(Debug)]
+#[must_use = "images are required as long as it lives"]
+pub struct ImagesRequired<'c>(&'c TreeContext);
+
+impl Drop for ImagesRequired<'_> {
+    fn drop(&mut self) {
+        *self.0.image_needs.lock() -= 1;
+    }
+}
+
+/// The right to link pages.
+pub(crate) struct Links<'c>(MutexGuard<'c, usize>);
+
+impl Links<'_> {
+    /// Whether the content of pages that are linked has to be in the log.
+    pub(crate) fn need_images(&self) -> bool {
+        *self.0 > 0
     }
 }
 

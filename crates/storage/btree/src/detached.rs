@@ -85,14 +85,19 @@ impl Detached {
 impl Drop for Detached {
     fn drop(&mut self) {
         for (index, page) in self.pages.drain(..).enumerate() {
-            // A page that cannot be read needs no mark: nobody remembers it.
-            if index < self.made
-                && let Ok(mut guard) = self.context.pool().exclusive(page)
-            {
-                guard.set_u8(4, KIND_FREE);
+            if index < self.made {
+                mark_free(&self.context, page);
             }
             self.context.space().give(page, Gsn::ZERO);
         }
+    }
+}
+
+/// Marks a page that has its content and was never linked, before it is given back.
+pub(crate) fn mark_free(context: &TreeContext, page: PageId) {
+    // A page that cannot be read needs no mark: nobody remembers it.
+    if let Ok(mut guard) = context.pool().exclusive(page) {
+        guard.set_u8(4, KIND_FREE);
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `tree.make_room(key, payload_len, slot)`, `tree.rebalance(key, slot)` | structure changes |
 //! | `tree.appender()` | right-edge appends |
 //! | `tree.remove_below(key, budget, slot)`, `remove_from` | ranges |
-//! | `tree.bulk_loader(fill)` | sorted loads behind the last key |
+//! | `tree.bulk_loader(fill)` | sorted loads into a new tree, written without logging the leaves |
 //! | `tree.drop_pages(slot, budget, entry)` | gives all pages back |
 //! | `overflow::Writer`, `Reader`, `free` | payloads beyond a page |
 //! | `detached::DetachedWriter`, `Detached::link` | the same, written without logging the payload |
@@ -51,8 +51,8 @@ mod write;
 pub use append::Appender;
 pub use bulk::BulkLoader;
 pub use context::{
-    Cleaner, Journal, RowFormat, TreeContext, Verdict, change_log_bytes, good_inline_payload,
-    max_inline_payload, max_key, row_log_bytes,
+    Cleaner, ImagesRequired, Journal, RowFormat, TreeContext, Verdict, change_log_bytes,
+    good_inline_payload, max_inline_payload, max_key, row_log_bytes,
 };
 pub use near::{LeafHints, Position};
 pub use read::{LeafCopy, Seek};

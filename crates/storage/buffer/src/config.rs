@@ -123,8 +123,8 @@ statistics! {
     got_ahead,
     /// Dirty pages that had to be written before they could be dropped, and checkpoint writes.
     written,
-    /// Those of them that were version data, written without double write.
-    written_temporary,
+    /// Those of them that were written without double write: version data, and pages that nothing named yet.
+    written_once,
     /// Batches that went through the double-write area; each costs one fdatasync.
     batches,
     /// Bytes written into the double-write area, headers included.

@@ -85,6 +85,8 @@ pub struct SpaceCounts {
     pub durable: u64,
     /// In use by version data.
     pub temporary: u64,
+    /// Taken by loads, and in no tree yet. They are temporary in all else ([`PageUse::Temporary`]).
+    pub loading: u64,
     /// Not in use.
     pub free: u64,
     /// File header, bitmaps, double-write area.
@@ -184,6 +186,36 @@ impl Mirror {
             }
         }
         None
+    }
+
+    /// A temporary page becomes a durable one.
+    fn settle(&mut self, shape: Geometry, page: PageId) {
+        let found = self.page_use(shape, page);
+        assert_eq!(
+            found,
+            PageUse::Temporary,
+            "page {page} was taken as temporary"
+        );
+        let (group, word, mask) = locate(shape, page);
+        self.groups[group].temporary[word] &= !mask;
+        self.counts.temporary -= 1;
+        self.counts.durable += 1;
+    }
+
+    /// A page of a load is a temporary one as any other.
+    fn end_loading(&mut self) {
+        self.counts.loading -= 1;
+        self.counts.temporary += 1;
+    }
+
+    fn give(&mut self, shape: Geometry, page: PageId) {
+        match self.page_use(shape, page) {
+            PageUse::Durable => self.counts.durable -= 1,
+            PageUse::Temporary => self.counts.temporary -= 1,
+            other => panic!("page {page} was given back while it is {other:?}"),
+        }
+        self.counts.free += 1;
+        self.clear(shape, page);
     }
 
     fn page_use(&self, shape: Geometry, page: PageId) -> PageUse {
@@ -321,6 +353,18 @@ impl Space {
         Ok((taken[0], floor))
     }
 
+    /// As [`Space::take_for`], a temporary page of a load: it is no version data. [`Space::settle_loaded`] or [`Space::give_loading`] end that.
+    ///
+    /// # Errors
+    /// As [`Space::take`].
+    pub fn take_loading(&self, claim: Claim) -> Result<(PageId, Gsn)> {
+        let taken = self.take_for(claim, true)?;
+        let mut mirror = self.mirror.lock();
+        mirror.counts.temporary -= 1;
+        mirror.counts.loading += 1;
+        Ok(taken)
+    }
+
     /// Takes `count` pages or none.
     ///
     /// # Errors
@@ -383,17 +427,27 @@ impl Space {
     /// # Panics
     /// If the page is not in use as a temporary one.
     pub fn settle(&self, page: PageId) {
+        self.mirror.lock().settle(self.shape, page);
+    }
+
+    /// As [`Space::settle`], of a page of a load.
+    ///
+    /// # Panics
+    /// As [`Space::settle`].
+    pub fn settle_loaded(&self, page: PageId) {
         let mut mirror = self.mirror.lock();
-        let found = mirror.page_use(self.shape, page);
-        assert_eq!(
-            found,
-            PageUse::Temporary,
-            "page {page} was taken as temporary"
-        );
-        let (group, word, mask) = locate(self.shape, page);
-        mirror.groups[group].temporary[word] &= !mask;
-        mirror.counts.temporary -= 1;
-        mirror.counts.durable += 1;
+        mirror.end_loading();
+        mirror.settle(self.shape, page);
+    }
+
+    /// Gives a page of a load back that is in no tree.
+    ///
+    /// # Panics
+    /// As [`Space::give`].
+    pub fn give_loading(&self, page: PageId) {
+        let mut mirror = self.mirror.lock();
+        mirror.end_loading();
+        mirror.give(self.shape, page);
     }
 
     /// Gives a page back. `freed_at` is the GSN of the record that freed it (durable pages), and at
@@ -404,15 +458,9 @@ impl Space {
     /// If the page is not in use.
     pub fn give(&self, page: PageId, freed_at: Gsn) {
         let mut mirror = self.mirror.lock();
-        match mirror.page_use(self.shape, page) {
-            PageUse::Durable => mirror.counts.durable -= 1,
-            PageUse::Temporary => mirror.counts.temporary -= 1,
-            other => panic!("page {page} was given back while it is {other:?}"),
-        }
         // Release: pairs with the acquire in floor.
         self.floor.fetch_max(freed_at.get(), Ordering::Release);
-        mirror.counts.free += 1;
-        mirror.clear(self.shape, page);
+        mirror.give(self.shape, page);
     }
 
     /// True if the file should grow soon: for whoever does it in the background.

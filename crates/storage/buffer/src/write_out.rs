@@ -22,6 +22,7 @@ use crate::state::Word;
 use crate::words::PageRead;
 use vellum_base::{Gsn, PageId, Result};
 use vellum_io::{AlignedBuf, File};
+use vellum_sync::Backoff;
 
 /// Why pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,8 @@ struct Copied {
     word: Word,
     gsn: Gsn,
     sum: u32,
-    temporary: bool,
+    /// Written once: nothing durable names the page.
+    once: bool,
 }
 
 /// What copying a page came to.
@@ -198,11 +200,70 @@ impl Pool {
         Ok(report)
     }
 
+    /// Brings pages into the file, durably, that nothing durable names yet: they are written once, without the double-write area, since who
+    /// finds one torn after a crash has no use for it. What may not be lost may name them when this returns. The caller holds no page, and
+    /// nobody else knows these. Blocks for the writes, one sync, and a flush of the log where that is behind their GSN.
+    ///
+    /// # Errors
+    /// I/O errors, `Poisoned`, those of the log: any of the pages may be in the file, whole or in part.
+    pub fn write_unnamed(&self, pages: &[PageId]) -> Result<()> {
+        let mut backoff = Backoff::new();
+        for batch in pages.chunks(self.shape.batch_pages) {
+            let mut left = batch.to_vec();
+            loop {
+                self.write_once(&mut left)?;
+                if left.is_empty() {
+                    break;
+                }
+                backoff.wait();
+            }
+        }
+        self.file.sync_data()
+    }
+
+    /// Writes a batch of [`Pool::write_unnamed`]; leaves in `pages` those that somebody holds.
+    fn write_once(&self, pages: &mut Vec<PageId>) -> Result<()> {
+        let mut writer = self.writer.lock();
+        writer.finish_pending(&*self.file)?;
+        pages.sort_unstable();
+        let durable = self.log.durable_gsn();
+        let mut copies: Vec<Copied> = Vec::with_capacity(pages.len());
+        pages.retain(|&page| {
+            let image = writer.image(copies.len());
+            // The frame is for who drops pages.
+            match self.copy_page(page, 0, false, Mode::Checkpoint, durable, image) {
+                Attempt::Copied(copied) => {
+                    copies.push(Copied {
+                        once: true,
+                        ..copied
+                    });
+                    false
+                }
+                Attempt::Busy => true,
+                // Eviction wrote it.
+                Attempt::Gone | Attempt::TooNew => false,
+            }
+        });
+        let Some(newest) = copies.iter().map(|copied| copied.gsn).max() else {
+            return Ok(());
+        };
+        if newest > durable {
+            self.log.make_durable(newest)?;
+        }
+        self.write_copies(&mut writer, &copies)?;
+        for copied in &copies {
+            if let Some(state) = self.states.get(copied.page) {
+                state.written_out(copied.word);
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the copies in the buffer to their places, the durable ones through the double-write area.
     fn write_copies(&self, writer: &mut Writer, copies: &[Copied]) -> Result<()> {
         let size = self.shape.page_size as u64;
-        let durable = copies.iter().take_while(|copied| !copied.temporary).count();
-        debug_assert!(copies[durable..].iter().all(|copied| copied.temporary));
+        let durable = copies.iter().take_while(|copied| !copied.once).count();
+        debug_assert!(copies[durable..].iter().all(|copied| copied.once));
         if durable > 0 {
             writer.write_half(&*self.file, &copies[..durable])?;
             count(&self.counters.batches, 1);
@@ -212,7 +273,7 @@ impl Pool {
             );
         }
         let places: Vec<PageId> = copies.iter().map(|copied| copied.page).collect();
-        let (durable_places, temporary_places) = places.split_at(durable);
+        let (durable_places, once) = places.split_at(durable);
         // Both in one batch: version data need no order, and every batch waits for its slowest write.
         if let Err(error) = writer.write_in_place(&*self.file, &places) {
             writer.pending = durable_places.to_vec();
@@ -220,10 +281,7 @@ impl Pool {
         }
         count(&self.counters.in_place_bytes, places.len() as u64 * size);
         count(&self.counters.written, places.len() as u64);
-        count(
-            &self.counters.written_temporary,
-            temporary_places.len() as u64,
-        );
+        count(&self.counters.written_once, once.len() as u64);
         Ok(())
     }
 
@@ -294,7 +352,7 @@ impl Pool {
                 word,
                 gsn,
                 sum: 0,
-                temporary,
+                once: temporary,
             })
         };
         guard.release_copied(seen);

@@ -2,6 +2,7 @@
 
 use super::function::{AskedFor, Question, Test};
 use super::parts::{PartTables, Parted};
+use super::sieve::Sieve;
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
 use crate::expr::{Expr, Out, RowRef, Subresult};
@@ -20,8 +21,8 @@ pub(super) enum SourceRows<'t> {
     Table {
         shape: &'t Arc<Shape>,
         access: Access,
-        /// Of the table alone, as number 0; all have to be true.
-        conditions: Vec<Expr>,
+        /// Conditions of the table alone.
+        sieve: Sieve,
     },
     /// A large table, in parts.
     Parted(Arc<Parted>),
@@ -118,12 +119,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
 
     fn fill_from(&self, open: &mut Open<'h>, batch: &mut Batch) -> Result<()> {
         match (&mut open.at, &self.sources.scans[open.source]) {
-            (
-                Position::Table(scan),
-                SourceRows::Table {
-                    shape, conditions, ..
-                },
-            ) => {
+            (Position::Table(scan), SourceRows::Table { shape, sieve, .. }) => {
                 let schema = &shape.table().schema;
                 if open.left == 0 || batch.is_full() {
                     return Ok(());
@@ -133,10 +129,8 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                     let row = schema.view(bytes)?;
                     let rows = [RowRef::Stored(row)];
                     let frame = self.run.frame(&rows, &[], &[]);
-                    for condition in conditions {
-                        if !condition.is_true(&frame)? {
-                            return Ok(Flow::More);
-                        }
+                    if !sieve.passes(row, &frame)? {
+                        return Ok(Flow::More);
                     }
                     // Behind the last column stands the key.
                     let pushed = batch.push_stored(row, &open.columns, key);

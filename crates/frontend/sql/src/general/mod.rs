@@ -15,6 +15,7 @@ mod joins;
 mod order;
 mod parts;
 mod shape;
+mod sieve;
 mod term;
 mod translate;
 

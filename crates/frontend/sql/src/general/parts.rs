@@ -9,6 +9,7 @@
 use super::function::Alone;
 use super::host::SourceRows;
 use super::shape::kind_of;
+use super::sieve::Sieve;
 use super::translate::{Level, Translation, built};
 use crate::error::{Result, SqlError};
 use crate::exec::{Flow, TableScan};
@@ -35,8 +36,8 @@ pub(super) struct Parted {
     pub shape: Arc<Shape>,
     /// In the order of the keys.
     pub ranges: Vec<KeyRange>,
-    /// Of the table alone, as number 0; all have to be true, and none asks ([`Expr::asks`]).
-    pub conditions: Vec<Expr>,
+    /// Conditions of the table alone; none asks ([`Expr::asks`]).
+    pub sieve: Sieve,
     pub alone: Alone,
 }
 
@@ -83,7 +84,8 @@ impl Translation<'_, '_, '_> {
 }
 
 impl<'t> Translation<'t, '_, '_> {
-    /// The rows of a large table, which is read in these ranges. Conditions that operators have for whole columns are theirs; none may ask.
+    /// The rows of a large table, which is read in these ranges. What can be looked at where a row stands is looked at there; of the other conditions those that operators
+    /// have for whole columns are theirs. None may ask.
     pub(super) fn parted(
         &mut self,
         shape: &'t Arc<Shape>,
@@ -101,7 +103,7 @@ impl<'t> Translation<'t, '_, '_> {
         let rows = Arc::new(Parted {
             shape: shape.clone(),
             ranges,
-            conditions: Vec::new(),
+            sieve: Sieve::default(),
             alone: Alone(self.away()),
         });
         let name = shape.relation.name.to_string();
@@ -111,16 +113,18 @@ impl<'t> Translation<'t, '_, '_> {
             tables: vec![relation.columns().to_vec()],
             ..Level::default()
         });
-        let (whole, each): (Vec<Expr>, Vec<Expr>) = conditions
-            .into_iter()
-            .partition(|expr| self.is_columnar(expr));
+        let schema = &shape.table().schema;
+        let away = self.away();
+        let (sieve, whole) = Sieve::new(schema, &away.params, conditions, |condition| {
+            !self.is_columnar(condition)
+        });
         let whole: Vec<&Expr> = whole.iter().collect();
         let terms = self.all_of(&whole, &[]);
         self.levels.pop();
         if let Some(SourceRows::Parted(rows)) = self.sources.scans.get_mut(place)
             && let Some(rows) = Arc::get_mut(rows)
         {
-            rows.conditions = each;
+            rows.sieve = sieve;
         }
         let terms = terms?;
         match terms.is_empty() {
@@ -190,7 +194,7 @@ impl<'s> PartTables<'s> {
                 step()?;
             }
             let row = schema.view(bytes)?;
-            if !parted.conditions.is_empty() {
+            if !parted.sieve.is_empty() {
                 let frame = Frame {
                     params: &alone.0.params,
                     slots: &[],
@@ -201,10 +205,8 @@ impl<'s> PartTables<'s> {
                     outer: None,
                     queries: None,
                 };
-                for condition in &parted.conditions {
-                    if !condition.is_true(&frame)? {
-                        return Ok(Flow::More);
-                    }
+                if !parted.sieve.passes(row, &frame)? {
+                    return Ok(Flow::More);
                 }
             }
             batch

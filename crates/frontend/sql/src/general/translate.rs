@@ -5,6 +5,7 @@ use super::function::Away;
 use super::host::{SourceRows, Sources};
 use super::order::Estimate;
 use super::shape::{alone, has_subquery, is_integer, kind_of, type_of};
+use super::sieve::Sieve;
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
@@ -425,10 +426,12 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                     kinds.push(Type::Bytea.into());
                 }
                 let name = shape.relation.name.to_string();
+                let schema = &shape.table().schema;
+                let (sieve, _) = Sieve::new(schema, &self.away.params, conditions, |_| true);
                 let rows = SourceRows::Table {
                     shape,
                     access,
-                    conditions,
+                    sieve,
                 };
                 (rows, name, kinds)
             }

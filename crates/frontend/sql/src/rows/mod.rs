@@ -10,7 +10,9 @@ mod entry;
 mod write;
 
 pub(crate) use entry::{entry, primary_key_of};
-pub(crate) use write::{Duplicate, changes_a_key, delete, insert, insert_entry, load, update};
+pub(crate) use write::{
+    Duplicate, assign, changes_a_key, delete, insert, insert_entry, load, update,
+};
 
 use crate::catalog::{Relation, Table};
 use crate::error::{Result, SqlError};

@@ -267,6 +267,26 @@ pub(crate) fn update(
     if moved {
         delete_entries(transaction, shape, old, row_key, touches)?;
     }
+    assign(transaction, shape, row_key, row, changes)?;
+    if moved {
+        return insert_entries(transaction, shape, &new, row_key, touches);
+    }
+    Ok(Ok(()))
+}
+
+/// The same of columns that no index has: what else stands in the row is not looked at.
+///
+/// # Errors
+/// Conflicts, storage.
+pub(crate) fn assign(
+    transaction: &Transaction,
+    shape: &Shape,
+    row_key: &[u8],
+    row: &[u8],
+    changes: &[(usize, Value)],
+) -> Result<()> {
+    let table = shape.table();
+    let storage = table.storage.table(transaction)?;
     let mut bytes = row.to_vec();
     let assigned: Vec<(usize, ValueRef<'_>)> = changes
         .iter()
@@ -289,10 +309,7 @@ pub(crate) fn update(
             transaction.replace(storage, row_key, &bytes)?;
         }
     }
-    if moved {
-        return insert_entries(transaction, shape, &new, row_key, touches);
-    }
-    Ok(Ok(()))
+    Ok(())
 }
 
 impl Duplicate {

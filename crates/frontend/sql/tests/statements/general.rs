@@ -305,3 +305,92 @@ fn regress_ties_beside_lateral_are_refused() {
         "1"
     );
 }
+
+/// Conditions that are looked at where a row stands have the answers of expressions, whoever reads the rows.
+#[test]
+fn conditions_of_a_scan_have_the_answers_of_their_expressions() {
+    let database = database();
+    let mut client = Client::of(&database);
+    client.ok(
+        "create table t (id int primary key, s smallint, i int, l bigint, n numeric(10,2), w numeric, d date, m timestamp, z timestamptz, c char(6), v varchar, f float8)",
+    );
+    client.ok(
+        "insert into t select x, x % 100, case when x % 7 > 0 then x - 500 end, x::bigint * 3000000000, \
+         case when x % 11 > 0 then (x - 300)::numeric / 8 when x % 2 = 0 then 'NaN' end, x::numeric / 3, \
+         case x % 13 when 0 then null when 1 then 'infinity' when 2 then '-infinity' else date '1999-12-20' + x / 10 end, \
+         timestamp '1999-12-31 12:00' + x * interval '1 hour', timestamptz '1999-12-31 12:00+00' + x * interval '1 hour', \
+         case x % 5 when 0 then null when 1 then 'a' when 2 then 'ab ' else 'abc' end, \
+         case x % 5 when 0 then null when 1 then 'a' when 2 then 'a ' else 'b' || x end, x / 10.0 from generate_series(1, 1000) x",
+    );
+    // Rows of an older form.
+    client.ok("alter table t add e int default 7, add g varchar default 'seven'");
+    client.ok("insert into t (id, i, e, g) values (2000, 1, null, null), (2001, null, 8, 'eight')");
+    let conditions = [
+        "i < 0",
+        "i <= 17 and i > -40",
+        "-3 >= i",
+        "i <> 5",
+        "i in (1, 2, null, 3)",
+        "i not in (1, 2, 3)",
+        "i not in (1, null)",
+        "i < 12.5",
+        "i >= -12.5",
+        "i = 12.5 or i <> 13.5 and i < 100",
+        "s = 17 or l > 2900000000000",
+        "s between 90 and 95",
+        "l < 1000000000000000000000",
+        "n < 24",
+        "n <= 24.004",
+        "n > 24.005 and n < 30",
+        "n >= 9999999999999",
+        "n = 12.5 or n = 12.505",
+        "n <> 12.505",
+        "n = 'NaN'",
+        "n > 80 and n < 'NaN'",
+        "n in (1, 2.5, 2.505, 'NaN')",
+        "w > 100.333 and w < 200",
+        "d < date '2000-01-05'",
+        "d >= date '2000-01-01' - interval '3 days'",
+        "d < timestamp '2000-01-05 00:00:01'",
+        "d > timestamp '2000-01-05 00:00:01' and d < 'infinity'::timestamp",
+        "d = 'infinity' or d is null",
+        "d in ('2000-01-01', '2000-01-02')",
+        "m > '2000-01-05' and m <= timestamp '2000-01-09 12:00'",
+        "m > date '2000-01-20'",
+        "z < '2000-01-05 00:00+03'",
+        "c = 'a'",
+        "c = 'ab' or c = 'abc   '",
+        "c <> 'ab'",
+        "c in ('a   ', 'abc')",
+        "c not in ('a', 'abc')",
+        "v = 'a'",
+        "v = 'a '",
+        "v <> 'a' and v is not null",
+        "v in ('a', 'b13', 'b18') or c is null",
+        "v > 'b2'",
+        "e = 7",
+        "e is null or g = 'eight'",
+        "g <> 'eight'",
+        "f < 10 and i > 0",
+        "(i < 10 or d is null) and (v like 'b%' or n > 10) and not s = 4",
+        "i <> 0 and 100 / i > 3",
+        "i is null or 100 / (case when i = 0 then 1 else i end) > 3",
+    ];
+    let mut found = 0;
+    for condition in conditions {
+        let of = |condition: &str| {
+            format!(
+                "select count(*), sum(id), coalesce(max(x), 0) from (select id, row_number() over (order by id) x from t where {condition}) t"
+            )
+        };
+        let general = client.ok(&of(condition));
+        let asked = client.ok(&of(&format!("({condition}) is true")));
+        assert_eq!(general, asked, "{condition}");
+        let program = client.ok(&format!(
+            "select count(*), sum(id), count(*) from t where {condition}"
+        ));
+        assert_eq!(general, program, "{condition}");
+        found += usize::from(!general.starts_with("0|"));
+    }
+    assert!(found > conditions.len() - 4, "{found} find rows");
+}

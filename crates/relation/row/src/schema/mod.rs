@@ -76,6 +76,14 @@ impl Column {
         }
     }
 
+    /// The scale of a `numeric(p,s)` that stands in rows as its units ([`Stored`]); `None` for any other column.
+    pub fn fixed_scale(&self) -> Option<u8> {
+        match self.ty {
+            Type::Numeric => layout::fixed_scale(self.typmod),
+            _ => None,
+        }
+    }
+
     /// The same, read as `value` by rows that are older than it.
     #[must_use]
     pub fn with_missing(mut self, value: Value) -> Self {

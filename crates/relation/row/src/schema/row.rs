@@ -35,6 +35,17 @@ pub enum Stored<'a> {
 }
 
 impl Stored<'_> {
+    /// The units of the largest number of a `numeric(p,s)` that stands in a row as units; the least has the same, negative.
+    pub const UNITS_MAX: i64 = SMALL_MAX;
+    /// What stands there for `NaN`, above all units.
+    pub const NOT_A_NUMBER: i64 = NUMERIC_NAN;
+
+    /// Whether units that stand in a row are those of a number, or of `NaN`.
+    #[inline]
+    pub fn is_units(units: i64) -> bool {
+        Self::is_coefficient(units) || units == NUMERIC_NAN
+    }
+
     /// Whether the units of a `numeric` that stands in a row are those of a number.
     #[inline]
     pub fn is_coefficient(units: i64) -> bool {
@@ -282,6 +293,18 @@ impl<'a> RowView<'a> {
             }
             Place::Fixed { at, .. } => Stored::Fixed(&self.bytes[usize::from(at)..]),
             Place::Varying { .. } => Stored::Other,
+        }
+    }
+
+    /// The bytes of a column of varying width; `None` if it is null, stands elsewhere, is of fixed width or damaged: [`RowView::get`] tells.
+    #[inline]
+    pub fn varying(self, position: usize) -> Option<&'a [u8]> {
+        match self.layout.places[position] {
+            Place::Varying { bit, index } if !self.is_null_at(bit) => {
+                let at = varying_range(self.bytes, self.layout, self.wide, index)?;
+                self.bytes.get(at)
+            }
+            _ => None,
         }
     }
 

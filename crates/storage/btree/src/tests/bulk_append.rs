@@ -18,41 +18,91 @@ fn key(number: u64, style: u64) -> Vec<u8> {
 }
 
 #[test]
-fn prop_bulk_load_behind_existing_rows_equals_inserts() {
-    let seed = seed("prop_bulk_load_behind_existing_rows_equals_inserts");
+fn prop_bulk_load_equals_inserts() {
+    let seed = seed("prop_bulk_load_equals_inserts");
     let mut random = Random::new(seed);
-    for round in 0..18_u64 {
-        let kind = [TreeKind::Plain, TreeKind::Temporary, TreeKind::Rows][(round % 3) as usize];
-        let world = World::new([4096, 8192, 16384][(round / 3 % 3) as usize], 32);
+    for round in 0..36_u64 {
+        let kind = [TreeKind::Plain, TreeKind::Rows][(round % 2) as usize];
+        let page_size = [4096, 8192, 16384][(round / 3 % 3) as usize];
+        // A small pool brings few leaves at a time into the file, a large one logs them.
+        let world = World::new(page_size, [32, 2048][(round / 2 % 2) as usize]);
         let tree = world.tree(kind);
         let mut model = Model::new();
-        let mut number = 0;
-        for _ in 0..random.between(1, 4) {
-            for _ in 0..[0, 5, 400][random.below(3) as usize] {
-                let payload = vec![1; random.below(200) as usize];
-                tree.put(&key(number, round % 3), &payload, world.journal(1))
-                    .unwrap();
-                model.insert(key(number, round % 3), payload);
-                number += 1;
-            }
-            let journal = (kind != TreeKind::Temporary)
-                .then(|| world.journal(1))
-                .flatten();
-            let mut loader = tree.bulk_loader(random.between(70, 100) as u8);
-            let rows = [0, 1, 70, 3000][random.below(4) as usize];
-            for _ in 0..rows {
-                let longest = if random.chance(1, 50) { 1200 } else { 80 };
-                let payload = vec![2; random.below(longest) as usize];
-                loader
-                    .push(&key(number, round % 3), &[&payload, b"+"], journal)
-                    .unwrap();
-                model.insert(key(number, round % 3), [&payload[..], b"+"].concat());
-                number += 1;
-            }
-            assert_eq!(loader.finish(journal).unwrap(), rows);
-            assert_is(&tree, &model);
-            assert_eq!(world.pages_in_use(), assert_sound(&tree).pages_total());
+        let journal = world.journal(1).unwrap();
+        let mut loader = tree.bulk_loader(random.between(70, 100) as u8);
+        let rows = [0, 1, 70, 3000, 9000][random.below(5) as usize];
+        for number in 0..rows {
+            let longest = if random.chance(1, 50) { 1200 } else { 80 };
+            let payload = vec![2; random.below(longest) as usize];
+            loader
+                .push(&key(number, round % 3), &[&payload, b"+"], journal)
+                .unwrap();
+            model.insert(key(number, round % 3), [&payload[..], b"+"].concat());
         }
+        assert_eq!(loader.finish(journal).unwrap(), rows);
+        assert_is(&tree, &model);
+        assert_eq!(world.pages_in_use(), assert_sound(&tree).pages_total());
+        // From now on it is a tree as any other.
+        for number in (0..rows).step_by(7) {
+            tree.put(&key(number, round % 3), b"new", Some(journal))
+                .unwrap();
+            model.insert(key(number, round % 3), b"new".to_vec());
+        }
+        assert_is(&tree, &model);
+    }
+}
+
+#[test]
+fn load_costs_the_log_a_fraction_of_its_bytes_unless_images_are_required() {
+    for required in [false, true] {
+        let world = World::make(8192, 1024, false, |context| context);
+        let tree = world.tree(TreeKind::Rows);
+        let images = required.then(|| world.context.require_images());
+        world.log.flush_round().unwrap();
+        let before = world.log.statistics().bytes_records;
+        let mut loader = tree.bulk_loader(100);
+        for number in 0..60_000_u64 {
+            loader
+                .push(
+                    &number.to_be_bytes(),
+                    &[&[5; 100]],
+                    world.journal(1).unwrap(),
+                )
+                .unwrap();
+        }
+        loader.finish(world.journal(1).unwrap()).unwrap();
+        drop(images);
+        world.log.flush_round().unwrap();
+        let logged = world.log.statistics().bytes_records - before;
+        let rows = 60_000 * 108;
+        assert_eq!(logged > rows, required, "{logged} bytes for {rows}");
+        // The last ones go into the log.
+        let most = 64 * 8192 + rows / 50;
+        assert!(required || logged < most, "{logged} bytes for {rows}");
+        assert_eq!(assert_sound(&tree).rows, 60_000);
+    }
+}
+
+#[test]
+fn load_that_is_given_up_leaves_its_pages_to_others() {
+    for rows in [300, 20_000_u64] {
+        let world = World::make(4096, 256, false, |context| context);
+        let tree = world.tree(TreeKind::Plain);
+        let mut loader = tree.bulk_loader(100);
+        for number in 0..rows {
+            loader
+                .push(
+                    &number.to_be_bytes(),
+                    &[&[5; 100]],
+                    world.journal(1).unwrap(),
+                )
+                .unwrap();
+        }
+        assert!(world.space.counts().loading > 0);
+        drop(loader);
+        let counts = world.space.counts();
+        assert_eq!((counts.temporary, counts.loading), (0, 0));
+        assert_eq!(world.pages_in_use(), assert_sound(&tree).pages_total());
     }
 }
 
@@ -63,41 +113,20 @@ fn bulk_load_fills_pages() {
     let mut loader = tree.bulk_loader(100);
     for number in 0..20_000_u64 {
         loader
-            .push(&number.to_be_bytes(), &[&[5; 100]], world.journal(1))
+            .push(
+                &number.to_be_bytes(),
+                &[&[5; 100]],
+                world.journal(1).unwrap(),
+            )
             .unwrap();
     }
-    loader.finish(world.journal(1)).unwrap();
+    loader.finish(world.journal(1).unwrap()).unwrap();
     let statistics = assert_sound(&tree);
     let full = 20_000 * (100 + 2 + 2 + 8) / 8192;
     assert!(
         statistics.pages[0] <= full * 102 / 100,
         "{statistics:?}, {full} full pages"
     );
-}
-
-#[test]
-fn rows_that_come_in_between_a_bulk_load_are_kept() {
-    let world = World::new(4096, 64);
-    let tree = world.tree(TreeKind::Plain);
-    let mut model = Model::new();
-    let mut loader = tree.bulk_loader(100);
-    for number in 0..2000_u64 {
-        let key = (number * 10).to_be_bytes().to_vec();
-        loader.push(&key, &[&[1; 60]], world.journal(1)).unwrap();
-        model.insert(key, vec![1; 60]);
-        if number % 37 == 0 {
-            // Ahead of the load, behind it, and just beside it.
-            for other in [number * 10 + 3, 15_000 + number, number * 5 + 1] {
-                let key = other.to_be_bytes().to_vec();
-                if other % 10 != 0 {
-                    tree.put(&key, b"other", world.journal(2)).unwrap();
-                    model.insert(key, b"other".to_vec());
-                }
-            }
-        }
-    }
-    loader.finish(world.journal(1)).unwrap();
-    assert_is(&tree, &model);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 /// A copy of the data file as it is now.
-fn file_now(world: &World) -> MemoryDirectory {
+pub(super) fn file_now(world: &World) -> MemoryDirectory {
     let copy = MemoryDirectory::new();
     let from = world
         .directory

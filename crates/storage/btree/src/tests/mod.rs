@@ -3,6 +3,8 @@
 #[cfg(not(any(loom, shuttle)))]
 mod bulk_append;
 #[cfg(not(any(loom, shuttle)))]
+mod bulk_crash;
+#[cfg(not(any(loom, shuttle)))]
 mod chains;
 #[cfg(not(loom))]
 mod concurrent;

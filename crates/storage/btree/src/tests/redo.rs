@@ -275,13 +275,17 @@ fn crash_any_cut_of_bulk_ranges_chains_and_drops_leaks_nothing() {
     let queue = world.tree(TreeKind::Plain);
     world.log.flush_round().unwrap();
     let born = world.log.durable_gsn();
+    // The log is all that there is.
+    let images = world.context.require_images();
+    let load = journal.unwrap();
     let mut loader = queue.bulk_loader(100);
     for number in 0..4000_u64 {
         loader
-            .push(&number.to_be_bytes(), &[&[1; 50]], journal)
+            .push(&number.to_be_bytes(), &[&[1; 50]], load)
             .unwrap();
     }
-    loader.finish(journal).unwrap();
+    loader.finish(load).unwrap();
+    drop(images);
     let loaded = world.log.slot(SlotId(1)).slot_gsn();
     while !queue
         .remove_below(&2500_u64.to_be_bytes(), 7, journal)

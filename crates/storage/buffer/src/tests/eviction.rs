@@ -66,7 +66,7 @@ fn temporary_pages_take_neither_double_write_nor_sync() {
     let statistics = pool.statistics();
     assert_eq!(directory.counts().of(Call::Sync), syncs);
     assert_eq!((statistics.batches, statistics.double_write_bytes), (0, 0));
-    assert_eq!((statistics.written, statistics.written_temporary), (20, 20));
+    assert_eq!((statistics.written, statistics.written_once), (20, 20));
     assert_eq!(statistics.full_page_images, 0);
 }
 
