@@ -82,11 +82,24 @@ fn encode(
     let table = shape.table();
     let columns: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
     table.schema.encode(&columns, row)?;
+    key_of(transaction, shape, |at| Ok(values[at].as_ref()), key)
+}
+
+/// The key of a new row of these columns.
+///
+/// # Errors
+/// `54000` for values that make no key; storage.
+pub(crate) fn key_of<'v>(
+    transaction: &Transaction,
+    shape: &Shape,
+    column: impl Fn(usize) -> Result<ValueRef<'v>>,
+    key: &mut Vec<u8>,
+) -> Result<()> {
     key.clear();
     if shape.has_key() {
-        shape.keys[0].encode(values, key)?;
+        shape.keys[0].encode_with(column, key)?;
     } else {
-        let storage = table.storage.table(transaction)?;
+        let storage = shape.table().storage.table(transaction)?;
         let number = shape.relation.runtime.draw_row(transaction, storage)?;
         key.extend_from_slice(&number.to_be_bytes());
     }

@@ -22,11 +22,11 @@ use vellum_row::{Type, Typmod, Value};
 /// A COPY from the client.
 #[derive(Debug)]
 pub(super) struct CopyIn {
-    insert: Arc<Prepared>,
-    types: Vec<(Type, Typmod)>,
+    pub(super) insert: Arc<Prepared>,
+    pub(super) types: Vec<(Type, Typmod)>,
     /// What is read is of these types and modifiers. (Elements of an array in binary form are taken as they come.)
-    ready: bool,
-    lines: Lines,
+    pub(super) ready: bool,
+    pub(super) lines: Lines,
     /// What has come and is not worked off.
     pending: Vec<u8>,
     /// Inside a quoted field, as far as `pending` was looked at.
@@ -34,14 +34,14 @@ pub(super) struct CopyIn {
     quoted: bool,
     /// Behind an escape there.
     escaped: bool,
-    table: String,
-    line: u64,
-    rows: u64,
+    pub(super) table: String,
+    pub(super) line: u64,
+    pub(super) rows: u64,
     /// What stands before the rows has come: of the binary form only.
     begun: bool,
     /// What is read of the row that `pending` begins with: of the binary form only.
     row: copy_binary::Begun,
-    ended: bool,
+    pub(super) ended: bool,
     /// No batch was inserted yet.
     first: bool,
     /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
@@ -359,7 +359,17 @@ impl Session {
     fn copy_lines(&mut self, copy: &mut CopyIn, last: bool) -> Result<()> {
         let mut pending = std::mem::take(&mut copy.pending);
         let mut start = 0;
-        while let Some((end, next)) = copy.line_end(&pending, start, last) {
+        let mut plain = self.plain_lines(copy)?;
+        loop {
+            if let Some(plain) = &mut plain
+                && copy.batch.0.is_empty()
+                && self.is_loading()
+            {
+                start = self.load_lines(plain, copy, &pending, start)?;
+            }
+            let Some((end, next)) = copy.line_end(&pending, start, last) else {
+                break;
+            };
             let mut line = &pending[start..end];
             if let Some(stripped) = line.strip_suffix(b"\r") {
                 line = stripped;
@@ -376,6 +386,10 @@ impl Session {
             match self.values_of(copy, line) {
                 Ok(values) => self.copy_row(copy, values, line.len())?,
                 Err(error) => return Err(error.with_context(place(&copy.table, copy.line))),
+            }
+            // Those behind it need not become values.
+            if plain.is_some() && self.is_loading() {
+                self.insert_batch(copy)?;
             }
         }
         copy.scanned = copy.scanned.saturating_sub(start);
@@ -489,7 +503,7 @@ fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {
 }
 
 /// Where an error of a COPY is.
-fn place(table: &str, line: u64) -> String {
+pub(super) fn place(table: &str, line: u64) -> String {
     format!("COPY {table}, line {line}")
 }
 

@@ -23,6 +23,7 @@ mod command;
 mod copy;
 mod copy_binary;
 mod copy_load;
+mod copy_plain;
 mod copy_text;
 mod cursor;
 mod direct;

@@ -343,3 +343,75 @@ fn create_table_as_loads_what_its_query_finds() {
     let report = database.engine().verify().unwrap();
     assert!(report.is_sound(), "{:#?}", report.findings);
 }
+
+#[test]
+fn lines_that_are_loaded_as_they_stand_make_the_rows_of_inserts() {
+    let database = database();
+    let mut client = Client::of(&database);
+    let columns = "a int, c char(4), v varchar(6), t text, n numeric(8,2), d date, f float8, b bool, j jsonb, x int[], z timestamptz, primary key (a)";
+    client.ok(&format!("create table loaded ({columns})"));
+    client.ok(&format!("create table inserted ({columns})"));
+    client.ok("create index on inserted (v)");
+    let long = "x".repeat(70_000);
+    let mut data = String::new();
+    for row in 0..3000 {
+        let text = match row % 60 {
+            13 => "tab\\tand\\\\more".to_owned(),
+            17 => "\u{e4}\u{20ac}".repeat(row / 60),
+            19 if row > 2000 && row < 2200 => long.clone(),
+            23 => "\\N".to_owned(),
+            _ => format!("plain {row}"),
+        };
+        let short = ["", "a", "ab  ", "\u{e4}b", "abcd", "abcd  ", "\\N"][row % 7];
+        let narrow = [
+            "",
+            "abc",
+            "\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}",
+            "123456 ",
+            "\\N",
+        ][row % 5];
+        let number = ["1.005", "-3", "NaN", "\\N", " 12.5 "][row % 5];
+        let day = ["2024-02-29", "infinity", "\\N"][row % 3];
+        data += &format!(
+            "{row}\t{short}\t{narrow}\t{text}\t{number}\t{day}\t{}e-3\t{}\t{{\"a\": [{row}]}}\t{{1,{row}}}\t2024-01-01 {:02}:00+02\n",
+            row,
+            ["t", "false"][row % 2],
+            row % 24
+        );
+    }
+    client.copy("copy loaded from stdin", &data, 8192);
+    client.copy("copy inserted from stdin", &data, 8192);
+    assert_eq!(loaded(&database), 3000);
+    let both = "select count(*), sum(a), sum(length(t)), count(n), count(distinct v) from";
+    assert_eq!(
+        client.ok(&format!("{both} loaded")),
+        client.ok(&format!("{both} inserted"))
+    );
+    let rows = |table: &str| format!("select * from {table} order by a");
+    assert!(client.ok(&rows("loaded")) == client.ok(&rows("inserted")));
+
+    // What is wrong with a line is said of that line.
+    client.ok("create table narrow (a int primary key, c char(3), v varchar(3) not null)");
+    for (wrong, state) in [
+        ("500\tabcd\tx", "22001"),
+        ("500\tabc\txxxx", "22001"),
+        ("500\tabc\t\\N", "23502"),
+        ("\\N\tabc\tx", "23502"),
+        ("500\tabc", "22P04"),
+        ("500\tabc\tx\ty", "22P04"),
+        ("5 00\tabc\tx", "22P02"),
+        ("499\tabc\tx", "23505"),
+    ] {
+        let lines = |rows: std::ops::Range<u32>| -> String {
+            rows.map(|row| format!("{row}\tabc\tx\n")).collect()
+        };
+        let data = format!("{}{wrong}\n{}", lines(0..500), lines(501..700));
+        let (seen, context) = failure(&mut client, "narrow", &data);
+        assert_eq!(seen, state, "{wrong}");
+        assert!(
+            context.starts_with("COPY narrow, line 501"),
+            "{wrong}: {context}"
+        );
+        assert_eq!(client.ok("select count(*) from narrow"), "0");
+    }
+}

@@ -88,47 +88,18 @@ impl Schema {
 
     /// False if the offsets do not fit.
     fn encode_as(&self, values: &[ValueRef<'_>], out: &mut Vec<u8>, wide: bool) -> Result<bool> {
-        let layout = self.current();
-        let start = out.len();
-        let word = self.version | if wide { WIDE } else { 0 };
-        let values_at = layout.varying_start(wide);
-        out.resize(start + values_at, 0);
-        out[start..start + VERSION_BYTES].copy_from_slice(&word.to_le_bytes());
-        for ((place, column), value) in layout.places.iter().zip(self.columns()).zip(values) {
-            match *place {
-                Place::Absent => {}
-                Place::Fixed { bit, at } => {
-                    let row = &mut out[start..];
-                    if value.is_null() {
-                        set_null(row, bit, true);
-                    } else {
-                        write_fixed(column, *value, &mut row[usize::from(at)..])?;
-                    }
-                }
-                Place::Varying { bit, index } => {
-                    if value.is_null() {
-                        set_null(&mut out[start..], bit, true);
-                    } else {
-                        write_varying(column, *value, out)?;
-                    }
-                    let end = out.len() - start - values_at;
-                    let at =
-                        start + layout.fixed_end + usize::from(index) * if wide { 4 } else { 2 };
-                    if wide {
-                        let Ok(end) = u32::try_from(end) else {
-                            return Ok(false);
-                        };
-                        out[at..at + 4].copy_from_slice(&end.to_le_bytes());
-                    } else {
-                        let Ok(end) = u16::try_from(end) else {
-                            return Ok(false);
-                        };
-                        out[at..at + 2].copy_from_slice(&end.to_le_bytes());
-                    }
-                }
+        let mut writer = RowWriter::new(self, out, wide);
+        for value in values {
+            if !writer.push(*value)? {
+                return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Appends a row to `out`, value by value. Of rows whose offsets fit 16 bits; [`RowWriter::push`] says no otherwise.
+    pub fn writer<'w>(&'w self, out: &'w mut Vec<u8>) -> RowWriter<'w> {
+        RowWriter::new(self, out, false)
     }
 
     /// A view of a row that was written under this or an earlier version. Looks at the version word
@@ -251,6 +222,86 @@ impl Schema {
     #[inline]
     fn current(&self) -> &Layout {
         &self.layouts[usize::from(self.version)]
+    }
+}
+
+/// A row that is being written, from the first column to the last.
+#[derive(Debug)]
+pub struct RowWriter<'w> {
+    schema: &'w Schema,
+    layout: &'w Layout,
+    out: &'w mut Vec<u8>,
+    start: usize,
+    values_at: usize,
+    wide: bool,
+    position: usize,
+}
+
+impl<'w> RowWriter<'w> {
+    fn new(schema: &'w Schema, out: &'w mut Vec<u8>, wide: bool) -> Self {
+        let layout = schema.current();
+        let start = out.len();
+        let word = schema.version | if wide { WIDE } else { 0 };
+        let values_at = layout.varying_start(wide);
+        out.resize(start + values_at, 0);
+        out[start..start + VERSION_BYTES].copy_from_slice(&word.to_le_bytes());
+        Self {
+            schema,
+            layout,
+            out,
+            start,
+            values_at,
+            wide,
+            position: 0,
+        }
+    }
+
+    /// The value of the next column. False if the offsets do not fit: the bytes that were appended are of no use then.
+    ///
+    /// # Errors
+    /// XX000 if it is not of its column's type and modifier.
+    ///
+    /// # Panics
+    /// If there is no other column.
+    #[inline]
+    pub fn push(&mut self, value: ValueRef<'_>) -> Result<bool> {
+        let (out, start) = (&mut *self.out, self.start);
+        let column = self.schema.column(self.position);
+        let place = self.layout.places[self.position];
+        self.position += 1;
+        match place {
+            Place::Absent => {}
+            Place::Fixed { bit, at } => {
+                let row = &mut out[start..];
+                if value.is_null() {
+                    set_null(row, bit, true);
+                } else {
+                    write_fixed(column, value, &mut row[usize::from(at)..])?;
+                }
+            }
+            Place::Varying { bit, index } => {
+                if value.is_null() {
+                    set_null(&mut out[start..], bit, true);
+                } else {
+                    write_varying(column, value, out)?;
+                }
+                let end = out.len() - start - self.values_at;
+                let width = if self.wide { 4 } else { 2 };
+                let at = start + self.layout.fixed_end + usize::from(index) * width;
+                if self.wide {
+                    let Ok(end) = u32::try_from(end) else {
+                        return Ok(false);
+                    };
+                    out[at..at + 4].copy_from_slice(&end.to_le_bytes());
+                } else {
+                    let Ok(end) = u16::try_from(end) else {
+                        return Ok(false);
+                    };
+                    out[at..at + 2].copy_from_slice(&end.to_le_bytes());
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
