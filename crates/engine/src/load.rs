@@ -270,8 +270,10 @@ impl Transaction {
 
     /// B4. What it wrote is reverted behind this: its chains are listed again by that.
     pub(crate) fn give_load_up(&self) {
-        if let Some(load) = self.take_load() {
-            drop(NewTree::of(self, load.tree));
+        if let Some(Load { tree, loader, .. }) = self.take_load() {
+            // Leaves that are in no tree go first: while they look like leaves of this one, nobody may get its root (N5).
+            drop(loader);
+            drop(NewTree::of(self, tree));
         }
     }
 

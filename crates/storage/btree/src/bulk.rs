@@ -33,14 +33,14 @@ use crate::node::layout::{
 };
 use crate::record::KEEP_FROM;
 use crate::split::separator_redo;
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeKind};
 use crate::write::{Logging, RowRedo};
 use std::ops::Range;
 use vellum_base::{PageId, Result};
 use vellum_buffer::{PageBuf, PageRead, PageWrite};
 use vellum_sync::Backoff;
 
-/// Fewest leaves that are brought into the file at the end of a load; fewer are logged.
+/// Fewest leaves that are brought into the file at the end of a load; fewer are logged, but in a pool that has no room for so many.
 const IN_FILE_MIN: usize = 64;
 /// Most bytes of leaves that are made and not linked.
 const MADE_BYTES_MAX: usize = 32 << 20;
@@ -86,6 +86,11 @@ impl std::fmt::Debug for BulkLoader {
 impl Tree {
     /// A loader of sorted rows, for a durable tree without rows that nobody else knows (U1). Leaves are filled to `fill` percent (50..=100).
     pub fn bulk_loader(&self, fill: u8) -> BulkLoader {
+        assert_ne!(
+            self.kind(),
+            TreeKind::Temporary,
+            "loads are of durable trees"
+        );
         let page_size = self.context().page_size();
         let limit = page_size * usize::from(fill.clamp(50, 100)) / 100;
         // An eighth of the pool, or leaves would be evicted before they are written together.

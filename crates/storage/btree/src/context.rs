@@ -120,7 +120,7 @@ impl TreeContext {
         ImagesRequired(self)
     }
 
-    /// For who links pages whose content is in no log record (U3 in `bulk`): taken before any latch, and nothing but latches is waited for with it.
+    /// For who links pages whose content is in no log record (U3 in `bulk`): taken before any latch; with it latches are waited for, and pages that are not in memory.
     pub(crate) fn links(&self) -> Links<'_> {
         Links(self.image_needs.lock())
     }

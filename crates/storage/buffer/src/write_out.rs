@@ -201,8 +201,9 @@ impl Pool {
     }
 
     /// Brings pages into the file, durably, that nothing durable names yet: they are written once, without the double-write area, since who
-    /// finds one torn after a crash has no use for it. What may not be lost may name them when this returns. The caller holds no page, and
-    /// nobody else knows these. Blocks for the writes, one sync, and a flush of the log where that is behind their GSN.
+    /// finds one torn after a crash has no use for it. But a page that is owed goes through that area (D5): of its last life a checkpoint may have claimed what
+    /// the area's image lacks that repair would put in its place. (Who frees a page changes it: so one that is not owed was
+    /// written through the area since.) What may not be lost may name them when this returns. The caller holds no page, and nobody else knows these. Blocks for the writes, one sync, and a flush of the log where that is behind their GSN.
     ///
     /// # Errors
     /// I/O errors, `Poisoned`, those of the log: any of the pages may be in the file, whole or in part.
@@ -225,25 +226,26 @@ impl Pool {
     fn write_once(&self, pages: &mut Vec<PageId>) -> Result<()> {
         let mut writer = self.writer.lock();
         writer.finish_pending(&*self.file)?;
-        pages.sort_unstable();
+        // Nobody else makes them owed, or writes them while the writer is ours.
+        let is_owed = |page: PageId| {
+            let state = self.states.get(page);
+            state.is_some_and(|state| state.load().is_owed())
+        };
+        let mut sorted: Vec<(bool, PageId)> =
+            pages.drain(..).map(|page| (!is_owed(page), page)).collect();
+        sorted.sort_unstable();
         let durable = self.log.durable_gsn();
-        let mut copies: Vec<Copied> = Vec::with_capacity(pages.len());
-        pages.retain(|&page| {
+        let mut copies: Vec<Copied> = Vec::with_capacity(sorted.len());
+        for (once, page) in sorted {
             let image = writer.image(copies.len());
             // The frame is for who drops pages.
             match self.copy_page(page, 0, false, Mode::Checkpoint, durable, image) {
-                Attempt::Copied(copied) => {
-                    copies.push(Copied {
-                        once: true,
-                        ..copied
-                    });
-                    false
-                }
-                Attempt::Busy => true,
+                Attempt::Copied(copied) => copies.push(Copied { once, ..copied }),
+                Attempt::Busy => pages.push(page),
                 // Eviction wrote it.
-                Attempt::Gone | Attempt::TooNew => false,
+                Attempt::Gone | Attempt::TooNew => {}
             }
-        });
+        }
         let Some(newest) = copies.iter().map(|copied| copied.gsn).max() else {
             return Ok(());
         };

@@ -20,6 +20,8 @@ struct Ledger {
     last: BTreeMap<PageId, (u64, bool)>,
     /// GSN of each durable page that a finished checkpoint has claimed.
     claimed: BTreeMap<PageId, u64>,
+    /// The same of pages that are being overwritten by what nothing names: they may be torn, but not older.
+    overwritten: BTreeMap<PageId, u64>,
 }
 
 /// Random changes, evictions and checkpoints, until a call fails. The value of a page is its GSN.
@@ -53,6 +55,30 @@ fn work(pool: &Pool, seed: u64, ledger: &mut Ledger, temporaries: bool) {
                     ledger.last.insert(page, (gsn, true));
                     ledger.claimed.remove(&page);
                 }
+                3 | 4 if temporaries => {
+                    // Freed, which changes it, and taken by a load, which brings it into the file before anything names it.
+                    if ledger.last.get(&page).is_some_and(|known| !known.1) {
+                        let mut guard = pool.exclusive(page)?;
+                        ledger.last.insert(page, (gsn, false));
+                        stamp(&mut guard, gsn);
+                        guard.set_gsn(Gsn(gsn));
+                        drop(guard);
+                        if random.chance(1, 3) {
+                            pool.evict_step(FRAMES as usize)?;
+                        }
+                        gsn += 1;
+                    }
+                    let mut guard = pool.create(page, crate::kind::LEAF, page, false, Gsn(gsn))?;
+                    stamp(&mut guard, gsn);
+                    drop(guard);
+                    ledger.last.insert(page, (gsn, false));
+                    if let Some(claimed) = ledger.claimed.remove(&page) {
+                        ledger.overwritten.insert(page, claimed);
+                    }
+                    pool.write_unnamed(&[page])?;
+                    ledger.overwritten.remove(&page);
+                    ledger.claimed.insert(page, gsn);
+                }
                 _ => {
                     let known = ledger.last.get(&page);
                     let mut guard = if known.is_none_or(|known| known.1) {
@@ -77,6 +103,7 @@ fn check(after: &SimulatedDirectory, ledger: &Ledger, what: &str) {
     pool.repair_torn_pages().unwrap();
     for (page, (last, _)) in &ledger.last {
         let claimed = ledger.claimed.get(page).copied();
+        let overwritten = ledger.overwritten.get(page).copied();
         match pool.redo(*page).unwrap() {
             RedoPage::Readable(guard) => {
                 let gsn = guard.gsn().get();
@@ -89,7 +116,7 @@ fn check(after: &SimulatedDirectory, ledger: &Ledger, what: &str) {
                     Some(gsn),
                     "{what}: page {page} is mixed"
                 );
-                if let Some(claimed) = claimed {
+                if let Some(claimed) = claimed.max(overwritten) {
                     assert!(
                         gsn >= claimed,
                         "{what}: page {page} lost {claimed}, has {gsn}"
