@@ -12,7 +12,9 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use std::any::Any;
 use std::sync::Arc;
 use vellum_row::datetime::{Date, Interval, Time, Timestamp};
-use vellum_row::{ArrayRef as Items, JsonbRef, NumericRef, RowView, Stored, Type, Value, ValueRef};
+use vellum_row::{
+    ArrayRef as Items, FixedPlace, JsonbRef, NumericRef, RowView, Stored, Type, Value, ValueRef,
+};
 
 /// Rows in a batch, at most.
 pub const BATCH_ROWS: usize = 8192;
@@ -71,7 +73,7 @@ impl Batch {
     }
 
     /// Adds a row as it is stored: these of its columns, in the order that was asked for; the number behind the last column is the key. Values of
-    /// fixed width go from bytes to arrays.
+    /// fixed width go from bytes to arrays; with the columns stand their places, as far as they are known.
     ///
     /// # Errors
     /// A row that is damaged; a value that is not of its column's type.
@@ -79,12 +81,18 @@ impl Batch {
     pub fn push_stored(
         &mut self,
         row: RowView<'_>,
-        columns: &[usize],
+        columns: &[(usize, Option<FixedPlace>)],
         key: &[u8],
     ) -> std::result::Result<(), Failure> {
         let width = row.columns();
         debug_assert_eq!(columns.len(), self.columns.len());
-        for (column, position) in self.columns.iter_mut().zip(columns) {
+        for (column, (position, place)) in self.columns.iter_mut().zip(columns) {
+            let stored = place.and_then(|place| row.stored_at(place));
+            if let Some(stored) = stored
+                && column.push_stored(stored)
+            {
+                continue;
+            }
             if *position >= width {
                 self.bytes += key.len();
                 column.push(ValueRef::Bytea(key))?;

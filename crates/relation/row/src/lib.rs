@@ -39,7 +39,7 @@ pub use json::{Jsonb, JsonbRef};
 pub use key::{KeyCodec, KeyColumn, KeyRange};
 pub use numeric::{GoOn, Numeric, NumericRef};
 pub use pattern::Pattern;
-pub use schema::{Assigned, Column, ColumnId, RowView, RowWriter, Schema, Stored};
+pub use schema::{Assigned, Column, ColumnId, FixedPlace, RowView, RowWriter, Schema, Stored};
 pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
 pub use text::{input, output, text_of_bytes};
 pub use types::{

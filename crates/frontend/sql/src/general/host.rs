@@ -1,7 +1,7 @@
 //! The session's side of a query: rows of tables, answers, and where the rows of the result go.
 
 use super::function::{AskedFor, Question, Test};
-use super::parts::{PartTables, Parted};
+use super::parts::{PartTables, Parted, placed};
 use super::sieve::Sieve;
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
 use vellum_query::{Batch, Failure, Host, Part, Tables};
-use vellum_row::{Type, Value, ValueRef};
+use vellum_row::{FixedPlace, Type, Value, ValueRef};
 
 /// What is scanned.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Sources<'t> {
 /// An open scan.
 struct Open<'s> {
     source: usize,
-    columns: Vec<usize>,
+    columns: Vec<(usize, Option<FixedPlace>)>,
     left: usize,
     at: Position<'s>,
 }
@@ -148,7 +148,7 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                         break;
                     };
                     let columns = open.columns.iter();
-                    let values = columns.map(|column| row[*column].as_ref());
+                    let values = columns.map(|(column, _)| row[*column].as_ref());
                     batch.push(values).map_err(super::told)?;
                     *at += 1;
                     open.left -= 1;
@@ -236,7 +236,10 @@ impl Tables for StatementHost<'_, '_, '_, '_> {
         }
         let open = Open {
             source,
-            columns: columns.to_vec(),
+            columns: match self.sources.scans.get(source) {
+                Some(SourceRows::Table { shape, .. }) => placed(shape, columns),
+                _ => columns.iter().map(|column| (*column, None)).collect(),
+            },
             left: limit.unwrap_or(usize::MAX),
             at,
         };

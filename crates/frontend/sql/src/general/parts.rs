@@ -21,7 +21,7 @@ use std::sync::Arc;
 use vellum::{Database, Follower, SharedSnapshot, Transaction};
 use vellum_base::maps::HashMap;
 use vellum_query::{Batch, Expected, Failure, Kind, Line, Part, Reader, Relation, Tables, Term};
-use vellum_row::{KeyRange, Type};
+use vellum_row::{FixedPlace, KeyRange, Type};
 
 /// Rows from which on a table is read in parts: a thread costs as much as some thousand of them.
 const ROWS_MIN: f64 = 50_000.0;
@@ -137,7 +137,7 @@ impl<'t> Translation<'t, '_, '_> {
 /// An open scan of a part.
 struct Open<'s> {
     source: usize,
-    columns: Vec<usize>,
+    columns: Vec<(usize, Option<FixedPlace>)>,
     left: usize,
     scan: TableScan<'s>,
 }
@@ -237,7 +237,7 @@ impl Tables for PartTables<'_> {
         let storage = parted.shape.table().storage.table(self.transaction)?;
         let open = Open {
             source,
-            columns: columns.to_vec(),
+            columns: placed(&parted.shape, columns),
             left: limit.unwrap_or(usize::MAX),
             scan: TableScan::of_ranges(self.transaction, storage, ranges),
         };
@@ -255,6 +255,17 @@ impl Tables for PartTables<'_> {
     fn close(&mut self, scan: u64) {
         self.open.remove(&scan);
     }
+}
+
+/// Columns with their places in rows of the schema as it is now. Behind the last stands the key.
+pub(super) fn placed(shape: &Shape, columns: &[usize]) -> Vec<(usize, Option<FixedPlace>)> {
+    let schema = &shape.table().schema;
+    let place = |column: usize| {
+        let known = column < schema.len();
+        known.then(|| schema.fixed_place(column)).flatten()
+    };
+    let columns = columns.iter();
+    columns.map(|column| (*column, place(*column))).collect()
 }
 
 /// A follower in a thread of its own.

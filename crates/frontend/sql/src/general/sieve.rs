@@ -10,7 +10,7 @@
 use crate::error::Result;
 use crate::expr::{Comparison, Expr, Frame};
 use vellum_row::datetime::{MICROS_PER_DAY, Timestamp};
-use vellum_row::{Column, NumericRef, RowView, Schema, Stored, Type, Value, ValueRef};
+use vellum_row::{Column, FixedPlace, NumericRef, RowView, Schema, Stored, Type, Value, ValueRef};
 
 /// Values of a list that are compared one by one, at most.
 const LIST_MAX: usize = 32;
@@ -26,11 +26,16 @@ pub(super) struct Sieve {
 enum Test {
     /// The number in a column of fixed width lies in a range, bounds included, or lies outside.
     Number {
-        position: usize,
-        width: Width,
+        column: Numbers,
         low: i64,
         high: i64,
         outside: bool,
+    },
+    /// The numbers in two columns of one width compare so.
+    Both {
+        left: Numbers,
+        comparison: Comparison,
+        right: Numbers,
     },
     /// The text in a column is one of these, or none of them.
     Text {
@@ -48,6 +53,15 @@ enum Test {
     Any(Box<[Test]>),
     /// Any other condition.
     Asked(Expr),
+}
+
+/// A column of numbers of fixed width.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    position: usize,
+    /// In rows of the schema as it is now.
+    place: Option<FixedPlace>,
+    width: Width,
 }
 
 /// How a number stands in a row.
@@ -113,14 +127,21 @@ impl Test {
     fn passes(&self, row: RowView<'_>, frame: &Frame<'_>) -> Result<bool> {
         Ok(match self {
             Self::Number {
-                position,
-                width,
+                column,
                 low,
                 high,
                 outside,
-            } => match number(row, *position, *width)? {
+            } => match column.read(row)? {
                 Some(number) => (*low <= number && number <= *high) != *outside,
                 None => false,
+            },
+            Self::Both {
+                left,
+                comparison,
+                right,
+            } => match (left.read(row)?, right.read(row)?) {
+                (Some(left), Some(right)) => comparison.holds(left.cmp(&right)),
+                _ => false,
             },
             Self::Text {
                 position,
@@ -160,31 +181,35 @@ impl Test {
     }
 }
 
-/// What stands in a column; `None` for null.
-#[inline]
-fn number(row: RowView<'_>, position: usize, width: Width) -> Result<Option<i64>> {
-    let bytes = match row.stored(position) {
-        Stored::Fixed(bytes) => bytes,
-        Stored::Null => return Ok(None),
-        Stored::Other => return Ok(plain(row.get(position)?)),
-    };
-    let found = match width {
-        Width::Two => bytes
-            .first_chunk()
-            .map(|bytes| i16::from_le_bytes(*bytes).into()),
-        Width::Four => bytes
-            .first_chunk()
-            .map(|bytes| i32::from_le_bytes(*bytes).into()),
-        Width::Eight => bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)),
-        Width::Units => bytes
-            .first_chunk()
-            .map(|bytes| i64::from_le_bytes(*bytes))
-            .filter(|units| Stored::is_units(*units)),
-    };
-    match found {
-        Some(number) => Ok(Some(number)),
-        // It says what is wrong.
-        None => Ok(plain(row.get(position)?)),
+impl Numbers {
+    /// What stands in the column; `None` for null.
+    #[inline]
+    fn read(&self, row: RowView<'_>) -> Result<Option<i64>> {
+        let placed = self.place.and_then(|place| row.stored_at(place));
+        let stored = placed.unwrap_or_else(|| row.stored(self.position));
+        let bytes = match stored {
+            Stored::Fixed(bytes) => bytes,
+            Stored::Null => return Ok(None),
+            Stored::Other => return Ok(plain(row.get(self.position)?)),
+        };
+        let found = match self.width {
+            Width::Two => bytes
+                .first_chunk()
+                .map(|bytes| i16::from_le_bytes(*bytes).into()),
+            Width::Four => bytes
+                .first_chunk()
+                .map(|bytes| i32::from_le_bytes(*bytes).into()),
+            Width::Eight => bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes)),
+            Width::Units => bytes
+                .first_chunk()
+                .map(|bytes| i64::from_le_bytes(*bytes))
+                .filter(|units| Stored::is_units(*units)),
+        };
+        match found {
+            Some(number) => Ok(Some(number)),
+            // It says what is wrong.
+            None => Ok(plain(row.get(self.position)?)),
+        }
     }
 }
 
@@ -223,7 +248,7 @@ impl Maker<'_> {
             } => match (self.value(left), self.value(right)) {
                 (None, Some(value)) => self.compared(left, *comparison, value),
                 (Some(value), None) => self.compared(right, comparison.swapped(), value),
-                _ => None,
+                _ => self.both(left, *comparison, right),
             },
             Expr::In {
                 operand,
@@ -301,9 +326,35 @@ impl Maker<'_> {
                 outside: comparison == Comparison::NotEqual,
             });
         }
-        let width = width(column)?;
+        let numbers = self.numbers(position, column)?;
         let bound = bound(column, cast, value)?;
-        Some(ranged(position, width, comparison, bound))
+        Some(ranged(numbers, comparison, bound))
+    }
+
+    fn numbers(&self, position: usize, column: &Column) -> Option<Numbers> {
+        Some(Numbers {
+            position,
+            place: self.schema.fixed_place(position),
+            width: width(column)?,
+        })
+    }
+
+    /// Two columns whose numbers count the same.
+    fn both(&self, left: &Expr, comparison: Comparison, right: &Expr) -> Option<Test> {
+        let columns = [self.column(left)?, self.column(right)?];
+        let [(_, first, None), (_, second, None)] = columns else {
+            return None;
+        };
+        let integer = |column: &Column| matches!(column.ty, Type::Int2 | Type::Int4 | Type::Int8);
+        let same = first.ty == second.ty && first.fixed_scale() == second.fixed_scale();
+        if !same && !(integer(first) && integer(second)) {
+            return None;
+        }
+        Some(Test::Both {
+            left: self.numbers(columns[0].0, first)?,
+            comparison,
+            right: self.numbers(columns[1].0, second)?,
+        })
     }
 
     fn among(&self, operand: &Expr, list: &[Expr], negated: bool) -> Option<Test> {
@@ -327,14 +378,14 @@ impl Maker<'_> {
                 outside: negated,
             });
         }
-        let width = width(column)?;
+        let numbers = self.numbers(position, column)?;
         let comparison = match negated {
             true => Comparison::NotEqual,
             false => Comparison::Equal,
         };
         let tests = values.map(|value| {
             let bound = bound(column, cast, value)?;
-            Some(ranged(position, width, comparison, bound))
+            Some(ranged(numbers, comparison, bound))
         });
         let tests: Box<[Test]> = tests.collect::<Option<_>>()?;
         Some(match negated {
@@ -429,10 +480,10 @@ fn divided(number: i128, by: i128) -> Bound {
 }
 
 /// The numbers that compare so. Of units `NaN` is above all numbers.
-fn ranged(position: usize, width: Width, comparison: Comparison, bound: Bound) -> Test {
+fn ranged(column: Numbers, comparison: Comparison, bound: Bound) -> Test {
     let Bound { floor, exact } = bound;
     let top = i128::from(i64::MAX);
-    let (least, largest) = match width {
+    let (least, largest) = match column.width {
         Width::Units => (-i128::from(Stored::UNITS_MAX), Stored::UNITS_MAX.into()),
         _ => (i64::MIN.into(), top),
     };
@@ -446,7 +497,7 @@ fn ranged(position: usize, width: Width, comparison: Comparison, bound: Bound) -
         Comparison::Equal | Comparison::NotEqual if exact && floor <= largest => (floor, floor),
         Comparison::Equal | Comparison::NotEqual => (1, 0),
     };
-    let low = match width {
+    let low = match column.width {
         // What is above all numbers is below `NaN` still.
         Width::Units if low > largest => top,
         _ => low.max(least),
@@ -457,8 +508,7 @@ fn ranged(position: usize, width: Width, comparison: Comparison, bound: Bound) -
         _ => (1, 0),
     };
     Test::Number {
-        position,
-        width,
+        column,
         low,
         high,
         outside: comparison == Comparison::NotEqual,
@@ -469,6 +519,14 @@ fn ranged(position: usize, width: Width, comparison: Comparison, bound: Bound) -
 mod tests {
     use super::*;
     use vellum_row::compare;
+
+    fn column_of(width: Width) -> Numbers {
+        Numbers {
+            position: 0,
+            place: None,
+            width,
+        }
+    }
 
     /// Numbers that are looked at, and how they compare as values.
     fn passes(test: &Test, number: i64) -> bool {
@@ -515,7 +573,7 @@ mod tests {
                 let (coefficient, own) = constant;
                 for comparison in ALL {
                     let bound = scaled(coefficient, own, scale);
-                    let test = ranged(0, Width::Units, comparison, bound);
+                    let test = ranged(column_of(Width::Units), comparison, bound);
                     let value = ValueRef::Numeric(NumericRef::Small {
                         coefficient,
                         scale: own,
@@ -563,7 +621,7 @@ mod tests {
                     floor: constant.into(),
                     exact: true,
                 };
-                let test = ranged(0, Width::Eight, comparison, bound);
+                let test = ranged(column_of(Width::Eight), comparison, bound);
                 for number in numbers {
                     let wanted = comparison.holds(number.cmp(&constant));
                     assert_eq!(
@@ -585,7 +643,7 @@ mod tests {
         ] {
             for comparison in ALL {
                 let bound = divided(micros.into(), MICROS_PER_DAY.into());
-                let test = ranged(0, Width::Four, comparison, bound);
+                let test = ranged(column_of(Width::Four), comparison, bound);
                 for day in -3..3 {
                     let wanted = comparison.holds((day * MICROS_PER_DAY).cmp(&micros));
                     assert_eq!(passes(&test, day), wanted, "{day} {comparison:?} {micros}");

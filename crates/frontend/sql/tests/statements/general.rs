@@ -312,7 +312,7 @@ fn conditions_of_a_scan_have_the_answers_of_their_expressions() {
     let database = database();
     let mut client = Client::of(&database);
     client.ok(
-        "create table t (id int primary key, s smallint, i int, l bigint, n numeric(10,2), w numeric, d date, m timestamp, z timestamptz, c char(6), v varchar, f float8)",
+        "create table t (id int primary key, s smallint, i int, l bigint, n numeric(10,2), w numeric, d date, m timestamp, z timestamptz, c char(6), v varchar, f float8, n2 numeric(12,2), d2 date)",
     );
     client.ok(
         "insert into t select x, x % 100, case when x % 7 > 0 then x - 500 end, x::bigint * 3000000000, \
@@ -320,7 +320,8 @@ fn conditions_of_a_scan_have_the_answers_of_their_expressions() {
          case x % 13 when 0 then null when 1 then 'infinity' when 2 then '-infinity' else date '1999-12-20' + x / 10 end, \
          timestamp '1999-12-31 12:00' + x * interval '1 hour', timestamptz '1999-12-31 12:00+00' + x * interval '1 hour', \
          case x % 5 when 0 then null when 1 then 'a' when 2 then 'ab ' else 'abc' end, \
-         case x % 5 when 0 then null when 1 then 'a' when 2 then 'a ' else 'b' || x end, x / 10.0 from generate_series(1, 1000) x",
+         case x % 5 when 0 then null when 1 then 'a' when 2 then 'a ' else 'b' || x end, x / 10.0, case x % 11 when 2 then 'NaN' when 3 then null else (x - 290)::numeric / 8 end, \
+         case x % 13 when 1 then 'infinity' else date '1999-12-18' + x / 9 end from generate_series(1, 1000) x",
     );
     // Rows of an older form.
     client.ok("alter table t add e int default 7, add g varchar default 'seven'");
@@ -368,6 +369,11 @@ fn conditions_of_a_scan_have_the_answers_of_their_expressions() {
         "v <> 'a' and v is not null",
         "v in ('a', 'b13', 'b18') or c is null",
         "v > 'b2'",
+        "i < s or i > l",
+        "s <> i and l >= i",
+        "n < n2 or d < d2",
+        "n2 = n and d2 >= d",
+        "m < z",
         "e = 7",
         "e is null or g = 'eight'",
         "g <> 'eight'",

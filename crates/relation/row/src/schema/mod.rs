@@ -22,7 +22,7 @@ mod tests;
 
 pub use layout::VERSION_MAX;
 pub(crate) use layout::fixed_scale;
-pub use row::{Assigned, RowView, RowWriter, Stored};
+pub use row::{Assigned, FixedPlace, RowView, RowWriter, Stored};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Type, Typmod};

@@ -53,6 +53,16 @@ impl Stored<'_> {
     }
 }
 
+/// Where a column of fixed width stands in the rows of one version: looked up once for many rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FixedPlace {
+    version: u16,
+    /// Of the bit that says null.
+    byte: u16,
+    mask: u8,
+    at: u16,
+}
+
 /// How [`Schema::assign`] changed a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Assigned {
@@ -219,6 +229,19 @@ impl Schema {
         }
     }
 
+    /// Where a column stands in rows of the current version; `None` if its width varies or it is not stored.
+    pub fn fixed_place(&self, position: usize) -> Option<FixedPlace> {
+        match self.current().places[position] {
+            Place::Fixed { bit, at } => Some(FixedPlace {
+                version: self.version,
+                byte: VERSION_BYTES as u16 + bit / 8,
+                mask: 1 << (bit % 8),
+                at,
+            }),
+            Place::Varying { .. } | Place::Absent => None,
+        }
+    }
+
     #[inline]
     fn current(&self) -> &Layout {
         &self.layouts[usize::from(self.version)]
@@ -345,6 +368,19 @@ impl<'a> RowView<'a> {
             Place::Fixed { at, .. } => Stored::Fixed(&self.bytes[usize::from(at)..]),
             Place::Varying { .. } => Stored::Other,
         }
+    }
+
+    /// As [`RowView::stored`], of a column whose place is known; `None` if the row is of another version.
+    #[inline]
+    pub fn stored_at(self, place: FixedPlace) -> Option<Stored<'a>> {
+        if self.version() != place.version {
+            return None;
+        }
+        // Both are there: [`Schema::view`] has looked at the length.
+        if self.bytes.get(usize::from(place.byte))? & place.mask != 0 {
+            return Some(Stored::Null);
+        }
+        Some(Stored::Fixed(self.bytes.get(usize::from(place.at)..)?))
     }
 
     /// The bytes of a column of varying width; `None` if it is null, stands elsewhere, is of fixed width or damaged: [`RowView::get`] tells.
