@@ -31,6 +31,9 @@ use std::cell::Cell;
 use translate::{Subqueries, Translation};
 use vellum_query::{Error, Failure, Joins, Limits, Line};
 
+/// How many times `work_mem` a query may have whose joins do not fit into it: as much as PostgreSQL gives to four joins by hash, twice `work_mem` each.
+const JOIN_MEMORY: usize = 8;
+
 impl Run<'_, '_> {
     /// Runs a query that no program runs.
     ///
@@ -42,18 +45,31 @@ impl Run<'_, '_> {
             heard.set(true);
             each(row)
         };
-        let mut run = |joins| match self.general_with(select, Subqueries::Joined, joins, &mut each)
-        {
-            Err(Error::Unplanned(_)) => {
-                self.general_with(select, Subqueries::Asked, joins, &mut each)
+        let mut run = |joins, times| {
+            let memory_bytes = self.memory.get().saturating_mul(times);
+            let limits = Limits {
+                memory_bytes,
+                joins,
+            };
+            match self.general_with(select, Subqueries::Joined, limits, &mut each) {
+                Err(Error::Unplanned(_)) => {
+                    self.general_with(select, Subqueries::Asked, limits, &mut each)
+                }
+                done => done,
             }
-            done => done,
         };
-        let done = match run(Joins::Hashed) {
+        let mut done = run(Joins::Hashed, 1);
+        for (joins, times) in [
+            (Joins::Hashed, JOIN_MEMORY),
+            (Joins::Sorted, 1),
+            (Joins::Sorted, JOIN_MEMORY),
+        ] {
             // A side of a join that does not fit: PostgreSQL would have it in files, too.
-            Err(Error::Memory(_)) if self.queries.spills() && !heard.get() => run(Joins::Sorted),
-            done => done,
-        };
+            if !matches!(done, Err(Error::Memory(_))) || !self.queries.spills() || heard.get() {
+                break;
+            }
+            done = run(joins, times);
+        }
         done.map_err(told)
     }
 
@@ -61,7 +77,7 @@ impl Run<'_, '_> {
         &self,
         select: &Select,
         subqueries: Subqueries,
-        joins: Joins,
+        limits: Limits,
         each: &mut Each<'_>,
     ) -> std::result::Result<Flow, Error> {
         let (line, requests) = Line::new();
@@ -70,10 +86,6 @@ impl Run<'_, '_> {
         let relation = translation.query(select).map_err(failed)?;
         let relation = relation.readable(&translation.symbols)?;
         let sources = translation.into_sources();
-        let limits = Limits {
-            memory_bytes: self.memory.get(),
-            joins,
-        };
         let parted = sources.parted();
         let parts = match parted.iter().any(Option::is_some) {
             true => self.queries.parts(),
