@@ -347,7 +347,8 @@ impl Maker<'_> {
         };
         let integer = |column: &Column| matches!(column.ty, Type::Int2 | Type::Int4 | Type::Int8);
         let same = first.ty == second.ty && first.fixed_scale() == second.fixed_scale();
-        if !same && !(integer(first) && integer(second)) {
+        let comparable = same || (integer(first) && integer(second));
+        if !comparable {
             return None;
         }
         Some(Test::Both {
