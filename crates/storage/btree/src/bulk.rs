@@ -345,7 +345,7 @@ impl BulkLoader {
         let children = (pages[last], edge.page_id());
         let redo = separator_redo(children, lower);
         let mut change = Change::new(context, tree.root(), Some(journal));
-        change.load(&pages);
+        change.adopt_loaded(&pages);
         change.add_rebuilt(&mut edge, &rest, KEEP_FROM, &[lower]);
         if let (Some(leaf), Some(content)) = (&mut leaf, &content) {
             change.add_image(leaf, content);

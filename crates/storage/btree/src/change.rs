@@ -169,8 +169,8 @@ impl<'a, 'c> Change<'a, 'c> {
         self.adopted = pages;
     }
 
-    /// Pages of a load, which become durable.
-    pub(crate) fn load(&mut self, pages: &'a [PageId]) {
+    /// As [`Change::adopt`], of pages that count as a load's: their content is in the file, or in this change.
+    pub(crate) fn adopt_loaded(&mut self, pages: &'a [PageId]) {
         self.loaded = pages;
     }
 

@@ -19,9 +19,9 @@
 //!   as a durable page: older ones are overwritten first (D2).
 //! - D5 What is in the file under a page's id is one of: all changes up to its GSN; a later life of
 //!   the page, whose GSN is above every record of the earlier one; torn version data, which
-//!   redo steps over. Never a life that lacks changes which a completed checkpoint claims: a
+//!   redo steps over, or a torn page of a load that nothing names. Never a life that lacks changes which a completed checkpoint claims: a
 //!   page that is used again while changes of its last life were not yet written is *owed*, that is
-//!   written like a durable page by the next checkpoint or eviction; and truncation of the file
+//!   written like a durable page by the next checkpoint or eviction, or by [`Pool::write_unnamed`]; and truncation of the file
 //!   writes the pages that it cuts off, so that an image in the area is never behind them.
 //! - D6 Repair puts an image in place only after it is durable itself. A process that was killed between the write of a half
 //!   and its sync has left the half to the kernel alone: its images can be read, and a power cut while they are put in place
@@ -32,9 +32,9 @@
 //!   what is going to be written anyway.
 //! - while pages are written in place: torn pages are restored, pages not yet written too.
 //! - during repair: repair writes what it found in the area, which stays as it is: it is repeated.
-//! - version data in place without double write: D5, [`Pool::redo`].
+//! - version data in place without double write: D5, [`Pool::redo`]. Leaves of a load, before anything names them: the same.
 //!
-//! Cost: every durable page is written twice, the first time sequentially; one sync a batch. The alternative,
+//! Cost: every durable page but a load's new ones is written twice, the first time sequentially; one sync a batch. The alternative,
 //! full-page images in the log, is counted beside it ([`crate::PoolStatistics`]).
 
 use crate::config::count;

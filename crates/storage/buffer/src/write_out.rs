@@ -201,9 +201,10 @@ impl Pool {
     }
 
     /// Brings pages into the file, durably, that nothing durable names yet: they are written once, without the double-write area, since who
-    /// finds one torn after a crash has no use for it. But a page that is owed goes through that area (D5): of its last life a checkpoint may have claimed what
-    /// the area's image lacks that repair would put in its place. (Who frees a page changes it: so one that is not owed was
-    /// written through the area since.) What may not be lost may name them when this returns. The caller holds no page, and nobody else knows these. Blocks for the writes, one sync, and a flush of the log where that is behind their GSN.
+    /// finds one torn after a crash has no use for it. But a page that is owed goes through that area (D5): of its last life a checkpoint
+    /// may have claimed what the area's image lacks that repair would put in its place. (Who frees a page changes it, so one that is not
+    /// owed was written through the area since.) What may not be lost may name them when this returns. The caller holds no page, and
+    /// nobody else knows these. Blocks for the writes, one sync, and a flush of the log where that is behind their GSN.
     ///
     /// # Errors
     /// I/O errors, `Poisoned`, those of the log: any of the pages may be in the file, whole or in part.

@@ -33,8 +33,9 @@
 //! - N4 free = page size - header - slots - records - fences, where a record's bytes are exactly
 //!   `2 + suffix + payload`; what was given up by shrinking or removing counts as free.
 //! - N5 (I_live) a page that nobody latches exclusively and whose kind is leaf or inner is linked
-//!   in the tree that its header names. So a remembered page id may be believed once kind, tree,
-//!   level and fences were checked.
+//!   in the tree that its header names; or it is a leaf of a load's tree, which nobody but the load
+//!   knows (U1 in `bulk`). So a remembered page id may be believed once kind, tree, level and fences
+//!   were checked.
 //!
 //! Concurrency: none here. Every read is bounded for any bytes (W1 of `words`): what a torn page
 //! yields is garbage, never a panic or an endless loop.

@@ -1,7 +1,7 @@
 //! Bulk loads and appends.
 
 use crate::testing::{Model, World, assert_is, assert_sound, seed};
-use crate::{LeafCopy, LeafHints, Logging, RowRedo, Seek, TreeKind, row_log_bytes};
+use crate::{BulkLoader, LeafCopy, LeafHints, Logging, RowRedo, Seek, TreeKind, row_log_bytes};
 use vellum_base::PageId;
 use vellum_base::random::Random;
 
@@ -14,6 +14,15 @@ fn key(number: u64, style: u64) -> Vec<u8> {
             &vec![(number % 11) as u8; (number % 11) as usize],
         ]
         .concat(),
+    }
+}
+
+/// Gives a loader rows of 108 bytes.
+fn fill(world: &World, loader: &mut BulkLoader, rows: u64) {
+    let journal = world.journal(1).unwrap();
+    for number in 0..rows {
+        let key = number.to_be_bytes();
+        loader.push(&key, &[&[5; 100]], journal).unwrap();
     }
 }
 
@@ -61,15 +70,7 @@ fn load_costs_the_log_a_fraction_of_its_bytes_unless_images_are_required() {
         world.log.flush_round().unwrap();
         let before = world.log.statistics().bytes_records;
         let mut loader = tree.bulk_loader(100);
-        for number in 0..60_000_u64 {
-            loader
-                .push(
-                    &number.to_be_bytes(),
-                    &[&[5; 100]],
-                    world.journal(1).unwrap(),
-                )
-                .unwrap();
-        }
+        fill(&world, &mut loader, 60_000);
         loader.finish(world.journal(1).unwrap()).unwrap();
         drop(images);
         world.log.flush_round().unwrap();
@@ -89,15 +90,7 @@ fn load_that_is_given_up_leaves_its_pages_to_others() {
         let world = World::make(4096, 256, false, |context| context);
         let tree = world.tree(TreeKind::Plain);
         let mut loader = tree.bulk_loader(100);
-        for number in 0..rows {
-            loader
-                .push(
-                    &number.to_be_bytes(),
-                    &[&[5; 100]],
-                    world.journal(1).unwrap(),
-                )
-                .unwrap();
-        }
+        fill(&world, &mut loader, rows);
         assert!(world.space.counts().loading > 0);
         drop(loader);
         let counts = world.space.counts();
@@ -111,15 +104,7 @@ fn bulk_load_fills_pages() {
     let world = World::new(8192, 64);
     let tree = world.tree(TreeKind::Plain);
     let mut loader = tree.bulk_loader(100);
-    for number in 0..20_000_u64 {
-        loader
-            .push(
-                &number.to_be_bytes(),
-                &[&[5; 100]],
-                world.journal(1).unwrap(),
-            )
-            .unwrap();
-    }
+    fill(&world, &mut loader, 20_000);
     loader.finish(world.journal(1).unwrap()).unwrap();
     let statistics = assert_sound(&tree);
     let full = 20_000 * (100 + 2 + 2 + 8) / 8192;
