@@ -206,6 +206,16 @@ impl Table {
         self.indexes.first().filter(|index| index.primary)
     }
 
+    /// Number of the unique index of exactly these columns.
+    pub fn unique_index(&self, columns: &[ColumnId]) -> Option<usize> {
+        self.indexes.iter().position(|index| {
+            let mut own = index.columns.iter().map(|part| part.column);
+            index.unique
+                && index.columns.len() == columns.len()
+                && own.all(|column| columns.contains(&column))
+        })
+    }
+
     /// Indexes with rows of their own.
     pub fn secondary(&self) -> impl Iterator<Item = &Arc<Index>> {
         self.indexes.iter().filter(|index| index.storage.is_some())

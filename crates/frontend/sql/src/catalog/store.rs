@@ -213,7 +213,7 @@ fn names(relation: &Relation) -> Vec<(Vec<u8>, Oid)> {
     all
 }
 
-/// Whether the columns are there that indexes and foreign keys name: whoever works with them relies on it.
+/// Whether the columns are there that indexes and foreign keys name, and the unique indexes of the latter: whoever works with them relies on it.
 fn refers_to_what_is_there(table: &Table, catalog: &Catalog) -> bool {
     let has = |table: &Table, column: ColumnId| table.schema.position_of(column).is_some();
     let indexes = table.indexes.iter();
@@ -229,6 +229,7 @@ fn refers_to_what_is_there(table: &Table, catalog: &Catalog) -> bool {
                 && target.is_some_and(|target| {
                     let mut columns = key.target_columns.iter();
                     columns.all(|column| has(target, *column))
+                        && target.unique_index(&key.target_columns).is_some()
                 })
         })
 }

@@ -5,7 +5,7 @@
 
 use super::Ddl;
 use crate::bind::folded;
-use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, Table};
+use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::exec::no_target;
 use crate::plan::{Foreign, column_position};
@@ -69,7 +69,7 @@ impl Ddl<'_> {
             let text = "number of referencing and referenced columns for foreign key disagree";
             return Err(SqlError::new(sqlstate::INVALID_FOREIGN_KEY, text));
         }
-        if unique_index(target_table, &target_columns).is_none() {
+        if target_table.unique_index(&target_columns).is_none() {
             let message = format!(
                 "there is no unique constraint matching given keys for referenced table \"{}\"",
                 target.name
@@ -266,16 +266,6 @@ impl Ddl<'_> {
                 .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
         )
     }
-}
-
-/// The unique index of exactly these columns.
-pub(crate) fn unique_index(table: &Table, columns: &[ColumnId]) -> Option<usize> {
-    table.indexes.iter().position(|index| {
-        let own = index.columns.iter().map(|part| part.column);
-        index.unique
-            && index.columns.len() == columns.len()
-            && own.into_iter().all(|column| columns.contains(&column))
-    })
 }
 
 /// Whether values of one type find their equals among keys of another.

@@ -26,8 +26,6 @@ mod table;
 mod temporary;
 mod truncate;
 
-pub(crate) use foreign::unique_index;
-
 use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;

@@ -3,7 +3,6 @@
 use super::Rules;
 use crate::bind::Binder;
 use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage};
-use crate::ddl::unique_index;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
@@ -56,7 +55,7 @@ impl Foreign {
     ) -> Result<Self> {
         let (child, parent) = (Arc::new(Shape::of(child)?), Arc::new(Shape::of(parent)?));
         let (own, target) = (child.table(), parent.table());
-        let index = unique_index(target, &key.target_columns);
+        let index = target.unique_index(&key.target_columns);
         let index = index.ok_or_else(|| SqlError::internal("a foreign key without index"))?;
         // In the order of the index.
         let order = target.indexes[index].columns.iter().map(|part| {
