@@ -81,7 +81,7 @@ pub(crate) struct AgedScan {
     /// Age of the snapshot in seconds.
     pub(crate) age_s: f64,
     pub(crate) rows: u64,
-    /// In the held snapshot: the median of up to five scans, and the first of them.
+    /// In the held snapshot: the median of up to fifteen scans, and the first of them.
     pub(crate) held_us: f64,
     pub(crate) held_first_us: f64,
     /// In a fresh snapshot.

@@ -29,6 +29,8 @@ const MAINTENANCE_TICK: Duration = Duration::from_millis(50);
 const CHECKPOINT_TICK: Duration = Duration::from_millis(20);
 /// Work-list entries of one idle slot in one step.
 const IDLE_ITEMS: u32 = 4096;
+/// Steps of collection in one tick, while there is more that could be collected.
+const IDLE_STEPS: u32 = 8;
 /// Bytes of rows of one idle slot in one step.
 const IDLE_BYTES: u64 = 16 << 20;
 
@@ -466,7 +468,14 @@ fn maintain(engine: &Engine, control: &Control) {
         engine.manager.note_time();
         engine.manager.pass();
         control.note(Work::RollBack, engine.roll_back_parked().map(drop));
-        control.note(Work::Collect, engine.collect_idle().map(drop));
+        for _ in 0..IDLE_STEPS {
+            let collected = engine.collect_idle().map(drop);
+            let goes_on = collected.is_ok() && engine.version_budget.has_backlog();
+            control.note(Work::Collect, collected);
+            if !goes_on || control.stopped() {
+                break;
+            }
+        }
         control.note(Work::MakeFatPlain, engine.make_fat_plain().map(drop));
         engine.keep_version_budget();
         control.note(Work::FreeCopies, engine.free_copies_now().map(drop));

@@ -31,7 +31,7 @@ use vellum_txn::{
 
 /// Writers of a slot between two of its collections.
 const WRITERS_PER_COLLECTION: u32 = 8;
-/// Work-list entries that a commit may do for its slot.
+/// Work-list entries that a commit may do for its slot; more, if more rows were deleted since: what is made must go as fast.
 const COLLECT_ITEMS: u32 = 256;
 /// Bytes of rows that a commit may give back for its slot.
 const COLLECT_BYTES: u64 = 1 << 20;
@@ -655,7 +655,10 @@ impl Transaction {
     /// Collects the slot's garbage, a bounded amount (LeanStore §3.5, "between transactions").
     fn collect(&self, lease: &Lease) {
         let engine = self.engine();
-        let mut budget = Budget::new(COLLECT_ITEMS, COLLECT_BYTES).lazy();
+        let fresh = engine.store.take_fresh_tombstones(lease.slot());
+        // Twice: a backlog becomes less. The bytes are the bound of a large one's.
+        let items = u32::try_from(2 * fresh).map_or(u32::MAX - 1, |items| items.max(COLLECT_ITEMS));
+        let mut budget = Budget::new(items, COLLECT_BYTES).lazy();
         let log = engine.log.slot(lease.slot());
         // An error here is not the transaction's: what is left is collected later, or reported by the next
         // operation that meets the same disk.

@@ -101,6 +101,11 @@ impl VersionBudget {
         self.backlog.store(backlog, Ordering::Relaxed);
     }
 
+    /// Whether the last collection left garbage that the next can take.
+    pub fn has_backlog(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
     /// Snapshots that were withdrawn so far.
     pub fn withdrawn(&self) -> u64 {
         self.withdrawn.load(Ordering::Relaxed)
@@ -156,7 +161,7 @@ impl Engine {
             recent.lowest = 0;
             return false;
         }
-        let backlog = self.version_budget.backlog.load(Ordering::Relaxed);
+        let backlog = self.version_budget.has_backlog();
         if !recent.is_settled(bytes, backlog) {
             return false;
         }

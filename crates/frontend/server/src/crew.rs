@@ -5,20 +5,26 @@
 //!
 //! States of a thread: started with work → waits for more → has had none for [`PATIENCE`] → ends.
 //!
-//! Invariants: C1: `waiting` counts the threads that wait, also those that were woken and do not run yet; work in the queue is
-//! at most what they, and the threads being made, will take. Work is done once, by whoever comes first.
+//! Invariants:
+//! - C1: `waiting` counts the threads that wait, also those that were woken and do not run yet; work in the queue is
+//!   at most what they, and the threads being made, will take. Work is done once, by whoever comes first.
+//! - C2: `crowded` is a hint, kept under the lock and read without it: nothing but the length of pauses depends on it.
 //!
 //! Concurrency: one mutex around the queue, held for a few instructions.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// How long a thread waits for work.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// From so many threads with work on there is a crowd, until half of them are left.
+const CROWD: usize = 64;
 
 /// What a thread does.
 type Work = Box<dyn FnOnce() + Send>;
@@ -32,6 +38,7 @@ pub struct Crew {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
+    crowded: AtomicBool,
     work_came: Condvar,
     thread_ended: Condvar,
 }
@@ -67,6 +74,7 @@ impl Crew {
             return Ok(());
         }
         state.threads += 1;
+        self.shared.look_around(&state);
         drop(state);
         let shared = self.shared.clone();
         let made = thread::Builder::new()
@@ -87,6 +95,11 @@ impl Crew {
         }
         tracing::warn!(%error, "no more threads: a connection waits for one");
         Ok(())
+    }
+
+    /// Whether so many threads have work that one which waits for its client should not wait for long (C2).
+    pub fn is_crowded(&self) -> bool {
+        self.shared.crowded.load(Ordering::Relaxed)
     }
 
     /// Threads now.
@@ -113,6 +126,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Says whether there is a crowd (C2).
+    fn look_around(&self, state: &State) {
+        let crowded = self.crowded.load(Ordering::Relaxed);
+        let limit = if crowded { CROWD / 2 } else { CROWD };
+        let now = state.threads - state.waiting >= limit;
+        if now != crowded {
+            self.crowded.store(now, Ordering::Relaxed);
+        }
+    }
+
     /// The life of a thread.
     fn serve(&self) {
         let mut state = self.lock();
@@ -126,6 +149,7 @@ impl Shared {
                 state = self.lock();
             }
             state.waiting += 1;
+            self.look_around(&state);
             self.thread_ended.notify_all();
             let (next, timeout) = self
                 .work_came
@@ -134,6 +158,7 @@ impl Shared {
             state = next;
             debug_assert!(state.waiting > 0, "C1");
             state.waiting -= 1;
+            self.look_around(&state);
             if timeout.timed_out() && state.queue.is_empty() {
                 state.threads -= 1;
                 self.thread_ended.notify_all();
@@ -146,7 +171,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -182,6 +207,37 @@ mod tests {
             assert_eq!(done.load(Ordering::SeqCst), round, "C1");
         }
         assert_eq!(crew.threads(), 1);
+    }
+
+    #[test]
+    fn a_crowd_is_one_until_half_of_it_has_left() {
+        let crew = Crew::default();
+        let mut held = Vec::new();
+        for number in 1..=CROWD {
+            assert!(!crew.is_crowded(), "{number}");
+            let (release, hold) = mpsc::channel::<()>();
+            crew.run(move || assert!(hold.recv().is_err())).unwrap();
+            held.push(release);
+        }
+        assert!(crew.is_crowded());
+        // Those that wait again are none of the crowd.
+        let wait_for = |working: usize| {
+            let state = crew.shared.lock();
+            let more = |state: &mut State| state.threads - state.waiting > working;
+            let waited = crew
+                .shared
+                .thread_ended
+                .wait_timeout_while(state, LONG, more);
+            assert!(!waited.unwrap().1.timed_out());
+        };
+        held.truncate(CROWD / 2);
+        wait_for(CROWD / 2);
+        assert!(crew.is_crowded());
+        held.pop();
+        wait_for(CROWD / 2 - 1);
+        assert!(!crew.is_crowded());
+        drop(held);
+        assert!(crew.wait_until_idle(LONG));
     }
 
     #[test]

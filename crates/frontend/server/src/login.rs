@@ -77,7 +77,15 @@ pub fn run(shared: &Arc<Shared>, socket: Arc<Socket>, login: Login) -> Rest {
             drop(login);
             let Entrance { stream, out, .. } = entrance;
             let limits = shared.limits.clone();
-            return Box::new(Connection::new(stream, out, session, limits, place)).begin();
+            return Box::new(Connection::new(
+                stream,
+                out,
+                session,
+                shared.crew.clone(),
+                limits,
+                place,
+            ))
+            .begin();
         }
         Err(turned) => turned,
     };

@@ -5,13 +5,15 @@
 //!
 //! Invariants:
 //! - I1 A "dead" holds for every snapshot that is open and every one that can still be drawn. A "no" may be too careful: the
-//!   list may name snapshots that are gone. [`OpenSnapshots::has_lost_one`] says when to ask again.
+//!   list may name snapshots that are gone. [`OpenSnapshots::take_lost`] says when to ask again.
+//! - I2 Whoever a "no" was for is among `relied`, until it is told that it has ended. That are analytical ones, whose ends are counted: a row is
+//!   asked about when every OLTP snapshot sees its delete, so who does not is below the oldest of these.
 //!
 //! Concurrency: belongs to one collector. Collecting the list waits for slots that are just beginning, so the caller
 //! holds no latch.
 
 use crate::horizon::{Horizon, is_dead_between};
-use vellum_base::Timestamp;
+use vellum_base::{SlotId, Timestamp};
 use vellum_txn::{ActiveSnapshots, Domain, VersionStamp};
 
 /// A list of the open snapshots that is collected again when it is too old. Keep one a collector.
@@ -22,6 +24,10 @@ pub struct OpenSnapshots {
     oldest_oltp: Timestamp,
     /// What [`Domain::olap_ended`] was when somebody last asked.
     ended: u64,
+    /// Analytical snapshots that were on some list since then (I2), ascending, each with a stamp below which it sees all that the slot has committed.
+    relied: Vec<(Timestamp, Timestamp)>,
+    /// Whose versions are asked about.
+    slot: Option<SlotId>,
 }
 
 impl OpenSnapshots {
@@ -31,7 +37,16 @@ impl OpenSnapshots {
             list: ActiveSnapshots::new(),
             oldest_oltp: Timestamp::ZERO,
             ended: 0,
+            relied: Vec::new(),
+            slot: None,
         }
+    }
+
+    /// The same, for who asks about versions of one slot.
+    pub const fn of(slot: SlotId) -> Self {
+        let mut new = Self::new();
+        new.slot = Some(slot);
+        new
     }
 
     /// The open snapshots, no older than the pass of `horizon`.
@@ -43,8 +58,23 @@ impl OpenSnapshots {
             // Before the list, which may be newer.
             self.oldest_oltp = marks.oldest_oltp;
             horizon.domain().active_snapshots(&mut self.list);
+            self.rely_on_list(horizon.domain());
         }
         &self.list
+    }
+
+    /// Keeps I2.
+    fn rely_on_list(&mut self, domain: &Domain) {
+        let list = self.list.snapshots();
+        let count = list.partition_point(|snapshot| *snapshot < self.oldest_oltp);
+        for snapshot in &list[..count] {
+            if let Err(at) = self.relied.binary_search_by_key(snapshot, |it| it.0) {
+                // Now: what the slot's log knows of a snapshot goes with it.
+                let seen = self.slot.map(|slot| domain.proven_below(slot, *snapshot));
+                let relied = (*snapshot, seen.unwrap_or(Timestamp::ZERO));
+                self.relied.insert(at, relied);
+            }
+        }
     }
 
     /// True if no snapshot sees any version of a row: `oldest` is its oldest version (`None` if that is frozen), `delete` its
@@ -79,16 +109,30 @@ impl OpenSnapshots {
         dead
     }
 
-    /// True once after analytical snapshots have ended: rows that were kept for one of them are to be asked about
-    /// again. The list is forgotten then.
-    pub fn has_lost_one(&mut self, domain: &Domain) -> bool {
+    /// After analytical snapshots have ended that a row may have been kept for (I2): a stamp of the slot. Rows that were deleted with that or a
+    /// later one are to be asked about again; the deletes before it were committed below all that have ended, which saw them. (By the commit: a
+    /// stamp below a snapshot may have been committed above it.) Zero if no slot is known. The list is forgotten if any has ended.
+    ///
+    /// Cost: a load, where none has ended. Else the open ones are collected, so the caller holds no latch.
+    pub fn take_lost(&mut self, domain: &Domain) -> Option<Timestamp> {
         // Before the list is collected again: who ends later is found by the next call.
         let ended = domain.olap_ended();
-        let lost = ended != self.ended;
-        if lost {
-            self.ended = ended;
-            self.list = ActiveSnapshots::new();
+        if ended == self.ended {
+            return None;
         }
+        self.ended = ended;
+        if self.relied.is_empty() {
+            self.list = ActiveSnapshots::new();
+            return None;
+        }
+        domain.active_snapshots(&mut self.list);
+        let open = self.list.snapshots();
+        let is_open = |relied: &(Timestamp, Timestamp)| open.binary_search(&relied.0).is_ok();
+        let lost = self.relied.iter().filter(|it| !is_open(it));
+        let lost = lost.map(|(_, seen)| *seen).min();
+        self.relied.retain(is_open);
+        // Collected again by who asks, with what the oldest OLTP snapshot was then.
+        self.list = ActiveSnapshots::new();
         lost
     }
 }

@@ -199,13 +199,14 @@ fn row_that_only_a_middle_snapshot_needed_is_dead_once_that_has_ended() {
     let mut snapshots = OpenSnapshots::new();
     let horizon = Horizon::refreshed(&manager);
     assert!(!snapshots.is_row_dead(&horizon, Some(&insert), &delete));
-    assert!(!snapshots.has_lost_one(&manager));
+    assert_eq!(snapshots.take_lost(&manager), None);
     drop(middle);
     assert!(
         !snapshots.is_row_dead(&horizon, Some(&insert), &delete),
         "a list may be old"
     );
-    assert!(snapshots.has_lost_one(&manager) && !snapshots.has_lost_one(&manager));
+    assert_eq!(snapshots.take_lost(&manager), Some(Timestamp::ZERO));
+    assert_eq!(snapshots.take_lost(&manager), None);
     let horizon = Horizon::refreshed(&manager);
     assert!(snapshots.is_row_dead(&horizon, Some(&insert), &delete));
     assert!(

@@ -69,6 +69,11 @@ impl Patience {
         self.failed = true;
     }
 
+    /// True if something could not be looked at.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// True if what failed is to be looked at again. `lazy`: not now.
     pub fn is_over(&mut self, lazy: bool) -> bool {
         if !self.failed || lazy {

@@ -18,7 +18,7 @@ use crate::error::{Result, damaged};
 use crate::store::{SlotVersions, VersionStore};
 use crate::work::{Done, Work};
 use std::collections::BTreeSet;
-use vellum_base::Timestamp;
+use vellum_base::{SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek};
 use vellum_gc::{Horizon, OpenSnapshots, is_dead_between};
 use vellum_txn::VersionStamp;
@@ -37,6 +37,14 @@ pub(crate) struct Early {
 }
 
 impl Early {
+    /// Nothing was looked at yet.
+    pub fn of(slot: SlotId) -> Self {
+        Self {
+            snapshots: OpenSnapshots::of(slot),
+            ..Self::default()
+        }
+    }
+
     /// Whether the work of this entry was done out of order.
     pub fn is_freed(&self, key: &[u8]) -> bool {
         self.freed.contains(key)
@@ -61,13 +69,19 @@ impl VersionStore {
         collected: &mut Collected,
     ) -> Result<()> {
         let due = horizon.chains_settled_below(step.slot);
-        if horizon.watermarks().newest_olap.is_zero() || due.is_zero() {
+        // A database that keeps deleted rows for all is for comparison: it goes by the oldest snapshot alone.
+        let is_on = self.options().graveyard;
+        if !is_on || horizon.watermarks().newest_olap.is_zero() || due.is_zero() {
             return Ok(());
         }
-        if early.passed && early.snapshots.has_lost_one(horizon.domain()) {
-            // V52.
-            early.passed = false;
-            early.through.clear();
+        if early.passed
+            && let Some(seen) = early.snapshots.take_lost(horizon.domain())
+        {
+            // V52. Whoever needed one did not see the version that gave it up.
+            let seen = delta::key(seen, 0);
+            if early.through.as_slice() > seen.as_slice() {
+                early.through = seen.to_vec();
+            }
         }
         if early.through < done.through {
             early.through.clone_from(&done.through);

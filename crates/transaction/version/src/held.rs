@@ -19,6 +19,11 @@
 //!   read) does not keep what comes behind it, and costs nothing.
 //! - V30 Ends of snapshots are asked for before the list of open ones by which is decided that an entry stays; so the end of
 //!   any that it stays for is noticed, also of one between two others.
+//! - V62 Who an entry is kept for does not see its delete. So a round after the end of a snapshot begins where the slot's commits do not all lie
+//!   below it, and not at the first entry: what a forgotten snapshot keeps, a million of them, is not looked at again for each
+//!   statement of a session that became analytical. By the *commit*: a stamp below the snapshot is not enough. (Interleaving: T deletes a row,
+//!   the snapshot is drawn, T commits; the entry has T's stamp, which is below the snapshot, and stays for it.) What stays for another reason
+//!   (V34) waits until everyone sees its delete.
 //!
 //! Concurrency: one collector at a time (V15). Crash: temporary.
 
@@ -57,8 +62,8 @@ pub(crate) struct Held {
     purged: Vec<u8>,
     /// Where a round over all entries goes on.
     sweep: Option<Vec<u8>>,
-    /// Another round is due: a snapshot has ended, or what is in a row's way has changed.
-    pub is_due: bool,
+    /// Another round is due over the entries from this name on: a snapshot has ended (V62), or what is in a row's way has changed.
+    due: Option<[u8; delta::KEY_BYTES]>,
     /// An entry stays in the main index for an unfinished insert only.
     covered: bool,
     /// Of some of these inserts, what they wrote.
@@ -70,6 +75,9 @@ pub(crate) struct Held {
     /// One could not be, in this round.
     failed: bool,
 }
+
+/// Where a round over all entries begins.
+const FIRST: [u8; delta::KEY_BYTES] = [0; delta::KEY_BYTES];
 
 /// Unfinished writers of rows with held tombstones whose end is watched for.
 const COVERING_MAX: usize = 4;
@@ -95,6 +103,11 @@ impl Held {
         if self.covering.len() < COVERING_MAX && !self.covering.iter().any(is_known) {
             self.covering.push(by);
         }
+    }
+
+    /// Asks for another round over the entries from `name` on.
+    pub fn ask_for_round(&mut self, name: [u8; delta::KEY_BYTES]) {
+        self.due = Some(self.due.map_or(name, |due| due.min(name)));
     }
 
     /// Notes that an entry could not be looked at (V59).
@@ -183,7 +196,10 @@ impl VersionStore {
             return Ok(());
         };
         self.purge(&tree, held, tools, horizon, over, step, collected)?;
-        held.is_due |= tools.snapshots.has_lost_one(horizon.domain());
+        if let Some(seen) = tools.snapshots.take_lost(horizon.domain()) {
+            // V62.
+            held.ask_for_round(delta::key(seen, 0));
+        }
         // V53. Asked before what is covered is looked at: what is taken back later is noticed next time.
         let restored = self.restored();
         if held.covered {
@@ -191,17 +207,24 @@ impl VersionStore {
                 let live = horizon.domain().log().slot(by.slot).lock();
                 live.live_transaction().is_none_or(|it| it.0 != by.stamp)
             };
-            held.is_due |= held.restored != restored || held.covering.iter().any(ended);
+            if held.restored != restored || held.covering.iter().any(ended) {
+                held.ask_for_round(FIRST);
+            }
         }
         held.restored = restored;
         if held.sweep.is_none() {
             // A round that is under way is the look that patience was for.
-            held.is_due |= held.patience.is_over(step.budget.is_lazy());
-        }
-        if held.sweep.is_none() && held.is_due {
-            (held.is_due, held.covered, held.failed) = (false, false, false);
-            held.covering.clear();
-            held.sweep = Some(Vec::new());
+            if held.patience.is_over(step.budget.is_lazy()) {
+                held.ask_for_round(FIRST);
+            }
+            if let Some(from) = held.due.take() {
+                // What is noted of entries before would be forgotten.
+                let is_whole = held.covered || held.patience.has_failed();
+                let from = if is_whole { FIRST } else { from };
+                (held.covered, held.failed) = (false, false);
+                held.covering.clear();
+                held.sweep = Some(from.to_vec());
+            }
         }
         self.sweep(&tree, held, tools, horizon, over, step, collected)
     }

@@ -32,14 +32,14 @@ use crate::undo::REMOVE_STEP;
 use crate::work::{Tombstone, decode_tombstone};
 use std::sync::Arc;
 use vellum_base::planted::Bug;
-use vellum_base::{PageId, StorageError, Timestamp};
+use vellum_base::{PageId, SlotId, StorageError, Timestamp};
 use vellum_btree::{
     Journal, LeafCopy, LeafHints, LeafWrite, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
 use vellum_gc::{Horizon, OpenSnapshots};
 use vellum_metrics::Counter;
 use vellum_sync::atomic::Ordering;
-use vellum_txn::{Domain, VersionStamp};
+use vellum_txn::{Domain, PROMOTION_TICKS, VersionStamp};
 use vellum_wal::{Purpose, SlotLog};
 
 /// Settled entries that stay in the list before they are removed together.
@@ -98,6 +98,14 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
+    /// For the collectors of a slot.
+    pub fn of(slot: SlotId) -> Self {
+        Self {
+            snapshots: OpenSnapshots::of(slot),
+            ..Self::default()
+        }
+    }
+
     /// How many deltas of dropped rows wait to be taken out.
     #[cfg(test)]
     pub fn dead(&self) -> usize {
@@ -193,12 +201,24 @@ impl VersionStore {
         if settling.settled >= REMOVE_AT {
             self.forget_settled(versions, settling)?;
         }
-        // Also where nothing is due: the slot may never have committed before the snapshot that holds it up.
-        let held_up = versions.unsettled.load(Ordering::Relaxed);
-        if held_up >= HELD_UP {
-            horizon.domain().request_promotion(held_up / HELD_UP);
-        }
         let (work, more) = result?;
+        // Also where nothing is due: the slot may never have committed before the snapshot that holds it up. Not where the budget has ended before
+        // what is due did: that holds nobody up.
+        let marks = horizon.watermarks();
+        let behind = marks.clock.get() - marks.oldest_oltp.get();
+        if !more && behind > PROMOTION_TICKS {
+            let held_up = versions.unsettled.load(Ordering::Relaxed);
+            if held_up >= HELD_UP {
+                // The running transaction's own stay whoever is promoted, and it may be itself who is old.
+                let log = horizon.domain().log();
+                let live = log.slot(step.slot).lock().live_transaction();
+                let own = live.map_or(0, |(stamp, _)| versions.tombstones_of(stamp));
+                let held_up = held_up.saturating_sub(own);
+                if held_up >= HELD_UP {
+                    horizon.domain().request_promotion(held_up / HELD_UP);
+                }
+            }
+        }
         collected.work += work;
         collected.more |= more;
         Ok(())
@@ -361,7 +381,7 @@ impl VersionStore {
         }
         if fate == Fate::Dead && !self.still_ends(&leaf, &delete, tools)? {
             // What was judged is not what is there: once more, soon.
-            held.is_due = true;
+            held.ask_for_round(delta::key(delete.stamp, delete.command));
             return held.add(Kind::Main, grave).map(|()| false);
         }
         match (fate, &graveyard) {

@@ -77,6 +77,10 @@ pub(crate) struct SlotVersions {
     work_edge: Mutex<Appender>,
     /// Entries of `tombstones` that were not looked at.
     pub unsettled: AtomicU64,
+    /// Entries that have come since somebody last asked.
+    fresh: AtomicU64,
+    /// The stamp of the transaction whose entries are the newest, and how many those are (at least: what it reverted counts).
+    newest_tombstones: (AtomicU64, AtomicU64),
     /// The stamp of the newest transient delta: without one there is nothing to sweep.
     newest_transient: AtomicU64,
     /// The stamp of the newest entry of `work`.
@@ -126,7 +130,7 @@ impl AsRef<[u8]> for Named {
 }
 
 impl SlotVersions {
-    fn create(context: &Arc<TreeContext>) -> Result<Self> {
+    fn create(slot: SlotId, context: &Arc<TreeContext>) -> Result<Self> {
         let create = || Tree::create(context, None, TreeKind::Temporary, None);
         let (deltas, tombstones, work) = (create()?, create()?, create()?);
         let edge = |tree: &Tree| Mutex::new(tree.appender());
@@ -143,15 +147,17 @@ impl SlotVersions {
             tombstones,
             work,
             unsettled: AtomicU64::new(0),
+            fresh: AtomicU64::new(0),
+            newest_tombstones: (AtomicU64::new(0), AtomicU64::new(0)),
             newest_transient: AtomicU64::new(0),
             newest_work: AtomicU64::new(0),
             collecting: Mutex::new(Box::new(Collecting {
                 settling: Settling::new(context.page_size()),
                 held: Held::default(),
-                sweep: Sweep::default(),
+                sweep: Sweep::of(slot),
                 done: Done::default(),
-                early: Early::default(),
-                tools: Tools::default(),
+                early: Early::of(slot),
+                tools: Tools::of(slot),
                 clock: Timestamp::ZERO,
             })),
         })
@@ -331,9 +337,28 @@ impl SlotVersions {
         self.tombstone_edge
             .lock()
             .append(version, &[head, key], Logging::None, None)?;
-        // Relaxed: a collector that does not see it comes again.
+        // Relaxed: a collector that does not see it comes again. One transaction of the slot at a time: nobody else writes the last two.
         self.unsettled.fetch_add(1, Ordering::Relaxed);
+        self.fresh.fetch_add(1, Ordering::Relaxed);
+        let stamp = delta::decode_key(version).map_or(0, |(stamp, _)| stamp.get());
+        let (of, count) = &self.newest_tombstones;
+        let before = if of.swap(stamp, Ordering::Relaxed) == stamp {
+            count.load(Ordering::Relaxed)
+        } else {
+            0
+        };
+        count.store(before + 1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Tombstones that the transaction with this stamp has made, if it is the slot's last that made any; with those that it has reverted.
+    pub fn tombstones_of(&self, stamp: Timestamp) -> u64 {
+        let (of, count) = &self.newest_tombstones;
+        if of.load(Ordering::Relaxed) == stamp.get() {
+            count.load(Ordering::Relaxed)
+        } else {
+            0
+        }
     }
 
     /// Adds work that a new version leaves behind. `key`: see [`work_key`](crate::work::work_key).
@@ -499,6 +524,12 @@ impl VersionStore {
         self.slot(slot).map(|versions| &versions.deltas)
     }
 
+    /// Tombstones that were made in a slot since the last call: who collects often enough looks at as many, at least.
+    pub fn take_fresh_tombstones(&self, slot: SlotId) -> u64 {
+        self.slot(slot)
+            .map_or(0, |versions| versions.fresh.swap(0, Ordering::Relaxed))
+    }
+
     /// The trees of a slot, if the slot has made versions (V7).
     #[inline]
     pub(crate) fn slot(&self, slot: SlotId) -> Option<&SlotVersions> {
@@ -525,7 +556,7 @@ impl VersionStore {
         if let Some(versions) = cell.get() {
             return Ok(versions);
         }
-        let versions = SlotVersions::create(&self.context)?;
+        let versions = SlotVersions::create(slot, &self.context)?;
         Ok(cell.get_or_init(|| versions))
     }
 }

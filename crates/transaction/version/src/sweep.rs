@@ -19,8 +19,8 @@ use crate::collect::{Collected, Step};
 use crate::delta;
 use crate::error::{Result, damaged};
 use crate::store::{Named, SlotVersions, VersionStore};
-use vellum_base::Timestamp;
 use vellum_base::planted::Bug;
+use vellum_base::{SlotId, Timestamp};
 use vellum_btree::{LeafCopy, Seek};
 use vellum_gc::{Horizon, OpenSnapshots};
 use vellum_metrics::Counter;
@@ -41,6 +41,16 @@ pub(crate) struct Sweep {
     leaf: Option<LeafCopy>,
 }
 
+impl Sweep {
+    /// Nothing was swept yet.
+    pub fn of(slot: SlotId) -> Self {
+        Self {
+            snapshots: OpenSnapshots::of(slot),
+            ..Self::default()
+        }
+    }
+}
+
 impl VersionStore {
     /// Sweeps what is due of a slot's delta index.
     pub(crate) fn sweep_deltas(
@@ -52,12 +62,17 @@ impl VersionStore {
         step: &mut Step<'_>,
         collected: &mut Collected,
     ) -> Result<()> {
-        if sweep.passed.is_some()
-            && sweep.snapshots.has_lost_one(horizon.domain())
-            && let Some(passed) = sweep.passed.take()
+        if let Some(passed) = &sweep.passed
+            && let Some(seen) = sweep.snapshots.take_lost(horizon.domain())
         {
-            // V50.
-            sweep.from = passed;
+            // V50. Whoever needed one did not see the version that it is named by.
+            let seen = delta::key(seen, 0);
+            if passed.as_slice() >= seen.as_slice() {
+                sweep.from.clone_from(passed);
+                sweep.passed = None;
+            } else if sweep.from.as_slice() > seen.as_slice() {
+                sweep.from = seen.to_vec();
+            }
         }
         let due = horizon.tombstones_settled_below(step.slot);
         if versions.last_transient() < stamp_of(&sweep.from).max(dead) || due.is_zero() {

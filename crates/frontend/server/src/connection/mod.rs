@@ -21,6 +21,7 @@
 pub mod answers;
 pub mod requests;
 
+use crate::crew::Crew;
 use crate::sessions::{Place, Tally};
 use crate::settings::Settings;
 use crate::stream::Stream;
@@ -35,6 +36,9 @@ use vellum_sql::{Session, TransactionStatus};
 
 /// How long a connection keeps its thread while its client says nothing.
 pub const PAUSE: Duration = Duration::from_millis(200);
+/// The same in a crowd. What a session holds is allocated on the thread that lets it in, and a page of the allocator stays with
+/// the process while a session has a block of it: thousands that log in at once on a thread each keep some 800 KiB of each thread.
+const PAUSE_CROWDED: Duration = Duration::from_millis(20);
 /// The same of one whose session listens to others: only a parked one can be told what they say.
 const PAUSE_LISTENING: Duration = Duration::from_millis(1);
 
@@ -79,8 +83,9 @@ pub struct Connection {
     mode: Mode,
     /// An error waits to be sent although nobody asked for a flush.
     urgent: bool,
-    /// Whether it makes the pauses of one that listens.
-    listening: bool,
+    /// How long it waits for its client.
+    pause: Duration,
+    crew: Crew,
     limits: Arc<Limits>,
     place: Place,
 }
@@ -141,6 +146,7 @@ impl Connection {
         stream: Stream,
         out: Outbound,
         session: Session,
+        crew: Crew,
         limits: Arc<Limits>,
         place: Place,
     ) -> Self {
@@ -151,7 +157,8 @@ impl Connection {
             session,
             mode: Mode::Serving,
             urgent: false,
-            listening: false,
+            pause: PAUSE,
+            crew,
             limits,
             place,
         }
@@ -176,12 +183,17 @@ impl Connection {
         }
     }
 
-    /// Pauses are short while the session listens.
+    /// Pauses are short while the session listens, and in a crowd.
     fn keep_pace(&mut self) -> io::Result<()> {
-        let listening = self.session.is_listening();
-        if listening != self.listening {
-            self.listening = listening;
-            let pause = if listening { PAUSE_LISTENING } else { PAUSE };
+        let pause = if self.session.is_listening() {
+            PAUSE_LISTENING
+        } else if self.crew.is_crowded() {
+            PAUSE_CROWDED
+        } else {
+            PAUSE
+        };
+        if pause != self.pause {
+            self.pause = pause;
             self.stream.set_pace(pause, self.limits.write)?;
         }
         Ok(())
@@ -196,7 +208,7 @@ impl Connection {
     pub fn begin(mut self: Box<Self>) -> Rest {
         let begun = self
             .stream
-            .set_pace(PAUSE, self.limits.write)
+            .set_pace(self.pause, self.limits.write)
             .map_err(End::Lost)
             .and_then(|()| self.ready());
         match begun {
@@ -310,7 +322,7 @@ impl Connection {
             own => Some(Duration::from_millis(own)),
         };
         let deadline = idle.map(|idle| {
-            let left = idle.saturating_sub(PAUSE);
+            let left = idle.saturating_sub(self.pause);
             let nanos = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
             monotonic_nanos().saturating_add(nanos)
         });

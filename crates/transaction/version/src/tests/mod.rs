@@ -37,6 +37,8 @@ mod order;
 mod promotion;
 #[cfg(not(shuttle))]
 mod rollback;
+#[cfg(not(shuttle))]
+mod rounds;
 #[cfg(shuttle)]
 mod schedules;
 #[cfg(not(shuttle))]

@@ -1,0 +1,125 @@
+//! What is looked at again when an analytical snapshot has ended, and what is not.
+
+use super::world::World;
+use std::ops::Range;
+use vellum_base::SlotId;
+use vellum_btree::Tree;
+use vellum_gc::Budget;
+
+fn key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}
+
+fn fill(world: &World, tree: &Tree, numbers: Range<u32>) {
+    let tx = world.begin();
+    for number in numbers {
+        world.put(&tx, tree, &key(number), b"value").unwrap();
+    }
+    world.commit(tx);
+}
+
+/// Deletes rows; the slot in which that was done.
+fn empty(world: &World, tree: &Tree, numbers: Range<u32>) -> SlotId {
+    let tx = world.begin();
+    let slot = tx.slot();
+    for number in numbers {
+        assert!(world.delete(&tx, tree, &key(number)).unwrap().existed);
+    }
+    world.commit(tx);
+    slot
+}
+
+/// V62.
+#[test]
+fn end_of_a_young_snapshot_does_not_look_again_at_what_an_old_one_keeps() {
+    let world = World::new(4096, 256);
+    let tree = world.table();
+    fill(&world, &tree, 0..1000);
+    let old = world.begin_olap();
+    let slot = empty(&world, &tree, 0..1000);
+    world.collect();
+    assert_eq!((world.store.buried(), world.store.held(slot)), (1000, 1000));
+    for number in 2000..2005 {
+        fill(&world, &tree, number..number + 1);
+        let young = world.begin_olap();
+        let other = empty(&world, &tree, number..number + 1);
+        world.collect();
+        assert_eq!(world.store.buried(), 1001, "the young one sees it");
+        world.rollback(young);
+        world.manager.pass();
+        let mut most = 0;
+        for slot in [slot, other] {
+            let mut budget = Budget::new(100, u64::MAX);
+            let collected = world.collect_slot(slot, &mut budget).unwrap();
+            assert!(!collected.more, "it is through");
+            most = most.max(100 - budget.items());
+        }
+        assert_eq!(world.store.buried(), 1000, "nobody sees it any more");
+        assert!(most <= 10, "{most} were looked at");
+    }
+    assert_eq!(world.rows(&old, &tree).len(), 1000);
+    world.rollback(old);
+    world.collect();
+    assert_eq!((world.store.buried(), world.store.held(slot)), (0, 0));
+}
+
+/// V62: the delete's stamp is below the snapshot, its commit is not.
+#[test]
+fn row_whose_delete_began_before_a_snapshot_and_was_committed_above_it_goes_with_it() {
+    let world = World::new(4096, 256);
+    let tree = world.table();
+    let old = world.begin_olap();
+    fill(&world, &tree, 0..20);
+    let deleter = world.begin();
+    world.delete(&deleter, &tree, &key(3)).unwrap();
+    let middle = world.begin_olap();
+    world.delete(&deleter, &tree, &key(4)).unwrap();
+    world.commit(deleter);
+    world.collect();
+    assert_eq!(world.store.buried(), 2);
+    assert_eq!(world.rows(&middle, &tree).len(), 20);
+    world.rollback(middle);
+    world.collect();
+    assert_eq!(world.store.buried(), 0);
+    world.rollback(old);
+}
+
+/// V50, V52 and V30 over many ends: what each of them kept goes with it, whatever the order.
+#[test]
+fn everything_between_goes_as_snapshots_end_in_any_order() {
+    let seed = super::world_seed("everything_between_goes_as_snapshots_end_in_any_order");
+    let mut random = vellum_base::random::Random::new(seed);
+    for _ in 0..10 {
+        let world = World::new(4096, 512);
+        let tree = world.table();
+        let oldest = world.begin_olap();
+        let mut open = Vec::new();
+        for number in 0..30 {
+            fill(&world, &tree, number..number + 1);
+            let tx = world.begin();
+            world.put(&tx, &tree, &key(number), b"second").unwrap();
+            open.push(world.begin_olap());
+            world.commit(tx);
+            empty(&world, &tree, number..number + 1);
+            if random.chance(1, 3) {
+                world.collect();
+            }
+            // Each takes a slot.
+            if open.len() == 4 || random.chance(1, 3) {
+                let at = random.below(open.len() as u64) as usize;
+                world.rollback(open.swap_remove(at));
+            }
+        }
+        world.collect();
+        let seen: usize = open.iter().map(|it| world.rows(it, &tree).len()).sum();
+        assert_eq!(seen, open.len(), "each sees the row of its time");
+        assert_eq!(world.store.buried(), open.len() as u64);
+        while !open.is_empty() {
+            let at = random.below(open.len() as u64) as usize;
+            world.rollback(open.swap_remove(at));
+            world.collect();
+            assert_eq!(world.store.buried(), open.len() as u64);
+        }
+        world.rollback(oldest);
+    }
+}
