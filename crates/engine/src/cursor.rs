@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use vellum_base::TableId;
 use vellum_btree::Tree;
-use vellum_txn::{SnapshotHandle, VersionStamp};
-use vellum_version::{Scan, View};
+use vellum_txn::{Operation, SnapshotHandle, VersionStamp};
+use vellum_version::{Scan, VersionStore, View};
 
 /// A range of rows in key order, both ways. It stands on the row that it returned last; a new one stands before its
 /// first row for [`Cursor::next`] and behind its last for [`Cursor::prev`].
@@ -220,23 +220,9 @@ impl<'t> Cursor<'t> {
     }
 
     fn step_further(&mut self, step: Step) -> Result<Option<(&[u8], &[u8])>> {
-        // Counted for one step: not between two, when user code runs.
-        let operation = self.transaction.operation()?;
-        self.forget_after_rollback();
-        let view = View::new(&operation, self.snapshot.snapshot(), self.command);
-        let store = &self.transaction.engine().store;
-        let Some(tree) = &self.tree else {
+        let Some((_operation, store)) = self.go(step)? else {
             return Ok(None);
         };
-        let found = match step {
-            Step::Next => self.scan.next(store, &view, tree)?.is_some(),
-            Step::NextAtHand => self.scan.next_at_hand(store, &view, tree)?.is_some(),
-            Step::Prev => self.scan.prev(store, &view, tree)?.is_some(),
-            Step::PrevAtHand => self.scan.prev_at_hand(store, &view, tree)?.is_some(),
-        };
-        if !found {
-            return Ok(None);
-        }
         let row = self.scan.current();
         if row.overflow
             && let Err(error) = store.read_chain_into(row.body, &mut self.large)
@@ -249,20 +235,45 @@ impl<'t> Cursor<'t> {
         Ok(Some((row.key, value)))
     }
 
+    /// Makes a step; what it was counted as goes on if it found a row. Counted for one step, not between two, when user code runs; nor for all of one
+    /// that goes through many leaves without finding a row (R10).
+    fn go(&mut self, step: Step) -> Result<Option<(Operation<'t>, &'t VersionStore)>> {
+        let transaction = self.transaction;
+        loop {
+            let operation = match transaction.operation() {
+                Ok(operation) => operation,
+                Err(error) => {
+                    self.scan.stand_back();
+                    return Err(error);
+                }
+            };
+            self.forget_after_rollback();
+            let view = View::new(&operation, self.snapshot.snapshot(), self.command);
+            let store: &VersionStore = &transaction.engine().store;
+            let Some(tree) = &self.tree else {
+                return Ok(None);
+            };
+            let found = match step {
+                Step::Next => self.scan.next_within(store, &view, tree)?,
+                Step::NextAtHand => self.scan.next_at_hand(store, &view, tree)?,
+                Step::Prev => self.scan.prev_within(store, &view, tree)?,
+                Step::PrevAtHand => self.scan.prev_at_hand(store, &view, tree)?,
+            };
+            if found.is_some() {
+                return Ok(Some((operation, store)));
+            }
+            if !self.scan.is_under_way() {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Moves to the next row without reading a large value; false at the end.
     fn advance(&mut self) -> Result<bool> {
         if self.step_at_hand(Step::Next)? {
             return Ok(true);
         }
-        // Counted for one step: not between two, when user code runs.
-        let operation = self.transaction.operation()?;
-        self.forget_after_rollback();
-        let view = View::new(&operation, self.snapshot.snapshot(), self.command);
-        let store = &self.transaction.engine().store;
-        match &self.tree {
-            None => Ok(false),
-            Some(tree) => Ok(self.scan.next(store, &view, tree)?.is_some()),
-        }
+        Ok(self.go(Step::Next)?.is_some())
     }
 
     /// Stands right below `key` from now on: [`Cursor::next`] goes to the first row at or above it,

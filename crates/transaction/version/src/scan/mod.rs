@@ -28,6 +28,19 @@ use vellum_btree::{LeafCopy, LeafHints, Tree};
 
 pub use bounds::KeyRange;
 
+/// Leaves without a visible row that a step goes through before it lets others in (R10). Few where tests are run: they meet that often.
+const LEAVES_AT_ONCE: u32 = if cfg!(debug_assertions) { 1 } else { 16 };
+
+/// What a step came to.
+enum Found {
+    /// A row, there.
+    Row(Place),
+    /// The end of the range.
+    Nothing,
+    /// Neither yet: [`Scan::is_under_way`].
+    Further,
+}
+
 /// Where a scan stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
@@ -60,6 +73,8 @@ pub struct Scan {
     key: Vec<u8>,
     /// Where the next leaf begins or ends.
     fence: Vec<u8>,
+    /// Where the scan stood before a step that is under way.
+    stood: Option<(Place, Vec<u8>)>,
     row: Vec<u8>,
     entry: Vec<u8>,
     /// Where the deltas were that were looked up last.
@@ -104,6 +119,7 @@ impl Scan {
             inside: 0..0,
             key: Vec::new(),
             fence: Vec::new(),
+            stood: None,
             row: Vec::new(),
             entry: Vec::new(),
             hints: None,
@@ -118,6 +134,7 @@ impl Scan {
         self.key.clear();
         self.key.extend_from_slice(key);
         self.place = Place::BeforeKey;
+        self.stood = None;
     }
 
     /// Forgets the copy, keeps the place (V14).
@@ -214,43 +231,23 @@ impl Scan {
         }
     }
 
-    /// The next visible row. `None` at the end of the range.
+    /// The next visible row. `None` at the end of the range, whatever lies in between: for who may hold an operation for that long.
     ///
     /// # Errors
     /// Storage errors; the scan stands where it stood.
-    #[inline]
     pub fn next(
         &mut self,
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<Option<ScannedRow<'_>>> {
-        let mut index = match self.place {
-            Place::On(index) => index + 1,
-            Place::Buried(slot) => slot.above,
-            Place::End => return Ok(None),
-            _ => self.enter(store, view, tree, Way::Forward)?,
-        };
-        self.turn(Way::Forward);
         loop {
-            if let Some(place) = self.next_of_copy(&mut index, store, view, tree, false)? {
-                return Ok(Some(self.stand(place)));
+            if self.next_within(store, view, tree)?.is_some() {
+                return Ok(Some(self.current()));
             }
-            // Past the range inside this leaf, or past the leaf.
-            let fence = match self.leaf.upper_fence() {
-                Some(fence) if self.inside.end == self.leaf.len() => fence,
-                _ => {
-                    self.place = Place::End;
-                    return Ok(None);
-                }
-            };
-            if beyond_end(&self.range.1, fence) {
-                self.place = Place::End;
+            if !self.is_under_way() {
                 return Ok(None);
             }
-            self.fence.clear();
-            self.fence.extend_from_slice(fence);
-            index = self.enter_next(store, view, tree, Way::Forward)?;
         }
     }
 
@@ -258,38 +255,175 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Scan::next`].
+    #[cfg(test)]
     pub fn prev(
         &mut self,
         store: &VersionStore,
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<Option<ScannedRow<'_>>> {
+        loop {
+            if self.prev_within(store, view, tree)?.is_some() {
+                return Ok(Some(self.current()));
+            }
+            if !self.is_under_way() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// True if the last step ended between two leaves, before it knew of a row: the same step goes on there.
+    #[inline]
+    pub fn is_under_way(&self) -> bool {
+        self.stood.is_some()
+    }
+
+    /// Gives up a step that is under way: the scan stands where it stood.
+    #[cold]
+    pub fn stand_back(&mut self) {
+        if let Some((place, key)) = self.stood.take() {
+            (self.place, self.key) = (place, key);
+        }
+    }
+
+    /// As [`Scan::next`], but `None` also after a few leaves without a visible row ([`Scan::is_under_way`]), so that the caller may lower its
+    /// operation in between (R10): of millions of rows that came behind a snapshot it sees none.
+    ///
+    /// # Errors
+    /// As [`Scan::next`].
+    #[inline]
+    pub fn next_within(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let found = self.find_next(store, view, tree);
+        self.found(found)
+    }
+
+    /// As [`Scan::next_within`], against key order.
+    ///
+    /// # Errors
+    /// As [`Scan::next`].
+    #[inline]
+    pub fn prev_within(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Option<ScannedRow<'_>>> {
+        let found = self.find_previous(store, view, tree);
+        self.found(found)
+    }
+
+    #[inline]
+    fn found(&mut self, found: Result<Found>) -> Result<Option<ScannedRow<'_>>> {
+        match found {
+            Ok(Found::Row(place)) => {
+                self.stood = None;
+                Ok(Some(self.stand(place)))
+            }
+            Ok(Found::Nothing) => {
+                self.stood = None;
+                Ok(None)
+            }
+            Ok(Found::Further) => Ok(None),
+            Err(error) => {
+                self.stand_back();
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn find_next(&mut self, store: &VersionStore, view: &View<'_>, tree: &Tree) -> Result<Found> {
+        let mut index = match self.place {
+            Place::On(index) => index + 1,
+            Place::Buried(slot) => slot.above,
+            Place::End => return Ok(Found::Nothing),
+            _ => self.enter(store, view, tree, Way::Forward)?,
+        };
+        self.turn(Way::Forward);
+        let mut leaves = 0;
+        loop {
+            if let Some(place) = self.next_of_copy(&mut index, store, view, tree, false)? {
+                return Ok(Found::Row(place));
+            }
+            // Past the range inside this leaf, or past the leaf.
+            let fence = match self.leaf.upper_fence() {
+                Some(fence) if self.inside.end == self.leaf.len() => fence,
+                _ => {
+                    self.place = Place::End;
+                    return Ok(Found::Nothing);
+                }
+            };
+            if beyond_end(&self.range.1, fence) {
+                self.place = Place::End;
+                return Ok(Found::Nothing);
+            }
+            self.fence.clear();
+            self.fence.extend_from_slice(fence);
+            leaves += 1;
+            if leaves > LEAVES_AT_ONCE {
+                self.pause();
+                return Ok(Found::Further);
+            }
+            index = self.enter_next(store, view, tree, Way::Forward)?;
+        }
+    }
+
+    #[inline]
+    fn find_previous(
+        &mut self,
+        store: &VersionStore,
+        view: &View<'_>,
+        tree: &Tree,
+    ) -> Result<Found> {
         let mut above = match self.place {
             Place::On(index) => index,
             Place::Buried(slot) => slot.below,
-            Place::Start => return Ok(None),
+            Place::Start => return Ok(Found::Nothing),
             _ => self.enter(store, view, tree, Way::Backward)?,
         };
         self.turn(Way::Backward);
+        let mut leaves = 0;
         loop {
             if let Some(place) = self.previous_of_copy(&mut above, store, view, tree, false)? {
-                return Ok(Some(self.stand(place)));
+                return Ok(Found::Row(place));
             }
             let fence = match self.leaf.lower_fence() {
                 Some(fence) if self.inside.start == 0 => fence,
                 _ => {
                     self.place = Place::Start;
-                    return Ok(None);
+                    return Ok(Found::Nothing);
                 }
             };
             if beyond_start(&self.range.0, fence) {
                 self.place = Place::Start;
-                return Ok(None);
+                return Ok(Found::Nothing);
             }
             self.fence.clear();
             self.fence.extend_from_slice(fence);
+            leaves += 1;
+            if leaves > LEAVES_AT_ONCE {
+                self.pause();
+                return Ok(Found::Further);
+            }
             above = self.enter_next(store, view, tree, Way::Backward)?;
         }
+    }
+
+    /// Stands at the fence between two leaves, and remembers where it stood.
+    #[cold]
+    fn pause(&mut self) {
+        if self.stood.is_none() {
+            self.invalidate();
+            self.stood = Some((self.place, std::mem::take(&mut self.key)));
+        }
+        self.key.clone_from(&self.fence);
+        // Right below the fence there is nothing left for either way that was not looked at.
+        self.place = Place::BeforeKey;
     }
 
     /// The next visible row beside or in the copy at hand, from record `index` on: where the scan stands then.

@@ -135,3 +135,68 @@ fn collectors_in_turn_go_by_the_watermarks_of_their_turn() {
     world.collect();
     assert_eq!((world.heads(&tree), world.store.buried()), (1, 0));
 }
+
+/// R10: rows that came behind a snapshot fill many leaves. The step that goes through them lets promotion in; what is buried meanwhile is found.
+#[test]
+fn r10_step_through_leaves_without_a_visible_row_lets_promotion_in() {
+    let key = |number: u32| number.to_be_bytes();
+    for forward in [true, false] {
+        let world = World::new(4096, 512);
+        let tree = world.table();
+        let put = |numbers: &[u32]| {
+            let tx = world.begin();
+            for number in numbers {
+                world.put(&tx, &tree, &key(*number), &[7; 40]).unwrap();
+            }
+            world.commit(tx);
+        };
+        put(&[0, 1, 4998, 4999]);
+        let old = world.begin();
+        put(&(2..4998).collect::<Vec<_>>());
+        let tx = world.begin();
+        for number in [0, 4999] {
+            assert!(world.delete(&tx, &tree, &key(number)).unwrap().existed);
+        }
+        world.commit(tx);
+        let range = (Bound::Unbounded, Bound::Unbounded);
+        let mut scan = Scan::new(world.store.context().page_size(), range);
+        let (mut found, mut pauses) = (Vec::new(), 0);
+        let step = |scan: &mut Scan| {
+            let _operation = old.operation().unwrap();
+            let view = view(&old);
+            let row = if forward {
+                scan.next_within(&world.store, &view, &tree)
+            } else {
+                scan.prev_within(&world.store, &view, &tree)
+            };
+            row.unwrap()
+                .map(|row| u32::from_be_bytes(row.key.try_into().unwrap()))
+        };
+        loop {
+            match step(&mut scan) {
+                Some(number) => found.push(number),
+                None if !scan.is_under_way() => break,
+                None => {
+                    pauses += 1;
+                    if pauses == 5 {
+                        // It stands where it stood, and goes on from there.
+                        scan.stand_back();
+                        assert!(!scan.is_under_way() && !old.is_olap());
+                        for _ in 0..120_000 {
+                            world.manager.clock().draw();
+                        }
+                        world.manager.pass();
+                        assert!(old.is_olap(), "promoted between two leaves");
+                        world.collect();
+                        assert_eq!(world.store.buried(), 2);
+                    }
+                }
+            }
+        }
+        if !forward {
+            found.reverse();
+        }
+        assert_eq!(found, [0, 1, 4998, 4999], "forward: {forward}");
+        assert!(pauses > 20, "{pauses}");
+    }
+}
