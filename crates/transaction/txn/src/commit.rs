@@ -34,6 +34,9 @@ const WRITERS_PER_PASS: u32 = 4;
 /// The same where nobody collects.
 const WRITERS_PER_PASS_ALONE: u32 = 16;
 
+/// Slots that passes look at for each writer, about.
+const SLOTS_PER_WRITER: usize = 4;
+
 /// A transaction that committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
@@ -233,8 +236,9 @@ impl Transaction {
         }
     }
 
-    /// True once as many writers of the slot have ended as there are slots: then all slots together make
-    /// about one pass a transaction, whatever their number (§3.1, interleaved refresh). And as many as `writers`.
+    /// True once a quarter as many writers of the slot have ended as there are slots: then all slots together look at about four slots a transaction,
+    /// whatever their number (§3.1, interleaved refresh; slots whose sessions idle make no passes, and with as many writers as slots ten idle
+    /// snapshots would make passes half as frequent as collections, which then go by old ones). And as many as `writers`.
     #[inline]
     fn is_pass_due(&self, writers: u32) -> bool {
         if !self.has_written() {
@@ -242,7 +246,8 @@ impl Transaction {
         }
         let ended = &self.domain().slot(self.slot()).ended;
         let count = ended.load(Ordering::Relaxed) + 1;
-        let due = count as usize >= self.domain().slots_in_use() && count >= writers;
+        let due =
+            SLOTS_PER_WRITER * count as usize >= self.domain().slots_in_use() && count >= writers;
         ended.store(if due { 0 } else { count }, Ordering::Relaxed);
         due
     }
