@@ -209,7 +209,7 @@ impl Scan {
         }
     }
 
-    /// As [`Scan::prev`], but stays in the copy at hand: `None` also where that begins, or where more must be read than it.
+    /// As [`Scan::prev_within`], but stays in the copy at hand: `None` also where that begins, or where more must be read than it.
     ///
     /// # Errors
     /// As [`Scan::next`].
