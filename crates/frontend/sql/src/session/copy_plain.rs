@@ -75,7 +75,7 @@ impl Session {
         };
         let statement_ms = self.settings.number("statement_timeout");
         let mut waiting = Waiting::new(&self.cancel, statement_ms, 0);
-        let mut at = start;
+        let (mut at, before) = (start, copy.rows);
         while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
             let line = &bytes[at..at + length];
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -93,6 +93,12 @@ impl Session {
             at += length + 1;
             if copy.rows.is_multiple_of(STEPS) {
                 waiting.look_cancelled()?;
+            }
+        }
+        let loaded = copy.rows - before;
+        for target in &lines.program.targets {
+            if let Some(relation) = open.catalog.1.relation(*target) {
+                relation.runtime.statistics.note_changed(loaded);
             }
         }
         Ok(at)
