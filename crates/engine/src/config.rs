@@ -53,7 +53,7 @@ pub struct Config {
     /// counts as analytical: it looks where the versions are kept that only old snapshots need, and is in nobody's
     /// way. Where such versions pile up, a sixteenth of it is enough. `u64::MAX`: never.
     pub promote_after_ticks: u64,
-    /// Bytes that old versions may take on disk and in memory together, in whole pages; a goal rather than a wall, looked
+    /// Bytes that old versions, large values included, may take on disk and in memory together, in whole pages; a goal rather than a wall, looked
     /// at some twenty times a second. Default: no limit.
     pub version_bytes_max: u64,
     /// What happens where they take more.

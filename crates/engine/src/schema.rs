@@ -27,7 +27,6 @@ use vellum_sync::Mutex;
 use vellum_sync::atomic::{AtomicU32, Ordering};
 use vellum_table::{Index as IndexShape, KeyDescription, Shape, ShapeChange};
 use vellum_txn::VersionStamp;
-use vellum_version::pending::PendingKind;
 use vellum_version::row::{Shape as RowShape, newest};
 use vellum_version::{Change, Current, Scan, VersionError, View};
 
@@ -404,10 +403,7 @@ impl Transaction {
     }
 
     pub(crate) fn disown_tree(&self, root: PageId) -> Result<()> {
-        Ok(self
-            .engine()
-            .store
-            .disown(self.inner(), root, PendingKind::Dropped, 0)?)
+        Ok(self.engine().store.disown_tree(self.inner(), root)?)
     }
 
     /// Reads a catalog row.

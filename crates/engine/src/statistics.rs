@@ -44,8 +44,8 @@ pub struct Statistics {
     pub pages_of_versions: u64,
     /// Of these, free.
     pub pages_free: u64,
-    /// Bytes of the pages of old versions: what
-    /// [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
+    /// Bytes of old versions: their pages, overflow chains that no newest version refers to, and, where there is a limit, what the last look found
+    /// in rows. What [`Config::version_bytes_max`](crate::Config::version_bytes_max) limits.
     pub version_bytes: u64,
     /// Deleted rows that are still in the way of everybody, because an OLTP snapshot may see them; about.
     pub tombstones: u64,
@@ -127,7 +127,7 @@ impl Database {
             file_pages: engine.pool.file_pages(),
             pages_durable: space.durable,
             pages_of_versions: space.temporary,
-            version_bytes: space.temporary * engine.pool.page_size() as u64,
+            version_bytes: engine.version_bytes(),
             tombstones: engine.store.tombstones(),
             rows_buried: engine.store.buried(),
             tree_searches: count(Counter::TreeSearches),

@@ -4,6 +4,9 @@
 //!
 //! Invariants:
 //! - B1 Only who takes space is refused, never who gives it back: rollbacks, commits, collection, and dropping tables go on.
+//! - B3 What is limited is what a snapshot can make grow: pages of old versions and of graveyards, overflow chains that no newest version
+//!   refers to, and old versions in rows. The last are in memory only, and few grow (design 0013); they are looked for every ten seconds, in
+//!   [`PAGES_MAX`] pages, where there is a limit.
 //! - B2 A snapshot is withdrawn only if it is the oldest, older than what a request to promote early asks for, and if what
 //!   the last withdrawal has set free is collected: while the space falls, or the last collection left some for the next, nobody
 //!   else is to blame.
@@ -15,10 +18,11 @@ use crate::database::Database;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::holders::TransactionId;
+use crate::versions::PAGES_MAX;
 use std::collections::VecDeque;
 use std::time::Duration;
 use vellum_sync::Mutex;
-use vellum_sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use vellum_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// What happens where old versions take more than [`Config::version_bytes_max`](crate::Config::version_bytes_max).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,6 +59,8 @@ const REMEMBERED: usize = 32;
 const STEPS_BETWEEN: u32 = 2;
 /// The same, while collections leave garbage for the next: of so many entries some would have given a page back.
 const STEPS_BETWEEN_MAX: u32 = 64;
+/// Steps of maintenance from one look at the versions in rows to the next.
+const STEPS_BETWEEN_LOOKS: u32 = 200;
 /// The youngest snapshot that is withdrawn, in ticks, where promotion is off.
 const AGE_MIN: u64 = 6_250;
 
@@ -66,6 +72,10 @@ pub(crate) struct VersionBudget {
     /// The last collection left garbage that it could have taken.
     backlog: AtomicBool,
     withdrawn: AtomicU64,
+    /// Bytes of old versions in rows, when last looked at.
+    in_rows: AtomicU64,
+    /// Steps of maintenance until they are looked at again.
+    until_look: AtomicU32,
     recent: Mutex<Recent>,
 }
 
@@ -113,9 +123,23 @@ impl VersionBudget {
 }
 
 impl Engine {
-    /// Bytes of the pages of old versions, in memory or not.
+    /// Bytes of old versions (B3), in memory or not.
     pub fn version_bytes(&self) -> u64 {
         self.space.counts().temporary * self.config.page_size as u64
+            + self.store.chain_bytes()
+            + self.version_budget.in_rows.load(Ordering::Relaxed)
+    }
+
+    /// B3, once in [`STEPS_BETWEEN_LOOKS`].
+    fn look_at_rows(&self) {
+        let budget = &self.version_budget;
+        let left = budget.until_look.load(Ordering::Relaxed);
+        let next = left.checked_sub(1).unwrap_or(STEPS_BETWEEN_LOOKS);
+        budget.until_look.store(next, Ordering::Relaxed);
+        if left == 0 {
+            let bytes = self.store.bytes_in_rows(PAGES_MAX);
+            budget.in_rows.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// B1: refuses a writer of rows where the space is used up.
@@ -151,6 +175,10 @@ impl Engine {
 
     /// A step of maintenance, after a collection: B2. True if a snapshot was withdrawn.
     pub fn keep_version_budget(&self) -> bool {
+        if self.config.version_policy == VersionPolicy::Spill {
+            return false;
+        }
+        self.look_at_rows();
         self.note_version_space();
         if self.config.version_policy != VersionPolicy::SnapshotTooOld {
             return false;

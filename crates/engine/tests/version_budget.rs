@@ -451,3 +451,65 @@ fn holders_are_named_oldest_first_with_class_and_age() {
     first.rollback().unwrap();
     assert!(database.holders().unwrap().is_empty());
 }
+
+/// Overwrites one large value until `stop` says so, or a writer is refused.
+fn overwrite_large(
+    database: &Database,
+    table: &Table,
+    stop: impl Fn() -> bool,
+) -> Result<(), Error> {
+    for round in 0..200u8 {
+        let tx = begin(database);
+        tx.upsert(table, b"large", &[round; 20_000])?;
+        tx.commit()?;
+        database.step()?;
+        if stop() {
+            return Ok(());
+        }
+    }
+    panic!(
+        "20 KB 200 times are {} bytes, and no end",
+        database.statistics().version_bytes
+    );
+}
+
+#[test]
+fn large_values_that_a_snapshot_keeps_count_for_the_budget() {
+    let (_, database, table) = with_table(&config(VersionPolicy::SnapshotTooOld));
+    overwrite_large(&database, &table, || true).unwrap();
+    // What goes early, goes between analytical snapshots: here everything stays.
+    let oltp = TransactionOptions::default().class(Class::Oltp);
+    let old = database.begin_with(oltp).unwrap();
+    assert!(value_of(&old, &table, b"large").is_some());
+    let peak = std::cell::Cell::new(0);
+    let withdrawn = || {
+        let chains = database.versions().unwrap().tables;
+        let chains = chains.iter().map(|it| it.sums.of(VersionKind::Chain).bytes);
+        peak.set(peak.get().max(chains.sum()));
+        database.statistics().snapshots_withdrawn > 0
+    };
+    overwrite_large(&database, &table, withdrawn).unwrap();
+    // They, and not their lists.
+    assert!(peak.get() > BUDGET * 3 / 4, "{}", peak.get());
+    let error = old.get(&table, b"large", |_| ()).unwrap_err();
+    assert!(matches!(error, Error::SnapshotTooOld { .. }), "{error}");
+    drop(old);
+    settle(&database);
+    assert!(database.statistics().version_bytes < BUDGET / 2);
+}
+
+#[test]
+fn writers_are_refused_where_large_values_use_the_budget_up() {
+    let (_, database, table) = with_table(&config(VersionPolicy::RefuseWriter));
+    overwrite_large(&database, &table, || true).unwrap();
+    // The values of one transaction: nobody may forget those that come in between.
+    let tx = begin(&database);
+    let error = (0..200u8).find_map(|round| {
+        database.step().unwrap();
+        tx.upsert(&table, b"large", &[round; 20_000]).err()
+    });
+    let error = error.expect("a writer that replaces its own values, too, takes space");
+    assert!(matches!(error, Error::VersionSpace { .. }), "{error}");
+    tx.rollback().unwrap();
+    overwrite_large(&database, &table, || true).unwrap();
+}

@@ -314,6 +314,7 @@ impl EngineSubject {
             ("buried rows that are listed", of(VersionKind::Buried)),
             ("tombstones", now.tombstones),
             ("tombstones that are listed", of(VersionKind::Tombstone)),
+            ("chains", of(VersionKind::Chain)),
             ("deltas", now.version_deltas),
             ("bytes of deltas", now.version_delta_bytes),
             ("full copies", now.version_copies),

@@ -519,7 +519,9 @@ impl Rows<'_> {
                     self.store.read_chain_start(body, most, &mut old)?;
                 }
                 let version = self.buffers.scratch.replaced_version();
-                self.store.disown_chain(self.transaction, body, version)?;
+                let tree = self.shape.tree.root();
+                self.store
+                    .disown_chain(self.transaction, tree, body, version)?;
             } else {
                 old.extend_from_slice(body);
             }

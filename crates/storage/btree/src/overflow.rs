@@ -65,6 +65,12 @@ impl ChainRef {
         out
     }
 
+    /// Bytes of the pages that it takes.
+    pub fn bytes_of_pages(&self, page_size: usize) -> u64 {
+        let capacity = (page_size - CHAIN_HEADER_BYTES) as u64;
+        self.length.div_ceil(capacity).max(1) * page_size as u64
+    }
+
     /// Decodes what [`ChainRef::encode`] made. `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (root, length) = bytes.split_first_chunk::<8>()?;

@@ -34,16 +34,19 @@ pub enum VersionKind {
     Buried,
     /// An old version in its row.
     Fat,
+    /// An overflow chain that no newest version refers to.
+    Chain,
 }
 
 impl VersionKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Delta,
         Self::FullCopy,
         Self::Tombstone,
         Self::Buried,
         Self::Fat,
+        Self::Chain,
     ];
 
     /// Its name, words joined by underscores.
@@ -54,6 +57,7 @@ impl VersionKind {
             Self::Tombstone => "tombstone",
             Self::Buried => "buried",
             Self::Fat => "fat",
+            Self::Chain => "chain",
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What stands in rows and on lists, counted by looking: old versions in fat rows, tombstones in main indexes and in
-//! graveyards. (Before-images are counted when they are made: `accounts`.)
+//! graveyards, overflow chains. (Before-images are counted when they are made: `accounts`.)
 //!
 //! Nothing is kept for this on the way of a write. A look costs what there is, up to a bound, and is a view of no single
 //! moment.
@@ -11,7 +11,7 @@ use crate::fat::layout::{FatRow, Step};
 use crate::held::{self, Kind};
 use crate::row::{Header, STAMPED_HEADER};
 use crate::store::VersionStore;
-use crate::work::{Tombstone, decode_tombstone};
+use crate::work::{Tombstone, Work, decode_tombstone};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use vellum_base::{PageId, Timestamp};
@@ -100,50 +100,65 @@ impl VersionStore {
     /// Calls `each` with what stands on lists and in rows; false if there were more pages than `pages_max`.
     fn look(&self, pages_max: usize, mut each: impl FnMut(Found)) -> Result<bool> {
         let mut look = Look::of(pages_max);
-        let one = |tree, kind, replaced, key: &[u8]| Found {
+        let one = |tree, kind, replaced, bytes: usize| Found {
             tree,
             kind,
             replaced,
-            tally: Tally::one(STAMPED_HEADER + key.len()),
+            tally: Tally::one(bytes),
         };
+        let page_size = self.context().page_size();
         for versions in self.slots().iter().filter_map(OnceLock::get) {
-            let (settled, held) = {
+            let (settled, held, done, freed) = {
                 let collecting = versions.collecting.lock();
                 (
                     collecting.settling.through().to_vec(),
                     collecting.held.list(),
+                    collecting.done.through.clone(),
+                    collecting.early.freed().clone(),
                 )
             };
             let list = &versions.tombstones;
             // What was settled stays in the list for a while.
-            self.walk_list(list, &settled, &mut look, |deleted, entry| {
+            self.walk_list(list, &settled, &mut look, |deleted, _, entry| {
                 let Tombstone { root, key, .. } = decode_tombstone(entry, list)?;
-                each(one(root, VersionKind::Tombstone, deleted, key));
+                let bytes = STAMPED_HEADER + key.len();
+                each(one(root, VersionKind::Tombstone, deleted, bytes));
                 Ok(())
             })?;
             if let Some(list) = held {
-                self.walk_list(&list, &[], &mut look, |deleted, entry| {
-                    let (kind, root, key) = held::decode(entry, &list)?;
-                    let kind = match kind {
-                        Kind::Main => VersionKind::Tombstone,
-                        Kind::Buried => VersionKind::Buried,
+                self.walk_list(&list, &[], &mut look, |deleted, _, entry| {
+                    let held = held::decode(entry, &list)?;
+                    let (kind, row) = match held.kind {
+                        Kind::Main => (VersionKind::Tombstone, STAMPED_HEADER),
+                        Kind::Buried => (VersionKind::Buried, held.bytes as usize),
                     };
-                    each(one(root, kind, deleted, key));
+                    each(one(held.root, kind, deleted, row + held.key.len()));
                     Ok(())
                 })?;
             }
+            let list = &versions.work;
+            self.walk_list(list, &done, &mut look, |replaced, key, entry| {
+                let work = Work::decode(entry, list)?;
+                if let Work::Chain { tree, .. } = work
+                    && !freed.contains(key)
+                {
+                    let bytes = work.chain_bytes(page_size) as usize;
+                    each(one(tree, VersionKind::Chain, replaced, bytes));
+                }
+                Ok(())
+            })?;
         }
         self.look_at_fat_rows(&mut look, &mut each);
         Ok(look.complete)
     }
 
-    /// Calls `each` with the entries of a list above `done`, and the stamps of their deletes.
+    /// Calls `each` with the stamps, keys and payloads of the entries of a list above `done`.
     fn walk_list(
         &self,
         list: &Tree,
         done: &[u8],
         look: &mut Look,
-        mut each: impl FnMut(Timestamp, &[u8]) -> Result<()>,
+        mut each: impl FnMut(Timestamp, &[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut leaf = LeafCopy::new(self.context().page_size());
         let (mut from, mut key) = (done.to_vec(), Vec::new());
@@ -154,10 +169,11 @@ impl VersionStore {
                 if key.as_slice() <= done {
                     continue;
                 }
-                let name = delta::decode_key(&key);
-                let (deleted, _) =
-                    name.ok_or_else(|| damaged("key of a list of tombstones", list.root()))?;
-                each(deleted, leaf.payload(index))?;
+                // A list of work has a byte behind the name.
+                let name = key.get(..delta::KEY_BYTES).and_then(delta::decode_key);
+                let (stamp, _) =
+                    name.ok_or_else(|| damaged("key of a list of versions", list.root()))?;
+                each(stamp, &key, leaf.payload(index))?;
             }
             match leaf.upper_fence() {
                 Some(fence) => {
@@ -208,6 +224,20 @@ impl VersionStore {
                 }
             }
         }
+    }
+
+    /// Bytes of the pages of overflow chains that no newest version refers to, and that are not free yet.
+    pub fn chain_bytes(&self) -> u64 {
+        let slots = self.slots().iter().filter_map(OnceLock::get);
+        slots.map(|versions| versions.chain_bytes()).sum()
+    }
+
+    /// Bytes of old versions in the rows of pages that are in memory, at most `pages_max` of them: looks at each.
+    pub fn bytes_in_rows(&self, pages_max: usize) -> u64 {
+        let mut bytes = 0;
+        let mut look = Look::of(pages_max);
+        self.look_at_fat_rows(&mut look, &mut |found| bytes += found.tally.bytes);
+        bytes
     }
 
     /// Tombstones that wait in main indexes until every OLTP snapshot sees them, about.

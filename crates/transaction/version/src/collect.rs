@@ -238,7 +238,7 @@ impl VersionStore {
         let mut key = Vec::new();
         let mut from = done.through.clone();
         if !done.aside.is_empty() && done.patience.is_over(step.budget.is_lazy()) {
-            self.work_off_aside(done, horizon, step, collected);
+            self.work_off_aside(versions, done, horizon, step, collected);
         }
         if !done.is_removed {
             self.forget_done(versions, done)?;
@@ -263,7 +263,7 @@ impl VersionStore {
                 }
                 if !early.is_freed(&key) {
                     match self.work_on(&work, horizon, step, collected) {
-                        Ok(true) => {}
+                        Ok(true) => versions.note_freed(&work),
                         Ok(false) => {
                             stopped = true;
                             break;
@@ -299,6 +299,7 @@ impl VersionStore {
     #[cold]
     fn work_off_aside(
         &self,
+        versions: &SlotVersions,
         done: &mut Done,
         horizon: &Horizon<'_>,
         step: &mut Step<'_>,
@@ -308,7 +309,11 @@ impl VersionStore {
         done.aside.retain(|work| {
             let worked = self.work_on(work, horizon, step, collected);
             failed |= worked.is_err();
-            step.first.note(worked) != Some(true)
+            let is_free = step.first.note(worked) == Some(true);
+            if is_free {
+                versions.note_freed(work);
+            }
+            !is_free
         });
         done.patience.end_round(failed);
     }

@@ -50,6 +50,11 @@ impl Early {
         self.freed.contains(key)
     }
 
+    /// The entries whose chain is free.
+    pub fn freed(&self) -> &BTreeSet<Vec<u8>> {
+        &self.freed
+    }
+
     /// Forgets entries up to `through`: they are gone.
     pub fn forget(&mut self, through: &[u8]) {
         if !self.freed.is_empty() {
@@ -128,6 +133,7 @@ impl VersionStore {
                             Ok(false) => return Ok(()),
                             Ok(true) => {
                                 early.freed.insert(key.clone());
+                                versions.note_freed(&work);
                                 collected.work += 1;
                                 versions.work.delete(&key, None)?;
                                 early.freed.remove(&key);

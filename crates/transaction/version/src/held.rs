@@ -5,7 +5,8 @@
 //! ```text
 //! 0      u8   1 kept in the main index, 2 buried
 //! 1..9   u64  root page of the row's tree
-//! 9..         the row's key
+//! 9..13  u32  bytes of the buried row, header and old versions in it included; zero in the main index
+//! 13..        the row's key
 //! ```
 //!
 //! Invariants:
@@ -124,16 +125,26 @@ impl Held {
         if tree.get(&name, &mut Vec::new())? {
             return Ok(());
         }
-        self.add(Kind::Main, grave)
+        self.add_kept(grave)
     }
 
-    /// Adds an entry, or changes what it says.
-    pub fn add(&mut self, kind: Kind, grave: &Grave<'_>) -> Result<()> {
+    /// Adds an entry of one that is in the main index, or changes what it says.
+    pub fn add_kept(&mut self, grave: &Grave<'_>) -> Result<()> {
+        self.put(Kind::Main, 0, grave)
+    }
+
+    /// Adds an entry of one whose row of `bytes` bytes is buried, or changes what it says.
+    pub fn add_buried(&mut self, bytes: usize, grave: &Grave<'_>) -> Result<()> {
+        self.put(Kind::Buried, bytes, grave)
+    }
+
+    fn put(&mut self, kind: Kind, bytes: usize, grave: &Grave<'_>) -> Result<()> {
         let tree = self.tree.as_ref().expect("prepared before latching");
         let name = delta::key(grave.delete.stamp, grave.delete.command);
         let root = grave.tree.root().get().to_le_bytes();
-        let entry: [&[u8]; 3] = [&[kind as u8], &root, grave.key];
-        let length = 9 + grave.key.len();
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
+        let entry: [&[u8]; 4] = [&[kind as u8], &root, &bytes, grave.key];
+        let length = ENTRY_HEAD + grave.key.len();
         loop {
             let mut leaf = tree.write(&name)?;
             if leaf.fits(length) {
@@ -151,8 +162,24 @@ impl Held {
     }
 }
 
-/// What an entry says: where the tombstone is, root page of its tree, its key.
-pub(crate) fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<(Kind, PageId, &'e [u8])> {
+/// Bytes of an entry before the row's key.
+const ENTRY_HEAD: usize = 13;
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'e> {
+    /// Where the tombstone is.
+    pub kind: Kind,
+    /// Root page of its tree.
+    pub root: PageId,
+    /// Bytes of the buried row; zero in the main index.
+    pub bytes: u32,
+    /// The row's key.
+    pub key: &'e [u8],
+}
+
+/// Reads an entry.
+pub(crate) fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<Entry<'e>> {
     let mut reader = Reader::new(entry);
     let mut read = || {
         let kind = match reader.u8()? {
@@ -160,7 +187,12 @@ pub(crate) fn decode<'e>(entry: &'e [u8], list: &Tree) -> Result<(Kind, PageId, 
             2 => Kind::Buried,
             _ => return None,
         };
-        Some((kind, PageId(reader.u64()?), reader.rest()))
+        Some(Entry {
+            kind,
+            root: PageId(reader.u64()?),
+            bytes: reader.u32()?,
+            key: reader.rest(),
+        })
     };
     Ok(read().ok_or_else(|| damaged("entry of held tombstones", list.root()))?)
 }
@@ -360,7 +392,9 @@ impl VersionStore {
         horizon: &Horizon<'_>,
         step: &Step<'_>,
     ) -> Result<bool> {
-        let (kind, root, key) = decode(entry, list)?;
+        let Entry {
+            kind, root, key, ..
+        } = decode(entry, list)?;
         let (stamp, command) = delta::decode_key(name)
             .ok_or_else(|| damaged("key of held tombstones", list.root()))?;
         let delete = VersionStamp::new(step.slot, stamp, command);

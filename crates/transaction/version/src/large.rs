@@ -6,6 +6,7 @@
 use crate::error::{Result, damaged};
 use crate::pending::{FREE_STEP, PendingKind};
 use crate::store::VersionStore;
+use crate::work::Work;
 use vellum_base::PageId;
 use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{Entry, Journal};
@@ -73,19 +74,25 @@ impl VersionStore {
         Ok(overflow::Reader::new(self.context(), decode_chain(body)?))
     }
 
-    /// Lists the chain of a version that was replaced; `made_by`: its name, `None` if it is frozen.
+    /// Lists the chain of a version of a row of `tree` that was replaced; `made_by`: its name, `None` if it is frozen.
     ///
     /// # Errors
-    /// As [`VersionStore::disown`].
+    /// As [`VersionStore::disown_tree`].
     pub fn disown_chain(
         &self,
         transaction: &Transaction,
+        tree: PageId,
         body: &[u8],
         made_by: Option<VersionStamp>,
     ) -> Result<()> {
-        let chain = decode_chain(body)?;
-        let (root, length) = (chain.root, chain.length);
-        self.disown_of(transaction, root, PendingKind::Chain, length, made_by)
+        let ChainRef { root, length } = decode_chain(body)?;
+        let work = Work::Chain {
+            root,
+            length,
+            tree,
+            made_by,
+        };
+        self.list_and_work_on(transaction, root, PendingKind::Chain, &work)
     }
 
     /// Gives the pages of a listed chain back and takes it off the list.

@@ -20,7 +20,7 @@ use vellum_btree::overflow::{self, ChainRef};
 use vellum_btree::{
     Entry, Journal, LeafCopy, Logging, RowRedo, Seek, Tree, TreeKind, row_log_bytes,
 };
-use vellum_txn::{Transaction, VersionStamp};
+use vellum_txn::Transaction;
 use vellum_wal::{FLAG_UNDOABLE, Purpose, SlotLog};
 
 /// What a row of `pending_free` is about.
@@ -108,29 +108,30 @@ impl VersionStore {
         Ok(())
     }
 
-    /// Lists a root, as a write of the transaction, and puts it on the own work list: its pages go once
-    /// everyone sees the transaction.
+    /// Lists the root of a tree with its chains, as a write of the transaction, and puts it on the own work list: its pages go
+    /// once everyone sees the transaction.
     ///
     /// # Errors
     /// Log space, I/O.
-    pub fn disown(
-        &self,
-        transaction: &Transaction,
-        root: PageId,
-        kind: PendingKind,
-        length: u64,
-    ) -> Result<()> {
-        self.disown_of(transaction, root, kind, length, None)
+    pub fn disown_tree(&self, transaction: &Transaction, root: PageId) -> Result<()> {
+        self.list_and_work_on(
+            transaction,
+            root,
+            PendingKind::Dropped,
+            &Work::Tree { root },
+        )
     }
 
-    /// As [`VersionStore::disown`]; `made_by`: the version whose value a chain is.
-    pub(crate) fn disown_of(
+    /// Lists a root as `kind`, as a write of the transaction, and puts the work that frees it on the own work list.
+    ///
+    /// # Errors
+    /// Log space, I/O.
+    pub(crate) fn list_and_work_on(
         &self,
         transaction: &Transaction,
         root: PageId,
         kind: PendingKind,
-        length: u64,
-        made_by: Option<VersionStamp>,
+        work: &Work,
     ) -> Result<()> {
         let tree = self.pending_free();
         let key = root.get().to_be_bytes();
@@ -164,15 +165,7 @@ impl VersionStore {
             );
             break;
         }
-        let work = match kind {
-            PendingKind::Tree | PendingKind::Dropped => Work::Tree { root },
-            PendingKind::Chain => Work::Chain {
-                root,
-                length,
-                made_by,
-            },
-        };
-        self.add_work(transaction, command, &work)
+        self.add_work(transaction, command, work)
     }
 
     /// Frees what is listed, and takes it off the list. Nobody uses it any more.

@@ -201,9 +201,9 @@ impl VersionStore {
         if settling.settled >= REMOVE_AT {
             self.forget_settled(versions, settling)?;
         }
-        let (work, more) = result?;
-        // Also where nothing is due: the slot may never have committed before the snapshot that holds it up. Not where the budget has ended before
-        // what is due did: that holds nobody up.
+        // Also where nothing is due: the slot may never have committed before the snapshot that holds it up; and where a step has failed, as
+        // without room in the log, which only promotion may give. Not where the budget has ended before what is due did: that holds nobody up.
+        let more = matches!(result, Ok((_, true)));
         let marks = horizon.watermarks();
         let behind = marks.clock.get() - marks.oldest_oltp.get();
         if !more && behind > PROMOTION_TICKS {
@@ -219,6 +219,7 @@ impl VersionStore {
                 }
             }
         }
+        let (work, _) = result?;
         collected.work += work;
         collected.more |= more;
         Ok(())
@@ -375,28 +376,28 @@ impl VersionStore {
             Head::Frozen => return take_out(leaf, tree, key, log).map(|()| true),
             Head::Covered(by) => {
                 held.note_covering(by);
-                return held.add(Kind::Main, grave).map(|()| false);
+                return held.add_kept(grave).map(|()| false);
             }
             Head::Ours => {}
         }
         if fate == Fate::Dead && !self.still_ends(&leaf, &delete, tools)? {
             // What was judged is not what is there: once more, soon.
             held.ask_for_round(delta::key(delete.stamp, delete.command));
-            return held.add(Kind::Main, grave).map(|()| false);
+            return held.add_kept(grave).map(|()| false);
         }
         match (fate, &graveyard) {
             (Fate::Dead, Some(graveyard)) => graveyard.note_drop(key, horizon.watermarks()),
             (Fate::Needed, Some(graveyard)) => {
                 leaf.copy_payload(&mut tools.row);
                 if !has_room(tree.context().page_size(), key.len(), tools.row.len()) {
-                    return held.add(Kind::Main, grave).map(|()| false);
+                    return held.add_kept(grave).map(|()| false);
                 }
                 pair::encode(key, delete.stamp, &mut tools.pair);
                 // V29. A pair that no entry tells of would stay for ever; its deltas would not.
-                held.add(Kind::Buried, grave)?;
+                held.add_buried(tools.row.len(), grave)?;
                 if let Err(error) = graveyard.put(&tools.pair, &tools.row) {
                     // In the place of the one that says otherwise: it takes no room. If it fails, too, `look_again` finds out.
-                    held.add(Kind::Main, grave)?;
+                    held.add_kept(grave)?;
                     return Err(error.into());
                 }
                 vellum_sync::test_point!("settle: between graveyard and leaf");

@@ -25,7 +25,7 @@ use crate::held::Held;
 use crate::options::VersionOptions;
 use crate::settle::{Settling, Tools};
 use crate::sweep::Sweep;
-use crate::work::Done;
+use crate::work::{Done, Work};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use vellum_base::planted::{self, Bug};
@@ -85,6 +85,8 @@ pub(crate) struct SlotVersions {
     newest_transient: AtomicU64,
     /// The stamp of the newest entry of `work`.
     newest_work: AtomicU64,
+    /// Bytes of the pages of the chains on `work` that are not free yet.
+    chain_bytes: AtomicU64,
     /// What collectors know, one at a time (V15).
     pub collecting: Mutex<Box<Collecting>>,
 }
@@ -151,6 +153,7 @@ impl SlotVersions {
             newest_tombstones: (AtomicU64::new(0), AtomicU64::new(0)),
             newest_transient: AtomicU64::new(0),
             newest_work: AtomicU64::new(0),
+            chain_bytes: AtomicU64::new(0),
             collecting: Mutex::new(Box::new(Collecting {
                 settling: Settling::new(context.page_size()),
                 held: Held::default(),
@@ -362,14 +365,43 @@ impl SlotVersions {
     }
 
     /// Adds work that a new version leaves behind. `key`: see [`work_key`](crate::work::work_key).
-    #[inline]
-    pub fn append_work(&self, stamp: Timestamp, key: &[u8], entry: &[u8]) -> Result<()> {
-        self.work_edge
-            .lock()
-            .append(key, &[entry], Logging::None, None)?;
+    pub fn append_work(&self, stamp: Timestamp, key: &[u8], work: &Work) -> Result<()> {
+        let mut entry = Vec::new();
+        work.encode(&mut entry);
+        let mut edge = self.work_edge.lock();
+        edge.append(key, &[&entry], Logging::None, None)?;
+        // Before anybody can take it away: no collector looks past its owner's snapshot. Relaxed, as all of it: the number counts, and orders
+        // nothing.
+        let bytes = work.chain_bytes(self.work.context().page_size());
+        self.chain_bytes.fetch_add(bytes, Ordering::Relaxed);
+        drop(edge);
         // Relaxed: a collector that does not see it comes again.
         self.newest_work.store(stamp.get(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Takes the work of a version off the list: its writer is reverted.
+    pub fn take_work(&self, key: &[u8]) -> Result<()> {
+        let mut entry = Vec::new();
+        if self.work.get(key, &mut entry)? {
+            let work = Work::decode(&entry, &self.work)?;
+            if self.work.delete(key, None)? {
+                self.note_freed(&work);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a chain no more.
+    pub fn note_freed(&self, work: &Work) {
+        let bytes = work.chain_bytes(self.work.context().page_size());
+        let before = self.chain_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "each chain goes once");
+    }
+
+    /// Bytes of the pages of chains that are on the list and not free yet.
+    pub fn chain_bytes(&self) -> u64 {
+        self.chain_bytes.load(Ordering::Relaxed)
     }
 
     /// The stamp of the newest entry of the work list, zero if there never was one.

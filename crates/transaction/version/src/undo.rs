@@ -116,7 +116,7 @@ impl<'s> Reverter<'s> {
             }
             Revert::Remove => {
                 let name = work_key(undo.stamp, undo.command, DISOWN_PART);
-                versions.work.delete(&name, None)?;
+                versions.take_work(&name)?;
             }
             Revert::Ranges(_) => {}
         }

@@ -11,8 +11,8 @@
 //! ```text
 //! 0      u8   2 overflow chain, 3 tree
 //! 1..9   u64  root page
-//! 9..         chain: u64 length in bytes, then of a version that some snapshot may not see its name: u16 slot, u64 stamp,
-//!             u32 command
+//! 9..         chain: u64 length in bytes, u64 root page of the row's tree, then of a version that some snapshot may not see its
+//!             name: u16 slot, u64 stamp, u32 command
 //! ```
 
 use crate::collect::Patience;
@@ -22,6 +22,7 @@ use crate::shortcut::{decode_link, encode_link};
 use vellum_base::codec::{Put, Reader};
 use vellum_base::{PageId, Result, Timestamp};
 use vellum_btree::Tree;
+use vellum_btree::overflow::ChainRef;
 use vellum_txn::VersionStamp;
 
 /// How far a work list was worked off.
@@ -104,6 +105,8 @@ pub(crate) enum Work {
         root: PageId,
         /// Bytes in it.
         length: u64,
+        /// Root page of the tree whose row referred to it.
+        tree: PageId,
         /// The version whose value it is; `None` if everyone sees, or saw, that.
         made_by: Option<VersionStamp>,
     },
@@ -112,6 +115,16 @@ pub(crate) enum Work {
         /// Its root page.
         root: PageId,
     },
+}
+
+impl Work {
+    /// Bytes of the pages of a chain; zero of a tree.
+    pub(crate) fn chain_bytes(&self, page_size: usize) -> u64 {
+        match *self {
+            Self::Chain { root, length, .. } => ChainRef { root, length }.bytes_of_pages(page_size),
+            Self::Tree { .. } => 0,
+        }
+    }
 }
 
 const CHAIN: u8 = 2;
@@ -123,11 +136,13 @@ impl Work {
             Self::Chain {
                 root,
                 length,
+                tree,
                 made_by,
             } => {
                 out.put_u8(CHAIN);
                 out.put_u64(root.get());
                 out.put_u64(*length);
+                out.put_u64(tree.get());
                 if let Some(version) = made_by {
                     out.extend_from_slice(&encode_link(version));
                 }
@@ -148,6 +163,7 @@ impl Work {
                 CHAIN => Self::Chain {
                     root,
                     length: reader.u64()?,
+                    tree: PageId(reader.u64()?),
                     made_by: match reader.rest() {
                         [] => None,
                         name => Some(decode_link(name.first_chunk()?)),

@@ -241,11 +241,9 @@ impl VersionStore {
         work: &Work,
     ) -> Result<()> {
         let versions = self.slot_or_create(transaction.slot())?;
-        let mut bytes = Vec::new();
-        work.encode(&mut bytes);
         let stamp = transaction.stamp()?;
         let key = work_key(stamp, command, DISOWN_PART);
-        Ok(versions.append_work(stamp, &key, &bytes)?)
+        Ok(versions.append_work(stamp, &key, work)?)
     }
 }
 

@@ -371,8 +371,7 @@ fn graveyard_goes_with_its_tree() {
     world.collect();
     assert_eq!(world.store.buried(), 3000);
     let tx = world.begin();
-    let kind = crate::pending::PendingKind::Dropped;
-    world.store.disown(&tx, tree.root(), kind, 0).unwrap();
+    world.store.disown_tree(&tx, tree.root()).unwrap();
     world.commit(tx);
     world.collect();
     assert_eq!(world.rows(&old, &tree).len(), 3000, "it sees the table");

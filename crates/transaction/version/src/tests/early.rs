@@ -2,9 +2,10 @@
 
 use super::world::{SLOTS, World, view};
 use crate::row::Shape;
-use crate::{Change, Scratch};
-use vellum_base::SlotId;
+use crate::{Change, Scratch, Tally, VersionKind};
+use vellum_base::{PageId, SlotId};
 use vellum_btree::Tree;
+use vellum_btree::overflow::ChainRef;
 use vellum_gc::Budget;
 use vellum_txn::Transaction;
 
@@ -31,7 +32,10 @@ fn replace_in(world: &World, tx: &Transaction, tree: &Tree, key: &[u8], byte: u8
         && shape.overflow
     {
         let version = scratch.replaced_version();
-        world.store.disown_chain(tx, old, version).unwrap();
+        world
+            .store
+            .disown_chain(tx, tree.root(), old, version)
+            .unwrap();
     }
 }
 
@@ -42,6 +46,25 @@ fn value(world: &World, tree: &Tree, tx: &Transaction) -> Vec<u8> {
     assert_eq!(value.len(), BYTES);
     assert!(value.iter().all(|byte| *byte == value[0]));
     value
+}
+
+/// How many chains wait to be freed; the accounts say the same.
+fn chains(world: &World) -> usize {
+    let pending = world.pending();
+    let (root, length) = (PageId(1), BYTES as u64);
+    let each = ChainRef { root, length }.bytes_of_pages(4096);
+    assert!(each > BYTES as u64 && each < BYTES as u64 + 2 * 4096);
+    let (census, complete) = world.store.census(1_000).unwrap();
+    let counted = census.values().map(|sums| sums.of(VersionKind::Chain));
+    let counted = counted.fold(Tally::default(), |mut all, one| {
+        all.add(one);
+        all
+    });
+    assert!(complete);
+    assert_eq!(counted.count, pending as u64);
+    assert_eq!(counted.bytes, pending as u64 * each);
+    assert_eq!(world.store.chain_bytes(), counted.bytes);
+    pending
 }
 
 #[test]
@@ -57,15 +80,15 @@ fn large_values_that_only_oltp_saw_go_once_their_end_is_hardened() {
         let mut budget = Budget::UNBOUNDED;
         world.collect_slot(slot, &mut budget).unwrap();
     }
-    assert_eq!(world.pending(), 4, "a crash may bring them back");
+    assert_eq!(chains(&world), 4, "a crash may bring them back");
     let pages = world.pages_in_use();
     world.collect();
-    assert_eq!(world.pending(), 1, "what the old snapshot sees");
+    assert_eq!(chains(&world), 1, "what the old snapshot sees");
     assert!(world.pages_in_use() + 3 * 2 <= pages);
     assert_eq!(value(&world, &tree, &old)[0], 0);
     world.rollback(old);
     world.collect();
-    assert_eq!(world.pending(), 0);
+    assert_eq!(chains(&world), 0);
     let now = world.begin();
     assert_eq!(value(&world, &tree, &now)[0], 4);
 }
@@ -83,23 +106,23 @@ fn large_value_of_a_middle_snapshot_goes_when_that_ends() {
     let young = world.begin_olap();
     replace(&world, &tree, 4);
     world.collect();
-    assert_eq!(world.pending(), 3);
+    assert_eq!(chains(&world), 3);
     for (tx, byte) in [(&old, 0), (&middle, 1), (&young, 3)] {
         assert_eq!(value(&world, &tree, tx)[0], byte);
     }
     world.rollback(middle);
     world.collect();
-    assert_eq!(world.pending(), 2);
+    assert_eq!(chains(&world), 2);
     for (tx, byte) in [(&old, 0), (&young, 3)] {
         assert_eq!(value(&world, &tree, tx)[0], byte);
     }
     world.rollback(old);
     world.collect();
-    assert_eq!(world.pending(), 1);
+    assert_eq!(chains(&world), 1);
     assert_eq!(value(&world, &tree, &young)[0], 3);
     world.rollback(young);
     world.collect();
-    assert_eq!(world.pending(), 0);
+    assert_eq!(chains(&world), 0);
 }
 
 #[test]
@@ -122,11 +145,11 @@ fn chain_that_goes_early_goes_once_however_small_the_steps_are() {
         assert!(world.pages_in_use() < pages + 60);
         world.log.flush_round().unwrap();
     }
-    assert!(world.pending() < 20, "{}", world.pending());
+    assert!(chains(&world) < 20, "{}", chains(&world));
     assert_eq!(value(&world, &tree, &old)[0], 0);
     world.rollback(old);
     world.collect();
-    assert_eq!(world.pending(), 0);
+    assert_eq!(chains(&world), 0);
     let now = world.begin();
     assert_eq!(value(&world, &tree, &now)[0], 9);
 }
@@ -151,14 +174,57 @@ fn budget_that_ends_among_the_values_of_one_transaction_does_not_keep_the_others
     put_all(1);
     put_all(2);
     world.log.flush_round().unwrap();
-    assert_eq!(world.pending(), 2 * keys.len());
+    assert_eq!(chains(&world), 2 * keys.len());
     for _ in 0..100 {
         for slot in (0..SLOTS).map(SlotId) {
             world.collect_slot(slot, &mut Budget::new(1, 1)).unwrap();
         }
     }
-    assert_eq!(world.pending(), keys.len(), "what the old snapshot sees");
+    assert_eq!(chains(&world), keys.len(), "what the old snapshot sees");
     world.rollback(old);
     world.collect();
-    assert_eq!(world.pending(), 0);
+    assert_eq!(chains(&world), 0);
+}
+
+#[test]
+fn chains_are_counted_by_the_index_of_their_row_and_the_snapshot_that_keeps_them() {
+    let world = World::new(4096, 128);
+    let (tree, other) = (world.table(), world.table());
+    let replace_both = |byte| {
+        let tx = world.begin();
+        replace_in(&world, &tx, &tree, b"k", byte);
+        replace_in(&world, &tx, &tree, b"l", byte);
+        replace_in(&world, &tx, &other, b"k", byte);
+        world.commit(tx);
+    };
+    replace_both(0);
+    let old = world.begin_olap();
+    replace_both(1);
+    let young = world.begin_olap();
+    let tx = world.begin();
+    replace_in(&world, &tx, &other, b"k", 2);
+    assert_eq!(chains(&world), 4);
+    // What is reverted is no old version.
+    world.rollback(tx);
+    assert_eq!(chains(&world), 3);
+    let tx = world.begin();
+    replace_in(&world, &tx, &other, b"k", 3);
+    world.commit(tx);
+    world.collect();
+    assert_eq!(chains(&world), 4);
+    let (census, _) = world.store.census(1_000).unwrap();
+    for tree in [&tree, &other] {
+        assert_eq!(census[&tree.root()].of(VersionKind::Chain).count, 2);
+    }
+    let snapshots = [&old, &young].map(|tx| tx.snapshot());
+    let each = census[&tree.root()].of(VersionKind::Chain).bytes / 2;
+    let (pinned, complete) = world.store.pinned_by(&snapshots, 1_000).unwrap();
+    assert!(complete && pinned[0].bytes >= 3 * each && pinned[0].bytes < 4 * each);
+    assert!(pinned[1].bytes >= each && pinned[1].bytes < 2 * each);
+    world.rollback(old);
+    world.collect();
+    assert_eq!(chains(&world), 1);
+    world.rollback(young);
+    world.collect();
+    assert_eq!(chains(&world), 0);
 }

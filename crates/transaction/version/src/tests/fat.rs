@@ -2,7 +2,7 @@
 
 use super::world::{SLOTS, World, is_conflict};
 use crate::fat::layout::FatRow;
-use crate::{VersionError, VersionOptions};
+use crate::{VersionError, VersionKind, VersionOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vellum_base::SlotId;
@@ -279,6 +279,36 @@ fn trap_a_fat_row_can_be_deleted_and_comes_back_with_the_abort() {
     world.collect();
     assert_eq!(world.heads(&tree), 0, "the tombstone went as any");
     assert_eq!(world.deltas(), 0);
+}
+
+#[test]
+fn buried_fat_row_counts_with_the_versions_in_it() {
+    let options = VersionOptions {
+        fat_updates: Some(3),
+        shortcuts: false,
+        ..VersionOptions::default()
+    };
+    let world = World::with_options(PAGE, 64, options);
+    let tree = world.table();
+    put(&world, &tree, b"k", &[7; 100]);
+    let old = world.begin_olap();
+    update(&world, &tree, b"k", 20);
+    let tx = world.begin();
+    world.delete(&tx, &tree, b"k").unwrap();
+    world.commit(tx);
+    let rows = world.fat_rows(&tree);
+    let bytes = rows[0].1;
+    assert!(rows.len() == 1 && bytes > 100, "{rows:?}");
+    world.collect();
+    assert_eq!(world.heads(&tree), 0, "buried");
+    let (census, _) = world.store.census(100).unwrap();
+    let buried = census[&tree.root()].of(VersionKind::Buried);
+    assert_eq!(
+        (buried.count, buried.bytes),
+        (1, bytes as u64 + 1),
+        "with its key"
+    );
+    assert_eq!(world.get(&old, &tree, b"k"), Some(vec![7; 100]));
 }
 
 #[test]

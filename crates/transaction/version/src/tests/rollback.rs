@@ -1,7 +1,6 @@
 //! Undo: of everything that can be written, in any order, when disk and log make trouble.
 
 use super::world::World;
-use crate::pending::PendingKind;
 use crate::row::Shape;
 use crate::undo::Reverter;
 use crate::{Change, Scratch};
@@ -50,16 +49,16 @@ fn chains_and_trees_of_a_reverted_part_are_given_back_at_once() {
             .unwrap();
         world.store.adopt(&tx, chain.root).unwrap();
         if let Some(old) = bodies.last() {
-            world.store.disown_chain(&tx, old, None).unwrap();
+            world
+                .store
+                .disown_chain(&tx, tree.root(), old, None)
+                .unwrap();
         }
         bodies.push(body);
     }
     let made = world.store.create_tree(&tx).unwrap();
     world.store.adopt(&tx, made.root()).unwrap();
-    world
-        .store
-        .disown(&tx, made.root(), PendingKind::Dropped, 0)
-        .unwrap();
+    world.store.disown_tree(&tx, made.root()).unwrap();
     assert!(world.space.counts().durable > before + 20);
     world.rollback_to(&tx, &savepoint);
     assert_eq!(world.space.counts().durable, before);

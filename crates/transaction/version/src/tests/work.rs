@@ -2,7 +2,6 @@
 
 use super::world::{SLOTS, World};
 use crate::Change;
-use crate::pending::PendingKind;
 use crate::row::Shape;
 use std::sync::{Arc, OnceLock};
 use vellum_base::SlotId;
@@ -121,7 +120,10 @@ fn chains_are_freed_once_when_later_work_of_the_batch_fails() {
     let slot = tx.slot();
     for (key, body) in (0..3u8).zip(&bodies) {
         world.delete(&tx, &tree, &[key]).unwrap();
-        world.store.disown_chain(&tx, body, None).unwrap();
+        world
+            .store
+            .disown_chain(&tx, tree.root(), body, None)
+            .unwrap();
     }
     world.commit(tx);
     world.log.flush_round().unwrap();
@@ -165,7 +167,10 @@ fn regress_work_that_was_done_is_not_done_again_when_its_entry_could_not_go() {
     let tx = world.begin();
     let slot = tx.slot();
     world.delete(&tx, &tree, b"k").unwrap();
-    world.store.disown_chain(&tx, &body, None).unwrap();
+    world
+        .store
+        .disown_chain(&tx, tree.root(), &body, None)
+        .unwrap();
     world.commit(tx);
     world.log.flush_round().unwrap();
     let versions = world.store.slot(slot).unwrap();
@@ -214,7 +219,10 @@ fn freeing_of_a_long_chain_is_spread_over_steps() {
     let tx = world.begin();
     let slot = tx.slot();
     world.delete(&tx, &tree, b"k").unwrap();
-    world.store.disown_chain(&tx, &body, None).unwrap();
+    world
+        .store
+        .disown_chain(&tx, tree.root(), &body, None)
+        .unwrap();
     world.commit(tx);
     world.log.flush_round().unwrap();
     let mut steps = 0;
@@ -245,7 +253,10 @@ fn rollback_forgets_the_work_of_what_it_reverts() {
     let slot = tx.slot();
     let savepoint = tx.savepoint();
     world.delete(&tx, &tree, b"k").unwrap();
-    world.store.disown_chain(&tx, &body, None).unwrap();
+    world
+        .store
+        .disown_chain(&tx, tree.root(), &body, None)
+        .unwrap();
     world.rollback_to(&tx, &savepoint);
     world.put(&tx, &tree, b"other", b"v").unwrap();
     world.commit(tx);
@@ -279,10 +290,7 @@ fn dropped_tree_goes_after_a_flush_round_that_begins_when_its_writers_have_ended
     world.put(&writer, &tree, b"late", b"v").unwrap();
     let tx = world.begin();
     let slot = tx.slot();
-    world
-        .store
-        .disown(&tx, tree.root(), PendingKind::Dropped, 0)
-        .unwrap();
+    world.store.disown_tree(&tx, tree.root()).unwrap();
     world.commit(tx);
     world.collect();
     assert_eq!(
@@ -313,10 +321,7 @@ fn dropped_tree_waits_for_parked_writers() {
     let parked_slot = parked.slot();
     world.put(&parked, &tree, b"k", b"w").unwrap();
     let tx = world.begin();
-    world
-        .store
-        .disown(&tx, tree.root(), PendingKind::Dropped, 0)
-        .unwrap();
+    world.store.disown_tree(&tx, tree.root()).unwrap();
     world.commit(tx);
     drop(parked);
     world.collect();
@@ -392,10 +397,7 @@ fn chains_of_a_dropped_table_go_with_it_whatever_fails_in_between() {
     assert!(world.space.counts().durable > before + 100);
     let tx = world.begin();
     let slot = tx.slot();
-    world
-        .store
-        .disown(&tx, tree.root(), PendingKind::Dropped, 0)
-        .unwrap();
+    world.store.disown_tree(&tx, tree.root()).unwrap();
     world.commit(tx);
     world.log.flush_round().unwrap();
     let mut failures = 0;
@@ -463,8 +465,7 @@ fn a_dropped_table_is_forgotten_when_no_list_names_it_any_more_and_not_before() 
     let of_drop = tx.slot();
     assert_ne!(of_drop, of_delete, "a slot of its own");
     for tree in &trees {
-        let dropped = PendingKind::Dropped;
-        world.store.disown(&tx, tree.root(), dropped, 0).unwrap();
+        world.store.disown_tree(&tx, tree.root()).unwrap();
     }
     world.commit(tx);
     world.rollback(hold);
@@ -512,8 +513,7 @@ fn a_table_that_goes_while_lists_are_looked_at_is_not_forgotten_before_its_entri
         let tx = world.begin();
         let slot = tx.slot();
         for tree in trees {
-            let dropped = PendingKind::Dropped;
-            world.store.disown(&tx, tree.root(), dropped, 0).unwrap();
+            world.store.disown_tree(&tx, tree.root()).unwrap();
         }
         world.commit(tx);
         slot
