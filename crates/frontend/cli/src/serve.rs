@@ -96,7 +96,7 @@ pub struct Options {
         allow_negative_numbers = true
     )]
     log_statements_ms: Option<i64>,
-    /// Memory for pages, in MiB
+    /// Memory for pages, in MiB; default: a quarter of the memory of the machine, or of the control group
     #[arg(long, value_name = "MIB", env = "VELLUM_POOL_MIB")]
     pool_mib: Option<u64>,
     /// Most of the log on disk, in MiB

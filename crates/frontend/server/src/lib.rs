@@ -31,6 +31,7 @@ mod http;
 mod listen;
 mod logging;
 mod login;
+mod memory;
 mod secret;
 mod server;
 mod sessions;

@@ -3,6 +3,7 @@
 //! A file is TOML with the names of [`Settings`]' fields; unknown names are errors, so that a misspelled limit is no lost limit.
 //! Environment and flags are laid over it by the program (`vellum serve`).
 
+use crate::memory::default_pool_mib;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -60,7 +61,7 @@ pub struct Settings {
     pub log_format: LogFormat,
     /// Statements that take at least as long are logged; negative for none.
     pub log_statements_ms: i64,
-    /// Memory for pages, in MiB.
+    /// Memory for pages, in MiB. Default: a quarter of what this process may use.
     pub pool_mib: u64,
     /// Most of the log on disk, in MiB.
     pub log_mib_max: u64,
@@ -123,7 +124,7 @@ impl Default for Settings {
             log: "info".into(),
             log_format: LogFormat::Text,
             log_statements_ms: -1,
-            pool_mib: 1024,
+            pool_mib: default_pool_mib(),
             log_mib_max: 1024,
             transactions_max: 1024,
         }

@@ -9,6 +9,7 @@ use vellum_base::SlotId;
 use vellum_btree::Tree;
 use vellum_gc::Budget;
 use vellum_io::{Call, Fault};
+use vellum_sync::Mutex;
 use vellum_sync::test_point::TestPoints;
 use vellum_sync::thread;
 use vellum_txn::{ActiveSnapshots, Isolation};
@@ -676,4 +677,45 @@ fn leaf_whose_fat_rows_are_gone_loses_its_mark() {
     assert_eq!(turned, 0);
     assert!(!pool.fat_pages(100).contains(&tree.root()));
     assert_eq!(world.get(&old, &tree, b"k"), Some(vec![0; 100]));
+}
+
+/// Between the list of open snapshots and the plain row: what it was made for is not what is there any more.
+#[test]
+fn snapshots_that_end_and_begin_while_a_row_turns_back_are_served() {
+    for point in ["decompose: latched", "decompose: between deltas and row"] {
+        let world = Arc::new(world());
+        let tree = world.table();
+        let oldest = fat_row(&world, &tree, b"k");
+        let middle = world.begin();
+        let seen = world.get(&middle, &tree, b"k");
+        update(&world, &tree, b"k", 30);
+        let newest = world.get(&world.begin(), &tree, b"k");
+        assert_ne!(seen, newest);
+        let points = TestPoints::new();
+        let (oldest, begun) = (Mutex::new(Some(oldest)), Arc::new(Mutex::new(None)));
+        points.on(point, {
+            let (world, begun) = (world.clone(), begun.clone());
+            move || {
+                let Some(oldest) = oldest.lock().take() else {
+                    return;
+                };
+                world.rollback(oldest);
+                world.collect();
+                *begun.lock() = Some(world.begin());
+            }
+        });
+        {
+            let _entered = points.enter();
+            assert!(world.decompose(&tree, b"k"));
+        }
+        assert!(world.fat_rows(&tree).is_empty());
+        let begun = begun.lock().take().expect("the point was passed");
+        assert_eq!(world.get(&begun, &tree, b"k"), newest, "{point}");
+        assert_eq!(world.get(&middle, &tree, b"k"), seen, "{point}");
+        update(&world, &tree, b"k", 1);
+        assert_eq!(world.get(&begun, &tree, b"k"), newest, "{point}");
+        drop((begun, middle));
+        world.collect();
+        assert_eq!(world.deltas(), 0, "{point}");
+    }
 }

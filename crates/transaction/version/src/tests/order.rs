@@ -14,8 +14,8 @@ use vellum_txn::Transaction;
 
 const ROWS: [&[u8]; 3] = [b"a", b"b", b"c"];
 
-/// An analytical snapshot of three rows, and the second of them deleted since, but not buried yet.
-fn deleted() -> (Arc<World>, Tree, Transaction) {
+/// Analytical snapshots of three rows, and the second of them deleted since, but not buried yet.
+fn deleted_under(snapshots: usize) -> (Arc<World>, Tree, Vec<Transaction>) {
     let world = Arc::new(World::new(4096, 64));
     let tree = world.table();
     let tx = world.begin();
@@ -23,12 +23,40 @@ fn deleted() -> (Arc<World>, Tree, Transaction) {
         world.put(&tx, &tree, row, row).unwrap();
     }
     world.commit(tx);
-    let old = world.begin_olap();
+    let old = (0..snapshots).map(|_| world.begin_olap()).collect();
     let tx = world.begin();
     assert!(world.delete(&tx, &tree, ROWS[1]).unwrap().existed);
     world.commit(tx);
     assert_eq!((world.heads(&tree), world.store.buried()), (3, 0));
     (world, tree, old)
+}
+
+/// The same under one snapshot.
+fn deleted() -> (Arc<World>, Tree, Transaction) {
+    let (world, tree, mut old) = deleted_under(1);
+    (world, tree, old.remove(0))
+}
+
+/// The keys that a scan finds, ascending.
+fn keys(world: &World, tx: &Transaction, tree: &Tree, forward: bool) -> Vec<Vec<u8>> {
+    let range = (Bound::Unbounded, Bound::Unbounded);
+    let mut scan = Scan::new(world.store.context().page_size(), range);
+    let _operation = tx.operation().unwrap();
+    let view = view(tx);
+    let mut found = Vec::new();
+    loop {
+        let row = if forward {
+            scan.next(&world.store, &view, tree)
+        } else {
+            scan.prev(&world.store, &view, tree)
+        };
+        let Some(row) = row.unwrap() else { break };
+        found.push(row.key.to_vec());
+    }
+    if !forward {
+        found.reverse();
+    }
+    found
 }
 
 /// Has the row buried when this thread comes by a point.
@@ -61,27 +89,97 @@ fn row_that_is_buried_right_before_the_leaf_is_read_is_found_by_scans() {
         let (world, tree, old) = deleted();
         let (points, buried) = buries_at("scan: before the leaf", &world);
         let _entered = points.enter();
-        let range = (Bound::Unbounded, Bound::Unbounded);
-        let mut scan = Scan::new(world.store.context().page_size(), range);
-        let _operation = old.operation().unwrap();
-        let view = view(&old);
-        let mut found = Vec::new();
-        loop {
-            let row = if forward {
-                scan.next(&world.store, &view, &tree)
-            } else {
-                scan.prev(&world.store, &view, &tree)
-            };
-            let Some(row) = row.unwrap() else { break };
-            found.push(row.key.to_vec());
-        }
-        if !forward {
-            found.reverse();
-        }
-        assert_eq!(found, ROWS, "forward: {forward}");
+        assert_eq!(
+            keys(&world, &old, &tree, forward),
+            ROWS,
+            "forward: {forward}"
+        );
         assert!(buried.load(Ordering::Relaxed));
         assert_eq!(world.heads(&tree), 2);
     }
+}
+
+/// The row is in both places, and its leaf is latched: who looks for it meanwhile finds it once.
+#[test]
+fn row_that_is_on_its_way_is_found_once_by_its_key_and_by_scans() {
+    let (world, tree, old) = deleted_under(3);
+    let points = TestPoints::new();
+    let pause = points.pause("settle: between graveyard and leaf");
+    let collector = {
+        let world = world.clone();
+        thread::spawn(move || {
+            let _entered = points.enter();
+            world.collect();
+        })
+    };
+    pause.wait_reached();
+    let (begun, begins) = std::sync::mpsc::channel();
+    let ways = old.into_iter().zip([None, Some(true), Some(false)]);
+    let start = |(tx, way): (Transaction, Option<bool>)| {
+        let (world, tree, begun) = (world.clone(), tree.clone(), begun.clone());
+        thread::spawn(move || {
+            begun.send(()).unwrap();
+            let found = match way {
+                None => world.get(&tx, &tree, ROWS[1]).into_iter().collect(),
+                Some(forward) => keys(&world, &tx, &tree, forward),
+            };
+            // The snapshot ends with the test.
+            (way, found, tx)
+        })
+    };
+    let readers: Vec<_> = ways.map(start).collect();
+    for _ in &readers {
+        begins.recv().unwrap();
+    }
+    // They are at work, as far as they get.
+    thread::yield_now();
+    pause.release();
+    collector.join().unwrap();
+    let found: Vec<_> = readers.into_iter().map(|it| it.join().unwrap()).collect();
+    for (way, found, _) in &found {
+        let expected: &[&[u8]] = if way.is_none() { &ROWS[1..2] } else { &ROWS };
+        assert_eq!(found.as_slice(), expected, "{way:?}");
+    }
+    assert_eq!((world.heads(&tree), world.store.buried()), (2, 1));
+}
+
+/// V27: who stands in the chain of a row that is dropped begins again, and finds no row.
+#[test]
+fn reader_that_stands_in_the_chain_of_a_dropped_row_finds_none() {
+    let world = Arc::new(World::new(4096, 64));
+    let tree = world.table();
+    let old = world.begin_olap();
+    let change = |delete: bool| {
+        let tx = world.begin();
+        match delete {
+            true => drop(world.delete(&tx, &tree, ROWS[0]).unwrap()),
+            false => drop(world.put(&tx, &tree, ROWS[0], b"between").unwrap()),
+        }
+        world.commit(tx);
+    };
+    change(false);
+    change(false);
+    change(true);
+    let young = world.begin_olap();
+    let points = TestPoints::new();
+    let pause = points.pause("read: between version and delta");
+    let reader = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            let _entered = points.enter();
+            world.get(&old, &tree, ROWS[0])
+        })
+    };
+    pause.wait_reached();
+    world.collect();
+    assert_eq!(
+        (world.heads(&tree), world.store.buried()),
+        (0, 0),
+        "dropped"
+    );
+    pause.release();
+    assert_eq!(reader.join().unwrap(), None);
+    assert_eq!(world.get(&young, &tree, ROWS[0]), None);
 }
 
 /// A transaction in that slot.
