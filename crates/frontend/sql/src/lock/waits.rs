@@ -45,11 +45,16 @@ impl Waits {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
+        let mut bells = Vec::new();
         for wait in self.entered.lock().values_mut() {
             if wait.on.contains(&id) {
                 wait.rung = true;
-                wait.bell.notify_one();
+                bells.push(wait.bell.clone());
             }
+        }
+        // Without the latch: whoever wakes wants it first of all, and would go to sleep again.
+        for bell in bells {
+            bell.notify_one();
         }
     }
 
