@@ -1,9 +1,11 @@
 //! Readers of chains: against aborts, against collection, against a model.
 
 use super::world::{World, is_conflict, seed};
+use crate::VersionOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vellum_base::random::Random;
+use vellum_btree::Tree;
 use vellum_sync::test_point::TestPoints;
 use vellum_sync::thread;
 use vellum_txn::{Isolation, Transaction};
@@ -39,6 +41,82 @@ fn reader_between_version_and_delta_finds_the_row_when_the_writer_aborts() {
     pause.release();
     assert_eq!(reader.join().unwrap(), Some(b"old".to_vec()));
     world.rollback(writer);
+}
+
+/// Has a reader stop between the newest version of `k` and its delta while `meanwhile` runs; what it finds.
+fn read_around(
+    world: &Arc<World>,
+    tree: &Tree,
+    tx: Transaction,
+    meanwhile: impl FnOnce(),
+) -> Option<Vec<u8>> {
+    let points = TestPoints::new();
+    let pause = points.pause("read: between version and delta");
+    let reader = {
+        let (world, tree) = (world.clone(), tree.clone());
+        thread::spawn(move || {
+            let _entered = points.enter();
+            let found = world.get(&tx, &tree, b"k");
+            world.rollback(tx);
+            found
+        })
+    };
+    pause.wait_reached();
+    meanwhile();
+    pause.release();
+    reader.join().unwrap()
+}
+
+fn patch(world: &World, tree: &Tree, times: u8) {
+    for byte in 0..times {
+        let tx = world.begin();
+        world.patch(&tx, tree, b"k", 0..4, byte).unwrap();
+        world.commit(tx);
+    }
+}
+
+#[test]
+fn trap_reader_between_version_and_delta_finds_its_version_when_the_row_turns_fat() {
+    let options = VersionOptions {
+        fat_updates: Some(3),
+        ..VersionOptions::default()
+    };
+    let world = Arc::new(World::with_options(8192, 64, options));
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", &[7; 100]).unwrap();
+    world.commit(tx);
+    let old = world.begin();
+    patch(&world, &tree, 1);
+    let found = read_around(&world, &tree, old, || {
+        patch(&world, &tree, 20);
+        assert_eq!(world.fat_rows(&tree).len(), 1);
+        assert_eq!(world.deltas(), 0, "they went into the row");
+    });
+    assert_eq!(found, Some(vec![7; 100]));
+}
+
+#[test]
+fn trap_reader_between_version_and_delta_finds_its_version_when_deltas_are_collected() {
+    let options = VersionOptions {
+        fat: false,
+        ..VersionOptions::default()
+    };
+    let world = Arc::new(World::with_options(4096, 64, options));
+    let tree = world.table();
+    let tx = world.begin();
+    world.put(&tx, &tree, b"k", &[7; 100]).unwrap();
+    world.commit(tx);
+    let old = world.begin_olap();
+    patch(&world, &tree, 4);
+    let found = read_around(&world, &tree, old, || {
+        patch(&world, &tree, 4);
+        let before = world.deltas();
+        world.collect();
+        // That of the version at which the reader stands, too: nobody sees what is between it and the next.
+        assert!(before == 8 && world.deltas() <= 2, "{}", world.deltas());
+    });
+    assert_eq!(found, Some(vec![7; 100]));
 }
 
 #[test]
