@@ -1,6 +1,7 @@
 //! Rows as columns of Arrow, and back.
 
 use crate::error::{Error, Failure, Result};
+use crate::keys::Asked;
 use crate::types::{Extent, Form, Kind, NOT_A_NUMBER, SMALL_DIGITS};
 use arrow::array::{
     Array as _, ArrayRef, BinaryViewArray, BinaryViewBuilder, BooleanArray, BooleanBuilder,
@@ -26,6 +27,8 @@ pub struct Batch {
     rows: usize,
     /// Of text and bytes.
     bytes: usize,
+    /// Asked about stored rows before they are added.
+    asked: Vec<Asked>,
 }
 
 /// Text and bytes in a batch, about.
@@ -34,11 +37,22 @@ const BATCH_BYTES: usize = 256 << 10;
 impl Batch {
     /// Without rows, of columns of these types.
     pub(crate) fn new(kinds: &[Kind]) -> Self {
+        Self::asking(kinds, Vec::new())
+    }
+
+    /// The same, of rows that have partners in joins.
+    pub(crate) fn asking(kinds: &[Kind], asked: Vec<Asked>) -> Self {
         Self {
             columns: kinds.iter().map(|kind| ColumnBuilder::new(*kind)).collect(),
             rows: 0,
             bytes: 0,
+            asked,
         }
+    }
+
+    /// What was asked, with what came of it.
+    pub(crate) fn take_asked(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
     }
 
     /// Adds a row: the values of the columns that were asked for, in that order.
@@ -73,7 +87,8 @@ impl Batch {
     }
 
     /// Adds a row as it is stored: these of its columns, in the order that was asked for; the number behind the last column is the key. Values of
-    /// fixed width go from bytes to arrays; with the columns stand their places, as far as they are known.
+    /// fixed width go from bytes to arrays; with the columns stand their places, as far as they are known. False, and nothing was added, for a row
+    /// that a join finds no partner for.
     ///
     /// # Errors
     /// A row that is damaged; a value that is not of its column's type.
@@ -83,9 +98,18 @@ impl Batch {
         row: RowView<'_>,
         columns: &[(usize, Option<FixedPlace>)],
         key: &[u8],
-    ) -> std::result::Result<(), Failure> {
+    ) -> std::result::Result<bool, Failure> {
         let width = row.columns();
         debug_assert_eq!(columns.len(), self.columns.len());
+        for asked in &mut self.asked {
+            let (position, place) = columns[asked.column];
+            let stored = place.and_then(|place| row.stored_at(place));
+            let stored = stored.unwrap_or_else(|| row.stored(position));
+            let key = self.columns[asked.column].whole_number(stored);
+            if key.is_some_and(|key| !asked.may_have(key)) {
+                return Ok(false);
+            }
+        }
         for (column, (position, place)) in self.columns.iter_mut().zip(columns) {
             let stored = place.and_then(|place| row.stored_at(place));
             if let Some(stored) = stored
@@ -109,7 +133,7 @@ impl Batch {
             column.push(value)?;
         }
         self.rows += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Rows that it has.
@@ -179,6 +203,20 @@ impl ColumnBuilder {
         };
         let scratch = Vec::new();
         Self { ty, made, scratch }
+    }
+
+    /// The number that stands in a row; none if that has to be looked at, or is no whole number.
+    #[inline]
+    fn whole_number(&self, stored: Stored<'_>) -> Option<i64> {
+        let Stored::Fixed(bytes) = stored else {
+            return None;
+        };
+        match &self.made {
+            Made::Int2(_) => bytes.first_chunk().map(|it| i16::from_le_bytes(*it).into()),
+            Made::Int4(_) => bytes.first_chunk().map(|it| i32::from_le_bytes(*it).into()),
+            Made::Int8(_) => bytes.first_chunk().map(|it| i64::from_le_bytes(*it)),
+            _ => None,
+        }
     }
 
     /// Adds what stands in a row, if its bytes say it as they are; false, and nothing was added, if they have to be looked at.

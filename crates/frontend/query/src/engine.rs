@@ -7,6 +7,7 @@
 
 use crate::batch::{ColumnReader, readers as column_readers};
 use crate::error::{Error, Failure, Result};
+use crate::keys::{Asked, TellKeys};
 use crate::memory::StatementMemory;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
@@ -128,6 +129,7 @@ pub(crate) enum Request {
         kinds: Vec<Kind>,
         schema: SchemaRef,
         limit: Option<usize>,
+        asked: Vec<Asked>,
     },
     Read {
         scan: u64,
@@ -328,6 +330,7 @@ impl Engine {
         let rules = rules.filter(|rule| rule.name() != "eliminate_cross_join");
         let state = SessionStateBuilder::new()
             .with_optimizer_rules(rules.collect())
+            .with_physical_optimizer_rule(Arc::new(TellKeys))
             .with_config(config)
             .with_runtime_env(Arc::new(environment))
             .build();

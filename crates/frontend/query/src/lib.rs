@@ -14,6 +14,7 @@ mod decimal;
 mod engine;
 mod error;
 mod function;
+mod keys;
 mod known;
 mod memory;
 mod relation;

@@ -7,6 +7,7 @@
 use crate::batch::{Batch, schema};
 use crate::engine::{Line, Request, Tables};
 use crate::error::{Failure, Result, carried};
+use crate::keys::Asked;
 use crate::term::Column;
 use crate::types::Kind;
 use arrow::array::RecordBatch;
@@ -28,6 +29,7 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vellum_base::maps::HashMap;
+use vellum_row::Type;
 
 /// A table that is to be scanned.
 #[derive(Clone, Debug)]
@@ -125,6 +127,7 @@ impl TableProvider for Rows {
             schema,
             statistics: Arc::new(statistics),
             properties: Arc::new(properties),
+            asked: Vec::new(),
             metrics: ExecutionPlanMetricsSet::new(),
         }))
     }
@@ -137,14 +140,39 @@ impl TableProvider for Rows {
 
 /// A scan of a table.
 #[derive(Debug)]
-struct ReadRows {
+pub(crate) struct ReadRows {
     scanned: Scanned,
     columns: Vec<usize>,
     limit: Option<usize>,
     schema: SchemaRef,
     statistics: Arc<Statistics>,
     properties: Arc<PlanProperties>,
+    /// What is asked about each row before its columns are taken.
+    asked: Vec<Asked>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+impl ReadRows {
+    /// The same scan, which asks about its rows, too; none if it is of a small table, or the column is none of whole numbers.
+    pub fn asking(&self, more: Asked) -> Option<Self> {
+        let kind = self.scanned.kinds.get(*self.columns.get(more.column)?)?;
+        let whole = matches!(kind.ty, Type::Int2 | Type::Int4 | Type::Int8);
+        if self.scanned.parts < 2 || self.limit.is_some() || !whole {
+            return None;
+        }
+        let mut asked = self.asked.clone();
+        asked.push(more);
+        Some(Self {
+            scanned: self.scanned.clone(),
+            columns: self.columns.clone(),
+            limit: None,
+            schema: self.schema.clone(),
+            statistics: self.statistics.clone(),
+            properties: self.properties.clone(),
+            asked,
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
 }
 
 impl DisplayAs for ReadRows {
@@ -152,6 +180,10 @@ impl DisplayAs for ReadRows {
         write!(f, "Scan: {}, columns={:?}", self.scanned.name, self.columns)?;
         if self.scanned.parts > 1 {
             write!(f, ", parts={}", self.scanned.parts)?;
+        }
+        for asked in &self.asked {
+            let name = self.schema.field(asked.column).name();
+            write!(f, ", {name} in keys")?;
         }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
@@ -212,6 +244,7 @@ impl ExecutionPlan for ReadRows {
             kinds: kinds.collect(),
             schema: self.schema.clone(),
             limit: self.limit,
+            asked: self.asked.clone(),
         };
         line.send_reader(part, open);
         let scan = OpenScan { line, part, scan };
@@ -274,6 +307,7 @@ pub(crate) struct Scans {
 struct Reading {
     kinds: Vec<Kind>,
     schema: SchemaRef,
+    asked: Vec<Asked>,
     /// Why it could not be opened.
     failure: Option<Failure>,
 }
@@ -290,11 +324,13 @@ impl Scans {
                 kinds,
                 schema,
                 limit,
+                asked,
             } => {
                 let opened = tables.open(scan, source, part, &columns, limit);
                 let reading = Reading {
                     kinds,
                     schema,
+                    asked,
                     failure: opened.err(),
                 };
                 self.open.insert(scan, reading);
@@ -325,8 +361,11 @@ impl Reading {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        let mut batch = Batch::new(&self.kinds);
-        fill(&mut batch)?;
+        self.asked.retain_mut(Asked::begin);
+        let mut batch = Batch::asking(&self.kinds, std::mem::take(&mut self.asked));
+        let filled = fill(&mut batch);
+        self.asked = batch.take_asked();
+        filled?;
         if batch.rows() == 0 {
             return Ok(None);
         }

@@ -18,6 +18,9 @@ use vellum_base::{PageId, Result};
 use vellum_buffer::{Optimistic, PageBuf, PageRead, PageWrite};
 use vellum_sync::Backoff;
 
+/// Bytes of the leaf after the one at hand that are asked for: header, slots, and mostly the first records.
+const WARM_BYTES: usize = 1024;
+
 /// Where a cursor wants to stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek<'k> {
@@ -296,13 +299,21 @@ impl Tree {
         Ok(())
     }
 
-    /// Copies the wanted leaf by way of the remembered parent.
+    /// Copies the wanted leaf by way of the remembered parent. Who comes this way goes through many leaves: the next one is on its way into the
+    /// processor's caches while the rows of this one are looked at. Its first lines are enough: the processor goes on from there by
+    /// itself, but not from one page into the next.
     fn read_sibling(&self, target: Target<'_>, into: &mut LeafCopy) -> Result<bool> {
         let Some(parent) = self.try_remembered(into.parent, target, 1) else {
             return Ok(false);
         };
         let count = parent.shape().count;
-        let child = parent.child(target.child_index(&parent, count), count);
+        let index = target.child_index(&parent, count);
+        let child = parent.child(index, count);
+        let next = match target {
+            Target::Covering(_) | Target::First => Some(index + 1).filter(|next| *next <= count),
+            Target::Below(_) | Target::Last => index.checked_sub(1),
+        };
+        let next = next.map(|next| parent.child(next, count));
         if !parent.validate() {
             return Ok(false);
         }
@@ -311,7 +322,12 @@ impl Tree {
             return Ok(false);
         }
         let id = into.parent;
-        Ok(into.take(&leaf, id))
+        let taken = into.take(&leaf, id);
+        // After the copy, which the memory has enough to do with.
+        if let Some(next) = next {
+            self.context().pool().warm(next, 0..WARM_BYTES);
+        }
+        Ok(taken)
     }
 
     /// True if the leaf has not changed since it was copied. Never waits for a page; an evicted one

@@ -134,8 +134,9 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
                     }
                     // Behind the last column stands the key.
                     let pushed = batch.push_stored(row, &open.columns, key);
-                    pushed.map_err(super::carried)?;
-                    open.left -= 1;
+                    if pushed.map_err(super::carried)? {
+                        open.left -= 1;
+                    }
                     Ok(Flow::enough_if(open.left == 0 || batch.is_full()))
                 })?;
                 if flow == Flow::More {

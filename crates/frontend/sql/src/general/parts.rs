@@ -209,10 +209,10 @@ impl<'s> PartTables<'s> {
                     return Ok(Flow::More);
                 }
             }
-            batch
-                .push_stored(row, columns, key)
-                .map_err(super::carried)?;
-            *left -= 1;
+            let pushed = batch.push_stored(row, columns, key);
+            if pushed.map_err(super::carried)? {
+                *left -= 1;
+            }
             Ok(Flow::enough_if(*left == 0 || batch.is_full()))
         })?;
         if flow == Flow::More {

@@ -16,6 +16,7 @@ mod foreign;
 mod forms;
 mod general;
 mod isolation;
+mod keys;
 mod like;
 mod loads;
 mod locks;
