@@ -452,45 +452,35 @@ fn holders_are_named_oldest_first_with_class_and_age() {
     assert!(database.holders().unwrap().is_empty());
 }
 
-/// Overwrites one large value until `stop` says so, or a writer is refused.
-fn overwrite_large(
-    database: &Database,
-    table: &Table,
-    stop: impl Fn() -> bool,
-) -> Result<(), Error> {
-    for round in 0..200u8 {
-        let tx = begin(database);
-        tx.upsert(table, b"large", &[round; 20_000])?;
-        tx.commit()?;
-        database.step()?;
-        if stop() {
-            return Ok(());
-        }
-    }
-    panic!(
-        "20 KB 200 times are {} bytes, and no end",
-        database.statistics().version_bytes
-    );
+/// Puts a value of several pages in the place of whatever is there.
+fn put_large(database: &Database, table: &Table, byte: u8) -> Result<(), Error> {
+    let tx = begin(database);
+    tx.upsert(table, b"large", &[byte; 20_000])?;
+    tx.commit()
 }
 
 #[test]
 fn large_values_that_a_snapshot_keeps_count_for_the_budget() {
     let (_, database, table) = with_table(&config(VersionPolicy::SnapshotTooOld));
-    overwrite_large(&database, &table, || true).unwrap();
+    put_large(&database, &table, 0).unwrap();
     // What goes early, goes between analytical snapshots: here everything stays.
     let oltp = TransactionOptions::default().class(Class::Oltp);
     let old = database.begin_with(oltp).unwrap();
     assert!(value_of(&old, &table, b"large").is_some());
-    let peak = std::cell::Cell::new(0);
-    let withdrawn = || {
+    let mut peak = 0;
+    for round in 1..200 {
+        put_large(&database, &table, round).unwrap();
+        database.step().unwrap();
         let chains = database.versions().unwrap().tables;
         let chains = chains.iter().map(|it| it.sums.of(VersionKind::Chain).bytes);
-        peak.set(peak.get().max(chains.sum()));
-        database.statistics().snapshots_withdrawn > 0
-    };
-    overwrite_large(&database, &table, withdrawn).unwrap();
+        peak = peak.max(chains.sum());
+        if database.statistics().snapshots_withdrawn > 0 {
+            break;
+        }
+    }
+    assert_eq!(database.statistics().snapshots_withdrawn, 1);
     // They, and not their lists.
-    assert!(peak.get() > BUDGET * 3 / 4, "{}", peak.get());
+    assert!(peak > BUDGET * 3 / 4, "{peak}");
     let error = old.get(&table, b"large", |_| ()).unwrap_err();
     assert!(matches!(error, Error::SnapshotTooOld), "{error}");
     drop(old);
@@ -501,7 +491,8 @@ fn large_values_that_a_snapshot_keeps_count_for_the_budget() {
 #[test]
 fn writers_are_refused_where_large_values_use_the_budget_up() {
     let (_, database, table) = with_table(&config(VersionPolicy::RefuseWriter));
-    overwrite_large(&database, &table, || true).unwrap();
+    put_large(&database, &table, 0).unwrap();
+    assert!(!over_budget(&database));
     // The values of one transaction: nobody may forget those that come in between.
     let tx = begin(&database);
     let error = (0..200u8).find_map(|round| {
@@ -510,6 +501,11 @@ fn writers_are_refused_where_large_values_use_the_budget_up() {
     });
     let error = error.expect("a writer that replaces its own values, too, takes space");
     assert!(matches!(error, Error::VersionSpace { .. }), "{error}");
+    assert!(over_budget(&database));
     tx.rollback().unwrap();
-    overwrite_large(&database, &table, || true).unwrap();
+    // What is reverted takes no space: nobody is refused any more.
+    assert!(!over_budget(&database));
+    put_large(&database, &table, 1).unwrap();
+    let tx = begin(&database);
+    assert_eq!(value_of(&tx, &table, b"large"), Some(vec![1; 20_000]));
 }

@@ -12,6 +12,9 @@ use vellum_txn::{Isolation, Transaction};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// Where a reader has the newest version and looks for its delta.
+const BEFORE_DELTA: &str = "read: between version and delta";
+
 #[test]
 fn reader_between_version_and_delta_finds_the_row_when_the_writer_aborts() {
     let world = Arc::new(World::new(4096, 64));
@@ -21,50 +24,16 @@ fn reader_between_version_and_delta_finds_the_row_when_the_writer_aborts() {
     world.commit(tx);
     let writer = world.begin();
     world.put(&writer, &tree, b"k", b"new").unwrap();
-    let points = TestPoints::new();
-    let pause = points.pause("read: between version and delta");
-    let reader = {
-        let (world, tree) = (world.clone(), tree.clone());
-        thread::spawn(move || {
-            let _entered = points.enter();
-            let tx = world.begin();
-            let found = world.get(&tx, &tree, b"k");
-            world.rollback(tx);
-            found
-        })
-    };
-    pause.wait_reached();
-    world.rollback(writer);
-    // And again: the name that the reader holds is not that of the next version.
-    let writer = world.begin();
-    world.put(&writer, &tree, b"k", b"newer").unwrap();
-    pause.release();
-    assert_eq!(reader.join().unwrap(), Some(b"old".to_vec()));
-    world.rollback(writer);
-}
-
-/// Has a reader stop between the newest version of `k` and its delta while `meanwhile` runs; what it finds.
-fn read_around(
-    world: &Arc<World>,
-    tree: &Tree,
-    tx: Transaction,
-    meanwhile: impl FnOnce(),
-) -> Option<Vec<u8>> {
-    let points = TestPoints::new();
-    let pause = points.pause("read: between version and delta");
-    let reader = {
-        let (world, tree) = (world.clone(), tree.clone());
-        thread::spawn(move || {
-            let _entered = points.enter();
-            let found = world.get(&tx, &tree, b"k");
-            world.rollback(tx);
-            found
-        })
-    };
-    pause.wait_reached();
-    meanwhile();
-    pause.release();
-    reader.join().unwrap()
+    let next = std::cell::Cell::new(None);
+    let found = world.read_around((&tree, b"k"), world.begin(), BEFORE_DELTA, || {
+        world.rollback(writer);
+        // And again: the name that the reader holds is not that of the next version.
+        let writer = world.begin();
+        world.put(&writer, &tree, b"k", b"newer").unwrap();
+        next.set(Some(writer));
+    });
+    assert_eq!(found, Some(b"old".to_vec()));
+    world.rollback(next.take().expect("it has begun"));
 }
 
 fn patch(world: &World, tree: &Tree, times: u8) {
@@ -75,10 +44,10 @@ fn patch(world: &World, tree: &Tree, times: u8) {
     }
 }
 
-#[test]
-fn trap_reader_between_version_and_delta_finds_its_version_when_the_row_turns_fat() {
+/// A world with a row of a hundred sevens that turns fat with so many updates.
+fn world_with_row(fat_updates: u8) -> (Arc<World>, Tree) {
     let options = VersionOptions {
-        fat_updates: Some(3),
+        fat_updates: Some(fat_updates),
         ..VersionOptions::default()
     };
     let world = Arc::new(World::with_options(8192, 64, options));
@@ -86,9 +55,15 @@ fn trap_reader_between_version_and_delta_finds_its_version_when_the_row_turns_fa
     let tx = world.begin();
     world.put(&tx, &tree, b"k", &[7; 100]).unwrap();
     world.commit(tx);
+    (world, tree)
+}
+
+#[test]
+fn trap_reader_between_version_and_delta_finds_its_version_when_the_row_turns_fat() {
+    let (world, tree) = world_with_row(3);
     let old = world.begin();
     patch(&world, &tree, 1);
-    let found = read_around(&world, &tree, old, || {
+    let found = world.read_around((&tree, b"k"), old, BEFORE_DELTA, || {
         patch(&world, &tree, 20);
         assert_eq!(world.fat_rows(&tree).len(), 1);
         assert_eq!(world.deltas(), 0, "they went into the row");
@@ -98,19 +73,11 @@ fn trap_reader_between_version_and_delta_finds_its_version_when_the_row_turns_fa
 
 #[test]
 fn trap_reader_between_version_and_delta_finds_its_version_when_deltas_are_collected() {
-    let options = VersionOptions {
-        fat_updates: Some(250),
-        ..VersionOptions::default()
-    };
-    let world = Arc::new(World::with_options(4096, 64, options));
-    let tree = world.table();
-    let tx = world.begin();
-    world.put(&tx, &tree, b"k", &[7; 100]).unwrap();
-    world.commit(tx);
+    let (world, tree) = world_with_row(250);
     let old = world.begin_olap();
     world.manager.pass();
     patch(&world, &tree, 4);
-    let found = read_around(&world, &tree, old, || {
+    let found = world.read_around((&tree, b"k"), old, BEFORE_DELTA, || {
         patch(&world, &tree, 200);
         world.collect();
         // That of the version at which the reader stands, too: only the rightmost leaves are not swept.

@@ -161,24 +161,13 @@ fn reader_that_stands_in_the_chain_of_a_dropped_row_finds_none() {
     change(false);
     change(true);
     let young = world.begin_olap();
-    let points = TestPoints::new();
-    let pause = points.pause("read: between version and delta");
-    let reader = {
-        let (world, tree) = (world.clone(), tree.clone());
-        thread::spawn(move || {
-            let _entered = points.enter();
-            world.get(&old, &tree, ROWS[0])
-        })
-    };
-    pause.wait_reached();
-    world.collect();
-    assert_eq!(
-        (world.heads(&tree), world.store.buried()),
-        (0, 0),
-        "dropped"
-    );
-    pause.release();
-    assert_eq!(reader.join().unwrap(), None);
+    let row = (&tree, ROWS[0]);
+    let found = world.read_around(row, old, "read: between version and delta", || {
+        world.collect();
+        let left = (world.heads(&tree), world.store.buried());
+        assert_eq!(left, (0, 0), "dropped");
+    });
+    assert_eq!(found, None);
     assert_eq!(world.get(&young, &tree, ROWS[0]), None);
 }
 

@@ -16,6 +16,8 @@ use vellum_buffer::{Pool, PoolConfig, Space};
 use vellum_gc::Budget;
 use vellum_io::{Directory, OpenOptions, SimulatedDirectory};
 use vellum_sync::Mutex;
+#[cfg(not(any(loom, shuttle)))]
+use vellum_sync::{test_point::TestPoints, thread};
 use vellum_txn::{
     Class, Clock, Config, Durability, Isolation, Manager, Options, Protocol, Savepoint, Transaction,
 };
@@ -378,6 +380,32 @@ impl World {
             }
         });
         found
+    }
+
+    #[cfg(not(any(loom, shuttle)))]
+    /// What `tx` finds under `key` if it stops at `point` while `meanwhile` runs; it is rolled back then.
+    pub(crate) fn read_around(
+        self: &Arc<Self>,
+        (tree, key): (&Tree, &'static [u8]),
+        tx: Transaction,
+        point: &'static str,
+        meanwhile: impl FnOnce(),
+    ) -> Option<Vec<u8>> {
+        let points = TestPoints::new();
+        let pause = points.pause(point);
+        let reader = {
+            let (world, tree) = (self.clone(), tree.clone());
+            thread::spawn(move || {
+                let _entered = points.enter();
+                let found = world.get(&tx, &tree, key);
+                world.rollback(tx);
+                found
+            })
+        };
+        pause.wait_reached();
+        meanwhile();
+        pause.release();
+        reader.join().unwrap()
     }
 
     /// Turns a row back into a chain, if it is fat.
