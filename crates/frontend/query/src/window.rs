@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::relation::{Relation, SortKey, Symbols};
 use crate::term::{Column, Term};
 use crate::types::data_type;
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions_window::cume_dist::cume_dist_udwf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -19,6 +20,10 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 use vellum_row::Type;
+
+/// Digits of keys and distances of ranges, and of these behind the point: what lies a distance from a key has room, whatever both are. (DataFusion
+/// takes what has none for the end of the window, where nulls may be.)
+const DISTANCE: (u8, i8) = (38, 0);
 
 /// A function that is of windows only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +78,8 @@ pub enum FrameUnit {
     Groups,
 }
 
-/// An end of a frame; `None` for no bound.
+/// An end of a frame; `None` for no bound. Of ranges the distance is one of values, which are integers then, dates (days) or timestamps
+/// (microseconds), and the only key of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "SQL's words")]
 pub enum FrameBound {
@@ -83,12 +89,24 @@ pub enum FrameBound {
 }
 
 impl FrameBound {
-    fn bound(self) -> WindowFrameBound {
+    /// Rows and groups are counted; distances are of the type of the key.
+    fn bound(self, units: WindowFrameUnits) -> WindowFrameBound {
+        let distance = |count: Option<u64>| match units {
+            WindowFrameUnits::Range => {
+                let (digits, scale) = DISTANCE;
+                ScalarValue::Decimal128(count.map(i128::from), digits, scale)
+            }
+            WindowFrameUnits::Rows | WindowFrameUnits::Groups => ScalarValue::UInt64(count),
+        };
         match self {
-            Self::Preceding(count) => WindowFrameBound::Preceding(ScalarValue::UInt64(count)),
+            Self::Preceding(count) => WindowFrameBound::Preceding(distance(count)),
             Self::CurrentRow => WindowFrameBound::CurrentRow,
-            Self::Following(count) => WindowFrameBound::Following(ScalarValue::UInt64(count)),
+            Self::Following(count) => WindowFrameBound::Following(distance(count)),
         }
+    }
+
+    fn is_distance(self) -> bool {
+        matches!(self, Self::Preceding(Some(_)) | Self::Following(Some(_)))
     }
 }
 
@@ -134,10 +152,13 @@ impl Window {
             FrameUnit::Rows => (WindowFrameUnits::Rows, (start, end)),
             // Without an order all rows are equals.
             FrameUnit::Range if !ordered => (WindowFrameUnits::Rows, all),
+            FrameUnit::Range if start.is_distance() || end.is_distance() => {
+                (WindowFrameUnits::Range, (start, end))
+            }
             // Without a distance ranges go by equals, whatever their type.
             FrameUnit::Range | FrameUnit::Groups => (WindowFrameUnits::Groups, (start, end)),
         };
-        WindowFrame::new_bounds(units, start.bound(), end.bound())
+        WindowFrame::new_bounds(units, start.bound(units), end.bound(units))
     }
 }
 
@@ -175,8 +196,17 @@ impl Relation {
             columns.iter().map(|column| column.term().expr).collect()
         };
         let order = keys[partitions..].iter().zip(directions);
+        let by_distance = window_frame.units == WindowFrameUnits::Range;
         let order: Vec<SortExpr> = order
-            .map(|(column, (ascending, first))| column.term().expr.sort(ascending, first))
+            .map(|(column, (ascending, first))| {
+                let mut key = column.term().expr;
+                if by_distance {
+                    let (digits, scale) = DISTANCE;
+                    let ty = DataType::Decimal128(digits, scale);
+                    key = Expr::Cast(Cast::new(Box::new(key), ty));
+                }
+                key.sort(ascending, first)
+            })
             .collect();
         let arguments = window.arguments.into_iter();
         let arguments = arguments.map(|term| term.stored().expr);

@@ -32,6 +32,8 @@ states! {
     DATETIME_FIELD_OVERFLOW = "22008";
     /// Division by zero.
     DIVISION_BY_ZERO = "22012";
+    /// A frame that begins or ends a negative distance away.
+    INVALID_PRECEDING_OR_FOLLOWING_SIZE = "22013";
     /// A negative LIMIT.
     INVALID_ROW_COUNT_IN_LIMIT_CLAUSE = "2201W";
     /// A negative OFFSET.

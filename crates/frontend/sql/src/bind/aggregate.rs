@@ -516,7 +516,7 @@ fn without_cast(expr: &Expr) -> &Expr {
 }
 
 /// The value of a constant that may be cast; none if it is no constant.
-fn constant_of(expr: &Expr) -> Result<Option<Value>> {
+pub(super) fn constant_of(expr: &Expr) -> Result<Option<Value>> {
     Ok(match expr {
         Expr::Const(value) => Some(value.clone()),
         Expr::Cast {

@@ -10,6 +10,7 @@ mod array;
 mod call;
 mod coerce;
 mod expression;
+mod frame;
 mod operator;
 mod row;
 mod scope;

@@ -6,7 +6,7 @@ use crate::expr::Expr;
 use crate::plan::{General, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_query::{Frame, FrameBound, FrameUnit, WindowFunction};
+use vellum_query::{Frame, WindowFunction};
 use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// Slots from here on are those of window functions.
@@ -135,7 +135,8 @@ impl Binder<'_> {
             partition.push((expr, ty));
         }
         let order = self.sort_expressions(&spec.order_by)?;
-        let frame = spec.window_frame.as_ref().map(frame).transpose()?;
+        let frame = spec.window_frame.as_ref();
+        let frame = frame.map(|node| self.frame(node, &order)).transpose()?;
         if let Some(kind) = AggregateKind::find(name) {
             if kind.is_ordered_set() {
                 let message = format!("OVER is not supported for ordered-set aggregate {name}");
@@ -305,73 +306,6 @@ impl Binder<'_> {
         }
         let message = format!("window \"{name}\" does not exist");
         Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
-    }
-}
-
-fn frame(node: &ast::WindowFrame) -> Result<Frame> {
-    let end = |bound: &ast::WindowFrameBound| -> Result<FrameBound> {
-        let count = |node: &Option<Box<ast::Expr>>| -> Result<Option<u64>> {
-            let Some(node) = node else {
-                return Ok(None);
-            };
-            let number = number_of(node);
-            let number = number.ok_or_else(|| SqlError::unsupported("this bound of a frame"))?;
-            Ok(Some(number))
-        };
-        Ok(match bound {
-            ast::WindowFrameBound::CurrentRow => FrameBound::CurrentRow,
-            ast::WindowFrameBound::Preceding(node) => FrameBound::Preceding(count(node)?),
-            ast::WindowFrameBound::Following(node) => FrameBound::Following(count(node)?),
-        })
-    };
-    let start = end(&node.start_bound)?;
-    let last = node.end_bound.as_ref();
-    let last = last.map_or(Ok(FrameBound::CurrentRow), end)?;
-    let wrong = |text: &str| Err(SqlError::new(sqlstate::WINDOWING_ERROR, text));
-    match (start, last) {
-        (FrameBound::Following(None), _) => {
-            return wrong("frame start cannot be UNBOUNDED FOLLOWING");
-        }
-        (_, FrameBound::Preceding(None)) => {
-            return wrong("frame end cannot be UNBOUNDED PRECEDING");
-        }
-        (FrameBound::CurrentRow, FrameBound::Preceding(_)) => {
-            return wrong("frame starting from current row cannot have preceding rows");
-        }
-        (FrameBound::Following(_), FrameBound::CurrentRow | FrameBound::Preceding(_)) => {
-            return wrong("frame starting from following row cannot have preceding rows");
-        }
-        _ => {}
-    }
-    let distance = |bound: FrameBound| {
-        matches!(
-            bound,
-            FrameBound::Preceding(Some(_)) | FrameBound::Following(Some(_))
-        )
-    };
-    let unit = match node.units {
-        ast::WindowFrameUnits::Rows => FrameUnit::Rows,
-        ast::WindowFrameUnits::Range => FrameUnit::Range,
-        ast::WindowFrameUnits::Groups => FrameUnit::Groups,
-    };
-    if unit == FrameUnit::Range && (distance(start) || distance(last)) {
-        return Err(SqlError::unsupported("RANGE with a distance"));
-    }
-    Ok(Frame {
-        unit,
-        start,
-        end: last,
-    })
-}
-
-/// The number that an expression is, if it is one.
-fn number_of(node: &ast::Expr) -> Option<u64> {
-    let ast::Expr::Value(value) = node else {
-        return None;
-    };
-    match &value.value {
-        ast::Value::Number(digits, _) => digits.parse().ok(),
-        _ => None,
     }
 }
 

@@ -24,13 +24,13 @@ mod store;
 
 pub(crate) use comments::Comment;
 pub(crate) use gate::{Gate, Mode};
-pub(crate) use oids::{Oids, last_value, next_value, remove, set_value, sweep};
+pub(crate) use oids::{Oids, next_value, remove, set_value, state as sequence_state, sweep};
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Oid, Relation,
     SequenceDefinition, Storage, Table, View,
 };
-pub(crate) use runtime::{Runtime, Runtimes};
+pub(crate) use runtime::{Runtime, Runtimes, Taken};
 pub(crate) use store::Store;
 
 use crate::database::FIRST_ROLE;

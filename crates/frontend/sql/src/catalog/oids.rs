@@ -60,20 +60,24 @@ pub(crate) fn next_value(
     next(engine, name, definition, &mut runtime.sequence.lock())
 }
 
-/// The value that a sequence has given out last, as far as its store knows; `None` if it has given out none.
+/// Where a sequence stands, as far as its store knows: what it has given out last, or what it begins with.
 ///
 /// # Errors
 /// What the engine reports.
-pub(crate) fn last_value(
+pub(crate) fn state(
     engine: &Database,
     definition: &SequenceDefinition,
     runtime: &Runtime,
-) -> Result<Option<i64>> {
-    match *runtime.sequence.lock() {
-        Some(taken) if taken.called => Ok(Some(taken.last)),
-        Some(_) => Ok(None),
-        None => read(engine, definition.values),
+) -> Result<Taken> {
+    if let Some(taken) = *runtime.sequence.lock() {
+        return Ok(taken);
     }
+    let last = read(engine, definition.values)?;
+    Ok(Taken {
+        last: last.unwrap_or(definition.start),
+        called: last.is_some(),
+        ahead: 0,
+    })
 }
 
 /// Sets a sequence: the next value is `value`, or what follows it if `called`.

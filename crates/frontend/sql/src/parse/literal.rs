@@ -1,4 +1,4 @@
-//! What the parser reads otherwise than PostgreSQL: literals beside each other, and `TABLE t`.
+//! What the parser reads otherwise than PostgreSQL: literals beside each other, those in the frames of windows, and `TABLE t`.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -48,6 +48,41 @@ pub(super) fn join_lines(tokens: &mut [TokenWithSpan]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Puts parentheses around offsets of frames that begin with text in quotes, which the parser takes for an interval and nothing behind it.
+pub(super) fn frame_offsets(tokens: &mut Vec<TokenWithSpan>) {
+    let keyword = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let mut begin = None;
+    let mut at = 0;
+    while at < tokens.len() {
+        match keyword(&tokens[at]) {
+            Keyword::ROWS | Keyword::RANGE | Keyword::GROUPS | Keyword::BETWEEN | Keyword::AND => {
+                begin = Some(at + 1);
+            }
+            Keyword::PRECEDING | Keyword::FOLLOWING => {
+                let mut offset = begin.take().unwrap_or(at)..at;
+                let first = offset.find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
+                if let Some(first) = first
+                    && matches!(tokens[first].token, Token::SingleQuotedString(_))
+                {
+                    let beside = |of: &TokenWithSpan, token| TokenWithSpan::new(token, of.span);
+                    let (open, close) = (
+                        beside(&tokens[first], Token::LParen),
+                        beside(&tokens[at], Token::RParen),
+                    );
+                    tokens.insert(at, close);
+                    tokens.insert(first, open);
+                    at += 2;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
 }
 
 /// `TABLE t`, where a query may begin, as `SELECT * FROM t`.

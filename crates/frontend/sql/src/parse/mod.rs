@@ -70,6 +70,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::FOR]) {
         locks::limits_first(&mut tokens);
     }
+    if words.any(&[Keyword::PRECEDING, Keyword::FOLLOWING]) {
+        literal::frame_offsets(&mut tokens);
+    }
     options::adapt(&mut tokens, &words);
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)

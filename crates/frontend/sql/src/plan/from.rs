@@ -249,7 +249,7 @@ impl Binder<'_> {
                         self.scope.add(table)?;
                         Ok(SourceKind::System(definition))
                     }
-                    Kind::Sequence(_) => Err(SqlError::unsupported("reading a sequence")),
+                    Kind::Sequence(_) => self.sequence(&relation, own, alias.as_ref()),
                 }
             }
             ast::TableFactor::Table {
@@ -373,13 +373,43 @@ impl Binder<'_> {
         let Kind::View(view) = &relation.kind else {
             return Err(SqlError::internal("no view"));
         };
+        let (select, mut columns) = self.stored_query(relation, &view.query)?;
+        for (column, name) in columns.iter_mut().zip(&view.columns) {
+            column.name = name.to_string();
+        }
+        let name = own.unwrap_or_else(|| relation.name.to_string());
+        self.derived(select, columns, name, alias)
+    }
+
+    /// The one row of a sequence.
+    fn sequence(
+        &mut self,
+        relation: &Arc<Relation>,
+        own: Option<String>,
+        alias: Option<&ast::TableAlias>,
+    ) -> Result<SourceKind> {
+        let text = format!(
+            "SELECT last_value, log_cnt, is_called FROM pg_catalog.vellum_sequences WHERE seqrelid = {}",
+            relation.oid
+        );
+        let (select, columns) = self.stored_query(relation, &text)?;
+        let name = own.unwrap_or_else(|| relation.name.to_string());
+        self.derived(select, columns, name, alias)
+    }
+
+    /// The query that stands for a relation.
+    fn stored_query(
+        &mut self,
+        relation: &Relation,
+        text: &str,
+    ) -> Result<(Select, Vec<OutputColumn>)> {
         // OR REPLACE can make two views that read each other.
         if self.view_depth >= VIEW_DEPTH {
             return Err(crate::parse::too_deep());
         }
-        let statements = crate::parse::statements(&view.query)?;
+        let statements = crate::parse::statements(text)?;
         let [ast::Statement::Query(query)] = statements.as_slice() else {
-            return Err(SqlError::internal("a view that is no query"));
+            return Err(SqlError::internal("no query"));
         };
         self.view_depth += 1;
         // Nothing of the statement can be named in it.
@@ -392,12 +422,7 @@ impl Binder<'_> {
         self.outer = outer;
         self.with = with;
         self.view_depth -= 1;
-        let (select, mut columns) = bound?;
-        for (column, name) in columns.iter_mut().zip(&view.columns) {
-            column.name = name.to_string();
-        }
-        let name = own.unwrap_or_else(|| relation.name.to_string());
-        self.derived(select, columns, name, alias)
+        bound
     }
 
     pub(super) fn derived(

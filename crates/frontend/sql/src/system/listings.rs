@@ -1,8 +1,9 @@
 //! Views of `pg_catalog` that list what other relations have, with names instead of oids.
 
 use super::{Scan, Spec, describe, text};
-use crate::catalog::Kind;
+use crate::catalog::{Kind, Relation, SequenceDefinition, Taken};
 use crate::error::Result;
+use crate::roles::Rights;
 use vellum_row::Value;
 
 pub(super) const RELATIONS: &[Spec] = &[
@@ -35,6 +36,14 @@ pub(super) const RELATIONS: &[Spec] = &[
         columns: "schemaname name, sequencename name, sequenceowner name, data_type regtype, start_value int8, min_value \
          int8, max_value int8, increment_by int8, cycle bool, cache_size int8, last_value int8",
         fill: pg_sequences,
+    },
+    // What `SELECT … FROM a_sequence` reads, of all of them.
+    Spec {
+        name: "vellum_sequences",
+        oid: 12904,
+        view: true,
+        columns: "seqrelid oid, last_value int8, log_cnt int8, is_called bool",
+        fill: vellum_sequences,
     },
 ];
 
@@ -97,8 +106,8 @@ fn pg_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let Kind::Sequence(sequence) = &relation.kind else {
             continue;
         };
-        let last =
-            crate::catalog::last_value(&scan.env.shared.engine, sequence, &relation.runtime)?;
+        let state = sequence_state(scan, relation, sequence)?;
+        let last = state.filter(|state| state.called).map(|state| state.last);
         rows.push(vec![
             scan.schema_of(relation),
             text(relation.name.clone()),
@@ -114,4 +123,36 @@ fn pg_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         ]);
     }
     Ok(())
+}
+
+fn vellum_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for relation in scan.user_relations() {
+        let Kind::Sequence(sequence) = &relation.kind else {
+            continue;
+        };
+        if let Some(state) = sequence_state(scan, relation, sequence)? {
+            rows.push(vec![
+                Value::Oid(relation.oid),
+                Value::Int8(state.last),
+                Value::Int8(state.ahead as i64),
+                Value::Bool(state.called),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+/// Where a sequence stands, for who may know.
+fn sequence_state(
+    scan: &Scan<'_>,
+    relation: &Relation,
+    sequence: &SequenceDefinition,
+) -> Result<Option<Taken>> {
+    let user = &scan.env.options.user;
+    let mut rights = [Rights::SELECT, Rights::USAGE].into_iter();
+    if !rights.any(|right| scan.catalog.allows(user, relation, right)) {
+        return Ok(None);
+    }
+    let engine = &scan.env.shared.engine;
+    crate::catalog::sequence_state(engine, sequence, &relation.runtime).map(Some)
 }

@@ -106,5 +106,6 @@ corpus!(
     syntax,
     tables,
     text,
+    window_ranges,
     writing
 );

@@ -467,3 +467,31 @@ fn regress_sequences_that_are_gone_leave_no_rows() {
     let next: i64 = client.ok("select nextval('kept_id_seq')").parse().unwrap();
     assert!(next > 1, "{next}");
 }
+
+/// A sequence is a relation of one row, as at PostgreSQL.
+#[test]
+fn regress_a_sequence_can_be_read() {
+    let mut a = Client::new();
+    a.ok("create sequence s start 7 increment 3");
+    let read = "select last_value, is_called from s";
+    assert_eq!(a.ok(read), "7|f");
+    a.ok("select nextval('s')");
+    assert_eq!(a.ok(read), "7|t");
+    a.ok("select nextval('s'), setval('s', 20, false)");
+    assert_eq!(a.ok(read), "20|f");
+    assert_eq!(a.ok("select nextval('s'), nextval('s')"), "20|23");
+    assert_eq!(a.ok("select x.last_value from s x"), "23");
+    assert_eq!(a.ok("select count(*), max(last_value) from s"), "1|23");
+    a.ok("create table t (id serial, v int); insert into t (v) select generate_series(1, 4)");
+    let next = "select max(id) = (select last_value from t_id_seq) from t";
+    assert_eq!(a.ok(next), "t");
+    assert_eq!(a.state("insert into s values (1)"), "42809");
+    assert_eq!(a.state("update s set last_value = 1"), "42809");
+    assert_eq!(a.state("delete from s"), "42809");
+    assert_eq!(a.state("select nothing from s"), "42703");
+    a.ok("create role reader; set role reader");
+    assert_eq!(a.state(read), "42501");
+    assert_eq!(a.ok("select count(*) from vellum_sequences"), "0");
+    a.ok("reset role; grant select on sequence s to reader; set role reader");
+    assert_eq!(a.ok(read), "23|t");
+}
