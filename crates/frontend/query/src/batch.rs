@@ -321,6 +321,16 @@ impl ColumnBuilder {
                 scratch.extend_from_slice(&value.micros.to_le_bytes());
                 made.append_value(scratch);
             }
+            // What compares integers does not ask how wide they are.
+            (Made::Int8(made), V::Int2(value)) if self.ty == Type::Int8 => {
+                made.append_value(value.into());
+            }
+            (Made::Int8(made), V::Int4(value)) if self.ty == Type::Int8 => {
+                made.append_value(value.into());
+            }
+            (Made::Int4(made), V::Int2(value)) if self.ty == Type::Int4 => {
+                made.append_value(value.into());
+            }
             (_, value) => {
                 let (own, ty) = (value.ty(), self.ty);
                 return Err(Error::internal(format!("{own:?} in a column of {ty:?}")));

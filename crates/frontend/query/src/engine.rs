@@ -30,7 +30,7 @@ use datafusion::prelude::SessionConfig;
 use futures::StreamExt as _;
 use std::any::Any;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
@@ -212,6 +212,8 @@ pub struct Engine {
     /// Held by who starts it.
     starting: Mutex<()>,
     memory_bytes: usize,
+    /// Bytes that are kept in memory for clients which fetch them later.
+    kept: AtomicUsize,
     /// Where operators write what does not fit into memory.
     spill: OnceLock<PathBuf>,
 }
@@ -239,8 +241,29 @@ impl Engine {
             started: OnceLock::new(),
             starting: Mutex::new(()),
             memory_bytes,
+            kept: AtomicUsize::new(0),
             spill: OnceLock::new(),
         }
+    }
+
+    /// Whether so many bytes more may be kept in memory for clients which fetch them later: all of these together have as much as all operators
+    /// together. They are kept until [`Self::keep_no_more`].
+    pub fn may_keep(&self, bytes: usize) -> bool {
+        // Relaxed: a count, which orders nothing.
+        let more = |kept: usize| {
+            kept.checked_add(bytes)
+                .filter(|kept| *kept <= self.memory_bytes)
+        };
+        let kept = self
+            .kept
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        kept.is_ok()
+    }
+
+    /// So many bytes are kept no more.
+    pub fn keep_no_more(&self, bytes: usize) {
+        let before = self.kept.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "they were kept");
     }
 
     /// What does not fit into memory goes into files in this directory, which is made by the first query; the files go with their queries.

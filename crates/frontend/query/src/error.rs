@@ -2,6 +2,7 @@
 
 use datafusion::common::DataFusionError;
 use std::fmt;
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 /// Result of building or running a query.
@@ -17,6 +18,8 @@ pub enum Error {
     Failed(Failure),
     /// It needs more memory, or more space to spill to, than it may have.
     Memory(String),
+    /// A file that it spills to: a full disk, a directory that is gone.
+    File(io::Error),
     /// There is no plan for it.
     Unplanned(String),
     /// What should not be.
@@ -34,6 +37,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(failure) => failure.fmt(f),
+            Self::File(error) => error.fmt(f),
             Self::Memory(text) | Self::Unplanned(text) | Self::Internal(text) => text.fmt(f),
         }
     }
@@ -55,6 +59,7 @@ impl From<DataFusionError> for Error {
                 arrow::error::ArrowError::ExternalError(failure) => {
                     DataFusionError::External(failure).into()
                 }
+                arrow::error::ArrowError::IoError(_, error) => Self::File(error),
                 inner => Self::internal(DataFusionError::ArrowError(Box::new(inner), backtrace)),
             },
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
@@ -64,6 +69,7 @@ impl From<DataFusionError> for Error {
                 Ok(inner) => inner.into(),
                 Err(shared) => shared_error(&shared),
             },
+            DataFusionError::IoError(error) => Self::File(error),
             DataFusionError::ResourcesExhausted(text) => Self::Memory(text),
             DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
                 Self::Unplanned(text)
@@ -82,12 +88,22 @@ fn shared_error(shared: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(text) | DataFusionError::Plan(text) => {
             Error::Unplanned(text.clone())
         }
+        DataFusionError::IoError(error) => file_error(error),
+        DataFusionError::ArrowError(inner, _) => match &**inner {
+            arrow::error::ArrowError::IoError(_, error) => file_error(error),
+            other => Error::internal(other),
+        },
         DataFusionError::External(failure) => match failure.downcast_ref::<Carried>() {
             Some(carried) => carried.take(),
             None => Error::Failed(Box::new(Told(failure.to_string()))),
         },
         other => Error::internal(other),
     }
+}
+
+/// The same of a file, for one of those who share it.
+fn file_error(error: &io::Error) -> Error {
+    Error::File(io::Error::new(error.kind(), error.to_string()))
 }
 
 /// The text of a failure that somebody else has.

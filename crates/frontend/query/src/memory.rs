@@ -7,6 +7,10 @@ use datafusion::execution::memory_pool::{
 use std::fmt;
 use std::sync::Arc;
 
+/// What hands batches from some threads to others. It keeps a few at a time, and is never refused: once it writes batches into files, those who read
+/// and those who write may wait for each other for ever (DataFusion 55; seen with groups that are spilled, too).
+const EXCHANGE: &str = "RepartitionExec";
+
 /// A statement's memory. What can spill shares it evenly; nothing grows past what is left to all statements together.
 #[derive(Debug)]
 pub(crate) struct StatementMemory {
@@ -51,6 +55,10 @@ impl MemoryPool for StatementMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if reservation.consumer().name().starts_with(EXCHANGE) {
+            self.grow(reservation, additional);
+            return Ok(());
+        }
         self.own.try_grow(reservation, additional)?;
         let all = self.all.try_grow(reservation, additional);
         if all.is_err() {

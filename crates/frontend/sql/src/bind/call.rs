@@ -97,7 +97,9 @@ impl Binder<'_> {
         if !name.starts_with(|first: char| first.is_alphabetic() || first == '_') {
             return Err(no_function(name, &types));
         }
-        if let Some(signature) = find_scalar(name, &types)? {
+        // Of a pattern only `substring` takes a part.
+        let by_place = name == "substr" && types.len() == 2 && types[1].is_none();
+        if !by_place && let Some(signature) = find_scalar(name, &types)? {
             if matches!(name, "array_prepend" | "array_fill") {
                 return self.of_elements(name, signature, arguments);
             }

@@ -68,6 +68,15 @@ impl Binder<'_> {
             Expr::Const(Value::Null) => Ok(Expr::Const(Value::Null)),
             Expr::Const(value) => {
                 let text = value.as_ref().as_str().unwrap_or_default();
+                if names_a_moment(ty, text) {
+                    // Which one it is the statement knows when it runs.
+                    return Ok(Expr::Cast {
+                        operand: Box::new(Expr::Const(value)),
+                        ty,
+                        typmod,
+                        explicit,
+                    });
+                }
                 // What a literal's text means depends on an interval's fields; other modifiers cut or refuse the value.
                 let read = if ty == Type::Interval {
                     input(ty, typmod, text, self.settings)?
@@ -140,5 +149,18 @@ impl Binder<'_> {
             });
         }
         Ok(common.unwrap_or(Type::Text))
+    }
+}
+
+/// Whether a text may name a date or time by where it lies from now.
+fn names_a_moment(ty: Type, text: &str) -> bool {
+    let has_moments = matches!(
+        ty,
+        Type::Date | Type::Time | Type::Timestamp | Type::Timestamptz
+    );
+    has_moments && {
+        let text = text.to_ascii_lowercase();
+        let mut words = ["now", "today", "tomorrow", "yesterday"].into_iter();
+        words.any(|word| text.contains(word))
     }
 }

@@ -257,6 +257,7 @@ impl Binder<'_> {
                 expr,
                 substring_from,
                 substring_for,
+                shorthand,
                 ..
             } => {
                 let mut arguments = vec![self.expr(expr)?];
@@ -268,7 +269,8 @@ impl Binder<'_> {
                 if let Some(length) = substring_for {
                     arguments.push(self.expr(length)?);
                 }
-                self.call("substring", arguments)
+                let name = if *shorthand { "substr" } else { "substring" };
+                self.call(name, arguments)
             }
             E::Extract { field, expr, .. } => {
                 let field = match field {

@@ -9,6 +9,7 @@ use crate::catalog::{
     Storage, Table,
 };
 use crate::error::{Fields, Result, SqlError};
+use crate::expr::Expr;
 use crate::parse::Like;
 use crate::plan::column_position;
 use crate::sqlstate;
@@ -199,6 +200,11 @@ impl Ddl<'_> {
                         primary: true,
                     });
                 }
+                ColumnOption::Unique(key)
+                    if key.nulls_distinct == ast::NullsDistinctOption::NotDistinct =>
+                {
+                    return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
+                }
                 ColumnOption::Unique(_) => later.push(Later::Key {
                     name: given,
                     columns: vec![name.clone()],
@@ -312,18 +318,35 @@ impl Ddl<'_> {
                 primary,
             } => self.add_key(relation, name, &columns, primary),
             Later::Check { name, expr, column } => {
+                let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
+                let mut binder = self.binder();
+                binder.scope.add(scope)?;
+                let condition = binder.condition(&expr, "CHECK")?;
+                let table = relation.table();
+                let table = table.ok_or_else(|| SqlError::internal("no table"))?;
+                let column = column.or_else(|| {
+                    let only = only_column(&condition)?;
+                    Some(table.schema.column(only).name.to_string())
+                });
                 let base = match &column {
                     Some(column) => format!("{}_{column}_check", relation.name),
                     None => format!("{}_check", relation.name),
                 };
-                let checks = relation.table().map_or(&[][..], |table| &table.checks);
-                let free = numbered(&base, |name| {
-                    checks.iter().any(|check| *check.name == *name)
-                });
-                let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
-                let mut binder = self.binder();
-                binder.scope.add(scope)?;
-                binder.condition(&expr, "CHECK")?;
+                let is_taken = |name: &str| {
+                    let keys = table.indexes.iter();
+                    let mut keys = keys.filter(|index| index.constraint.is_some());
+                    table.checks.iter().any(|check| *check.name == *name)
+                        || table.foreign_keys.iter().any(|key| *key.name == *name)
+                        || keys.any(|index| *index.name == *name)
+                };
+                let free = numbered(&base, is_taken);
+                if let Some(name) = name.as_ref().filter(|name| is_taken(name)) {
+                    let message = format!(
+                        "constraint \"{name}\" for relation \"{}\" already exists",
+                        relation.name
+                    );
+                    return Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message));
+                }
                 let check = Check {
                     oid: self.draw_oid()?,
                     name: name.unwrap_or(free).into(),
@@ -634,6 +657,11 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
             columns: names(&key.columns)?,
             primary: true,
         }),
+        TableConstraint::Unique(key)
+            if key.nulls_distinct == ast::NullsDistinctOption::NotDistinct =>
+        {
+            Err(SqlError::unsupported("NULLS NOT DISTINCT"))
+        }
         TableConstraint::Unique(key) => Ok(Later::Key {
             name: key.name.as_ref().map(folded),
             columns: names(&key.columns)?,
@@ -649,6 +677,22 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
             column: None,
         }),
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+    }
+}
+
+/// The column that a condition reads, if it reads one.
+fn only_column(condition: &Expr) -> Option<usize> {
+    let mut read = Vec::new();
+    condition.walk(&mut |part| {
+        if let Expr::Column { position, .. } = part {
+            read.push(usize::from(*position));
+        }
+    });
+    read.sort_unstable();
+    read.dedup();
+    match read[..] {
+        [only] => Some(only),
+        _ => None,
     }
 }
 

@@ -19,6 +19,9 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<u64> {
+        if insert.conflict.is_some() {
+            self.began.set(self.transaction.own_writes());
+        }
         if self.ready && insert.as_given {
             self.step()?;
             return self.insert_values(insert, self.params, subqueries, each);
@@ -121,10 +124,17 @@ impl Run<'_, '_> {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
                     return Err(duplicate.error(&insert.shape, values, self.env));
                 };
-                if conflict.index.is_some_and(|index| index != duplicate.index) {
-                    return Err(duplicate.error(&insert.shape, values, self.env));
-                }
                 self.transaction.rollback_to(&savepoint)?;
+                let duplicate = match conflict.index {
+                    Some(index) if index != duplicate.index => {
+                        // The index that is asked for decides, whichever was looked at first.
+                        let (transaction, shape) = (self.transaction, &insert.shape);
+                        let found =
+                            self.write(|| rows::duplicate_in(transaction, shape, index, values))?;
+                        found.ok_or_else(|| duplicate.error(shape, values, self.env))?
+                    }
+                    _ => duplicate,
+                };
                 return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
             }
         }
@@ -158,6 +168,13 @@ impl Run<'_, '_> {
             // Its writer is one that this statement does not see.
             return Err(vellum::Error::Conflict.into());
         };
+        // As it was before this statement.
+        let seen = self.transaction.see_own_writes(self.began.get());
+        let before = self.row_of(shape, key);
+        self.transaction.see_own_writes(seen);
+        if before?.is_none_or(|before| before != row) {
+            return Err(twice());
+        }
         let old = self.values_of(shape, &row)?;
         let both = [RowRef::Values(&old), RowRef::Values(values)];
         let frame = self.frame(&both, &[], subqueries);
@@ -537,4 +554,11 @@ fn leaves_null(shape: &Shape, changes: &[(usize, Value)]) -> bool {
     let schema = &shape.table().schema;
     let mut changes = changes.iter();
     changes.any(|(position, value)| value.is_null() && !schema.column(*position).nullable)
+}
+
+#[cold]
+fn twice() -> SqlError {
+    let text = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+    SqlError::new(sqlstate::CARDINALITY_VIOLATION, text).with_hint(hint)
 }

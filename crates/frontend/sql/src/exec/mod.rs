@@ -96,6 +96,8 @@ pub(crate) struct Run<'r, 'w> {
     pub(crate) writes_as_it_reads: Cell<bool>,
     /// Several statements write as one, or one reads beside what it writes.
     together: Cell<bool>,
+    /// What the transaction had written when an INSERT with ON CONFLICT began.
+    began: Cell<OwnWrites>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
     /// Rows of system relations.
@@ -133,6 +135,7 @@ impl<'r, 'w> Run<'r, 'w> {
             keys: RefCell::new(None),
             writes_as_it_reads: Cell::new(false),
             together: Cell::new(false),
+            began: Cell::new(OwnWrites::ALL),
             env,
             params: &[],
             ready: false,
@@ -164,6 +167,7 @@ impl<'r, 'w> Run<'r, 'w> {
             keys: RefCell::new(None),
             writes_as_it_reads: self.writes_as_it_reads.clone(),
             together: self.together.clone(),
+            began: self.began.clone(),
             steps: Cell::new(0),
             system: self.system.clone(),
             work: self.work.clone(),

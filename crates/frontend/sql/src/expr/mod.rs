@@ -636,6 +636,11 @@ impl Expr {
     }
 
     /// Calls `each` with the expressions directly in it.
+    pub fn children<'e>(&'e self, each: &mut dyn FnMut(&'e Expr)) {
+        children!(self, iter, |child| each(child));
+    }
+
+    /// The same, to change them.
     pub fn children_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
         children!(self, iter_mut, |child| each(child));
     }

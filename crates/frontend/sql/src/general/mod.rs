@@ -149,6 +149,7 @@ fn told(error: Error) -> SqlError {
         Error::Memory(text) => SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
             .with_detail(text)
             .with_hint("Raise work_mem."),
+        Error::File(error) => SqlError::of_temporary_file(&error),
         Error::Unplanned(text) => {
             SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, "this query has no plan")
                 .with_detail(text)

@@ -11,7 +11,7 @@ use super::shape::{decimal, has_subquery, operation, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Comparison, Expr, RowSet, RowsFrom, Subresult};
-use crate::plan::{Subquery, SubqueryKind};
+use crate::plan::{Select, Subquery, SubqueryKind};
 use std::sync::Arc;
 use vellum_query::{Comparison as Compared, Term};
 use vellum_row::arithmetic::Operator;
@@ -31,6 +31,18 @@ impl<'t> Translation<'t, '_, '_> {
 
     /// An expression whose values are of type `ty`.
     pub(super) fn term(&mut self, expr: &Expr, ty: Type, subs: &'t [Subquery]) -> Result<Term> {
+        // Of a condition it is enough to know where it is true, and of what that is an AND or an OR of.
+        let conditional = matches!(
+            expr,
+            Expr::And(_) | Expr::Or(_) | Expr::InSubquery { .. } | Expr::Subquery(_)
+        );
+        self.exact += u32::from(!conditional);
+        let term = self.whole_term(expr, ty, subs);
+        self.exact -= u32::from(!conditional);
+        term
+    }
+
+    fn whole_term(&mut self, expr: &Expr, ty: Type, subs: &'t [Subquery]) -> Result<Term> {
         if let Some(term) = self.own(expr, ty, subs)? {
             return Ok(term);
         }
@@ -570,7 +582,8 @@ impl<'t> Translation<'t, '_, '_> {
         }
         let joined = self.subqueries == Subqueries::Joined;
         match subquery.kind {
-            SubqueryKind::Exists if joined => {
+            // A join knows whether there is a row, not how many.
+            SubqueryKind::Exists if joined && has_some(&subquery.select) => {
                 let relation = self.inner(&subquery.select)?;
                 Ok(Some(Term::exists(relation, false)))
             }
@@ -590,9 +603,13 @@ impl<'t> Translation<'t, '_, '_> {
         subs: &'t [Subquery],
     ) -> Result<Option<Term>> {
         let subquery = &subs[usize::from(number)];
-        let ty = subquery.select.types[0];
-        if self.subqueries == Subqueries::Asked {
-            if !subquery.select.correlated {
+        let correlated = subquery.select.correlated;
+        let ty = type_of(operand, self.level()).unwrap_or(subquery.select.types[0]);
+        // An anti join that heeds nulls heeds those of all rows, not of those only that belong to the row at hand; and of an operand that is the
+        // same for all rows it heeds none.
+        let apart = (negated || self.exact > 0) && (correlated || !reads_columns(operand));
+        if self.subqueries == Subqueries::Asked || apart && self.level().slots.is_empty() {
+            if !correlated {
                 // One list for all rows.
                 return Ok(None);
             }
@@ -657,4 +674,20 @@ fn no_column(error: SqlError) -> Result<Option<Term>> {
         return Ok(None);
     }
     Err(error)
+}
+
+/// Whether a query that has a row without its limits has one with them.
+fn has_some(select: &Select) -> bool {
+    let limit = match &select.limit {
+        None => true,
+        Some(Expr::Const(value)) => value.is_null() || value.as_ref().as_i64() > Some(0),
+        Some(_) => false,
+    };
+    limit && select.offset.is_none()
+}
+
+fn reads_columns(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(part, Expr::Column { .. } | Expr::Slot(_)));
+    found
 }

@@ -61,6 +61,8 @@ pub(super) struct Translation<'t, 'r, 'w> {
     /// Whether all tables are read by the host, in their order: that can be seen in what becomes of some of the rows, or the transaction writes
     /// meanwhile. All, since operators that run beside each other for one table have their shares of the others, too.
     pub in_order: bool,
+    /// Expressions that it is inside of for which false and null are not the same.
+    pub exact: u32,
     /// Queries that it is inside of.
     height: usize,
     line: Line,
@@ -81,6 +83,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         });
         Self {
             run,
+            exact: 0,
             symbols: Symbols::default(),
             levels: Vec::new(),
             sources: Sources::default(),
@@ -139,7 +142,9 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
         self.height += 1;
         self.levels.push(Level::default());
+        let around = std::mem::take(&mut self.exact);
         let relation = self.whole(select);
+        self.exact = around;
         self.levels.pop();
         self.height -= 1;
         relation

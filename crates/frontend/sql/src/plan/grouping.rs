@@ -1,8 +1,8 @@
 //! GROUP BY: keys, sets of keys, GROUPING.
 
-use super::OutputColumn;
 use super::output::check_equality;
-use crate::bind::{Binder, Bound, COMPARED_MAX, GROUPING_SLOTS};
+use super::{OutputColumn, SortBy, SortKey};
+use crate::bind::{Binder, Bound, COMPARED_MAX, GROUPING_SLOTS, Scope, WINDOW_SLOTS};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
@@ -50,7 +50,7 @@ impl Binder<'_> {
         if !list.iter().any(special) {
             for expr in list {
                 let key = self.group_key(expr, output, columns)?;
-                check_equality(key.1)?;
+                check_key(&key)?;
                 SqlError::check_room(keys.found.len(), COMPARED_MAX, "keys of groups")?;
                 keys.found.push(key);
             }
@@ -130,7 +130,7 @@ impl Binder<'_> {
                 continue;
             }
             let key = self.group_key(expr, keys.output, keys.columns)?;
-            check_equality(key.1)?;
+            check_key(&key)?;
             let known = keys.found.iter().position(|other| other.0 == key.0);
             let number = known.unwrap_or(keys.found.len());
             if known.is_none() {
@@ -191,6 +191,75 @@ impl Binder<'_> {
     }
 }
 
+/// Whether rows can be grouped by it.
+///
+/// # Errors
+/// `42803`, `42P20` for what is computed of groups or behind them; `42883` for types without equality.
+fn check_key((expr, ty): &(Expr, Type)) -> Result<()> {
+    let mut wrong = None;
+    expr.walk(&mut |part| {
+        if let Expr::Slot(number) = part {
+            wrong = Some(*number);
+        }
+    });
+    let (state, what) = match wrong {
+        None => return check_equality(*ty),
+        Some(number) if number >= WINDOW_SLOTS => (sqlstate::WINDOWING_ERROR, "window functions"),
+        Some(number) if number >= GROUPING_SLOTS => {
+            (sqlstate::GROUPING_ERROR, "grouping operations")
+        }
+        Some(_) => (sqlstate::GROUPING_ERROR, "aggregate functions"),
+    };
+    let message = format!("{what} are not allowed in GROUP BY");
+    Err(SqlError::new(state, message))
+}
+
+/// Adds those columns that are read of tables whose whole primary key is among the keys: they are the same for all rows of a group, and SQL lets them
+/// be read.
+pub(super) fn depending(keys: &mut Vec<(Expr, Type)>, read: &[Expr], scope: &Scope) {
+    let is_key = |table: usize, position: usize| {
+        let wanted = (table as u16, position as u16);
+        let key = |(expr, _): &(Expr, Type)| matches!(expr, Expr::Column { table, position } if (*table, *position) == wanted);
+        keys.iter().any(key)
+    };
+    let is_told_apart = |number: usize| {
+        let relation = scope.tables[number].relation.as_ref();
+        let Some(table) = relation.and_then(|relation| relation.table()) else {
+            return false;
+        };
+        let key = table.primary_key();
+        key.is_some_and(|key| {
+            let mut columns = key.columns.iter();
+            columns.all(|column| is_key(number, table.position(column.column)))
+        })
+    };
+    let apart: Vec<bool> = (0..scope.tables.len()).map(is_told_apart).collect();
+    if !apart.contains(&true) {
+        return;
+    }
+    for expr in read {
+        found(expr, keys, &apart, scope);
+    }
+
+    fn found(expr: &Expr, keys: &mut Vec<(Expr, Type)>, apart: &[bool], scope: &Scope) {
+        // What is a key as a whole reads nothing else.
+        if keys.iter().any(|(key, _)| key == expr) {
+            return;
+        }
+        if let Expr::Column { table, position } = expr
+            && apart.get(usize::from(*table)) == Some(&true)
+            && keys.len() < usize::from(COMPARED_MAX)
+        {
+            let column = &scope.tables[usize::from(*table)].columns[usize::from(*position)];
+            if check_equality(column.ty).is_ok() {
+                keys.push((expr.clone(), column.ty));
+            }
+            return;
+        }
+        expr.children(&mut |child| found(child, keys, apart, scope));
+    }
+}
+
 /// Numbers of the keys that GROUPING asks for.
 ///
 /// # Errors
@@ -208,4 +277,28 @@ pub(super) fn asked_keys(asked: Vec<Vec<Expr>>, keys: &[Expr]) -> Result<Sets> {
     asked
         .map(|list| list.into_iter().map(number).collect())
         .collect()
+}
+
+/// What DISTINCT ON tells rows apart by comes first in their order.
+///
+/// # Errors
+/// `42P10`.
+pub(super) fn check_distinct_order(
+    apart: &[(Expr, Type)],
+    sort: &[SortKey],
+    output: &[Expr],
+) -> Result<()> {
+    let expr = |key: &SortKey| match &key.expr {
+        SortBy::Output(at) => output[*at].clone(),
+        SortBy::Expr(expr) => expr.clone(),
+    };
+    let sort: Vec<Expr> = sort.iter().map(expr).collect();
+    let is_apart = |expr: &Expr| apart.iter().any(|(own, _)| own == expr);
+    let first = sort.iter().take_while(|expr| is_apart(expr)).count();
+    let in_front = |own: &Expr| sort[..first].contains(own);
+    if first < sort.len() && !apart.iter().all(|(own, _)| in_front(own)) {
+        let text = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+        return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! SELECT and VALUES.
 
 use super::general::reads_much;
-use super::grouping::asked_keys;
+use super::grouping::{asked_keys, check_distinct_order, depending};
 use super::output::{check_equality, check_targets};
 use super::path::{self, Access, Wanted, wanted_order};
 use super::reads::reads_before;
@@ -490,7 +490,7 @@ impl Binder<'_> {
                 .iter()
                 .try_for_each(|column| check_equality(column.ty))?;
         }
-        let (keys, sets) = self.group_by(group_by, &output, &columns)?;
+        let (mut keys, sets) = self.group_by(group_by, &output, &columns)?;
         let having = select.having.as_ref();
         let found = self.windows.take();
         let mut having = having
@@ -503,9 +503,28 @@ impl Binder<'_> {
             return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
         }
         let mut apart = self.distinct_on(select, &output, &columns)?;
+        check_distinct_order(&apart, &sort, &output)?;
         let aggregates = self.aggregates.take().unwrap_or_default();
         let mut windows = self.windows.take().unwrap_or_default();
         let asked = std::mem::replace(&mut self.groupings, asked_around);
+        if sets.is_none() && !keys.is_empty() {
+            let sorted = sort.iter().filter_map(|key| match &key.expr {
+                SortBy::Expr(expr) => Some(expr),
+                SortBy::Output(_) => None,
+            });
+            let apart = apart.iter().map(|(expr, _)| expr);
+            let mut read: Vec<Expr> = output
+                .iter()
+                .chain(&having)
+                .chain(sorted)
+                .chain(apart)
+                .cloned()
+                .collect();
+            for window in &mut windows {
+                window.expressions_mut(&mut |expr| read.push(expr.clone()));
+            }
+            depending(&mut keys, &read, &self.scope);
+        }
         let (keys, types): (Vec<Expr>, Vec<Type>) = keys.into_iter().unzip();
         let asked = asked_keys(asked.unwrap_or_default(), &keys)?;
         let grouped =
@@ -539,7 +558,9 @@ impl Binder<'_> {
             .then(|| wanted_order(&sort, &output))
             .flatten();
         let ordered = self.place_conditions(&mut sources, conditions, wanted.as_deref());
-        if grouped && reads_much(&sources) {
+        // What programs sort and tell apart has to fit into memory.
+        let kept = grouped || distinct || (!sort.is_empty() && !ordered);
+        if kept && reads_much(&sources) {
             self.needs(General::LargeScan);
         }
         // Such a subquery is run again for each row, which programs do.

@@ -11,7 +11,8 @@ mod write;
 
 pub(crate) use entry::{entry, primary_key_of};
 pub(crate) use write::{
-    Duplicate, assign, changes_a_key, delete, insert, insert_entry, key_of, load, update,
+    Duplicate, assign, changes_a_key, delete, duplicate_in, insert, insert_entry, key_of, load,
+    update,
 };
 
 use crate::catalog::{Relation, Table};

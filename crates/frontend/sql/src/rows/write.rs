@@ -196,6 +196,28 @@ fn find_duplicate(
     Ok(row_key.map(<[u8]>::to_vec))
 }
 
+/// The row that stands in the way of these columns in one index, as [`insert`] would find it.
+///
+/// # Errors
+/// Storage; `54000` for values that make no key.
+pub(crate) fn duplicate_in(
+    transaction: &Transaction,
+    shape: &Shape,
+    index: usize,
+    values: &[Value],
+) -> Result<Option<Duplicate>> {
+    let row_key = if shape.table().indexes[index].storage.is_some() {
+        find_duplicate(transaction, shape, index, values)?
+    } else {
+        let mut key = Vec::new();
+        shape.keys[index].encode(values, &mut key)?;
+        let storage = shape.table().storage.table(transaction)?;
+        let found = transaction.get(storage, &key, |_| ())?;
+        found.map(|()| key)
+    };
+    Ok(row_key.map(|row_key| Duplicate { index, row_key }))
+}
+
 /// Takes a row away with its entries.
 ///
 /// # Errors

@@ -452,7 +452,7 @@ impl Session {
                 let own = open.unwrap_or_else(|| self.settings.characteristics());
                 Ok(vec![vec![own.level().to_owned()]])
             }
-            _ => Ok(vec![vec![self.settings.get(&name)?]]),
+            _ => Ok(vec![vec![self.settings.shown(&name)?]]),
         }
     }
 

@@ -206,8 +206,8 @@ impl Environment for Env<'_> {
 impl Env<'_> {
     fn setting(&self, name: &str) -> Result<String> {
         match &*self.settings_said.borrow() {
-            Some(settings) => settings.get(name),
-            None => self.settings.get(name),
+            Some(settings) => settings.shown(name),
+            None => self.settings.shown(name),
         }
     }
 
@@ -246,7 +246,7 @@ impl Env<'_> {
         } else {
             settings.set(&name, value)?;
         }
-        let shown = settings.get(&name)?;
+        let shown = settings.shown(&name)?;
         self.said.borrow_mut().push(Config {
             name,
             value: value.map(str::to_owned),

@@ -291,19 +291,28 @@ impl Session {
             return self.command(&prepared, &[], &formats, false, sink);
         }
         let mut portal = portal;
-        let done = self.fetch(&mut portal, &prepared, max_rows, sink);
+        let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
         self.portals.insert(name.to_owned(), portal);
         done
     }
 
     fn fetch(
         &mut self,
+        name: &str,
         portal: &mut Portal,
         prepared: &Prepared,
         max_rows: u32,
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         self.refuse_in_failed_block()?;
+        let has_run = portal.found.as_ref();
+        let has_written = has_run.is_some_and(|found| found.tag.name != "SELECT");
+        if has_written && self.program(prepared)?.columns.is_empty() {
+            // There is nothing to fetch, and it is not to be done twice.
+            let message = format!("portal \"{name}\" cannot be run");
+            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
         if portal.found.is_none() {
             self.start_statement()?;
             let formats = portal.formats.clone();

@@ -81,15 +81,21 @@ impl RowStore {
 
     /// Forgets all.
     pub fn clear(&mut self) {
-        let blocks = std::mem::take(&mut self.blocks);
-        let in_memory = blocks.iter().map(|block| match &block.place {
-            Place::Memory(bytes) => bytes.len(),
-            Place::File { .. } => 0,
-        });
-        self.memory += in_memory.sum::<usize>();
+        let in_memory = self.in_memory();
+        self.blocks.clear();
+        self.queries.keep_no_more(in_memory);
+        self.memory += in_memory;
         self.tail.clear();
         (self.tail_first, self.count) = (0, 0);
         (self.file, self.loaded, self.near) = (None, None, None);
+    }
+
+    fn in_memory(&self) -> usize {
+        let in_memory = self.blocks.iter().map(|block| match &block.place {
+            Place::Memory(bytes) => bytes.len(),
+            Place::File { .. } => 0,
+        });
+        in_memory.sum()
     }
 
     /// Puts a row behind the others.
@@ -113,7 +119,11 @@ impl RowStore {
     }
 
     fn close_tail(&mut self) -> Result<()> {
-        let place = match self.memory.checked_sub(self.tail.len()) {
+        let length = self.tail.len();
+        let left = self.memory.checked_sub(length);
+        // However many clients have however many portals: what all of them keep in memory is bounded, too.
+        let left = left.filter(|_| self.queries.may_keep(length));
+        let place = match left {
             Some(left) => {
                 self.memory = left;
                 Place::Memory(self.tail.as_slice().into())
@@ -129,7 +139,6 @@ impl RowStore {
                     }
                 };
                 let at = file.append(&self.tail).map_err(failed)?;
-                let length = self.tail.len();
                 Place::File { at, length }
             }
         };
@@ -207,6 +216,12 @@ impl RowStore {
     }
 }
 
+impl Drop for RowStore {
+    fn drop(&mut self) {
+        self.queries.keep_no_more(self.in_memory());
+    }
+}
+
 #[cold]
 fn out_of_memory() -> SqlError {
     SqlError::new(sqlstate::OUT_OF_MEMORY, "out of memory")
@@ -224,7 +239,7 @@ mod tests {
     use super::*;
 
     fn kept(memory: usize, spill: Option<&std::path::Path>) -> RowStore {
-        let queries = Engine::new(1 << 20);
+        let queries = Engine::new(64 << 20);
         if let Some(directory) = spill {
             queries.spill_into(directory.to_path_buf());
         }
@@ -295,5 +310,27 @@ mod tests {
         assert_eq!(files(), 1);
         kept.clear();
         assert_eq!(files(), 0);
+    }
+
+    /// Two stores have room for one: the other goes into its file, and into memory again when the first is gone.
+    #[test]
+    fn what_all_keep_in_memory_is_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let queries = Engine::new(1 << 20);
+        queries.spill_into(directory.path().to_path_buf());
+        let queries = Arc::new(queries);
+        let filled = || {
+            let mut store = RowStore::new(queries.clone(), 1 << 30);
+            (0..4000).for_each(|number| store.push(&[number as u8; 256]).unwrap());
+            store
+        };
+        let (first, mut second) = (filled(), filled());
+        assert!(first.file.is_none() && second.file.is_some());
+        assert!(first.in_memory() + second.in_memory() <= 1 << 20);
+        assert_eq!(second.row(3999).unwrap(), [3999_u32 as u8; 256]);
+        drop(first);
+        second.clear();
+        drop(second);
+        assert!(filled().file.is_none());
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{Result, SqlError};
 use crate::session::transaction::Characteristics;
 use crate::sqlstate;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vellum_row::datetime::TimeZone;
 use vellum_row::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings as Forms};
 
@@ -34,7 +34,18 @@ const fn known(name: &'static str, default: &'static str, kind: Kind) -> Known {
     }
 }
 
-const KNOWN: [Known; 39] = [
+/// Units of times in milliseconds, the largest first.
+const TIMES: [(u64, &str); 5] = [
+    (86_400_000, "d"),
+    (3_600_000, "h"),
+    (60_000, "min"),
+    (1000, "s"),
+    (1, "ms"),
+];
+/// Units of sizes in kilobytes.
+const SIZES: [(u64, &str); 4] = [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB"), (1, "kB")];
+
+const KNOWN: [Known; 52] = [
     known("application_name", "", Kind::Text),
     known("bytea_output", "hex", Kind::Text),
     known("check_function_bodies", "on", Kind::Bool),
@@ -51,6 +62,20 @@ const KNOWN: [Known; 39] = [
         Kind::Text,
     ),
     known("default_transaction_read_only", "off", Kind::Bool),
+    // What PostgreSQL's planner and scans are told: clients set these, and here they say nothing.
+    known("enable_bitmapscan", "on", Kind::Bool),
+    known("enable_hashagg", "on", Kind::Bool),
+    known("enable_hashjoin", "on", Kind::Bool),
+    known("enable_indexonlyscan", "on", Kind::Bool),
+    known("enable_indexscan", "on", Kind::Bool),
+    known("enable_material", "on", Kind::Bool),
+    known("enable_memoize", "on", Kind::Bool),
+    known("enable_mergejoin", "on", Kind::Bool),
+    known("enable_nestloop", "on", Kind::Bool),
+    known("enable_seqscan", "on", Kind::Bool),
+    known("enable_sort", "on", Kind::Bool),
+    known("jit", "on", Kind::Bool),
+    known("synchronize_seqscans", "on", Kind::Bool),
     known("extra_float_digits", "1", Kind::Integer),
     known(
         "idle_in_transaction_session_timeout",
@@ -189,6 +214,30 @@ impl SessionSettings {
         }
     }
 
+    /// The value of a setting as SHOW tells it: times and sizes in the largest unit that leaves a whole number.
+    ///
+    /// # Errors
+    /// `42704`.
+    pub fn shown(&self, name: &str) -> Result<String> {
+        let value = self.get(name)?;
+        let known = KNOWN
+            .iter()
+            .find(|known| known.name.eq_ignore_ascii_case(name));
+        let units: &[(u64, &str)] = match known.map(|known| known.kind) {
+            Some(Kind::Milliseconds) => &TIMES,
+            Some(Kind::Kilobytes) => &SIZES,
+            _ => return Ok(value),
+        };
+        let number: u64 = value.parse().unwrap_or(0);
+        let mut fits = units
+            .iter()
+            .filter(|(unit, _)| number.is_multiple_of(*unit));
+        Ok(match fits.next() {
+            Some((unit, name)) if number > 0 => format!("{}{name}", number / unit),
+            _ => value,
+        })
+    }
+
     /// The value of a setting that was given one.
     pub fn given(&self, name: &str) -> Option<String> {
         self.values.get(&name.to_lowercase()).cloned()
@@ -308,12 +357,15 @@ impl SessionSettings {
 
     /// All of them, in order.
     pub fn all(&self) -> Vec<(String, String)> {
-        let mut all: BTreeMap<String, String> = KNOWN
-            .iter()
-            .map(|known| (known.name.to_owned(), known.default.to_owned()))
+        let known = KNOWN.iter().map(|known| known.name);
+        let names: BTreeSet<&str> = known
+            .chain(self.values.keys().map(String::as_str))
             .collect();
-        all.extend(self.values.clone());
-        all.into_iter().collect()
+        let shown = |name: &str| self.shown(name).unwrap_or_default();
+        names
+            .into_iter()
+            .map(|name| (name.to_owned(), shown(name)))
+            .collect()
     }
 
     fn apply(&mut self, name: &str) -> Result<()> {

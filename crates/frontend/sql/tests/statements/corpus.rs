@@ -89,6 +89,7 @@ corpus!(
     casts,
     changes,
     compared_rows,
+    corners,
     dates,
     documents,
     edges,

@@ -415,3 +415,67 @@ fn conditions_of_a_scan_have_the_answers_of_their_expressions() {
     }
     assert!(found + 5 > conditions.len(), "{found} find rows");
 }
+
+/// Symptom: a query with more groups than `work_mem` holds never ended, and used no processor. Cause: batches between threads went into files, too, and
+/// who wrote them waited for who read them, and the other way round. Guard: what passes from thread to thread is never refused memory.
+#[test]
+fn regress_groups_that_are_spilled_come_to_an_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok(
+        "CREATE TABLE t AS SELECT g AS id, md5(g::text) AS t FROM generate_series(1, 200000) g",
+    );
+    client.ok("SET work_mem = '1MB'; SET statement_timeout = '100s'");
+    let groups = "SELECT count(*), max(n) FROM (SELECT t, count(*) AS n FROM t GROUP BY t) x";
+    assert_eq!(client.ok(groups), "200000|1");
+    let lines = "SELECT count(*), max(n) FROM (SELECT t || id, count(*) AS n FROM t GROUP BY 1) x";
+    assert_eq!(client.ok(lines), "200000|1");
+}
+
+/// Symptom: `53200` for a large table in order: a program keeps all rows. Guard: such queries, and DISTINCT of such tables, are DataFusion's, which spills.
+#[test]
+fn regress_large_tables_are_sorted_beyond_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok(
+        "CREATE TABLE t AS SELECT g AS id, md5(g::text) AS t FROM generate_series(1, 100000) g",
+    );
+    client.ok("SET work_mem = '4MB'");
+    let sorted = client.ok("SELECT id, t FROM t ORDER BY t DESC, id");
+    let sorted: Vec<&str> = sorted.lines().collect();
+    let text = |line: &&str| line.split_once('|').unwrap().1.to_owned();
+    assert_eq!(sorted.len(), 100_000);
+    assert!(sorted.is_sorted_by(|a, b| text(a) >= text(b)));
+    let told_apart = client.ok("EXPLAIN SELECT DISTINCT id, t FROM t");
+    assert!(told_apart.contains("general"), "{told_apart}");
+    client.ok("CREATE TABLE s AS SELECT * FROM t ORDER BY t");
+    assert_eq!(
+        client.ok("SELECT count(*), count(DISTINCT t) FROM s"),
+        "100000|100000"
+    );
+    // What needs a part of a table stays a program.
+    client.ok("ALTER TABLE t ADD PRIMARY KEY (id)");
+    let part = client.ok("EXPLAIN SELECT * FROM t WHERE id < 5 ORDER BY t");
+    assert!(part.contains("fast"), "{part}");
+}
+
+/// Symptom: `XX000 Arrow error: Io error` for a full disk below the files of a query, and for a directory that is gone. Guard: such errors are the system's.
+#[test]
+fn regress_files_of_a_query_that_cannot_be_made_are_an_error_of_the_system() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE t AS SELECT g AS id, repeat(md5(g::text), 13) AS t FROM generate_series(1, 30000) g");
+    client.ok("SET work_mem = '8MB'");
+    let sorted =
+        "SELECT count(*), max(n) FROM (SELECT row_number() OVER (ORDER BY t, id) AS n FROM t) x";
+    assert_eq!(client.ok(sorted), "30000|30000");
+    directory.close().unwrap();
+    assert_eq!(client.state(sorted), "58030");
+    assert_eq!(client.ok("SELECT count(*) FROM t"), "30000");
+}

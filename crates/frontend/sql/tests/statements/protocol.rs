@@ -284,3 +284,30 @@ fn settings_are_shown_reported_and_reset() {
     client.ok("deallocate p");
     assert_eq!(client.state("execute p (1)"), "26000");
 }
+
+/// Symptom: the second Execute of a portal that has inserted answered `INSERT 0 0`. Guard: what has written cannot be run again; what has rows has no more.
+#[test]
+fn regress_a_portal_that_has_written_is_not_run_again() {
+    let mut client = Client::new();
+    client.ok("create table t (id int)");
+    let session = &mut client.session;
+    session.parse("", "insert into t values (1)", &[]).unwrap();
+    session.bind("", "", Parameters::default(), &[]).unwrap();
+    let mut heard = Heard::default();
+    session.execute("", 0, &mut heard).unwrap();
+    let error = session.execute("", 0, &mut heard).unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "55000");
+    assert_eq!(error.message(), "portal \"\" cannot be run");
+    session.sync(&mut heard).unwrap();
+    assert_eq!(client.ok("select count(*) from t"), "0");
+    let session = &mut client.session;
+    let text = "insert into t values (2) returning id";
+    session.parse("", text, &[]).unwrap();
+    session.bind("", "", Parameters::default(), &[]).unwrap();
+    let mut heard = Heard::default();
+    session.execute("", 0, &mut heard).unwrap();
+    session.execute("", 0, &mut heard).unwrap();
+    session.sync(&mut heard).unwrap();
+    assert_eq!(heard.rows.len(), 1);
+    assert_eq!(client.ok("select * from t"), "2");
+}
