@@ -12,6 +12,7 @@ use crate::memory::StatementMemory;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
 use crate::types::Kind;
+use crate::union::MixUnions;
 use crate::{Batch, Column};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -23,6 +24,8 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::Optimizer;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{
     ExecutionPlan, StatisticsArgs, StatisticsContext, displayable, execute_stream,
 };
@@ -351,9 +354,13 @@ impl Engine {
         // Tables are joined in the order in which they were put.
         let rules = Optimizer::new().rules.into_iter();
         let rules = rules.filter(|rule| rule.name() != "eliminate_cross_join");
+        let mut steps: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
+            vec![Arc::new(MixUnions)];
+        steps.extend(PhysicalOptimizer::new().rules);
+        steps.push(Arc::new(TellKeys));
         let state = SessionStateBuilder::new()
             .with_optimizer_rules(rules.collect())
-            .with_physical_optimizer_rule(Arc::new(TellKeys))
+            .with_physical_optimizer_rules(steps)
             .with_config(config)
             .with_runtime_env(Arc::new(environment))
             .build();

@@ -23,6 +23,7 @@ mod sum;
 mod temporary;
 mod term;
 mod types;
+mod union;
 mod window;
 
 pub use aggregate::{Aggregate, Fold, Folding};

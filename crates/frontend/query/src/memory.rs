@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// and those who write may wait for each other for ever (DataFusion 55; seen with groups that are spilled, too).
 const EXCHANGE: &str = "RepartitionExec";
 
-/// A statement's memory. What can spill shares it evenly; nothing grows past what is left to all statements together.
+/// A statement's memory. What can spill shares it evenly; nothing but exchanges between threads, which keep
+/// a few batches and are never refused, grows past what is left to all statements together.
 #[derive(Debug)]
 pub(crate) struct StatementMemory {
     own: FairSpillPool,

@@ -377,6 +377,7 @@ impl Binder<'_> {
             }
         }
         let found = found?;
+        self.note(level, &found);
         Ok(Bound {
             ty: Some(found.ty),
             typmod: found.typmod,

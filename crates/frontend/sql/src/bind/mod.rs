@@ -19,7 +19,7 @@ mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use expression::number;
-pub(crate) use scope::{Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
+pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{folded, object_name, type_of};
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 
@@ -166,6 +166,8 @@ pub(crate) struct Binder<'c> {
     pub set_functions: Option<Vec<Source>>,
     /// The columns of rows that tables' names stood for.
     pub records: Vec<Vec<(String, Type)>>,
+    /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
+    pub watched: Option<((Oid, i16), bool)>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -214,6 +216,25 @@ impl<'c> Binder<'c> {
             with_depth: 0,
             set_functions: None,
             records: Vec::new(),
+            watched: None,
+        }
+    }
+
+    /// Notes that a column is read, so many queries outwards.
+    pub(super) fn note(&mut self, level: usize, found: &Found) {
+        let Some((column, read)) = &mut self.watched else {
+            return;
+        };
+        let scope = match level.checked_sub(1) {
+            None => &self.scope,
+            Some(level) => &self.outer[self.outer.len() - 1 - level].scope,
+        };
+        let others = found.others.iter().copied();
+        for (table, position) in others.chain([(found.table, found.position)]) {
+            let table = &scope.tables[usize::from(table)];
+            let number = table.columns[usize::from(position)].number;
+            let oid = table.relation.as_ref().map(|relation| relation.oid);
+            *read |= (oid, number) == (Some(column.0), column.1);
         }
     }
 

@@ -10,6 +10,7 @@
 mod alter;
 mod column;
 mod comment;
+mod dependents;
 mod fill;
 mod foreign;
 mod generated;
@@ -25,6 +26,7 @@ mod sorted;
 mod table;
 mod temporary;
 mod truncate;
+mod view;
 
 use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
@@ -282,64 +284,6 @@ impl Ddl<'_> {
         Ok(CommandTag::plain("CREATE SCHEMA"))
     }
 
-    fn create_view(&mut self, create: &ast::CreateView) -> Result<CommandTag> {
-        if create.materialized {
-            return Err(SqlError::unsupported("a materialized view"));
-        }
-        let (_, columns, temporary) = {
-            let mut binder = self.binder();
-            let (select, columns) = binder.query(&create.query)?;
-            let catalog = &self.open.catalog.1;
-            let mut reads = binder.accesses.iter();
-            let temporary = reads.any(|(oid, _)| {
-                let read = catalog.relation(*oid);
-                read.is_some_and(|read| catalog.is_temporary(read.namespace))
-            });
-            (select, columns, temporary)
-        };
-        let (namespace, name) = self.new_name(&create.name, create.temporary || temporary)?;
-        if temporary && !create.temporary {
-            let message = format!("view \"{name}\" will be a temporary view");
-            self.notices.push(Fields::notice(message));
-        }
-        let old = self.open.catalog.1.named(namespace, &name);
-        let mut oid = None;
-        if let (Some(Named::Relation(known)), true) = (old, create.or_replace) {
-            let relation = self.open.catalog.1.relation(known);
-            if relation.is_some_and(|relation| matches!(relation.kind, Kind::View(_))) {
-                oid = Some(known);
-            }
-        }
-        if oid.is_none() && self.is_taken(namespace, &name, create.if_not_exists)? {
-            return Ok(CommandTag::plain("CREATE VIEW"));
-        }
-        let mut names: Vec<Box<str>> = columns
-            .into_iter()
-            .map(|column| column.name.into())
-            .collect();
-        for (name, given) in names.iter_mut().zip(&create.columns) {
-            *name = crate::bind::folded(&given.name).into();
-        }
-        for (at, name) in names.iter().enumerate() {
-            if names[..at].contains(name) {
-                let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
-            }
-        }
-        let oid = match oid {
-            Some(oid) => oid,
-            None => self.draw_oid()?,
-        };
-        let view = Kind::View(crate::catalog::View {
-            query: create.query.to_string().into(),
-            columns: names,
-        });
-        let relation = self.new_relation(oid, namespace, &name, view);
-        self.open
-            .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
-        Ok(CommandTag::plain("CREATE VIEW"))
-    }
-
     fn drop(
         &mut self,
         object: ObjectType,
@@ -429,6 +373,7 @@ impl Ddl<'_> {
         }
         self.check_owner(&relation)?;
         let relation = self.alone(&relation)?;
+        self.drop_views_of(&relation, dropped, cascade)?;
         if let Kind::Table(table) = &relation.kind {
             self.drop_referring(&relation, dropped, cascade)?;
             self.drop_storage(table)?;

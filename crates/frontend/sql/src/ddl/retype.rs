@@ -1,7 +1,6 @@
 //! ALTER COLUMN … TYPE: all rows are written anew, into new tables of the engine.
 //!
-//! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again). Views that read the
-//! column are not asked.
+//! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again).
 
 use super::Ddl;
 use super::rewrite::Plain;
@@ -43,6 +42,7 @@ impl Ddl<'_> {
                 "another type for a column of a foreign key",
             ));
         }
+        self.check_unviewed(relation, position)?;
         if let Some(own) = self.generated_from(relation, position)?.first() {
             let text = "cannot alter type of a column used by a generated column";
             let detail = format!(

@@ -506,6 +506,11 @@ impl Ddl<'_> {
                         continue;
                     };
                     let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                    let as_it_is = Relation {
+                        kind: Kind::Table(Box::new(next.clone())),
+                        ..Relation::clone(relation)
+                    };
+                    self.drop_views_reading(&as_it_is, position, cascade)?;
                     self.drop_generated_from(relation, &mut next, &name, cascade)?;
                     let position = next.schema.position(&name).unwrap_or(position);
                     // As it is by now: rows may be written anew.
@@ -532,6 +537,10 @@ impl Ddl<'_> {
                     SqlError::new(sqlstate::DUPLICATE_COLUMN, message)
                 })?);
                 self.rename_in_checks(relation, &mut next, &old, &name)?;
+                let views = self.readers_with_columns(relation, position)?;
+                let renamed = self.put_table(relation, next)?;
+                self.keep_views_of(relation, views, &renamed)?;
+                return Ok(renamed);
             }
             Operation::RenameConstraint { old_name, new_name } => {
                 self.rename_constraint(relation, &mut next, &folded(old_name), &folded(new_name))?;
@@ -541,6 +550,7 @@ impl Ddl<'_> {
                     table_name;
                 let (_, name) = crate::bind::object_name(name)?;
                 self.is_taken(relation.namespace, &name, false)?;
+                let views = self.views_with_columns(relation);
                 let renamed = Arc::new(Relation {
                     name: name.into(),
                     generation: relation.generation + 1,
@@ -548,6 +558,7 @@ impl Ddl<'_> {
                 });
                 self.open
                     .change(self.shared, Change::PutRelation(renamed.clone()))?;
+                self.keep_views_of(relation, views, &renamed)?;
                 return Ok(renamed);
             }
             Operation::DropConstraint {

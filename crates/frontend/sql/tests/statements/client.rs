@@ -5,7 +5,7 @@ use vellum::{Config, Database};
 use vellum_io::{Directory, MemoryDirectory};
 use vellum_sql::{
     CommandTag, CopyShape, FIRST_ROLE, Field, Fields, Format, OutputRow, Progress, Session,
-    SessionOptions, Sink, SqlDatabase, Told,
+    SessionOptions, Sink, SqlDatabase, SqlError, Told,
 };
 
 /// What a session has told.
@@ -159,10 +159,17 @@ impl Client {
     /// Runs statements that must fail; SQLSTATE and message.
     #[track_caller]
     pub fn fails(&mut self, sql: &str) -> (String, String) {
+        let failure = self.failure(sql);
+        (failure.sqlstate().to_string(), failure.message().to_owned())
+    }
+
+    /// The error of statements that must fail.
+    #[track_caller]
+    pub fn failure(&mut self, sql: &str) -> SqlError {
         let mut heard = Heard::default();
         match self.session.simple_query(sql, &mut heard) {
             Ok(_) => panic!("{sql} has not failed: {}", heard.text()),
-            Err(error) => (error.sqlstate().to_string(), error.message().to_owned()),
+            Err(error) => error,
         }
     }
 

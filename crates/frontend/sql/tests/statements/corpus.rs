@@ -107,6 +107,8 @@ corpus!(
     syntax,
     tables,
     text,
+    unions,
+    views,
     window_ranges,
     writing
 );

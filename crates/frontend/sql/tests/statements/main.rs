@@ -28,3 +28,4 @@ mod roles;
 mod sessions;
 mod statistics;
 mod temporary;
+mod views;

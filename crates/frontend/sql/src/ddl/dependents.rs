@@ -1,0 +1,433 @@
+//! Views that read what is to be dropped or called otherwise.
+//!
+//! Nothing of that is kept: a view's query is SQL, and whoever asks binds it. Which relations it reads, its names say. It reads a column if one of its
+//! expressions is found to, or if it is another query in an image of the catalog without the column (a `*`, USING, NATURAL): it has other columns
+//! there, or cannot be bound. DDL is seldom, and only the views whose text has the relation's name are looked at.
+
+use super::Ddl;
+use super::view::{quoted, same};
+use crate::bind::{Binder, folded};
+use crate::catalog::{Catalog, Change, Kind, Oid, Relation, Table, View};
+use crate::error::{Fields, Result, SqlError};
+use crate::plan::OutputColumn;
+use crate::sqlstate;
+use sqlparser::ast::{self, Visit as _};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    /// The columns of a view in an image; none if it cannot be bound there.
+    pub(super) fn columns_of(
+        &self,
+        catalog: &Catalog,
+        view: &Relation,
+    ) -> Option<Vec<OutputColumn>> {
+        self.bound(catalog, view, None).map(|(columns, _)| columns)
+    }
+
+    /// The same, and whether one of its expressions reads a column of a table.
+    fn bound(
+        &self,
+        catalog: &Catalog,
+        view: &Relation,
+        watched: Option<(Oid, i16)>,
+    ) -> Option<(Vec<OutputColumn>, bool)> {
+        let Kind::View(own) = &view.kind else {
+            return None;
+        };
+        let query = query_of(own)?;
+        let mut binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
+        binder.lasting_only = !catalog.is_temporary(view.namespace);
+        binder.watched = watched.map(|column| (column, false));
+        let (_, columns) = binder.query(&query).ok()?;
+        let reads = binder.watched.is_some_and(|(_, read)| read);
+        Some((columns, reads))
+    }
+
+    /// The views that name a relation.
+    fn views_of(&self, relation: &Relation) -> Vec<Arc<Relation>> {
+        let catalog = &self.open.catalog.1;
+        let name = relation.name.to_lowercase();
+        let mut found = Vec::new();
+        for view in catalog.relations() {
+            let Kind::View(own) = &view.kind else {
+                continue;
+            };
+            let may_name = name.contains('"') || own.query.to_lowercase().contains(&name);
+            if !may_name || view.oid == relation.oid {
+                continue;
+            }
+            let mut binder = self.binder();
+            binder.lasting_only = !catalog.is_temporary(view.namespace);
+            if let Some(query) = query_of(own)
+                && named_in(&binder, &query).any(|read| read.oid == relation.oid)
+            {
+                found.push(view.clone());
+            }
+        }
+        found
+    }
+
+    /// The views that read a column of a table.
+    fn views_reading(&self, relation: &Relation, position: usize) -> Result<Vec<Arc<Relation>>> {
+        let views = self.views_of(relation);
+        if views.is_empty() {
+            return Ok(views);
+        }
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let schema = table.schema.drop_column(position)?;
+        let without = Relation {
+            kind: Kind::Table(Box::new(Table {
+                schema: Arc::new(schema),
+                // They may read the column.
+                defaults: Vec::new(),
+                indexes: Vec::new(),
+                checks: Vec::new(),
+                foreign_keys: Vec::new(),
+                ..table.clone()
+            })),
+            ..relation.clone()
+        };
+        let column = (relation.oid, table.schema.column(position).id.0 as i16);
+        let catalog = &self.open.catalog.1;
+        let without = catalog.with(&Change::PutRelation(Arc::new(without)), 0);
+        let reads = |view: &Arc<Relation>| {
+            let Some((now, reads)) = self.bound(catalog, view, Some(column)) else {
+                return false;
+            };
+            let then = self.columns_of(&without, view);
+            reads || !then.is_some_and(|then| same(&now, &then))
+        };
+        Ok(views.into_iter().filter(reads).collect())
+    }
+
+    /// What is called `kind` in messages is to go: the views that read it go with it, or keep it.
+    ///
+    /// # Errors
+    /// `2BP01` without CASCADE.
+    pub(super) fn drop_views_of(
+        &mut self,
+        relation: &Relation,
+        dropped: &[Oid],
+        cascade: bool,
+    ) -> Result<()> {
+        let views = self.views_of(relation);
+        let what = self.described(relation);
+        self.drop_views(&what, views, dropped, cascade)
+    }
+
+    /// The same for a column.
+    ///
+    /// # Errors
+    /// `2BP01` without CASCADE.
+    pub(super) fn drop_views_reading(
+        &mut self,
+        relation: &Relation,
+        position: usize,
+        cascade: bool,
+    ) -> Result<()> {
+        let views = self.views_reading(relation, position)?;
+        let what = self.column_described(relation, position);
+        self.drop_views(&what, views, &[], cascade)
+    }
+
+    /// A column keeps its type as long as a view reads it.
+    ///
+    /// # Errors
+    /// `0A000`.
+    pub(super) fn check_unviewed(&self, relation: &Relation, position: usize) -> Result<()> {
+        let views = self.views_reading(relation, position)?;
+        let Some(view) = views.first() else {
+            return Ok(());
+        };
+        let text = "cannot alter type of a column used by a view or rule";
+        let name = relation
+            .table()
+            .map(|table| table.schema.column(position).name.clone());
+        let detail = format!(
+            "rule _RETURN on {} depends on column \"{}\"",
+            self.described(view),
+            name.unwrap_or_default()
+        );
+        Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text).with_detail(detail))
+    }
+
+    fn drop_views(
+        &mut self,
+        what: &str,
+        views: Vec<Arc<Relation>>,
+        dropped: &[Oid],
+        cascade: bool,
+    ) -> Result<()> {
+        // All that read it by way of others, too; each behind what it reads.
+        let mut found: Vec<(Arc<Relation>, String)> = Vec::new();
+        let mut next: Vec<_> = views
+            .into_iter()
+            .map(|view| (view, what.to_owned()))
+            .collect();
+        while !next.is_empty() {
+            let mut behind = Vec::new();
+            for (view, read) in next {
+                let known = found.iter().any(|(other, _)| other.oid == view.oid);
+                if known || dropped.contains(&view.oid) {
+                    continue;
+                }
+                let own = self.described(&view);
+                let more = self.views_of(&view).into_iter();
+                behind.extend(more.map(|other| (other, own.clone())));
+                found.push((view, read));
+            }
+            next = behind;
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        if !cascade {
+            let message = format!("cannot drop {what} because other objects depend on it");
+            let lines = found
+                .iter()
+                .map(|(view, read)| format!("{} depends on {read}", self.described(view)));
+            let detail = lines.collect::<Vec<_>>().join("\n");
+            let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
+            return Err(SqlError::new(state, message)
+                .with_detail(detail)
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let names: Vec<String> = found
+            .iter()
+            .map(|(view, _)| format!("drop cascades to {}", self.described(view)))
+            .collect();
+        self.notices.push(match names.as_slice() {
+            [one] => Fields::notice(one.clone()),
+            all => {
+                let message = format!("drop cascades to {} other objects", all.len());
+                Fields::notice(message).with_detail(all.join("\n"))
+            }
+        });
+        for (view, _) in found.iter().rev() {
+            let view = self.alone(view)?;
+            self.open
+                .change(self.shared, Change::DropRelation(view.oid))?;
+        }
+        Ok(())
+    }
+
+    /// Views go on reading a table that is called otherwise by now, or whose columns are: they call it as before. `before` is the table as it was.
+    ///
+    /// # Errors
+    /// `0A000` for a query that cannot be written so.
+    pub(super) fn keep_views_of(
+        &mut self,
+        before: &Relation,
+        views: Vec<(Arc<Relation>, Option<Vec<OutputColumn>>)>,
+        after: &Relation,
+    ) -> Result<()> {
+        for (view, columns) in views {
+            let Kind::View(own) = &view.kind else {
+                continue;
+            };
+            let Some(mut query) = query_of(own) else {
+                continue;
+            };
+            let schema = self.open.catalog.1.namespace_name(after.namespace);
+            let mut renaming = Renaming {
+                before,
+                after,
+                schema: quoted(&schema),
+                hidden: with_names(&query),
+            };
+            let _ = ast::VisitMut::visit(&mut query, &mut renaming);
+            let view = self.alone(&view)?;
+            let next = Relation {
+                generation: view.generation + 1,
+                kind: Kind::View(View {
+                    query: query.to_string().into(),
+                    columns: own.columns.clone(),
+                }),
+                ..Relation::clone(&view)
+            };
+            let now = self.columns_of(&self.open.catalog.1, &next);
+            let keeps = match (&columns, &now) {
+                (Some(columns), Some(now)) => same(columns, now),
+                (columns, _) => columns.is_none(),
+            };
+            if !keeps {
+                let text = format!("renaming what the view \"{}\" reads", view.name);
+                return Err(SqlError::unsupported(text));
+            }
+            self.open
+                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        }
+        Ok(())
+    }
+
+    /// The views that name a relation, and their columns as they are now.
+    pub(super) fn views_with_columns(
+        &self,
+        relation: &Relation,
+    ) -> Vec<(Arc<Relation>, Option<Vec<OutputColumn>>)> {
+        let views = self.views_of(relation).into_iter();
+        views
+            .map(|view| {
+                let columns = self.columns_of(&self.open.catalog.1, &view);
+                (view, columns)
+            })
+            .collect()
+    }
+
+    /// The same, of those that read a column.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub(super) fn readers_with_columns(
+        &self,
+        relation: &Relation,
+        position: usize,
+    ) -> Result<Vec<(Arc<Relation>, Option<Vec<OutputColumn>>)>> {
+        let views = self.views_reading(relation, position)?.into_iter();
+        Ok(views
+            .map(|view| {
+                let columns = self.columns_of(&self.open.catalog.1, &view);
+                (view, columns)
+            })
+            .collect())
+    }
+
+    /// What a relation is called in messages: with its schema where the search path does not lead to it.
+    fn described(&self, relation: &Relation) -> String {
+        let word = super::kind_word(&relation.kind);
+        let name = quoted(&relation.name);
+        if self.search_path.contains(&relation.namespace) {
+            return format!("{word} {name}");
+        }
+        let schema = self.open.catalog.1.namespace_name(relation.namespace);
+        format!("{word} {}.{name}", quoted(&schema))
+    }
+
+    fn column_described(&self, relation: &Relation, position: usize) -> String {
+        let table = relation.table();
+        let name = table.map(|table| table.schema.column(position).name.clone());
+        let name = quoted(&name.unwrap_or_default());
+        format!("column {name} of {}", self.described(relation))
+    }
+}
+
+/// The query of a view, if it can be read.
+fn query_of(view: &View) -> Option<ast::Query> {
+    let mut statements = crate::parse::statements(&view.query).ok()?;
+    match statements.pop() {
+        Some(ast::Statement::Query(query)) if statements.is_empty() => Some(*query),
+        _ => None,
+    }
+}
+
+/// The last part of a name, as the catalog has it.
+pub(super) fn last_part(name: &ast::ObjectName) -> String {
+    match name.0.last() {
+        Some(ast::ObjectNamePart::Identifier(ident)) => folded(ident),
+        _ => String::new(),
+    }
+}
+
+/// The names that WITH gives anywhere in a query.
+pub(super) fn with_names(query: &ast::Query) -> Vec<String> {
+    struct Names(Vec<String>);
+    impl ast::Visitor for Names {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            let with = query.with.iter().flat_map(|with| &with.cte_tables);
+            self.0.extend(with.map(|cte| folded(&cte.alias.name)));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(Vec::new());
+    let _ = query.visit(&mut names);
+    names.0
+}
+
+/// The relations that a query names by itself, one after the other. A name that WITH gives is none, though it may be one elsewhere in the query.
+pub(super) fn named_in(
+    binder: &Binder<'_>,
+    query: &ast::Query,
+) -> impl Iterator<Item = Arc<Relation>> + use<> {
+    let hidden = with_names(query);
+    let mut found: Vec<Arc<Relation>> = Vec::new();
+    let _ = ast::visit_relations(query, |name| {
+        let is_hidden = name.0.len() == 1 && hidden.contains(&last_part(name));
+        if !is_hidden
+            && let Ok(relation) = binder.relation(name)
+            && !found.iter().any(|other| other.oid == relation.oid)
+        {
+            found.push(relation);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    found.into_iter()
+}
+
+/// Gives a table its new name wherever a query reads it, and lets the query call it and its columns as before.
+struct Renaming<'r> {
+    before: &'r Relation,
+    after: &'r Relation,
+    schema: ast::Ident,
+    hidden: Vec<String>,
+}
+
+impl ast::VisitorMut for Renaming<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<()> {
+        let ast::TableFactor::Table {
+            name,
+            alias,
+            args: None,
+            ..
+        } = factor
+        else {
+            return ControlFlow::Continue(());
+        };
+        // Whatever is called so in another schema was settled with that schema's name.
+        let schema = match name.0.as_slice() {
+            [ast::ObjectNamePart::Identifier(schema), _] => Some(folded(schema)),
+            _ => None,
+        };
+        let own = schema
+            .as_ref()
+            .is_none_or(|schema| *schema == self.schema.value);
+        let is_hidden = schema.is_none() && self.hidden.contains(&last_part(name));
+        if !own || is_hidden || last_part(name) != *self.before.name {
+            return ControlFlow::Continue(());
+        }
+        let new = [self.schema.clone(), quoted(&self.after.name)];
+        name.0 = new
+            .into_iter()
+            .map(ast::ObjectNamePart::Identifier)
+            .collect();
+        let alias = alias.get_or_insert_with(|| ast::TableAlias {
+            explicit: true,
+            name: quoted(&self.before.name),
+            columns: Vec::new(),
+            at: None,
+        });
+        let columns = |relation: &Relation| -> Vec<Box<str>> {
+            let table = relation.table();
+            let columns = table.into_iter().flat_map(|table| table.schema.columns());
+            columns.map(|column| column.name.clone()).collect()
+        };
+        let (before, after) = (columns(self.before), columns(self.after));
+        if before != after {
+            let given = alias.columns.len();
+            let more = before.iter().skip(given);
+            alias
+                .columns
+                .extend(more.map(|name| ast::TableAliasColumnDef {
+                    name: quoted(name),
+                    data_type: None,
+                }));
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,258 @@
+//! CREATE VIEW.
+//!
+//! A view keeps its query as SQL, in a form that goes on meaning the same: its relations with their schemas, so that another `search_path` does not
+//! lead elsewhere, and the columns instead of `*`, so that a column which is added later does not come in ([`Ddl::settled`]).
+//!
+//! Interleaving: a relation that the view reads is dropped meanwhile. The statement holds the gates of what it reads with other writers, which DROP
+//! needs alone: either it waits for DROP and does not find the relation, or DROP waits for it and finds the view (`dependents`). A DROP in a
+//! transaction that has changed the catalog before keeps its own image and does not find the view, which then fails with `42P01` where it is read.
+
+use super::Ddl;
+use super::dependents::named_in;
+use crate::catalog::{Change, Kind, Mode, Named, Relation, View};
+use crate::error::{Fields, Result, SqlError};
+use crate::plan::OutputColumn;
+use crate::sqlstate;
+use crate::wire::CommandTag;
+use sqlparser::ast;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+impl Ddl<'_> {
+    pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CommandTag> {
+        let tag = CommandTag::plain("CREATE VIEW");
+        if create.materialized {
+            return Err(SqlError::unsupported("a materialized view"));
+        }
+        for relation in named_in(&self.binder(), &create.query) {
+            if !matches!(relation.kind, Kind::System(_)) {
+                let waiting = Some(&mut self.waiting);
+                self.open
+                    .enter(self.shared, relation.oid, Mode::Write, waiting)?;
+            }
+        }
+        self.open.begin_statement(self.shared)?;
+        let (columns, temporary) = {
+            let mut binder = self.binder();
+            let (_, columns) = binder.query(&create.query)?;
+            let catalog = &self.open.catalog.1;
+            let mut reads = binder.accesses.iter();
+            let temporary = reads.any(|(oid, _)| {
+                let read = catalog.relation(*oid);
+                read.is_some_and(|read| catalog.is_temporary(read.namespace))
+            });
+            (columns, temporary)
+        };
+        let (namespace, name) = self.new_name(&create.name, create.temporary || temporary)?;
+        if temporary && !create.temporary {
+            let message = format!("view \"{name}\" will be a temporary view");
+            self.notices.push(Fields::notice(message));
+        }
+        let mut old = None;
+        if let (Some(Named::Relation(known)), true) = (
+            self.open.catalog.1.named(namespace, &name),
+            create.or_replace,
+        ) {
+            old = self.open.catalog.1.relation(known).cloned();
+        }
+        if old.is_none() && self.is_taken(namespace, &name, create.if_not_exists)? {
+            return Ok(tag);
+        }
+        let mut names: Vec<Box<str>> = columns
+            .iter()
+            .map(|column| column.name.as_str().into())
+            .collect();
+        if create.columns.len() > names.len() {
+            let text = "CREATE VIEW specifies more column names than columns";
+            return Err(SqlError::syntax(text));
+        }
+        for (name, given) in names.iter_mut().zip(&create.columns) {
+            *name = crate::bind::folded(&given.name).into();
+        }
+        for (at, name) in names.iter().enumerate() {
+            if names[..at].contains(name) {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+        }
+        let settled = self.settled(&create.query, &columns)?;
+        let view = View {
+            query: settled.to_string().into(),
+            columns: names,
+        };
+        let next = match old {
+            None => {
+                let oid = self.draw_oid()?;
+                self.new_relation(oid, namespace, &name, Kind::View(view))
+            }
+            Some(old) => self.replaced(&old, view, &columns)?,
+        };
+        self.open
+            .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        Ok(tag)
+    }
+
+    /// A view with another query. Who has rights on it keeps them.
+    ///
+    /// # Errors
+    /// `42809` for what is no view, `42501`, `42P16` where a column is missing, is called otherwise or has another type.
+    fn replaced(
+        &mut self,
+        old: &Arc<Relation>,
+        view: View,
+        columns: &[OutputColumn],
+    ) -> Result<Relation> {
+        let invalid = |message: String| SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message);
+        if !matches!(old.kind, Kind::View(_)) {
+            let message = format!("\"{}\" is not a view", old.name);
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        }
+        self.check_owner(old)?;
+        let old = self.alone(old)?;
+        let Kind::View(before) = &old.kind else {
+            return Err(SqlError::internal("no view"));
+        };
+        if view.columns.len() < before.columns.len() {
+            return Err(invalid("cannot drop columns from view".to_owned()));
+        }
+        for (own, other) in before.columns.iter().zip(&view.columns) {
+            if own != other {
+                let message = format!("cannot change name of view column \"{own}\" to \"{other}\"");
+                let hint =
+                    "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.";
+                return Err(invalid(message).with_hint(hint));
+            }
+        }
+        // What cannot be bound any more may become anything.
+        let known = self.columns_of(&self.open.catalog.1, &old);
+        let known = known.iter().flatten().zip(columns);
+        for ((own, other), name) in known.zip(&before.columns) {
+            if (own.ty, own.typmod) != (other.ty, other.typmod) {
+                let message = format!(
+                    "cannot change data type of view column \"{name}\" from {} to {}",
+                    own.ty.format(own.typmod),
+                    other.ty.format(other.typmod)
+                );
+                return Err(invalid(message));
+            }
+        }
+        Ok(Relation {
+            generation: old.generation + 1,
+            kind: Kind::View(view),
+            ..Relation::clone(&old)
+        })
+    }
+
+    /// The query as a view keeps it. Where a form of it cannot be told otherwise, it stays as it was written.
+    fn settled(&self, query: &ast::Query, columns: &[OutputColumn]) -> Result<ast::Query> {
+        let mut settled = query.clone();
+        let hidden = super::dependents::with_names(query);
+        let binder = self.binder();
+        let _ = ast::visit_relations_mut(&mut settled, |name| {
+            let plain = name.0.len() == 1;
+            if plain
+                && !hidden.contains(&super::dependents::last_part(name))
+                && let Ok(relation) = binder.relation(name)
+                && !self.open.catalog.1.is_temporary(relation.namespace)
+            {
+                let schema = self.open.catalog.1.namespace_name(relation.namespace);
+                let schema = ast::ObjectNamePart::Identifier(quoted(&schema));
+                name.0.insert(0, schema);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        self.spell_columns(&mut settled, columns);
+        let bound = self.binder().query(&settled);
+        Ok(match bound {
+            Ok((_, bound)) if same(&bound, columns) => settled,
+            _ => query.clone(),
+        })
+    }
+
+    /// The columns that a `*` stands for in the place of it. The names of a view's columns differ, so each says which one it is.
+    fn spell_columns(&self, query: &mut ast::Query, columns: &[OutputColumn]) {
+        let probe = query.clone();
+        let ast::SetExpr::Select(select) = &mut *query.body else {
+            return;
+        };
+        let is_star = |item: &ast::SelectItem| {
+            matches!(
+                item,
+                ast::SelectItem::Wildcard(_) | ast::SelectItem::QualifiedWildcard(..)
+            )
+        };
+        let stars = select
+            .projection
+            .iter()
+            .filter(|item| is_star(item))
+            .count();
+        let rest = select.projection.len() - stars;
+        let mut spelled = Vec::with_capacity(columns.len());
+        for item in &select.projection {
+            if !is_star(item) {
+                spelled.push(item.clone());
+                continue;
+            }
+            let width = match stars {
+                1 => columns.len() - rest.min(columns.len()),
+                _ => match self.width(&probe, item) {
+                    Some(width) => width,
+                    None => return,
+                },
+            };
+            let qualifier = match item {
+                ast::SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => name.0.as_slice(),
+                ast::SelectItem::QualifiedWildcard(..) => return,
+                _ => &[],
+            };
+            let own = columns.iter().skip(spelled.len()).take(width);
+            for column in own {
+                let parts = qualifier.iter().map(|part| match part {
+                    ast::ObjectNamePart::Identifier(ident) => Some(ident.clone()),
+                    ast::ObjectNamePart::Function(_) => None,
+                });
+                let Some(mut parts) = parts.collect::<Option<Vec<ast::Ident>>>() else {
+                    return;
+                };
+                parts.push(quoted(&column.name));
+                let expr = match parts.len() {
+                    1 => ast::Expr::Identifier(parts.remove(0)),
+                    _ => ast::Expr::CompoundIdentifier(parts),
+                };
+                spelled.push(ast::SelectItem::UnnamedExpr(expr));
+            }
+        }
+        select.projection = spelled;
+    }
+
+    /// How many columns one of several stars stands for.
+    fn width(&self, query: &ast::Query, star: &ast::SelectItem) -> Option<usize> {
+        let mut alone = query.clone();
+        alone.order_by = None;
+        if let ast::SetExpr::Select(select) = &mut *alone.body {
+            select.projection = vec![star.clone()];
+            select.distinct = None;
+        }
+        let (_, columns) = self.binder().query(&alone).ok()?;
+        Some(columns.len())
+    }
+}
+
+/// A name that is read as it is.
+pub(super) fn quoted(name: &str) -> ast::Ident {
+    match crate::names::quoted(name) == name {
+        true => ast::Ident::new(name),
+        false => ast::Ident::with_quote('"', name),
+    }
+}
+
+/// Whether these are the same columns.
+pub(super) fn same(one: &[OutputColumn], other: &[OutputColumn]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            (&one.name, one.ty, one.typmod) == (&other.name, other.ty, other.typmod)
+        })
+}
