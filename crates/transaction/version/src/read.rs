@@ -294,17 +294,36 @@ pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
             end: row.len(),
         }));
     }
-    // What was written since the start and is seen: so of whole tables, once they were loaded.
-    if let Some(version) = Header::of_plain(row)
-        && !stamping::stamps_rows(view)
-        && view.sees(&version)
-    {
-        return Some(Resolved::Visible(Visible {
-            overflow: false,
-            start: STAMPED_HEADER,
-            end: row.len(),
-        }));
+    if !stamping::stamps_rows(view) {
+        // What was written since the start and is seen: so of whole tables, once they were loaded.
+        if let Some(version) = Header::of_plain(row)
+            && view.sees(&version)
+        {
+            return Some(Resolved::Visible(Visible {
+                overflow: false,
+                start: STAMPED_HEADER,
+                end: row.len(),
+            }));
+        }
+        // All rows of a hot table. To decode a whole header of each took nearly as long as to copy the rows.
+        if let Some(version) = Header::of_plain_fat(row) {
+            if !view.sees(&version) {
+                return None;
+            }
+            let length = fat::layout::body(row)?.len();
+            return Some(Resolved::Visible(Visible {
+                overflow: false,
+                start: BODY_AT,
+                end: BODY_AT + length,
+            }));
+        }
     }
+    visible_by_header(view, row)
+}
+
+/// As [`visible_as_is`], by the whole header, whatever row it is of.
+#[inline]
+pub(crate) fn visible_by_header(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
     match judge(view, row)? {
         Head::Seen(header, body) => Some(seen(&header, body)),
         Head::Absent => Some(Resolved::Absent),

@@ -257,6 +257,13 @@ impl Header {
         (bytes[0] & !FIRST == STAMPED).then(|| name(bytes))
     }
 
+    /// As [`Header::of_plain`], of a live fat row that is not its own first version: where its body stands, the row says (`fat::layout`).
+    #[inline(always)]
+    pub(crate) fn of_plain_fat(row: &[u8]) -> Option<VersionStamp> {
+        let bytes: &[u8; STAMPED_HEADER] = row.first_chunk()?;
+        (bytes[0] == STAMPED | FAT).then(|| name(bytes))
+    }
+
     /// True if the bytes begin as those of a fat row do.
     #[inline]
     pub(crate) fn is_of_fat(row: &[u8]) -> bool {

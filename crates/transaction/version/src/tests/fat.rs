@@ -1,7 +1,9 @@
 //! Fat rows, case by case.
 
 use super::world::{SLOTS, World, is_conflict};
-use crate::fat::layout::FatRow;
+use crate::delta::RANGE_BYTES;
+use crate::fat::layout::{BODY_AT, FatRow, VERSION_OVERHEAD};
+use crate::row::STAMPED_HEADER;
 use crate::{VersionError, VersionKind, VersionOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,6 +92,9 @@ fn version_that_nobody_sees_gives_its_place_to_the_next_and_the_row_stays_as_lon
     let old = world.begin_olap();
     update(&world, &tree, b"k", 20);
     let (_, length) = shape_of_fat_row(&world, &tree);
+    // What the old snapshot sees, what was replaced last, and room for two more: all of it is copied by each scan.
+    let version = VERSION_OVERHEAD + STAMPED_HEADER + RANGE_BYTES + 4;
+    assert_eq!(length, BODY_AT + 100 + 4 * version);
     for byte in 0..200u8 {
         // Every OLTP snapshot sees what was committed before this.
         world.manager.domain().pass();

@@ -28,6 +28,7 @@ mod fat_model;
 mod faults;
 #[cfg(not(shuttle))]
 mod given_up;
+mod glances;
 #[cfg(not(shuttle))]
 mod histories;
 mod moves;
