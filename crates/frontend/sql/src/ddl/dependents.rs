@@ -235,7 +235,7 @@ impl Ddl<'_> {
             let mut renaming = Renaming {
                 before,
                 after,
-                schema: quoted(&schema),
+                schema: quoted(schema),
                 hidden: with_names(&query),
             };
             let _ = ast::VisitMut::visit(&mut query, &mut renaming);
@@ -303,7 +303,7 @@ impl Ddl<'_> {
             return format!("{word} {name}");
         }
         let schema = self.open.catalog.1.namespace_name(relation.namespace);
-        format!("{word} {}.{name}", quoted(&schema))
+        format!("{word} {}.{name}", quoted(schema))
     }
 
     fn column_described(&self, relation: &Relation, position: usize) -> String {

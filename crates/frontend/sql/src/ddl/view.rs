@@ -156,7 +156,7 @@ impl Ddl<'_> {
                 && !self.open.catalog.1.is_temporary(relation.namespace)
             {
                 let schema = self.open.catalog.1.namespace_name(relation.namespace);
-                let schema = ast::ObjectNamePart::Identifier(quoted(&schema));
+                let schema = ast::ObjectNamePart::Identifier(quoted(schema));
                 name.0.insert(0, schema);
             }
             ControlFlow::<()>::Continue(())
