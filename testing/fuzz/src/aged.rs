@@ -30,7 +30,8 @@ pub struct Aged {
 
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-const ROWS: u32 = 400;
+/// As many as do not fit into the pool: what is damaged on the disk is to be read from there.
+const ROWS: u32 = 600;
 const TABLE: &str = "aged";
 
 fn config() -> Config {
