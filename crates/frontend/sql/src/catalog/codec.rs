@@ -1,8 +1,8 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version = 3, u8 kind`, then as the functions here write it, in one order. A schema of columns is a length and what
-//! `row` makes of it. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
+//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 4 for sequences, 3 for what else there is. A schema of
+//! columns is a length and what `row` makes of it. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Namespace, Oid,
@@ -17,7 +17,8 @@ use vellum_row::{ColumnId, Schema};
 const VERSION: u8 = 3;
 const VERSION_WITH_RIGHTS: u8 = 2;
 const VERSION_WITH_VALUES: u8 = 3;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION;
+const VERSION_WITH_BEGIN: u8 = 4;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_BEGIN;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -126,7 +127,10 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
 
 /// A relation's row.
 pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u8>> {
-    let mut out = vec![VERSION];
+    let mut out = vec![match &relation.kind {
+        Kind::Sequence(_) => VERSION_WITH_BEGIN,
+        _ => VERSION,
+    }];
     out.put_u8(match &relation.kind {
         Kind::Table(_) => TABLE,
         Kind::View(_) => VIEW,
@@ -154,6 +158,8 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
             out.put_u32(sequence.owner.0);
             out.put_u16(sequence.owner.1);
             out.put_u32(sequence.values);
+            put_i64(&mut out, sequence.begin);
+            put_i64(&mut out, sequence.cache);
         }
         Kind::System(_) => {}
     }
@@ -179,20 +185,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
             query: text(&mut reader)?,
             columns: list(&mut reader, text)?,
         }),
-        SEQUENCE => Kind::Sequence(SequenceDefinition {
-            start: i64_of(&mut reader)?,
-            increment: i64_of(&mut reader)?,
-            minimum: i64_of(&mut reader)?,
-            maximum: i64_of(&mut reader)?,
-            cycle: reader.u8()? == 1,
-            type_oid: reader.u32()?,
-            owner: (reader.u32()?, reader.u16()?),
-            values: if version >= VERSION_WITH_VALUES {
-                reader.u32()?
-            } else {
-                oid
-            },
-        }),
+        SEQUENCE => Kind::Sequence(sequence(oid, version, &mut reader)?),
         _ => return None,
     };
     let known_by = match &kind {
@@ -209,6 +202,30 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         acl,
         kind,
     })
+}
+
+fn sequence(oid: Oid, version: u8, reader: &mut Reader<'_>) -> Option<SequenceDefinition> {
+    let mut sequence = SequenceDefinition {
+        start: i64_of(reader)?,
+        begin: 0,
+        increment: i64_of(reader)?,
+        minimum: i64_of(reader)?,
+        maximum: i64_of(reader)?,
+        cycle: reader.u8()? == 1,
+        cache: 1,
+        type_oid: reader.u32()?,
+        owner: (reader.u32()?, reader.u16()?),
+        values: oid,
+    };
+    sequence.begin = sequence.start;
+    if version >= VERSION_WITH_VALUES {
+        sequence.values = reader.u32()?;
+    }
+    if version >= VERSION_WITH_BEGIN {
+        sequence.begin = i64_of(reader)?;
+        sequence.cache = i64_of(reader)?;
+    }
+    Some(sequence)
 }
 
 fn put_table(out: &mut Vec<u8>, table: &Table) -> crate::error::Result<()> {

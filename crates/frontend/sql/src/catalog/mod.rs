@@ -24,7 +24,9 @@ mod store;
 
 pub(crate) use comments::Comment;
 pub(crate) use gate::{Gate, Mode};
-pub(crate) use oids::{Oids, next_value, remove, set_value, state as sequence_state, sweep};
+pub(crate) use oids::{
+    Oids, next_value, remove, set_value, settle, state as sequence_state, sweep,
+};
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Oid, Relation,

@@ -29,10 +29,12 @@ pub(crate) struct Oids {
 
 const OIDS: SequenceDefinition = SequenceDefinition {
     start: FIRST_USER_OID as i64,
+    begin: FIRST_USER_OID as i64,
     increment: 1,
     minimum: FIRST_USER_OID as i64,
     maximum: u32::MAX as i64,
     cycle: false,
+    cache: 1,
     type_oid: 26,
     owner: (0, 0),
     values: 0,
@@ -74,9 +76,10 @@ pub(crate) fn state(
     }
     let last = read(engine, definition.values)?;
     Ok(Taken {
-        last: last.unwrap_or(definition.start),
+        last: last.unwrap_or(definition.begin),
         called: last.is_some(),
         ahead: 0,
+        step: definition.increment,
     })
 }
 
@@ -100,7 +103,26 @@ pub(crate) fn set_value(
         last: value,
         called,
         ahead: 0,
+        step: definition.increment,
     });
+    Ok(())
+}
+
+/// A sequence is about to have other bounds: the store knows of no value any more that was not given out.
+pub(crate) fn settle(
+    engine: &Database,
+    runtime: &Runtime,
+    definition: &SequenceDefinition,
+) -> Result<()> {
+    let mut taken = runtime.sequence.lock();
+    let Some(known) = &mut *taken else {
+        return Ok(());
+    };
+    // Whose row was removed has nothing to write.
+    if known.called && known.ahead > 0 && known.ahead <= AHEAD {
+        write(engine, definition.values, known.last)?;
+        known.ahead = 0;
+    }
     Ok(())
 }
 
@@ -170,11 +192,13 @@ fn current(
                 last,
                 called: true,
                 ahead: 0,
+                step: definition.increment,
             },
             None => Taken {
-                last: definition.start,
+                last: definition.begin,
                 called: false,
                 ahead: 0,
+                step: definition.increment,
             },
         },
     })
@@ -192,7 +216,12 @@ fn next(
     } else {
         current.last
     };
-    let ahead = match current.ahead.checked_sub(1) {
+    // With another increment the store knows other values. Nothing is written of a sequence that is gone.
+    let ahead = match current.ahead {
+        counted if current.step == definition.increment || counted > AHEAD => counted,
+        _ => 0,
+    };
+    let ahead = match ahead.checked_sub(1) {
         Some(ahead) => ahead,
         None => {
             let jump = i64::try_from(AHEAD).ok().and_then(|count| {
@@ -211,6 +240,7 @@ fn next(
         last: value,
         called: true,
         ahead,
+        step: definition.increment,
     });
     Ok(value)
 }

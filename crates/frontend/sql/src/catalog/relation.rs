@@ -177,11 +177,16 @@ pub(crate) struct View {
 /// A sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SequenceDefinition {
+    /// Where RESTART goes to.
     pub start: i64,
+    /// The first of its values: another one than the start if it was told so, or if the start was changed since.
+    pub begin: i64,
     pub increment: i64,
     pub minimum: i64,
     pub maximum: i64,
     pub cycle: bool,
+    /// What CACHE says; sessions keep no values for themselves.
+    pub cache: i64,
     /// Oid of its type.
     pub type_oid: Oid,
     /// The column that it goes with: table and column; 0 for none.

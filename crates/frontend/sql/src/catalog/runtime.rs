@@ -30,8 +30,9 @@ pub(crate) struct Taken {
     pub last: i64,
     /// Whether `last` was given out.
     pub called: bool,
-    /// How many more values the store knows as given out.
+    /// How many more values the store knows as given out, if the increment is `step`.
     pub ahead: u64,
+    pub step: i64,
 }
 
 impl Runtime {

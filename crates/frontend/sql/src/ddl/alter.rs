@@ -148,7 +148,10 @@ impl Ddl<'_> {
 /// The text of an expression with another name for a column.
 fn renamed(expression: &str, old: &str, new: &str) -> Result<String> {
     let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, expression).tokenize();
+    // Literals stay as they were written.
+    let tokens = Tokenizer::new(&dialect, expression)
+        .with_unescape(false)
+        .tokenize();
     let mut tokens = tokens.map_err(|error| SqlError::internal(error.message))?;
     for token in &mut tokens {
         let is_old = match token {

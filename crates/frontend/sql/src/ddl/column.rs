@@ -8,7 +8,7 @@ use crate::error::{Fields, Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Column, ColumnId, Value};
+use vellum_row::{Column, ColumnId, Value};
 
 impl Ddl<'_> {
     pub(super) fn add_column(
@@ -47,27 +47,27 @@ impl Ddl<'_> {
         let serial = serial_type(&definition.data_type).is_some();
         let sequence = self.sequence_behind(default.as_ref(), serial)?;
         let generated = matches!(default, Some(Default::Generated(_)));
+        let mut computed = None;
         let missing = match &default {
             _ if sequence.is_some() => Value::Null,
             None | Some(Default::Generated(_)) => Value::Null,
             Some(Default::Expression(sql)) => {
-                let node = crate::parse::expression(sql)?;
-                let mut binder = self.binder();
-                let bound = binder.expr(&node)?;
-                let (ty, typmod) = (column.ty, column.typmod);
-                match binder.coerce(bound, ty, typmod, CastContext::Assignment)? {
+                match self.bound_default(sql, &column)? {
                     crate::expr::Expr::Const(value) => value,
-                    _ => {
-                        return Err(SqlError::unsupported(
-                            "ADD COLUMN with a default that is no constant",
-                        ));
+                    // Each row has a value of its own.
+                    expr if expr.is_volatile() => {
+                        computed = Some(expr);
+                        Value::Null
                     }
+                    expr => self.value_of(&expr)?,
                 }
             }
-            Some(_) => return Err(SqlError::unsupported("ADD COLUMN with such a default")),
+            // Its sequence was found.
+            Some(Default::Identity { .. }) => Value::Null,
         };
         let nullable = column.nullable;
-        let none = missing.is_null() && sequence.is_none() && !generated;
+        let numbered = sequence.is_some() || computed.is_some();
+        let none = missing.is_null() && !numbered && !generated;
         if !nullable && none && self.has_rows(relation)? {
             let message = format!(
                 "column \"{name}\" of relation \"{}\" contains null values",
@@ -79,6 +79,9 @@ impl Ddl<'_> {
         next.defaults.extend(default.map(|default| (id, default)));
         if let Some(sequence) = sequence {
             next = self.number_rows(relation, next, sequence)?;
+        }
+        if let Some(expr) = computed {
+            next = self.compute_rows(relation, next, &expr)?;
         }
         if generated {
             let columns: Vec<Column> = next.schema.columns().cloned().collect();

@@ -231,11 +231,12 @@ impl Ddl<'_> {
             let Some(mut query) = query_of(own) else {
                 continue;
             };
-            let schema = self.open.catalog.1.namespace_name(after.namespace);
+            let catalog = &self.open.catalog.1;
             let mut renaming = Renaming {
                 before,
                 after,
-                schema: quoted(schema),
+                schema_before: catalog.namespace_name(before.namespace),
+                schema: quoted(catalog.namespace_name(after.namespace)),
                 hidden: with_names(&query),
             };
             let _ = ast::VisitMut::visit(&mut query, &mut renaming);
@@ -372,6 +373,7 @@ pub(super) fn named_in(
 struct Renaming<'r> {
     before: &'r Relation,
     after: &'r Relation,
+    schema_before: &'r str,
     schema: ast::Ident,
     hidden: Vec<String>,
 }
@@ -396,7 +398,7 @@ impl ast::VisitorMut for Renaming<'_> {
         };
         let own = schema
             .as_ref()
-            .is_none_or(|schema| *schema == self.schema.value);
+            .is_none_or(|schema| *schema == *self.schema_before);
         let is_hidden = schema.is_none() && self.hidden.contains(&last_part(name));
         if !own || is_hidden || last_part(name) != *self.before.name {
             return ControlFlow::Continue(());

@@ -102,6 +102,7 @@ impl Ddl<'_> {
                     let owner = (place.0, id.0);
                     let definition = SequenceDefinition {
                         owner,
+                        begin: definition.start,
                         ..*definition
                     };
                     let base = format!("{}_{}_seq", place.1, column.name);

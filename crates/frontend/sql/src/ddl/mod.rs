@@ -8,16 +8,20 @@
 //! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
 mod alter;
+mod alter_sequence;
 mod column;
 mod comment;
+mod computed;
 mod dependents;
 mod fill;
 mod foreign;
 mod generated;
+mod identity;
 mod index;
 mod like;
 mod numbered;
 mod owner;
+mod readers;
 mod retype;
 mod rewrite;
 mod role;
@@ -32,7 +36,7 @@ use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;
 use crate::error::{Fields, Result, SqlError};
-use crate::session::{Open, Temporary, Waiting};
+use crate::session::{Asked, Open, Temporary, Waiting};
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, ObjectType, Statement};
@@ -70,6 +74,8 @@ pub(crate) struct Ddl<'d> {
     pub memory: usize,
     pub notices: Vec<Fields>,
     pub temporary: &'d mut Temporary,
+    /// What expressions ask of the session.
+    pub asked: Asked<'d>,
 }
 
 impl Ddl<'_> {
@@ -88,11 +94,15 @@ impl Ddl<'_> {
                 data_type,
                 sequence_options,
                 temporary,
-                ..
-            } => {
-                let name = (name, *temporary);
-                self.create_sequence(*if_not_exists, name, data_type.as_ref(), sequence_options)
-            }
+                owned_by,
+            } => self.create_sequence(&sequence::Made {
+                if_not_exists: *if_not_exists,
+                temporary: *temporary,
+                name,
+                data_type: data_type.as_ref(),
+                options: sequence_options,
+                owned_by: owned_by.as_ref(),
+            }),
             Statement::CreateSchema {
                 schema_name,
                 if_not_exists,
@@ -377,9 +387,10 @@ impl Ddl<'_> {
         if let Kind::Table(table) = &relation.kind {
             self.drop_referring(&relation, dropped, cascade)?;
             self.drop_storage(table)?;
-            for owned in self.owned_sequences(oid) {
-                self.open.change(self.shared, Change::DropRelation(owned))?;
-            }
+            self.drop_owned(&relation, None, dropped, cascade)?;
+        }
+        if let Kind::Sequence(_) = &relation.kind {
+            self.drop_readers(&relation, cascade)?;
         }
         self.open.change(self.shared, Change::DropRelation(oid))
     }

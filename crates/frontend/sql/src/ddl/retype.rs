@@ -57,6 +57,9 @@ impl Ddl<'_> {
         }
         let convert = self.conversion(relation, &column, (ty, typmod), using)?;
         self.retype_default(next, &column, ty, typmod)?;
+        if let Some(Default::Identity { sequence, .. }) = next.default_of(column.id) {
+            self.retype_sequence(*sequence, ty)?;
+        }
         next.schema = Arc::new(next.schema.with_type(position, ty, typmod));
         let old = relation
             .table()

@@ -5,18 +5,17 @@ use super::alter::numbered;
 use super::like::Made;
 use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
-    Change, Check, Default, Identity, Index, IndexColumn, Kind, Oid, Relation, SequenceDefinition,
-    Storage, Table,
+    Change, Check, Default, Index, IndexColumn, Kind, Oid, Relation, Storage, Table,
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::Like;
+use crate::parse::{Clause, Like};
 use crate::plan::column_position;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
 use std::sync::Arc;
-use vellum_row::{CastContext, Column, ColumnId, Schema, Type, Typmod};
+use vellum_row::{Column, ColumnId, Schema, Type, Typmod};
 
 /// A key or constraint that CREATE TABLE makes after the columns.
 pub(super) enum Later {
@@ -175,10 +174,9 @@ impl Ddl<'_> {
         let mut nullable = true;
         let mut default = None;
         let mut generated = None;
-        let owner = (table.0, id.0);
         if serial.is_some() {
-            let sequence = self.sequence_of(table, &name, ty, owner, &[])?;
-            default = Some(Default::Expression(format!("nextval('{sequence}')").into()));
+            let sequence = self.sequence_of((table, id), &name, ty, &[])?;
+            default = Some(Default::Expression(format!("nextval({sequence})").into()));
             nullable = false;
         }
         for option in &definition.options {
@@ -187,10 +185,19 @@ impl Ddl<'_> {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => nullable = false,
                 ColumnOption::Default(expr) => {
-                    let mut binder = self.binder();
-                    let bound = binder.expr(expr)?;
-                    binder.coerce(bound, ty, typmod, CastContext::Assignment)?;
-                    default = Some(Default::Expression(expr.to_string().into()));
+                    let other = match default {
+                        None => None,
+                        Some(Default::Identity { .. }) => Some("both default and identity"),
+                        Some(_) => Some("multiple default values"),
+                    };
+                    if let Some(other) = other {
+                        let message = format!(
+                            "{other} specified for column \"{name}\" of table \"{}\"",
+                            table.1
+                        );
+                        return Err(SqlError::syntax(message));
+                    }
+                    default = Some(self.new_default(expr, ty, typmod)?);
                 }
                 ColumnOption::PrimaryKey(_) => {
                     nullable = false;
@@ -232,23 +239,21 @@ impl Ddl<'_> {
                         return Err(SqlError::syntax(message));
                     }
                 }
-                ColumnOption::Generated {
-                    generated_as,
-                    sequence_options,
-                    generation_expr: None,
-                    ..
-                } => {
-                    let kind = match generated_as {
-                        ast::GeneratedAs::Always => Identity::Always,
-                        ast::GeneratedAs::ByDefault => Identity::ByDefault,
-                        ast::GeneratedAs::ExpStored => {
-                            return Err(SqlError::syntax("a generated column needs an expression"));
-                        }
+                ColumnOption::Options(options) => {
+                    let Some(clauses) = Clause::of_column(options) else {
+                        return Err(SqlError::syntax("OPTIONS of a column"));
                     };
-                    let options = sequence_options.as_deref().unwrap_or_default();
-                    self.sequence_of(table, &name, ty, owner, options)?;
-                    let sequence = self.last_made()?;
-                    default = Some(Default::Identity { kind, sequence });
+                    let other = match default {
+                        None => None,
+                        Some(Default::Identity { .. }) => Some("multiple identity specifications"),
+                        Some(_) => Some("both default and identity specified"),
+                    };
+                    if let Some(other) = other {
+                        let message =
+                            format!("{other} for column \"{name}\" of table \"{}\"", table.1);
+                        return Err(SqlError::syntax(message));
+                    }
+                    default = Some(self.new_identity((table, id), &name, ty, &clauses)?);
                     nullable = false;
                 }
                 ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
@@ -279,28 +284,6 @@ impl Ddl<'_> {
             default = Some(Default::Generated(sql.into()));
         }
         Ok((Column::new(name, ty, typmod, nullable), default))
-    }
-
-    /// The sequence of a serial or identity column; returns its name as SQL.
-    fn sequence_of(
-        &mut self,
-        table: (Oid, &str, Oid),
-        column: &str,
-        ty: Type,
-        owner: (Oid, u16),
-        options: &[ast::SequenceOptions],
-    ) -> Result<String> {
-        if !ty.is_integer() {
-            let text = "identity column type must be smallint, integer, or bigint";
-            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
-        }
-        let base = format!("{}_{column}_seq", table.1);
-        let name = self.free_name(table.2, &base);
-        let mut definition: SequenceDefinition = super::sequence::definition(ty, options)?;
-        definition.owner = owner;
-        self.put_sequence(table.2, &name, definition)?;
-        let schema = self.open.catalog.1.namespace_name(table.2);
-        Ok(format!("\"{schema}\".\"{name}\""))
     }
 
     /// A name that is not taken: the base, or with a number behind it.
@@ -449,6 +432,9 @@ impl Ddl<'_> {
 
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
         let tag = CommandTag::plain("ALTER TABLE");
+        if let Some(clauses) = Clause::of_sequence(&alter.operations) {
+            return self.alter_sequence(alter, &clauses);
+        }
         if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
             let message = format!("relation \"{}\" does not exist, skipping", alter.name);
             self.notices.push(Fields::notice(message));
@@ -457,8 +443,11 @@ impl Ddl<'_> {
         let mut relation = self.table_alone(&alter.name)?;
         self.check_owner(&relation)?;
         if relation.table().is_none() {
-            let message = format!("\"{}\" is not a table", relation.name);
-            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+            // What `pg_dump` says of views and sequences, too.
+            for operation in &alter.operations {
+                self.rename_or_give(&relation, operation)?;
+            }
+            return Ok(tag);
         }
         for operation in &alter.operations {
             relation = self.alter(&relation, operation)?;
@@ -512,6 +501,9 @@ impl Ddl<'_> {
                     };
                     self.drop_views_reading(&as_it_is, position, cascade)?;
                     self.drop_generated_from(relation, &mut next, &name, cascade)?;
+                    let id = next.schema.position(&name).unwrap_or(position);
+                    let id = next.schema.column(id).id;
+                    self.drop_owned(relation, Some((id, &mut next)), &[], cascade)?;
                     let position = next.schema.position(&name).unwrap_or(position);
                     // As it is by now: rows may be written anew.
                     let now = Relation {
@@ -597,6 +589,12 @@ impl Ddl<'_> {
                 let position = column_position(relation, &folded(column_name))?;
                 self.alter_column(relation, &mut next, position, op)?;
             }
+            Operation::SetOptionsParens { options } => {
+                let Some((column, clauses)) = Clause::of_identity(options) else {
+                    return Err(SqlError::unsupported("parameters of a table"));
+                };
+                return self.alter_identity(relation, column, &clauses);
+            }
             Operation::OwnerTo { new_owner } => return self.give_to(relation, new_owner),
             other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
@@ -621,6 +619,9 @@ impl Ddl<'_> {
                 self.check_rows(&changed)?;
             }
             ast::AlterColumnOperation::DropNotNull => {
+                if let Some(Default::Identity { .. }) = next.default_of(column.id) {
+                    self.check_default_of(relation, next, &column)?;
+                }
                 let key = next.primary_key();
                 let in_key =
                     |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
@@ -632,11 +633,8 @@ impl Ddl<'_> {
             }
             ast::AlterColumnOperation::SetDefault { value } => {
                 self.check_default_of(relation, next, &column)?;
-                let mut binder = self.binder();
-                let bound = binder.expr(value)?;
-                binder.coerce(bound, column.ty, column.typmod, CastContext::Assignment)?;
+                let default = self.new_default(value, column.ty, column.typmod)?;
                 next.defaults.retain(|(id, _)| *id != column.id);
-                let default = Default::Expression(value.to_string().into());
                 next.defaults.push((column.id, default));
             }
             ast::AlterColumnOperation::DropDefault => {

@@ -166,7 +166,9 @@ impl Ddl<'_> {
     pub(super) fn drop_all_in(&mut self, namespace: Oid) -> Result<()> {
         let all = self.open.catalog.1.relations();
         let inside = all.into_iter().filter(|found| found.namespace == namespace);
-        let inside: Vec<Arc<Relation>> = inside.cloned().collect();
+        let mut inside: Vec<Arc<Relation>> = inside.cloned().collect();
+        // Sequences go with their tables: that of an identity cannot go alone.
+        inside.sort_by_key(|relation| matches!(relation.kind, Kind::Sequence(_)));
         for relation in inside {
             let (object, word) = match relation.kind {
                 Kind::Table(_) => (ObjectType::Table, "table"),

@@ -4,7 +4,8 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use super::sequences;
+use sqlparser::ast::{BinaryOperator, ColumnOption, Expr, Statement, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -117,6 +118,19 @@ impl Dialect for Bounded {
             op,
             expr: Box::new(operand),
         }))
+    }
+
+    /// Statements that the parser does not know.
+    fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+        sequences::statement(parser)
+    }
+
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser<'_>,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        let option = sequences::column_option(parser);
+        Ok(option.map(|option| option.map(Some)))
     }
 
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {

@@ -13,11 +13,13 @@ mod locks;
 mod moves;
 mod normalize;
 mod options;
+mod sequences;
 mod tables;
 
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
+pub(crate) use sequences::{Clause, Overriding};
 pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};
@@ -58,6 +60,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         return Err(at_token(text, &tokens[second]));
     }
     let words = options::Words::of(&tokens);
+    // In front of the query that is inserted, which may be TABLE.
+    if words.any(&[Keyword::VALUE]) {
+        sequences::overriding(&mut tokens);
+    }
     if words.any(&[Keyword::TABLE]) {
         if let Some(word) = tables::transient(&tokens) {
             return Err(at_token(text, &tokens[word]));

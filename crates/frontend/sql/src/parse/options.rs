@@ -83,9 +83,6 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, words: &Words) {
     if words.any(&[Keyword::TRIM]) {
         trim_sides(tokens);
     }
-    if words.any(&[Keyword::SEQUENCE, Keyword::IDENTITY]) {
-        sequence_options(tokens);
-    }
 }
 
 /// The column of what MERGE does where it does nothing. No name in a statement can be it, as [`KEY_LOCK`].
@@ -359,113 +356,6 @@ fn trim_sides(tokens: &mut [TokenWithSpan]) {
         {
             tokens[four[3]].token = Token::Whitespace(Whitespace::Space);
         }
-    }
-}
-
-/// Options of a sequence come in any order, the parser wants them in one.
-fn sequence_options(tokens: &mut [TokenWithSpan]) {
-    let spoken: Vec<usize> = (0..tokens.len())
-        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
-        .collect();
-    let mut at = 0;
-    while at < spoken.len() {
-        let own = &spoken[at..];
-        let before = |back: usize| {
-            let place = at.checked_sub(back).map(|at| spoken[at]);
-            place.map_or(Keyword::NoKeyword, |place| keyword_of(tokens, place))
-        };
-        let made = match before(1) {
-            Keyword::CREATE => true,
-            Keyword::TEMP | Keyword::TEMPORARY => before(2) == Keyword::CREATE,
-            _ => false,
-        };
-        let begins = match keyword_of(tokens, own[0]) {
-            // Behind the name.
-            Keyword::SEQUENCE if made => {
-                let mut name = 1;
-                while own
-                    .get(name)
-                    .is_some_and(|place| option_rank(tokens, *place).is_none())
-                    && !ends_options(tokens, own, name)
-                {
-                    name += 1;
-                }
-                Some(name)
-            }
-            Keyword::IDENTITY if before(1) == Keyword::AS => own
-                .get(1)
-                .filter(|place| tokens[**place].token == Token::LParen)
-                .map(|_| 2),
-            _ => None,
-        };
-        if let Some(begin) = begins {
-            let mut end = begin;
-            while !ends_options(tokens, own, end) {
-                end += 1;
-            }
-            sort_options(tokens, &own[begin..end]);
-        }
-        at += 1;
-    }
-}
-
-fn keyword_of(tokens: &[TokenWithSpan], at: usize) -> Keyword {
-    match &tokens[at].token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
-fn ends_options(tokens: &[TokenWithSpan], spoken: &[usize], at: usize) -> bool {
-    spoken.get(at).is_none_or(|place| {
-        let token = &tokens[*place].token;
-        matches!(token, Token::SemiColon | Token::RParen | Token::EOF)
-    })
-}
-
-/// Where the parser wants an option that begins with this word.
-fn option_rank(tokens: &[TokenWithSpan], at: usize) -> Option<u8> {
-    Some(match keyword_of(tokens, at) {
-        Keyword::AS => 0,
-        Keyword::INCREMENT => 1,
-        Keyword::MINVALUE => 2,
-        Keyword::MAXVALUE => 3,
-        Keyword::START => 4,
-        Keyword::CACHE => 5,
-        Keyword::CYCLE => 6,
-        Keyword::OWNED => 7,
-        // As the word behind it.
-        Keyword::NO => 8,
-        _ => return None,
-    })
-}
-
-fn sort_options(tokens: &mut [TokenWithSpan], places: &[usize]) {
-    let mut options: Vec<(u8, Vec<TokenWithSpan>)> = Vec::new();
-    let mut refused = false;
-    for place in places {
-        let token = tokens[*place].clone();
-        match (option_rank(tokens, *place), options.last_mut()) {
-            (Some(rank), Some((8, words))) if !refused => {
-                words.push(token);
-                refused = true;
-                if let Some((own, _)) = options.last_mut() {
-                    *own = rank;
-                }
-            }
-            (Some(rank), _) => {
-                refused = false;
-                options.push((rank, vec![token]));
-            }
-            (None, Some((_, words))) => words.push(token),
-            // Something else: the parser says what.
-            (None, None) => return,
-        }
-    }
-    options.sort_by_key(|(rank, _)| *rank);
-    let sorted = options.into_iter().flat_map(|(_, words)| words);
-    for (place, token) in places.iter().zip(sorted) {
-        tokens[*place] = token;
     }
 }
 

@@ -8,6 +8,7 @@ use crate::bind::{Binder, Bound, ScopeTable, folded};
 use crate::catalog::{Default, Identity, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr};
+use crate::parse::Overriding;
 use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
@@ -146,8 +147,12 @@ impl Binder<'_> {
             .as_ref()
             .map(|alias| folded(&alias.alias));
         let scope_table = ScopeTable::of(&relation, alias)?;
-        let mut targets = self.insert_targets(&relation, &insert.columns)?;
-        let implicit = insert.columns.is_empty();
+        if insert.partitioned.is_some() {
+            return Err(SqlError::syntax("PARTITION of INSERT"));
+        }
+        let (overriding, named) = Overriding::of(&insert.columns);
+        let mut targets = self.insert_targets(&relation, named)?;
+        let implicit = named.is_empty();
         let mut columns: Vec<Option<Given>> = (0..table.schema.len()).map(|_| None).collect();
         let source = match insert.source.as_deref() {
             // DEFAULT VALUES.
@@ -156,7 +161,12 @@ impl Binder<'_> {
                 ast::SetExpr::Values(values)
                     if query.order_by.is_none() && query.limit_clause.is_none() =>
                 {
-                    let rows = self.insert_rows(&relation, &values.rows, &mut targets, implicit)?;
+                    let rows = self.insert_rows(
+                        &relation,
+                        &values.rows,
+                        &mut targets,
+                        (implicit, overriding),
+                    )?;
                     for (at, target) in targets.iter().enumerate() {
                         columns[*target] = Some(Given::Source(at));
                     }
@@ -171,7 +181,7 @@ impl Binder<'_> {
                     check_width(from.len(), targets.len(), implicit)?;
                     for (at, (target, column)) in targets.iter().zip(&from).enumerate() {
                         let own = table.schema.column(*target);
-                        self.check_given(&relation, *target, false)?;
+                        let taken = self.check_given(&relation, *target, overriding)?;
                         let bound = Bound {
                             expr: Expr::Column {
                                 table: 0,
@@ -182,7 +192,7 @@ impl Binder<'_> {
                         };
                         let cast = self.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
                         let cast = cast.map_err(|_| mismatch(&own.name, own.ty, column.ty))?;
-                        columns[*target] = Some(Given::Cast(cast));
+                        columns[*target] = taken.then_some(Given::Cast(cast));
                     }
                     InsertSource::Select(Box::new(select))
                 }
@@ -248,7 +258,7 @@ impl Binder<'_> {
         relation: &Arc<Relation>,
         rows: &[ast::Parens<Vec<ast::Expr>>],
         targets: &mut Vec<usize>,
-        implicit: bool,
+        (implicit, overriding): (bool, Overriding),
     ) -> Result<Vec<Vec<Expr>>> {
         let table = relation
             .table()
@@ -268,12 +278,12 @@ impl Binder<'_> {
                     values.push(self.default(relation, *target)?);
                     continue;
                 }
-                self.check_given(relation, *target, false)?;
+                let taken = self.check_given(relation, *target, overriding)?;
                 let bound = self.expr(node)?;
                 let from = bound.ty;
                 let place = self.place(node);
                 let value = self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
-                values.push(value.map_err(|error| {
+                let value = value.map_err(|error| {
                     match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
                             mismatch(&column.name, column.ty, from)
@@ -281,15 +291,43 @@ impl Binder<'_> {
                         _ => error,
                     }
                     .at(place)
-                })?);
+                })?;
+                values.push(match taken {
+                    true => value,
+                    false => self.default(relation, *target)?,
+                });
             }
             out.push(values);
         }
         Ok(out)
     }
 
-    /// Whether a statement may give a value of its own.
-    fn check_given(&self, relation: &Relation, position: usize, update: bool) -> Result<()> {
+    /// Whether the value that an INSERT gives is taken; otherwise the column's own is.
+    ///
+    /// # Errors
+    /// `428C9` where none may be given.
+    fn check_given(
+        &self,
+        relation: &Relation,
+        position: usize,
+        overriding: Overriding,
+    ) -> Result<bool> {
+        let own = relation.table().and_then(|table| {
+            let column = table.schema.column(position);
+            table.default_of(column.id)
+        });
+        match (own, overriding) {
+            (Some(Default::Identity { .. }), Overriding::User) => Ok(false),
+            (Some(Default::Identity { .. }), Overriding::System) => Ok(true),
+            _ => self
+                .check_changeable(relation, position, false)
+                .map(|()| true),
+        }
+    }
+
+    /// # Errors
+    /// `428C9` for a column whose value is its own: generated, or an identity that is always generated.
+    fn check_changeable(&self, relation: &Relation, position: usize, update: bool) -> Result<()> {
         let Some(table) = relation.table() else {
             return Ok(());
         };
@@ -459,7 +497,7 @@ impl Binder<'_> {
                 let expr = if is_default(value) {
                     self.default(relation, position)?
                 } else {
-                    self.check_given(relation, position, true)?;
+                    self.check_changeable(relation, position, true)?;
                     let bound = self.expr(value)?;
                     let from = bound.ty;
                     let cast =

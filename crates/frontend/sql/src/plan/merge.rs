@@ -11,7 +11,7 @@ use crate::bind::{Binder, ScopeTable, folded};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::MERGE_NOTHING;
+use crate::parse::{MERGE_NOTHING, Overriding};
 use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
@@ -242,9 +242,10 @@ impl Binder<'_> {
         let [_] = values.rows.as_slice() else {
             return Err(SqlError::syntax("MERGE inserts one row at a time"));
         };
-        let mut targets = self.insert_targets(relation, &insert.columns)?;
-        let implicit = insert.columns.is_empty();
-        let rows = self.insert_rows(relation, &values.rows, &mut targets, implicit)?;
+        let (overriding, named) = Overriding::of(&insert.columns);
+        let mut targets = self.insert_targets(relation, named)?;
+        let given = (named.is_empty(), overriding);
+        let rows = self.insert_rows(relation, &values.rows, &mut targets, given)?;
         let given = rows.into_iter().next().unwrap_or_default();
         let mut columns = Vec::with_capacity(shape.table().schema.len());
         for position in 0..shape.table().schema.len() {

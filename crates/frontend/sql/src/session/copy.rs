@@ -205,7 +205,7 @@ impl Session {
         );
         let params: Vec<String> = (1..=positions.len()).map(|at| format!("${at}")).collect();
         let text = format!(
-            "INSERT INTO {table} ({list}) VALUES ({})",
+            "INSERT INTO {table} ({list}) OVERRIDING SYSTEM VALUE VALUES ({})",
             params.join(", ")
         );
         let insert = self.prepare_text(&text)?;

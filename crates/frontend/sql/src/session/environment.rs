@@ -1,7 +1,7 @@
 //! What expressions ask of their session.
 
 use super::settings::SessionSettings;
-use super::transaction::{Characteristics, clock_time};
+use super::transaction::{Characteristics, Open, clock_time};
 use super::{Config, NamedStatement, Saying, SessionOptions};
 use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
 use crate::database::{DATABASE, Shared};
@@ -65,6 +65,58 @@ pub(crate) struct Env<'s> {
     pub session: u64,
     /// What the client is told when the statement is done.
     pub notices: &'s RefCell<Vec<Fields>>,
+}
+
+/// What expressions in definitions may ask of their session.
+pub(crate) struct Asked<'a> {
+    pub settings: &'a SessionSettings,
+    pub options: &'a SessionOptions,
+    pub sequences: &'a RefCell<Drawn>,
+    pub random: &'a RefCell<Random>,
+    pub statements: &'a HashMap<String, NamedStatement>,
+    /// Number of the session among all.
+    pub session: u64,
+}
+
+impl Asked<'_> {
+    /// Runs `work` with the session's side of a definition, in the transaction that is open. What it sets and says is of no account.
+    pub fn with<R>(
+        &self,
+        shared: &Shared,
+        open: &Open,
+        search_path: &[Oid],
+        work: impl FnOnce(&Env<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut forms = self.settings.forms.clone();
+        forms.now = open.now;
+        let look = || Ok(());
+        let take_advisory = |_| Err(SqlError::unsupported("an advisory lock in a definition"));
+        let (said, settings_said) = (RefCell::default(), RefCell::default());
+        work(&Env {
+            shared,
+            settings: self.settings,
+            forms: &forms,
+            options: self.options,
+            catalog: &open.catalog.1,
+            search_path,
+            sequences: self.sequences,
+            random: self.random,
+            now: open.now,
+            transaction: &open.transaction,
+            transaction_number: i64::try_from(open.transaction.id().number()).unwrap_or(i64::MAX),
+            explain: None,
+            characteristics: open.characteristics,
+            statements: self.statements,
+            look: &look,
+            take_advisory: &take_advisory,
+            advisory: &open.advisory,
+            said: &said,
+            settings_said: &settings_said,
+            saying: &open.saying,
+            session: self.session,
+            notices: &RefCell::default(),
+        })
+    }
 }
 
 impl Environment for Env<'_> {
@@ -295,21 +347,17 @@ impl Env<'_> {
             return found.ok_or_else(|| missing(&oid.to_string()));
         }
         let name = argument.as_ref().as_str().unwrap_or_default();
-        let unquote = |part: &str| match part.strip_prefix('"') {
-            Some(quoted) => quoted.trim_end_matches('"').to_owned(),
-            None => part.to_lowercase(),
-        };
-        let found = match name.split_once('.') {
-            Some((schema, name)) => {
-                let path = self.search_path;
-                let namespace = self.catalog.schema_named(&unquote(schema), path);
-                namespace.and_then(|schema| self.catalog.named(schema, &unquote(name)))
+        let parts = crate::names::parts(name).unwrap_or_default();
+        let found = match parts.as_slice() {
+            [.., schema, name] => {
+                let namespace = self.catalog.schema_named(schema, self.search_path);
+                namespace.and_then(|schema| self.catalog.named(schema, name))
             }
-            None => {
-                let name = unquote(name);
+            [name] => {
                 let mut path = self.search_path.iter();
-                path.find_map(|schema| self.catalog.named(*schema, &name))
+                path.find_map(|schema| self.catalog.named(*schema, name))
             }
+            [] => None,
         };
         match found {
             Some(Named::Relation(oid)) => self

@@ -49,7 +49,7 @@ pub use cancel::CancelHandle;
 pub(crate) use changed::Config;
 pub use channels::Notification;
 pub(crate) use channels::{Channels, Saying};
-pub(crate) use environment::Env;
+pub(crate) use environment::{Asked, Env};
 pub use options::SessionOptions;
 pub(crate) use temporary::{AtCommit, Temporary, drop_left_behind};
 pub(crate) use transaction::{Open, clock_time};

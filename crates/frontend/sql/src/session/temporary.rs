@@ -5,6 +5,7 @@
 //!
 //! Crash: the schemas of sessions that were open stay behind, and are dropped when the database is opened.
 
+use super::environment::Asked;
 use super::transaction::{Characteristics, Open};
 use super::{Session, Waiting};
 use crate::catalog::{Catalog, Change, Kind, Oid};
@@ -88,6 +89,14 @@ impl Session {
             memory: usize::try_from(memory.saturating_mul(1024)).unwrap_or(usize::MAX),
             notices: Vec::new(),
             temporary: &mut self.temporary,
+            asked: Asked {
+                settings: &self.settings,
+                options: &self.options,
+                sequences: &self.sequences,
+                random: &self.random,
+                statements: &self.statements,
+                session: self.activity.number,
+            },
         };
         let done = work(&mut ddl)?;
         Ok((done, std::mem::take(&mut ddl.notices)))

@@ -118,7 +118,7 @@ fn pg_sequences(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Value::Int8(sequence.maximum),
             Value::Int8(sequence.increment),
             Value::Bool(sequence.cycle),
-            Value::Int8(1),
+            Value::Int8(sequence.cache),
             last.map_or(Value::Null, Value::Int8),
         ]);
     }

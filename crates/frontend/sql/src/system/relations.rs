@@ -384,7 +384,7 @@ fn pg_sequence(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Value::Int8(sequence.increment),
             Value::Int8(sequence.maximum),
             Value::Int8(sequence.minimum),
-            Value::Int8(1),
+            Value::Int8(sequence.cache),
             Value::Bool(sequence.cycle),
         ]);
     }

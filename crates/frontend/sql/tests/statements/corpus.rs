@@ -104,6 +104,7 @@ corpus!(
     moments,
     precedence,
     recursive,
+    sequences_altered,
     syntax,
     tables,
     text,

@@ -25,6 +25,7 @@ mod promoted;
 mod protocol;
 mod queries;
 mod roles;
+mod sequences;
 mod sessions;
 mod statistics;
 mod temporary;

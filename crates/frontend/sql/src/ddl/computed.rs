@@ -1,0 +1,128 @@
+//! Defaults: what they may be, and their values for the rows that a table has when ADD COLUMN gives it another column.
+//!
+//! A default that is the same for the whole statement is computed once, and no row is written: it is what old rows have in the column. One that
+//! may differ from row to row (`nextval`, `random`) is computed for each, and the rows are written anew.
+
+use super::Ddl;
+use super::rewrite::PIECE_BYTES;
+use crate::catalog::{Default, Kind, Relation, Table};
+use crate::error::{Result, SqlError};
+use crate::expr::{Environment, Expr, Frame};
+use crate::rows::{self, Shape};
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::{CastContext, Column, Type, Typmod, Value};
+
+impl Ddl<'_> {
+    /// The default that a column is given, as it is kept.
+    ///
+    /// # Errors
+    /// Of names and types; `0A000` for a subquery.
+    pub(super) fn new_default(
+        &self,
+        expr: &ast::Expr,
+        ty: Type,
+        typmod: Typmod,
+    ) -> Result<Default> {
+        let mut binder = self.binder();
+        let bound = binder.expr(expr)?;
+        if !binder.subqueries.is_empty() {
+            let text = "cannot use subquery in DEFAULT expression";
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+        }
+        binder.coerce(bound, ty, typmod, CastContext::Assignment)?;
+        Ok(Default::Expression(self.default_text(expr)?))
+    }
+
+    /// A default that is kept as SQL, as an expression of the type of its column.
+    pub(super) fn bound_default(&self, sql: &str, column: &Column) -> Result<Expr> {
+        let node = crate::parse::expression(sql)?;
+        let mut binder = self.binder();
+        let bound = binder.expr(&node)?;
+        binder.coerce(bound, column.ty, column.typmod, CastContext::Assignment)
+    }
+
+    /// The value of an expression that reads no row.
+    ///
+    /// # Errors
+    /// Those of the expression.
+    pub(super) fn value_of(&self, expr: &Expr) -> Result<Value> {
+        self.asked
+            .with(self.shared, self.open, &self.search_path, |env| {
+                Ok(expr.eval(&frame(env))?.into_value())
+            })
+    }
+
+    /// Computes the last column of `next` for each of the rows that are there: writes them anew.
+    ///
+    /// # Errors
+    /// Those of the expression; `23502`.
+    pub(super) fn compute_rows(
+        &mut self,
+        relation: &Relation,
+        next: Table,
+        expr: &Expr,
+    ) -> Result<Table> {
+        if !self.has_rows(relation)? {
+            return Ok(next);
+        }
+        let next = self.with_new_storage(relation, &next)?;
+        let target = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..relation.clone()
+        });
+        let shape = Shape::of(&target)?;
+        let column = next.schema.column(next.schema.len() - 1);
+        let (mut key, mut after) = (Vec::new(), None::<Vec<u8>>);
+        loop {
+            let mut piece: Vec<Vec<Value>> = Vec::new();
+            after = self.rows_behind(relation, after.as_deref(), PIECE_BYTES, |_, values| {
+                piece.push(values.to_vec());
+                Ok(())
+            })?;
+            self.asked
+                .with(self.shared, self.open, &self.search_path, |env| {
+                    for row in &mut piece {
+                        let value = expr.eval(&frame(env))?.into_value();
+                        if value.is_null() && !column.nullable {
+                            let message = format!(
+                                "column \"{}\" of relation \"{}\" contains null values",
+                                column.name, relation.name
+                            );
+                            return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+                        }
+                        row.push(value);
+                    }
+                    Ok(())
+                })?;
+            for row in &piece {
+                let transaction = &self.open.transaction;
+                if let Err(duplicate) = rows::insert(transaction, &shape, row, &mut key)? {
+                    return Err(self.not_unique(&duplicate, &shape, row));
+                }
+            }
+            if after.is_none() {
+                break;
+            }
+        }
+        if let Some(old) = relation.table() {
+            self.drop_storage(old)?;
+        }
+        Ok(next)
+    }
+}
+
+/// What an expression without rows is evaluated over.
+fn frame(env: &dyn Environment) -> Frame<'_> {
+    Frame {
+        params: &[],
+        slots: &[],
+        subqueries: &[],
+        rows: &[],
+        env,
+        held: None,
+        outer: None,
+        queries: None,
+    }
+}
