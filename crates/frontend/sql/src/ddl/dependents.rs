@@ -103,7 +103,7 @@ impl Ddl<'_> {
         Ok(views.into_iter().filter(reads).collect())
     }
 
-    /// What is called `kind` in messages is to go: the views that read it go with it, or keep it.
+    /// A relation is to go, together with those in `dropped`: the other views that read it, or read these, go with it, or keep it.
     ///
     /// # Errors
     /// `2BP01` without CASCADE.
