@@ -86,7 +86,12 @@ impl Generations {
         }
         if is_tombstone || first {
             let is_dead = self.is_dead(snapshots, horizon);
-            if !is_dead || first || horizon.is_frozen(&version) {
+            // Asked of the list, too: watermarks may tell of a snapshot that has ended, and whoever a "needed" is for must be on it (I2).
+            if !is_dead
+                || first
+                || horizon.is_frozen(&version)
+                || snapshots.is_row_dead(horizon, None, &version)
+            {
                 return Err(Fate::of_row(is_dead));
             }
             *self = Self::until(version);

@@ -255,6 +255,13 @@ fn regress_fat_row_is_not_dropped_for_want_of_deltas_that_are_in_it() {
     history_with(11_554_772_034_078_654_750, None, None);
 }
 
+/// Symptom: 19 rows were buried, 18 of them seen. Cause and guard: `regress_buried_row_whose_earlier_generation_nobody_sees_any_more_goes`,
+/// here of a fat row.
+#[test]
+fn regress_buried_fat_row_that_was_kept_for_an_ended_snapshot_goes() {
+    history(3_748_413_328, None);
+}
+
 #[test]
 fn mistakes_on_purpose_are_noticed() {
     for bug in [
