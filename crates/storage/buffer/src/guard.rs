@@ -14,6 +14,7 @@
 //! Concurrency: a page that is written through a guard is marked dirty at release, not at the first
 //! write: nobody else reads the flag of an exclusively latched page without waiting for it.
 
+use crate::burst::load_all;
 use crate::page::{PageHeader, PageHeaderMut};
 use crate::pool::Pool;
 use crate::private::PageBuf;
@@ -120,21 +121,6 @@ fn merge(word: &PageWord, at: usize, count: usize, value: u64) {
 fn few(bytes: &[u8]) -> u64 {
     let low_first = bytes.iter().rev();
     low_first.fold(0, |word, byte| word << 8 | u64::from(*byte))
-}
-
-/// Loads each word once. In native order: the words in memory are the bytes of the page.
-#[inline]
-fn load_all(words: &PageWords, to: &mut [u64]) {
-    // Eight at a time: the compiler does not unroll loops over atomics.
-    let ((words, last), (to, rest)) = (words.as_chunks::<8>(), to.as_chunks_mut::<8>());
-    for (words, to) in words.iter().zip(to) {
-        for (word, to) in words.iter().zip(to) {
-            *to = word.load(Ordering::Relaxed);
-        }
-    }
-    for (word, to) in last.iter().zip(rest) {
-        *to = word.load(Ordering::Relaxed);
-    }
 }
 
 macro_rules! page_read {

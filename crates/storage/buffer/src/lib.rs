@@ -18,6 +18,7 @@
 #![cfg_attr(any(loom, shuttle), allow(dead_code, unused_imports))]
 
 pub mod bitmap;
+mod burst;
 mod checkpoint;
 mod config;
 mod double_write;

@@ -7,7 +7,7 @@
 //! # The argument
 //!
 //! **What is read.** The mapping is handed out as `&[AtomicU64]`: every access from Rust, read or write,
-//! optimistic or latched, is a relaxed atomic access of exactly one aligned 8-byte word. So there is
+//! optimistic or latched, is a relaxed atomic access of exactly one aligned 8-byte word (many of them at once: burst.rs). So there is
 //! no data race in the language's sense, whoever runs at the same time, and no `&[u8]` or
 //! `&T` into a page exists anywhere. A word is old or new, never torn; a *page* may be torn.
 //!
