@@ -285,7 +285,7 @@ pub enum Resolved {
 
 /// Whether a leaf's row can be handed out as it is, without a chain: its body's offset and shape.
 /// `None` where [`VersionStore::resolve`] must decide. The fast way of scans.
-#[inline]
+#[inline(always)]
 pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
     if Header::is_of_cold(row) {
         return Some(Resolved::Visible(Visible {
@@ -294,6 +294,12 @@ pub fn visible_as_is(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
             end: row.len(),
         }));
     }
+    visible_as_stamped(view, row)
+}
+
+/// As [`visible_as_is`], of a row that is not cold. Apart from that, so that the one byte of those that are is looked at without a call.
+#[inline]
+fn visible_as_stamped(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
     if !stamping::stamps_rows(view) {
         // What was written since the start and is seen: so of whole tables, once they were loaded.
         if let Some(version) = Header::of_plain(row)

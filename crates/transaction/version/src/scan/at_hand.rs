@@ -74,9 +74,10 @@ impl Scan {
                 },
             };
             self.overflow = false;
-            self.key.clear();
-            self.key.extend_from_slice(prefix);
-            self.key.extend_from_slice(suffix);
+            // It is a key of this copy so far.
+            debug_assert!(self.key.starts_with(prefix));
+            self.key.truncate(prefix.len());
+            push(&mut self.key, suffix);
             self.place = Place::On(index);
             each(&self.key, body)?;
         }
@@ -108,5 +109,46 @@ impl Scan {
             self.place = Place::On(last);
         }
         seen
+    }
+}
+
+/// Appends the end of a key. Mostly that is short, for the records of a leaf have much in common: then without a call, in one piece.
+#[inline(always)]
+fn push(key: &mut Vec<u8>, suffix: &[u8]) {
+    let length = suffix.len();
+    let (Some(first), Some(last)) = (suffix.first(), suffix.last()) else {
+        return;
+    };
+    // Two pieces that overlap, if need be.
+    let word = match (suffix.first_chunk(), suffix.last_chunk()) {
+        (Some(first), Some(last)) if length <= 8 => {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            u64::from(first) | u64::from(last) << (8 * (length - 4))
+        }
+        (Some(_), _) => return key.extend_from_slice(suffix),
+        _ => {
+            let middle = suffix[length / 2];
+            u64::from(*first)
+                | u64::from(middle) << (8 * (length / 2))
+                | u64::from(*last) << (8 * (length - 1))
+        }
+    };
+    let end = key.len() + length;
+    key.extend_from_slice(&word.to_le_bytes());
+    key.truncate(end);
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::push;
+
+    #[test]
+    fn ends_of_every_length_are_appended_as_they_are() {
+        for length in 0..20_u8 {
+            let suffix: Vec<u8> = (0..length).map(|at| 255 - 11 * at).collect();
+            let mut key = b"prefix".to_vec();
+            push(&mut key, &suffix);
+            assert_eq!(key, [b"prefix", &suffix[..]].concat());
+        }
     }
 }
