@@ -323,6 +323,12 @@ fn visible_as_stamped(view: &View<'_>, row: &[u8]) -> Option<Resolved> {
                 end: BODY_AT + length,
             }));
         }
+        // At the head of a queue are those of the last transactions.
+        if let Some(version) = Header::of_tombstone(row)
+            && view.sees(&version)
+        {
+            return Some(Resolved::Absent);
+        }
     }
     visible_by_header(view, row)
 }
