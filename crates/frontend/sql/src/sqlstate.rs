@@ -100,6 +100,8 @@ states! {
     INVALID_NAME = "42602";
     /// A definition that cannot be.
     INVALID_TABLE_DEFINITION = "42P16";
+    /// The same of an index, or of a generated column.
+    INVALID_OBJECT_DEFINITION = "42P17";
     /// No such conversion.
     CANNOT_COERCE = "42846";
     /// Aggregates and plain columns do not mix.

@@ -1,12 +1,13 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 4 for sequences, 3 for what else there is. A schema of
-//! columns is a length and what `row` makes of it. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
+//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 5 for tables with an index that is more than columns (it
+//! includes others, has a predicate or an expression), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
+//! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
-    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Namespace, Oid,
-    Relation, Runtimes, SequenceDefinition, Storage, Table, View,
+    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Namespace,
+    Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, View,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -18,7 +19,8 @@ const VERSION: u8 = 3;
 const VERSION_WITH_RIGHTS: u8 = 2;
 const VERSION_WITH_VALUES: u8 = 3;
 const VERSION_WITH_BEGIN: u8 = 4;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_BEGIN;
+const VERSION_WITH_PARTS: u8 = 5;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_PARTS;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -127,10 +129,15 @@ pub(super) fn decode_namespace(oid: Oid, value: &[u8]) -> Option<Namespace> {
 
 /// A relation's row.
 pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u8>> {
-    let mut out = vec![match &relation.kind {
+    let version = match &relation.kind {
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
+        // Others are as earlier builds read them.
+        Kind::Table(table) if table.indexes.iter().any(|index| has_parts(index)) => {
+            VERSION_WITH_PARTS
+        }
         _ => VERSION,
-    }];
+    };
+    let mut out = vec![version];
     out.put_u8(match &relation.kind {
         Kind::Table(_) => TABLE,
         Kind::View(_) => VIEW,
@@ -143,7 +150,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
     out.put_u64(relation.generation);
     put_rights(&mut out, relation.acl.as_deref());
     match &relation.kind {
-        Kind::Table(table) => put_table(&mut out, table)?,
+        Kind::Table(table) => put_table(&mut out, table, version)?,
         Kind::View(view) => {
             put_text(&mut out, &view.query);
             put_list(&mut out, &view.columns, |out, name| put_text(out, name));
@@ -180,7 +187,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
         None
     };
     let kind = match kind {
-        TABLE => Kind::Table(Box::new(table(&mut reader)?)),
+        TABLE => Kind::Table(Box::new(table(&mut reader, version)?)),
         VIEW => Kind::View(View {
             query: text(&mut reader)?,
             columns: list(&mut reader, text)?,
@@ -228,7 +235,7 @@ fn sequence(oid: Oid, version: u8, reader: &mut Reader<'_>) -> Option<SequenceDe
     Some(sequence)
 }
 
-fn put_table(out: &mut Vec<u8>, table: &Table) -> crate::error::Result<()> {
+fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Result<()> {
     let schema = table.schema.persist()?;
     out.put_u32(schema.len() as u32);
     out.put(&schema);
@@ -250,7 +257,9 @@ fn put_table(out: &mut Vec<u8>, table: &Table) -> crate::error::Result<()> {
             }
         }
     });
-    put_list(out, &table.indexes, |out, index| put_index(out, index));
+    put_list(out, &table.indexes, |out, index| {
+        put_index(out, index, version);
+    });
     put_list(out, &table.checks, |out, check| {
         out.put_u32(check.oid);
         put_text(out, &check.name);
@@ -268,7 +277,7 @@ fn put_table(out: &mut Vec<u8>, table: &Table) -> crate::error::Result<()> {
     Ok(())
 }
 
-fn table(reader: &mut Reader<'_>) -> Option<Table> {
+fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
     let length = reader.u32()? as usize;
     let schema = Arc::new(Schema::from_persisted(reader.bytes(length)?).ok()?);
     let storage = Storage::new(text(reader)?);
@@ -289,7 +298,7 @@ fn table(reader: &mut Reader<'_>) -> Option<Table> {
         };
         Some((column, default))
     })?;
-    let indexes = list(reader, |reader| Some(Arc::new(index(reader)?)))?;
+    let indexes = list(reader, |reader| Some(Arc::new(index(reader, version)?)))?;
     let checks = list(reader, |reader| {
         Some(Check {
             oid: reader.u32()?,
@@ -318,7 +327,12 @@ fn table(reader: &mut Reader<'_>) -> Option<Table> {
     })
 }
 
-fn put_index(out: &mut Vec<u8>, index: &Index) {
+/// Whether an index has what no row before version 5 says.
+fn has_parts(index: &Index) -> bool {
+    !index.is_plain() || !index.include.is_empty()
+}
+
+fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
     out.put_u32(index.oid);
     put_text(out, &index.name);
     put_text(
@@ -326,33 +340,59 @@ fn put_index(out: &mut Vec<u8>, index: &Index) {
         index.storage.as_ref().map_or("", |storage| &storage.name),
     );
     put_list(out, &index.columns, |out, column| {
-        out.put_u16(column.column.0);
-        out.put_u8(u8::from(column.descending) | u8::from(column.nulls_first) << 1);
+        let flags = u8::from(column.descending) | u8::from(column.nulls_first) << 1;
+        match &column.key {
+            IndexKey::Column(id) => {
+                out.put_u16(id.0);
+                out.put_u8(flags);
+            }
+            // No column has this number.
+            IndexKey::Expression(sql) => {
+                out.put_u16(0);
+                out.put_u8(flags);
+                put_text(out, sql);
+            }
+        }
     });
     out.put_u8(u8::from(index.unique) | u8::from(index.primary) << 1);
     out.put_u32(index.constraint.unwrap_or(0));
+    if version >= VERSION_WITH_PARTS {
+        put_columns(out, &index.include);
+        put_text(out, index.predicate.as_deref().unwrap_or_default());
+    }
 }
 
-fn index(reader: &mut Reader<'_>) -> Option<Index> {
+fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
     let oid = reader.u32()?;
     let name = text(reader)?;
     let storage = text(reader)?;
     let columns = list(reader, |reader| {
         let column = ColumnId(reader.u16()?);
         let flags = reader.u8()?;
+        let key = match column {
+            ColumnId(0) if version >= VERSION_WITH_PARTS => IndexKey::Expression(text(reader)?),
+            column => IndexKey::Column(column),
+        };
         Some(IndexColumn {
-            column,
+            key,
             descending: flags & 1 != 0,
             nulls_first: flags & 2 != 0,
         })
     })?;
     let flags = reader.u8()?;
     let constraint = reader.u32()?;
+    let (mut include, mut predicate) = (Vec::new(), None);
+    if version >= VERSION_WITH_PARTS {
+        include = self::columns(reader)?;
+        predicate = Some(text(reader)?).filter(|sql| !sql.is_empty());
+    }
     Some(Index {
         oid,
         name,
         storage: (!storage.is_empty()).then(|| Storage::new(storage)),
         columns,
+        include,
+        predicate,
         unique: flags & 1 != 0,
         primary: flags & 2 != 0,
         constraint: (constraint != 0).then_some(constraint),
@@ -368,4 +408,114 @@ fn action(code: u8) -> Option<Action> {
         4 => Action::SetDefault,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use vellum_row::{Column, Type, Typmod};
+
+    fn table_with(indexes: Vec<Index>) -> Relation {
+        let column = |name: &str, ty| Column::new(name, ty, Typmod::NONE, true);
+        let columns = vec![column("a", Type::Text), column("b", Type::Int4)];
+        let table = Table {
+            schema: Arc::new(Schema::new(columns).unwrap()),
+            storage: Storage::new("sql.table.7"),
+            defaults: Vec::new(),
+            indexes: indexes.into_iter().map(Arc::new).collect(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+        };
+        Relation {
+            oid: 7,
+            namespace: 2200,
+            name: "t".into(),
+            owner: "v".into(),
+            generation: 1,
+            runtime: Runtimes::default().of(7),
+            acl: None,
+            kind: Kind::Table(Box::new(table)),
+        }
+    }
+
+    fn index(columns: Vec<IndexColumn>) -> Index {
+        Index {
+            oid: 9,
+            name: "i".into(),
+            storage: Some(Storage::new("s")),
+            columns,
+            include: Vec::new(),
+            predicate: None,
+            unique: true,
+            constraint: None,
+            primary: false,
+        }
+    }
+
+    fn partial() -> Index {
+        let lower = IndexColumn {
+            key: IndexKey::Expression("lower(a)".into()),
+            descending: true,
+            nulls_first: true,
+        };
+        Index {
+            include: vec![ColumnId(1)],
+            predicate: Some("b > 0".into()),
+            ..index(vec![lower, IndexColumn::ascending(ColumnId(2))])
+        }
+    }
+
+    /// The bytes that say of the indexes: what stands between the list of defaults and that of checks, both empty.
+    fn index_bytes(relation: &Relation) -> Vec<u8> {
+        let bytes = encode_relation(relation).unwrap();
+        let name = bytes
+            .windows(11)
+            .position(|window| window == b"sql.table.7");
+        let behind = name.unwrap() + 11 + 4;
+        bytes[behind..bytes.len() - 8].to_vec()
+    }
+
+    fn read_back(bytes: &[u8]) -> Vec<Arc<Index>> {
+        let relation = decode_relation(7, bytes, &Runtimes::default()).unwrap();
+        relation.table().unwrap().indexes.clone()
+    }
+
+    #[test]
+    fn indexes_of_columns_alone_are_written_as_before() {
+        let plain = index(vec![IndexColumn::ascending(ColumnId(2))]);
+        let relation = table_with(vec![plain]);
+        assert_eq!(encode_relation(&relation).unwrap()[0], VERSION);
+        let expected = [
+            &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
+            &[1, 0, 0, 0, 2, 0, 0, 1, 0, 0, 0, 0],
+        ];
+        assert_eq!(index_bytes(&relation), expected.concat());
+        let read = read_back(&encode_relation(&relation).unwrap());
+        assert_eq!(read[0].columns, [IndexColumn::ascending(ColumnId(2))]);
+        assert!(read[0].is_plain() && read[0].include.is_empty());
+    }
+
+    #[test]
+    fn expressions_predicates_and_included_columns_are_read_back() {
+        let relation = table_with(vec![partial()]);
+        let bytes = encode_relation(&relation).unwrap();
+        assert_eq!(bytes[0], VERSION_WITH_PARTS);
+        let expected = [
+            &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
+            &[2, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0],
+            b"lower(a)",
+            &[2, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 5, 0, 0, 0],
+            b"b > 0",
+        ];
+        assert_eq!(index_bytes(&relation), expected.concat());
+        let read = read_back(&bytes);
+        assert_eq!(read[0].columns, partial().columns);
+        assert_eq!(read[0].predicate.as_deref(), Some("b > 0"));
+        assert_eq!(read[0].include, [ColumnId(1)]);
+        for length in 0..bytes.len() {
+            let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+            assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
+        }
+    }
 }

@@ -29,8 +29,8 @@ pub(crate) use oids::{
 };
 pub(crate) use publish::Published;
 pub(crate) use relation::{
-    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, Kind, Oid, Relation,
-    SequenceDefinition, Storage, Table, View,
+    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Oid,
+    Relation, SequenceDefinition, Storage, Table, View,
 };
 pub(crate) use runtime::{Runtime, Runtimes, Taken};
 pub(crate) use store::Store;

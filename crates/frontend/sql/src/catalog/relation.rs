@@ -111,6 +111,10 @@ pub(crate) struct Index {
     /// `None`: the table's own order.
     pub storage: Option<Storage>,
     pub columns: Vec<IndexColumn>,
+    /// Columns that INCLUDE names: they say nothing of its rows.
+    pub include: Vec<ColumnId>,
+    /// As SQL: only rows for which it is true have an entry. `None`: all have.
+    pub predicate: Option<Box<str>>,
     pub unique: bool,
     /// Oid of the constraint that it stands for; it has the index's name.
     pub constraint: Option<Oid>,
@@ -118,11 +122,60 @@ pub(crate) struct Index {
 }
 
 /// A column of an index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct IndexColumn {
-    pub column: ColumnId,
+    pub key: IndexKey,
     pub descending: bool,
     pub nulls_first: bool,
+}
+
+/// What stands in a column of an index.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum IndexKey {
+    /// A column of the table.
+    Column(ColumnId),
+    /// An expression over the table's columns, as SQL.
+    Expression(Box<str>),
+}
+
+impl IndexColumn {
+    /// An ascending column of the table, nulls last.
+    pub fn ascending(column: ColumnId) -> Self {
+        Self {
+            key: IndexKey::Column(column),
+            descending: false,
+            nulls_first: false,
+        }
+    }
+
+    /// The column of the table, if it is one.
+    pub fn column(&self) -> Option<ColumnId> {
+        match &self.key {
+            IndexKey::Column(column) => Some(*column),
+            IndexKey::Expression(_) => None,
+        }
+    }
+}
+
+impl Index {
+    /// Whether it knows of all rows, and of nothing but their columns.
+    pub fn is_plain(&self) -> bool {
+        let mut columns = self.columns.iter();
+        self.predicate.is_none() && columns.all(|part| part.column().is_some())
+    }
+
+    /// The table's columns among its own.
+    pub fn key_columns(&self) -> impl Iterator<Item = ColumnId> {
+        self.columns.iter().filter_map(IndexColumn::column)
+    }
+
+    /// Expressions among its columns, in their order.
+    pub fn expressions(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter_map(|part| match &part.key {
+            IndexKey::Expression(sql) => Some(&**sql),
+            IndexKey::Column(_) => None,
+        })
+    }
 }
 
 /// CHECK.
@@ -211,13 +264,13 @@ impl Table {
         self.indexes.first().filter(|index| index.primary)
     }
 
-    /// Number of the unique index of exactly these columns.
+    /// Number of the unique index of exactly these columns: one that a foreign key may refer to.
     pub fn unique_index(&self, columns: &[ColumnId]) -> Option<usize> {
         self.indexes.iter().position(|index| {
-            let mut own = index.columns.iter().map(|part| part.column);
             index.unique
+                && index.is_plain()
                 && index.columns.len() == columns.len()
-                && own.all(|column| columns.contains(&column))
+                && index.key_columns().all(|column| columns.contains(&column))
         })
     }
 

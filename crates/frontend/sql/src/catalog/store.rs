@@ -217,7 +217,8 @@ fn names(relation: &Relation) -> Vec<(Vec<u8>, Oid)> {
 fn refers_to_what_is_there(table: &Table, catalog: &Catalog) -> bool {
     let has = |table: &Table, column: ColumnId| table.schema.position_of(column).is_some();
     let indexes = table.indexes.iter();
-    let mut indexed = indexes.flat_map(|index| index.columns.iter().map(|column| column.column));
+    let mut indexed =
+        indexes.flat_map(|index| index.key_columns().chain(index.include.iter().copied()));
     let mut keys = table.foreign_keys.iter();
     indexed.all(|column| has(table, column))
         && keys.all(|key| {

@@ -2,9 +2,10 @@
 
 use super::Ddl;
 use crate::bind::ScopeTable;
-use crate::catalog::{Check, Default, Index, Kind, Relation, Table};
+use crate::catalog::{Check, Default, Index, IndexKey, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::rows::Parts;
 use crate::sqlstate;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -22,7 +23,7 @@ impl Ddl<'_> {
     ) -> Result<Arc<Relation>> {
         let key = next.indexes.remove(0);
         debug_assert!(key.primary);
-        let columns: Vec<_> = key.columns.iter().map(|part| part.column).collect();
+        let columns: Vec<_> = key.key_columns().collect();
         let what = format!("constraint {} on table {}", key.name, relation.name);
         self.check_unreferred(relation, &what, &columns)?;
         let mut changed = Relation::clone(relation);
@@ -68,6 +69,11 @@ impl Ddl<'_> {
             });
         }
         next.checks = checks;
+        for index in &mut next.indexes {
+            if !index.is_plain() {
+                *index = Arc::new(renamed_index(relation, &after, index, old, new)?);
+            }
+        }
         let generated = |relation: &Arc<Relation>| {
             let mut binder = self.binder();
             binder.scope.add(ScopeTable::of(relation, None)?)?;
@@ -143,6 +149,33 @@ impl Ddl<'_> {
         });
         Ok(())
     }
+}
+
+/// An index whose table has another name for a column.
+fn renamed_index(
+    before: &Arc<Relation>,
+    after: &Arc<Relation>,
+    index: &Index,
+    old: &str,
+    new: &str,
+) -> Result<Index> {
+    let mut next = index.clone();
+    for part in &mut next.columns {
+        if let IndexKey::Expression(sql) = &mut part.key {
+            *sql = renamed(sql, old, new)?.into();
+        }
+    }
+    if let Some(sql) = &mut next.predicate {
+        *sql = renamed(sql, old, new)?.into();
+    }
+    let parts = Parts::of(before, index)?;
+    if !Parts::of(after, &next).is_ok_and(|after| after == parts) {
+        return Err(SqlError::unsupported(format!(
+            "renaming a column in the index \"{}\"",
+            index.name
+        )));
+    }
+    Ok(next)
 }
 
 /// The text of an expression with another name for a column.

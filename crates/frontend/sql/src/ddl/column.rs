@@ -5,6 +5,7 @@ use super::table::serial_type;
 use crate::bind::{ScopeTable, folded};
 use crate::catalog::{Default, Index, Kind, Oid, Relation, Table};
 use crate::error::{Fields, Result, SqlError};
+use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
@@ -115,7 +116,7 @@ impl Ddl<'_> {
         let column = next.schema.column(position).clone();
         let what = format!("column {} of table {}", column.name, relation.name);
         self.check_unreferred(relation, &what, &[column.id])?;
-        let in_key = |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
+        let in_key = |key: &Arc<Index>| key.key_columns().any(|part| part == column.id);
         if next.primary_key().is_some_and(in_key) {
             let mut unordered = relation.clone();
             next.indexes.remove(0);
@@ -146,11 +147,13 @@ impl Ddl<'_> {
             }
         }
         next.checks = kept;
-        let indexes: Vec<Oid> = next
-            .secondary()
-            .filter(|index| index.columns.iter().any(|part| part.column == column.id))
-            .map(|index| index.oid)
-            .collect();
+        let shape = Shape::of(&before)?;
+        let own = next.indexes.iter().zip(&shape.keys);
+        let reading = own.filter(|(index, keys)| {
+            index.storage.is_some()
+                && (keys.reads.contains(&position) || index.include.contains(&column.id))
+        });
+        let indexes: Vec<Oid> = reading.map(|(index, _)| index.oid).collect();
         for index in indexes {
             self.take_index(next, index)?;
         }

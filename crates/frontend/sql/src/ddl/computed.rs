@@ -7,7 +7,7 @@ use super::Ddl;
 use super::rewrite::PIECE_BYTES;
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
-use crate::expr::{Environment, Expr, Frame};
+use crate::expr::{Expr, Frame};
 use crate::rows::{self, Shape};
 use crate::sqlstate;
 use sqlparser::ast;
@@ -50,7 +50,7 @@ impl Ddl<'_> {
     pub(super) fn value_of(&self, expr: &Expr) -> Result<Value> {
         self.asked
             .with(self.shared, self.open, &self.search_path, |env| {
-                Ok(expr.eval(&frame(env))?.into_value())
+                Ok(expr.eval(&Frame::over(&[], env))?.into_value())
             })
     }
 
@@ -84,7 +84,7 @@ impl Ddl<'_> {
             self.asked
                 .with(self.shared, self.open, &self.search_path, |env| {
                     for row in &mut piece {
-                        let value = expr.eval(&frame(env))?.into_value();
+                        let value = expr.eval(&Frame::over(&[], env))?.into_value();
                         if value.is_null() && !column.nullable {
                             let message = format!(
                                 "column \"{}\" of relation \"{}\" contains null values",
@@ -110,19 +110,5 @@ impl Ddl<'_> {
             self.drop_storage(old)?;
         }
         Ok(next)
-    }
-}
-
-/// What an expression without rows is evaluated over.
-fn frame(env: &dyn Environment) -> Frame<'_> {
-    Frame {
-        params: &[],
-        slots: &[],
-        subqueries: &[],
-        rows: &[],
-        env,
-        held: None,
-        outer: None,
-        queries: None,
     }
 }

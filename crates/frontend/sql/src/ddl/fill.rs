@@ -5,6 +5,7 @@ use super::rewrite::{PIECE_BYTES, load};
 use super::sorted::{Sorter, Taken};
 use crate::catalog::{Index, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
+use crate::expr::RowRef;
 use crate::rows::{self, Duplicate, Shape};
 use std::sync::Arc;
 use vellum_row::Value;
@@ -47,16 +48,15 @@ impl Ddl<'_> {
         while let Some((row_key, bytes)) = cursor.next()? {
             waiting.look_cancelled()?;
             let view = table.schema.view(bytes)?;
-            let column = |at| Ok(view.get(at)?);
-            rows::entry(
+            let has = rows::entry(
                 &shape.keys[0],
                 index.unique,
-                column,
+                RowRef::Stored(view),
                 row_key,
                 &mut key,
                 &mut value,
             )?;
-            if sorter.push(&key, &value)? == Taken::NoRoom {
+            if has && sorter.push(&key, &value)? == Taken::NoRoom {
                 return Ok(Taken::NoRoom);
             }
         }

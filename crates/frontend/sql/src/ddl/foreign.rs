@@ -56,7 +56,7 @@ impl Ddl<'_> {
                 );
                 SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
             })?;
-            primary.columns.iter().map(|part| part.column).collect()
+            primary.key_columns().collect()
         } else {
             let names = key.referred_columns.iter().map(folded);
             let positions = names.map(|name| column_position(&target, &name));

@@ -2,24 +2,23 @@
 
 use super::Ddl;
 use super::alter::numbered;
-use crate::bind::folded;
-use crate::catalog::{Index, IndexColumn, Kind, Oid, Relation, Table};
+use super::immutable::is_immutable;
+use crate::bind::{Binder, ScopeTable, folded};
+use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
-use crate::plan::column_position;
+use crate::expr::Expr;
+use crate::plan::{column_position, index_column_names};
+use crate::rows::{self, Part, Parts};
 use crate::sqlstate;
+use crate::system::expression_over;
 use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::sync::Arc;
+use vellum_row::{Column, ColumnId, Type, Value};
 
 impl Ddl<'_> {
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<CommandTag> {
         let tag = CommandTag::plain("CREATE INDEX");
-        if create.predicate.is_some() {
-            return Err(SqlError::unsupported("a partial index"));
-        }
-        if !create.include.is_empty() {
-            return Err(SqlError::unsupported("INCLUDE"));
-        }
         if create.nulls_distinct == Some(false) {
             return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
         }
@@ -29,52 +28,42 @@ impl Ddl<'_> {
             let message = format!("\"{}\" is not a table", relation.name);
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
         })?;
-        super::check_index_columns(create.columns.len())?;
+        super::check_index_columns(create.columns.len() + create.include.len())?;
         let mut columns = Vec::with_capacity(create.columns.len());
-        let mut names = Vec::new();
         for column in &create.columns {
-            let ast::Expr::Identifier(ident) = &column.column.expr else {
-                return Err(SqlError::unsupported("an index on an expression"));
-            };
-            let name = folded(ident);
-            let position = column_position(&relation, &name)?;
-            let definition = table.schema.column(position);
-            if !definition.ty.is_orderable() {
-                let message = format!(
-                    "data type {} has no default operator class for access method \"btree\"",
-                    definition.ty.sql_name()
-                );
-                return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
-            }
             let options = column.column.options;
             let descending = options.asc == Some(false);
             columns.push(IndexColumn {
-                column: definition.id,
+                key: self.index_key(&relation, &column.column.expr)?,
                 descending,
                 nulls_first: options.nulls_first.unwrap_or(descending),
             });
-            names.push(name);
         }
+        let include = create.include.iter().map(|name| column_id(table, name));
+        let predicate = create.predicate.as_ref();
+        let predicate = predicate.map(|node| self.index_predicate(&relation, node));
+        let mut index = Index {
+            oid: 0,
+            name: Box::default(),
+            storage: None,
+            columns,
+            include: include.collect::<Result<_>>()?,
+            predicate: predicate.transpose()?.flatten(),
+            unique: create.unique,
+            constraint: None,
+            primary: false,
+        };
         let name = match &create.name {
             Some(name) => crate::bind::object_name(name)?.1,
-            None => {
-                let base = format!("{}_{}_idx", relation.name, names.join("_"));
-                self.free_name(relation.namespace, &base)
-            }
+            None => self.free_name(relation.namespace, &base_name(&relation, table, &index)),
         };
         if self.is_taken(relation.namespace, &name, create.if_not_exists)? {
             return Ok(tag);
         }
-        let oid = self.draw_oid()?;
-        let index = Arc::new(Index {
-            oid,
-            name: name.into(),
-            storage: Some(self.index_storage(oid)?),
-            columns,
-            unique: create.unique,
-            constraint: None,
-            primary: false,
-        });
+        index.oid = self.draw_oid()?;
+        index.name = name.into();
+        index.storage = Some(self.index_storage(index.oid)?);
+        let index = Arc::new(index);
         self.fill(&relation, &index)?;
         let mut next = table.clone();
         next.indexes.push(index);
@@ -82,46 +71,132 @@ impl Ddl<'_> {
         Ok(tag)
     }
 
-    /// Adds an index to the definition of a table without rows.
+    /// What stands in a column of a new index.
+    ///
+    /// # Errors
+    /// `42703`, `42601` for an operator without parentheses, `42P17`, `42704` for a type without order, `0A000`.
+    fn index_key(&self, relation: &Arc<Relation>, node: &ast::Expr) -> Result<IndexKey> {
+        let table = relation.table();
+        let table = table.ok_or_else(|| SqlError::internal("no table"))?;
+        if let ast::Expr::Identifier(name) = node {
+            let id = column_id(table, name)?;
+            check_orderable(Some(table.schema.column(table.position(id)).ty))?;
+            return Ok(IndexKey::Column(id));
+        }
+        check_form(node)?;
+        let mut binder = self.binder();
+        binder.scope.add(ScopeTable::of(relation, None)?)?;
+        let bound = binder.expr(node)?;
+        check_no_subquery(&binder, "expression")?;
+        let ty = check_orderable(bound.ty)?;
+        if let Expr::Column { position, .. } = bound.expr {
+            let id = table.schema.column(usize::from(position)).id;
+            return Ok(IndexKey::Column(id));
+        }
+        let columns: Vec<Column> = table.schema.columns().cloned().collect();
+        check_immutable(&bound.expr, &columns, "expression")?;
+        let sql = kept_text(relation, node, (&bound.expr, ty), |sql| {
+            rows::bound_expression(relation, sql).map(|(expr, _)| expr)
+        })?;
+        Ok(IndexKey::Expression(sql))
+    }
+
+    /// The predicate of a new index; none if it is true of every row.
+    ///
+    /// # Errors
+    /// `42804`, `42P17`, `0A000`.
+    fn index_predicate(
+        &self,
+        relation: &Arc<Relation>,
+        node: &ast::Expr,
+    ) -> Result<Option<Box<str>>> {
+        let table = relation.table();
+        let table = table.ok_or_else(|| SqlError::internal("no table"))?;
+        let mut binder = self.binder();
+        binder.scope.add(ScopeTable::of(relation, None)?)?;
+        let condition = binder.condition(node, "WHERE")?;
+        check_no_subquery(&binder, "predicate")?;
+        if condition == Expr::Const(Value::Bool(true)) {
+            return Ok(None);
+        }
+        let columns: Vec<Column> = table.schema.columns().cloned().collect();
+        check_immutable(&condition, &columns, "predicate")?;
+        let sql = kept_text(relation, node, (&condition, Type::Bool), |sql| {
+            rows::bound_condition(relation, sql)
+        })?;
+        Ok(Some(sql))
+    }
+
+    /// What the indexes of a table compute is still immutable: a column has another type.
+    ///
+    /// # Errors
+    /// `42P17`, and of names and types.
+    pub(super) fn check_computed(&self, relation: &Arc<Relation>) -> Result<()> {
+        let Some(table) = relation.table() else {
+            return Ok(());
+        };
+        let columns: Vec<Column> = table.schema.columns().cloned().collect();
+        for index in table.indexes.iter().filter(|index| !index.is_plain()) {
+            let parts = Parts::of(relation, index)?;
+            for part in &parts.columns {
+                if let Part::Computed { expr, ty } = part {
+                    check_orderable(Some(*ty))?;
+                    check_immutable(expr, &columns, "expression")?;
+                }
+            }
+            if let Some(predicate) = &parts.predicate {
+                check_immutable(predicate, &columns, "predicate")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an index like one of another table to the definition of a table without rows that has columns of the same names.
     ///
     /// # Errors
     /// What the engine reports.
     pub(super) fn add_index(
         &mut self,
         relation: &mut Relation,
-        columns: &[(String, bool, bool)],
-        unique: bool,
+        like: &Index,
+        from: &Table,
     ) -> Result<()> {
-        let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
-        let base = format!("{}_{}_idx", relation.name, names.join("_"));
-        let mut parts = Vec::with_capacity(columns.len());
-        for (name, descending, nulls_first) in columns {
+        let table = relation.table();
+        let table = table.ok_or_else(|| SqlError::internal("no table"))?;
+        let own = |id: ColumnId| {
+            let name = &from.schema.column(from.position(id)).name;
             let position = column_position(relation, name)?;
-            let table = relation.table();
-            let table = table.ok_or_else(|| SqlError::internal("no table"))?;
-            parts.push(IndexColumn {
-                column: table.schema.column(position).id,
-                descending: *descending,
-                nulls_first: *nulls_first,
-            });
-        }
+            Ok(table.schema.column(position).id)
+        };
+        let columns = like.columns.iter().map(|part| {
+            let key = match &part.key {
+                IndexKey::Column(id) => IndexKey::Column(own(*id)?),
+                key @ IndexKey::Expression(_) => key.clone(),
+            };
+            Ok(IndexColumn {
+                key,
+                ..part.clone()
+            })
+        });
+        let columns = columns.collect::<Result<_>>()?;
+        let include = like.include.iter().map(|id| own(*id));
+        let include = include.collect::<Result<_>>()?;
+        let mut index = Index {
+            oid: self.draw_oid()?,
+            columns,
+            include,
+            storage: None,
+            ..like.clone()
+        };
+        let base = base_name(relation, table, &index);
         let catalog = &self.open.catalog.1;
         let name = numbered(&base, |name| {
-            let table = relation.table();
-            let mut own = table.into_iter().flat_map(|table| &table.indexes);
+            let mut own = table.indexes.iter();
             catalog.named(relation.namespace, name).is_some()
                 || own.any(|index| *index.name == *name)
         });
-        let oid = self.draw_oid()?;
-        let index = Index {
-            oid,
-            name: name.into(),
-            storage: Some(self.index_storage(oid)?),
-            columns: parts,
-            unique,
-            constraint: None,
-            primary: false,
-        };
+        index.name = name.into();
+        index.storage = Some(self.index_storage(index.oid)?);
         if let Kind::Table(table) = &mut relation.kind {
             table.indexes.push(Arc::new(index));
         }
@@ -166,4 +241,103 @@ impl Ddl<'_> {
         }
         Ok(())
     }
+}
+
+/// The name of an index that is given none, but for the number that may stand behind it.
+fn base_name(relation: &Relation, table: &Table, index: &Index) -> String {
+    let names = index_column_names(table, index);
+    format!("{}_{}_idx", relation.name, names.join("_"))
+}
+
+/// # Errors
+/// `42703`.
+fn column_id(table: &Table, name: &ast::Ident) -> Result<ColumnId> {
+    let name = folded(name);
+    let position = table.schema.position(&name).ok_or_else(|| {
+        let message = format!("column \"{name}\" does not exist");
+        SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
+    })?;
+    Ok(table.schema.column(position).id)
+}
+
+/// # Errors
+/// `42704` for a type that no index orders, or that is not known.
+fn check_orderable(ty: Option<Type>) -> Result<Type> {
+    if let Some(ty) = ty.filter(|ty| ty.is_orderable()) {
+        return Ok(ty);
+    }
+    let name = ty.map_or("unknown", |ty| ty.sql_name());
+    let message =
+        format!("data type {name} has no default operator class for access method \"btree\"");
+    let hint = "You must specify an operator class for the index or define a default operator class for the data type.";
+    Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message).with_hint(hint))
+}
+
+/// An expression stands in parentheses, unless it is called like a function.
+///
+/// # Errors
+/// `42601`.
+fn check_form(node: &ast::Expr) -> Result<()> {
+    let near = match node {
+        ast::Expr::BinaryOp { op, .. } => op.to_string(),
+        ast::Expr::UnaryOp { op, .. } => op.to_string(),
+        ast::Expr::Cast {
+            kind: ast::CastKind::DoubleColon,
+            ..
+        } => "::".to_owned(),
+        ast::Expr::Case { .. } => "case".to_owned(),
+        ast::Expr::Value(value) => value.to_string(),
+        ast::Expr::CompoundIdentifier(_) => ".".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(SqlError::syntax(format!(
+        "syntax error at or near \"{near}\""
+    )))
+}
+
+/// # Errors
+/// `0A000`.
+fn check_no_subquery(binder: &Binder<'_>, what: &str) -> Result<()> {
+    if binder.subqueries.is_empty() {
+        return Ok(());
+    }
+    let message = format!("cannot use subquery in index {what}");
+    Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+}
+
+/// # Errors
+/// `42P17`.
+fn check_immutable(expr: &Expr, columns: &[Column], what: &str) -> Result<()> {
+    if is_immutable(expr, columns) {
+        return Ok(());
+    }
+    let message = format!("functions in index {what} must be marked IMMUTABLE");
+    Err(SqlError::new(sqlstate::INVALID_OBJECT_DEFINITION, message))
+}
+
+/// An expression as the catalog keeps it: a text that says `bound` whatever the settings of who reads it. A literal that reads them, as one of a
+/// timestamp does, is kept as PostgreSQL would show it.
+///
+/// # Errors
+/// `0A000` where no such text is found.
+fn kept_text(
+    relation: &Arc<Relation>,
+    node: &ast::Expr,
+    (bound, ty): (&Expr, Type),
+    read: impl Fn(&str) -> Result<Expr>,
+) -> Result<Box<str>> {
+    let mut given = node;
+    while let ast::Expr::Nested(inner) = given {
+        given = inner;
+    }
+    let shown = || expression_over(relation, bound, ty, rows::index_settings(), false);
+    for text in [&|| given.to_string(), &shown as &dyn Fn() -> String] {
+        let text = text();
+        if read(&text).is_ok_and(|read| read == *bound) {
+            return Ok(text.into());
+        }
+    }
+    Err(SqlError::unsupported(
+        "an index with an expression that depends on settings of the session",
+    ))
 }

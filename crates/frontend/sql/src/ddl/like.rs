@@ -151,20 +151,19 @@ impl Ddl<'_> {
         }
         if like.includes("INDEXES") {
             for index in &table.indexes {
-                let parts = index.columns.iter().map(|part| {
-                    let column = table.schema.column(table.position(part.column));
-                    (column.name.to_string(), part.descending, part.nulls_first)
+                let names = index.key_columns().map(|id| {
+                    let column = table.schema.column(table.position(id));
+                    column.name.to_string()
                 });
-                let parts: Vec<(String, bool, bool)> = parts.collect();
                 made.later.push(match index.constraint {
                     Some(_) => Later::Key {
                         name: None,
-                        columns: parts.into_iter().map(|(name, ..)| name).collect(),
+                        columns: names.collect(),
                         primary: index.primary,
                     },
                     None => Later::Index {
-                        columns: parts,
-                        unique: index.unique,
+                        like: index.clone(),
+                        from: Box::new(table.clone()),
                     },
                 });
             }

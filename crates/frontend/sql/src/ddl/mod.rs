@@ -17,6 +17,7 @@ mod fill;
 mod foreign;
 mod generated;
 mod identity;
+mod immutable;
 mod index;
 mod like;
 mod numbered;

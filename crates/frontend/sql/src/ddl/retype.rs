@@ -3,11 +3,10 @@
 //! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again).
 
 use super::Ddl;
-use super::rewrite::Plain;
 use crate::bind::{ScopeTable, type_of};
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Frame, RowRef};
+use crate::expr::{Expr, Frame, Plain, RowRef};
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
@@ -69,22 +68,13 @@ impl Ddl<'_> {
             kind: Kind::Table(Box::new(next.clone())),
             ..relation.clone()
         });
+        self.check_computed(&target)?;
         let shape = Shape::of(&target)?;
         let plain = Plain(self.forms);
         self.move_rows(relation, &shape, |values| {
             let rows = [RowRef::Values(values)];
-            let frame = Frame {
-                params: &[],
-                slots: &[],
-                subqueries: &[],
-                rows: &rows,
-                env: &plain,
-                held: None,
-                outer: None,
-                queries: None,
-            };
             let mut row = values.to_vec();
-            row[position] = convert.eval(&frame)?.into_value();
+            row[position] = convert.eval(&Frame::over(&rows, &plain))?.into_value();
             Ok(row)
         })?;
         self.drop_storage(old)?;

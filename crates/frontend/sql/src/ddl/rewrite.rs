@@ -3,29 +3,15 @@
 use super::Ddl;
 use crate::catalog::{Index, Kind, Oid, Relation, Storage, Table};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Environment, Frame, RowRef};
+use crate::expr::{Frame, Plain, RowRef};
 use crate::rows::{self, Shape};
 use crate::sqlstate;
 use std::ops::Bound;
 use std::sync::Arc;
-use vellum_row::Settings;
 use vellum_row::{Schema, Value, ValueRef};
 
 /// Bytes of rows that are read before what they become is written.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
-
-/// What constraints may ask: nothing of the session.
-pub(super) struct Plain<'p>(pub &'p Settings);
-
-impl Environment for Plain<'_> {
-    fn settings(&self) -> &Settings {
-        self.0
-    }
-
-    fn ask(&self, function: Builtin, _arguments: &[Value]) -> Result<Value> {
-        Err(SqlError::unsupported(format!("{function:?} here")))
-    }
-}
 
 /// Loads an empty engine table bottom-up with what `next` puts into the two (empty) vectors, in ascending order of keys, until it returns false.
 ///
@@ -211,16 +197,7 @@ impl Ddl<'_> {
                 }
             }
             let rows = [RowRef::Values(values)];
-            let frame = Frame {
-                params: &[],
-                slots: &[],
-                subqueries: &[],
-                rows: &rows,
-                env: &plain,
-                held: None,
-                outer: None,
-                queries: None,
-            };
+            let frame = Frame::over(&rows, &plain);
             for (name, check) in &checks {
                 if check.eval(&frame)?.as_ref().as_bool() == Some(false) {
                     let message = format!(
@@ -309,7 +286,7 @@ impl Ddl<'_> {
         let name = &from.name;
         let schema = &to.table().schema;
         self.each_row(from, |_, values| {
-            for position in &to.keys[0].positions {
+            for position in &to.keys[0].reads {
                 if values[*position].is_null() {
                     let column = &schema.column(*position).name;
                     let message =

@@ -29,11 +29,8 @@ pub(super) enum Later {
         expr: Box<ast::Expr>,
         column: Option<String>,
     },
-    /// Columns, each with whether it descends and whether nulls come first.
-    Index {
-        columns: Vec<(String, bool, bool)>,
-        unique: bool,
-    },
+    /// As one of another table.
+    Index { like: Arc<Index>, from: Box<Table> },
     ForeignKey {
         key: Box<ast::ForeignKeyConstraint>,
         /// The column that it was written behind.
@@ -340,7 +337,7 @@ impl Ddl<'_> {
                 }
                 self.check_rows(relation)
             }
-            Later::Index { columns, unique } => self.add_index(relation, &columns, unique),
+            Later::Index { like, from } => self.add_index(relation, &like, &from),
             Later::ForeignKey { key, column } => {
                 self.add_foreign_key(relation, &key, column.as_deref())
             }
@@ -399,17 +396,17 @@ impl Ddl<'_> {
         {
             return Err(super::taken(&name));
         }
-        let columns = positions.iter().map(|position| IndexColumn {
-            column: table.schema.column(*position).id,
-            descending: false,
-            nulls_first: false,
-        });
+        let columns = positions.iter();
+        let columns =
+            columns.map(|position| IndexColumn::ascending(table.schema.column(*position).id));
         let columns = columns.collect();
         let mut index = Index {
             oid: self.draw_oid()?,
             name: name.into(),
             storage: None,
             columns,
+            include: Vec::new(),
+            predicate: None,
             unique: true,
             constraint: Some(self.draw_oid()?),
             primary,
@@ -566,10 +563,8 @@ impl Ddl<'_> {
                     match found.map(|index| (index.oid, index.primary)) {
                         Some((_, true)) => return self.drop_primary_key(relation, next),
                         Some((oid, false)) => {
-                            let columns = found.map(|index| {
-                                let columns = index.columns.iter();
-                                columns.map(|part| part.column).collect::<Vec<_>>()
-                            });
+                            let columns =
+                                found.map(|index| index.key_columns().collect::<Vec<_>>());
                             let what = format!("constraint {name} on table {}", relation.name);
                             self.check_unreferred(relation, &what, &columns.unwrap_or_default())?;
                             self.take_index(&mut next, oid)?;
@@ -623,8 +618,7 @@ impl Ddl<'_> {
                     self.check_default_of(relation, next, &column)?;
                 }
                 let key = next.primary_key();
-                let in_key =
-                    |key: &Arc<Index>| key.columns.iter().any(|part| part.column == column.id);
+                let in_key = |key: &Arc<Index>| key.key_columns().any(|part| part == column.id);
                 if key.is_some_and(in_key) {
                     let message = format!("column \"{}\" is in a primary key", column.name);
                     return Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message));

@@ -125,12 +125,18 @@ impl Run<'_, '_> {
                     return Err(duplicate.error(&insert.shape, values, self.env));
                 };
                 self.transaction.rollback_to(&savepoint)?;
-                let duplicate = match conflict.index {
-                    Some(index) if index != duplicate.index => {
-                        // The index that is asked for decides, whichever was looked at first.
+                let duplicate = match &conflict.indexes {
+                    Some(indexes) if !indexes.contains(&duplicate.index) => {
+                        // An index that is asked for decides, whichever was looked at first.
                         let (transaction, shape) = (self.transaction, &insert.shape);
-                        let found =
-                            self.write(|| rows::duplicate_in(transaction, shape, index, values))?;
+                        let mut found = None;
+                        for index in indexes {
+                            if found.is_none() {
+                                found = self.write(|| {
+                                    rows::duplicate_in(transaction, shape, *index, values)
+                                })?;
+                            }
+                        }
                         found.ok_or_else(|| duplicate.error(shape, values, self.env))?
                     }
                     _ => duplicate,
@@ -542,11 +548,7 @@ fn is_narrow(update: &Update) -> bool {
         && update.rules.generated.is_empty()
         && update.rules.checks.is_empty()
         && !in_foreign_key
-        && !update
-            .shape
-            .keys
-            .iter()
-            .any(|keys| assigned(&keys.positions))
+        && !update.shape.keys.iter().any(|keys| assigned(&keys.reads))
 }
 
 /// Whether a column that takes no null is given one.

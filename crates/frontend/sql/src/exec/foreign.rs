@@ -227,7 +227,7 @@ impl Run<'_, '_> {
     /// Whether a row has the key that was `old`'s.
     fn has_key(&self, foreign: &Foreign, old: &[Value]) -> Result<bool> {
         let mut key = Vec::new();
-        foreign.parent.keys[foreign.index].encode(old, &mut key)?;
+        foreign.parent.keys[foreign.index].encode(RowRef::Values(old), &mut key)?;
         let storage = foreign.target_storage().table(self.transaction)?;
         Ok(self.transaction.get(storage, &key, |_| ())?.is_some())
     }
@@ -318,7 +318,7 @@ fn path(foreign: &Foreign, old: &[Value]) -> (Access, bool) {
     let table = foreign.child.table();
     let width = foreign.columns.len();
     let fits = |number: &usize| {
-        let positions = &foreign.child.keys[*number].positions;
+        let keys = &foreign.child.keys[*number];
         let same_types = || {
             foreign
                 .columns
@@ -330,18 +330,19 @@ fn path(foreign: &Foreign, old: &[Value]) -> (Access, bool) {
                     own == target || (own.is_integer() && target.is_integer())
                 })
         };
-        positions.len() >= width
-            && positions[..width]
-                .iter()
-                .all(|at| foreign.columns.contains(at))
-            && same_types()
+        let own = |number| {
+            let column = keys.column(number);
+            column.is_some_and(|at| foreign.columns.contains(&at))
+        };
+        keys.predicate.is_none() && (0..width).all(own) && same_types()
     };
     let Some(index) = (0..table.indexes.len()).find(fits) else {
         return (Access::all(), false);
     };
-    let positions = &foreign.child.keys[index].positions[..width];
-    let values = positions.iter().map(|at| {
-        let number = foreign.columns.iter().position(|own| own == at);
+    let keys = &foreign.child.keys[index];
+    let values = (0..width).map(|number| {
+        let at = keys.column(number);
+        let number = foreign.columns.iter().position(|own| Some(*own) == at);
         let target = number.map(|number| foreign.target_columns[number]);
         Expr::Const(target.map_or(Value::Null, |target| old[target].clone()))
     });

@@ -5,6 +5,7 @@
 
 use super::Run;
 use crate::error::{Result, SqlError};
+use crate::expr::RowRef;
 use crate::lock::{HeldLocks, Obstacle, RowName, Strength};
 use crate::plan::{LockWait, RowLock};
 use crate::rows::Shape;
@@ -94,7 +95,8 @@ impl Run<'_, '_> {
             // Foreign keys that are no primary key hold the entry.
             for (keys, index) in shape.keys.iter().zip(&shape.table().indexes) {
                 let mut entry = Vec::new();
-                if index.unique && index.storage.is_some() && !keys.encode(old, &mut entry)? {
+                let may = index.unique && index.storage.is_some() && keys.is_plain();
+                if may && !keys.encode(RowRef::Values(old), &mut entry)? {
                     look(index.oid, &entry)?;
                 }
             }

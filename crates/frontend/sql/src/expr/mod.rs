@@ -11,6 +11,7 @@
 
 mod catalog_function;
 mod function;
+mod plain;
 mod record;
 mod rows;
 mod scalar;
@@ -18,6 +19,7 @@ mod scalar;
 pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use function::{Builtin, Signature};
+pub(crate) use plain::Plain;
 pub(crate) use record::{expanded, fields};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{Keep, RowsOf, find as find_scalar, functions as scalar_functions};

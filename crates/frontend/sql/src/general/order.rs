@@ -108,11 +108,12 @@ impl Estimate {
         let all = statistics
             .as_ref()
             .map_or(UNKNOWN_ROWS, |known| known.rows as f64);
-        let unique = table.indexes.iter().filter(|index| index.unique);
+        let unique = table.indexes.iter();
+        let unique = unique.filter(|index| index.unique && index.is_plain());
         let keys = unique.map(|index| {
-            let columns = index.columns.iter();
+            let columns = index.key_columns();
             columns
-                .map(|column| table.position(column.column) as u16)
+                .map(|column| table.position(column) as u16)
                 .collect()
         });
         let column = |position: u16| {

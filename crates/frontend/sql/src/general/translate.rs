@@ -416,7 +416,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             SourceKind::Table { shape, .. } => {
                 let conditions = own.iter().map(|expr| self.computed(alone(expr)));
                 let conditions: Vec<Expr> = conditions.collect();
-                let (access, ..) = choose(&shape.relation, 0, &conditions, &[], None);
+                let (access, ..) = choose(shape, 0, &conditions, &[], None);
                 // Readers ask nobody: an answer per row would cost more than reading beside each other gains.
                 let asks = conditions.iter().any(Expr::asks);
                 let rows = estimate.found(&access);

@@ -6,6 +6,7 @@
 //! - P2 Work is bounded by the length of the text ([`dialect`], and [`height`] where tables are expected).
 //! - P3 Trees, and the programs that are made of them, are made, walked, run and dropped on a stack that has room for P1 ([`with_stack`]).
 
+mod conflicts;
 mod dialect;
 mod height;
 mod literal;
@@ -16,6 +17,7 @@ mod options;
 mod sequences;
 mod tables;
 
+pub(crate) use conflicts::ConflictTarget;
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
@@ -60,6 +62,10 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         return Err(at_token(text, &tokens[second]));
     }
     let words = options::Words::of(&tokens);
+    // Before any other token is moved: they are found in the text.
+    if words.any(&[Keyword::CONFLICT]) {
+        conflicts::adapt(&mut tokens, text);
+    }
     // In front of the query that is inserted, which may be TABLE.
     if words.any(&[Keyword::VALUE]) {
         sequences::overriding(&mut tokens);

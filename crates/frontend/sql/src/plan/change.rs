@@ -52,7 +52,7 @@ pub(crate) enum Given {
 #[derive(Debug)]
 pub(crate) struct Conflict {
     /// Indexes that are asked; `None`: all unique ones.
-    pub index: Option<usize>,
+    pub indexes: Option<Box<[usize]>>,
     pub action: ConflictAction,
 }
 
@@ -402,44 +402,29 @@ impl Binder<'_> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
-        let index = match &conflict.conflict_target {
+        let indexes = match &conflict.conflict_target {
             None => None,
-            Some(ast::ConflictTarget::Columns(columns)) => {
-                let mut positions = columns
-                    .iter()
-                    .map(|column| column_position(relation, &folded(column)))
-                    .collect::<Result<Vec<_>>>()?;
-                positions.sort_unstable();
-                let found = table.indexes.iter().position(|index| {
-                    let mut own: Vec<usize> = index
-                        .columns
-                        .iter()
-                        .map(|column| table.position(column.column))
-                        .collect();
-                    own.sort_unstable();
-                    index.unique && own == positions
-                });
-                Some(found.ok_or_else(|| {
-                    let text = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-                    SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text)
-                })?)
-            }
+            Some(ast::ConflictTarget::Columns(columns)) => Some(self.arbiters(relation, columns)?),
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, name) = crate::bind::object_name(name)?;
-                let found = table.indexes.iter().position(|index| *index.name == *name);
-                Some(found.ok_or_else(|| {
+                let found = table
+                    .indexes
+                    .iter()
+                    .position(|index| *index.name == *name && index.constraint.is_some());
+                let found = found.ok_or_else(|| {
                     let message = format!(
                         "constraint \"{name}\" for table \"{}\" does not exist",
                         relation.name
                     );
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
-                })?)
+                })?;
+                Some([found].into())
             }
         };
         let action = match &conflict.action {
             ast::OnConflictAction::DoNothing => ConflictAction::Nothing,
             ast::OnConflictAction::DoUpdate(update) => {
-                if index.is_none() {
+                if indexes.is_none() {
                     let text =
                         "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                     return Err(SqlError::syntax(text));
@@ -460,7 +445,7 @@ impl Binder<'_> {
                 }
             }
         };
-        Ok(Conflict { index, action })
+        Ok(Conflict { indexes, action })
     }
 
     pub(super) fn assignments(
@@ -706,14 +691,15 @@ impl Binder<'_> {
 
     fn find(
         &mut self,
-        relation: &Relation,
+        relation: &Arc<Relation>,
         selection: Option<&ast::Expr>,
     ) -> Result<(Access, Vec<Expr>)> {
         let mut filter = Vec::new();
         if let Some(selection) = selection {
             conjuncts(self.condition(selection, "WHERE")?, &mut filter);
         }
-        let (access, mut covered, _) = path::choose(relation, 0, &filter, &self.subqueries, None);
+        let (access, mut covered, _) =
+            path::choose(&Shape::of(relation)?, 0, &filter, &self.subqueries, None);
         if access.any.is_none() {
             covered.sort_unstable();
             for at in covered.into_iter().rev() {

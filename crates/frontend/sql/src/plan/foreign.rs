@@ -58,11 +58,8 @@ impl Foreign {
         let index = target.unique_index(&key.target_columns);
         let index = index.ok_or_else(|| SqlError::internal("a foreign key without index"))?;
         // In the order of the index.
-        let order = target.indexes[index].columns.iter().map(|part| {
-            let at = key
-                .target_columns
-                .iter()
-                .position(|column| *column == part.column);
+        let order = target.indexes[index].key_columns().map(|part| {
+            let at = key.target_columns.iter().position(|column| *column == part);
             at.ok_or_else(|| SqlError::internal("a foreign key of other columns"))
         });
         let order = order.collect::<Result<Vec<usize>>>()?;

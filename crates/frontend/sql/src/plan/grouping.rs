@@ -229,8 +229,8 @@ pub(super) fn depending(keys: &mut Vec<(Expr, Type)>, read: &[Expr], scope: &Sco
         };
         let key = table.primary_key();
         key.is_some_and(|key| {
-            let mut columns = key.columns.iter();
-            columns.all(|column| is_key(number, table.position(column.column)))
+            let mut columns = key.key_columns();
+            columns.all(|column| is_key(number, table.position(column)))
         })
     };
     let apart: Vec<bool> = (0..scope.tables.len()).map(is_told_apart).collect();

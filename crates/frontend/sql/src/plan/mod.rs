@@ -2,6 +2,7 @@
 //!
 //! Not here: running them (`exec`); DDL and session commands, which are run from their syntax trees.
 
+mod arbiter;
 mod change;
 mod explain;
 mod factor;
@@ -9,6 +10,7 @@ mod foreign;
 mod from;
 mod general;
 mod grouping;
+mod implied;
 mod limit;
 mod lock;
 mod merge;
@@ -30,7 +32,7 @@ pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use merge::{Merge, MergeAction};
-pub(crate) use output::check_equality;
+pub(crate) use output::{check_equality, index_column_names};
 pub(crate) use path::{Access, Bounds, choose};
 pub(crate) use reads::{reads_from, tables_read};
 pub(crate) use rules::Rules;

@@ -3,6 +3,7 @@
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
 use crate::bind::{Binder, Bound, folded};
+use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
@@ -337,6 +338,31 @@ pub(crate) fn check_equality(ty: Type) -> Result<()> {
 /// The name of a column that has none.
 fn name_of(node: &ast::Expr) -> String {
     figured(node).map_or_else(|| "?column?".to_owned(), |(name, _)| name)
+}
+
+/// What the columns of an index are called, those that it includes too: as the table's are, or as an expression names its column; each another name.
+pub(crate) fn index_column_names(table: &Table, index: &Index) -> Vec<String> {
+    let column = |id| table.schema.column(table.position(id)).name.to_string();
+    let keys = index.columns.iter().map(|part| match &part.key {
+        IndexKey::Column(id) => column(*id),
+        IndexKey::Expression(sql) => {
+            let node = crate::parse::expression(sql);
+            let named = node.ok().and_then(|node| figured(&node));
+            named.map_or_else(|| "expr".to_owned(), |(name, _)| name)
+        }
+    });
+    let included = index.include.iter().map(|id| column(*id));
+    let mut names: Vec<String> = Vec::new();
+    for base in keys.chain(included) {
+        let mut name = base.clone();
+        let mut number = 0;
+        while names.contains(&name) {
+            number += 1;
+            name = format!("{base}{number}");
+        }
+        names.push(name);
+    }
+    names
 }
 
 /// How well an expression names its column.

@@ -8,12 +8,15 @@
 //! - A1 A path may return too many rows, never too few: the conditions are looked at again, but for those that it fulfils by
 //!   itself (`covered`).
 //! - A2 What it compares with reads only tables before this one.
+//! - A3 An index with a predicate is a path only where the conditions imply that ([`super::implied`]).
 
 use super::Subquery;
+use super::implied::{is_implied, is_same};
 use super::reads::reads_before;
 use super::select::{SortBy, SortKey};
-use crate::catalog::{Relation, Table};
+use crate::catalog::Table;
 use crate::expr::{Comparison, Expr};
+use crate::rows::{Part, Shape};
 use vellum_row::Type;
 use vellum_row::key::is_exact;
 
@@ -59,30 +62,32 @@ impl Access {
     }
 }
 
-/// A column that rows are wanted in the order of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What rows of the first table are wanted in the order of.
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Wanted {
-    pub position: usize,
+    pub by: Expr,
     pub descending: bool,
     pub nulls_first: bool,
 }
 
 /// The path to table number `table` of a query, the conjuncts that it fulfils by itself, and whether it gives the order.
 pub(crate) fn choose(
-    relation: &Relation,
+    shape: &Shape,
     table: u16,
     conjuncts: &[Expr],
     subqueries: &[Subquery],
     wanted: Option<&[Wanted]>,
 ) -> (Access, Vec<usize>, bool) {
-    let Some(definition) = relation.table() else {
-        return (Access::all(), Vec::new(), false);
-    };
+    let definition = shape.table();
     let mut best = (Access::all(), Vec::new(), false);
     let mut best_score = 0;
     for number in 0..definition.indexes.len() {
-        let (mut access, covered) = with_index(definition, number, table, conjuncts, subqueries);
-        let ordered = wanted.and_then(|wanted| order_of(definition, &access, wanted));
+        let predicate = shape.keys[number].predicate.as_ref();
+        if predicate.is_some_and(|predicate| !is_implied(predicate, table, conjuncts)) {
+            continue;
+        }
+        let (mut access, covered) = with_index(shape, number, table, conjuncts, subqueries);
+        let ordered = wanted.and_then(|wanted| order_of(shape, &access, wanted));
         let index = &definition.indexes[number];
         let point = access.is_point(definition);
         let mut score = access.equal.len() * 16;
@@ -95,6 +100,10 @@ pub(crate) fn choose(
         if score > 0 && index.storage.is_none() {
             // No second look-up.
             score += 2;
+        }
+        if score > 0 && predicate.is_some() {
+            // Fewer entries.
+            score += 1;
         }
         if point {
             score += 1 << 20;
@@ -110,26 +119,24 @@ pub(crate) fn choose(
 
 /// What an index can do for these conditions.
 fn with_index(
-    table: &Table,
+    shape: &Shape,
     number: usize,
     source: u16,
     conjuncts: &[Expr],
     subqueries: &[Subquery],
 ) -> (Access, Vec<usize>) {
-    let compared = |conjunct, position| compared(conjunct, source, position, subqueries);
-    let index = &table.indexes[number];
+    let compared = |conjunct, part| compared(conjunct, source, part, subqueries);
+    let keys = &shape.keys[number];
     let mut access = Access {
         index: Some(number),
         ..Access::all()
     };
     let mut covered = Vec::new();
-    for column in &index.columns {
-        let position = table.position(column.column);
-        let found = table.schema.column(position);
-        let ty = found.ty;
+    for (part, column) in keys.parts.iter().zip(keys.codec.columns()) {
+        let ty = column.ty;
         let mut pinned = None;
         for (at, conjunct) in conjuncts.iter().enumerate() {
-            if let Some((Comparison::Equal, value)) = compared(conjunct, position)
+            if let Some((Comparison::Equal, value)) = compared(conjunct, part)
                 && let Some(value) = as_column(value, ty)
             {
                 pinned = Some((at, value));
@@ -139,7 +146,7 @@ fn with_index(
         if let Some((at, value)) = pinned {
             access.equal.push(value);
             // What looks different and is equal has one key: the row is looked at.
-            if is_exact(ty, found.typmod) {
+            if is_exact(ty, column.typmod) {
                 covered.push(at);
             }
             continue;
@@ -150,7 +157,7 @@ fn with_index(
                 list,
                 negated: false,
             } = conjunct
-                && is_column(operand, source, position)
+                && is_part(operand, source, part)
                 && list
                     .iter()
                     .all(|item| reads_before(item, subqueries, source))
@@ -165,7 +172,7 @@ fn with_index(
             }
         }
         for conjunct in conjuncts {
-            let Some((comparison, value)) = compared(conjunct, position) else {
+            let Some((comparison, value)) = compared(conjunct, part) else {
                 continue;
             };
             let Some(value) = as_column(value, ty) else {
@@ -200,7 +207,8 @@ pub(super) fn lookup(
         };
         [left, right].into_iter().find_map(|side| match &**side {
             Expr::Column { table, position } if *table == source => {
-                match compared(conjunct, source, usize::from(*position), subqueries)? {
+                let part = Part::Column(usize::from(*position));
+                match compared(conjunct, source, &part, subqueries)? {
                     (Comparison::Equal, value) => Some((*position, value.clone())),
                     _ => None,
                 }
@@ -210,11 +218,11 @@ pub(super) fn lookup(
     })
 }
 
-/// The comparison of a column with something that is known before its table is read (A2).
+/// The comparison of a part of a key with something that is known before its table is read (A2).
 fn compared<'e>(
     conjunct: &'e Expr,
     source: u16,
-    position: usize,
+    part: &Part,
     subqueries: &[Subquery],
 ) -> Option<(Comparison, &'e Expr)> {
     let Expr::Compare {
@@ -226,18 +234,21 @@ fn compared<'e>(
         return None;
     };
     let usable = |expr: &Expr| reads_before(expr, subqueries, source) && !expr.is_volatile();
-    if is_column(left, source, position) && usable(right) {
+    if is_part(left, source, part) && usable(right) {
         return Some((*comparison, right));
     }
-    if is_column(right, source, position) && usable(left) {
+    if is_part(right, source, part) && usable(left) {
         return Some((comparison.swapped(), left));
     }
     None
 }
 
-fn is_column(expr: &Expr, source: u16, at: usize) -> bool {
-    matches!(expr, Expr::Column { table, position }
-        if *table == source && usize::from(*position) == at)
+fn is_part(expr: &Expr, source: u16, part: &Part) -> bool {
+    match part {
+        Part::Column(at) => matches!(expr, Expr::Column { table, position }
+            if *table == source && usize::from(*position) == *at),
+        Part::Computed { expr: own, .. } => is_same(expr, source, own),
+    }
 }
 
 /// What a column of type `ty` is compared with, if keys of that type can stand for it. Integers of another width are made
@@ -248,28 +259,27 @@ fn as_column(value: &Expr, ty: Type) -> Option<Expr> {
 }
 
 /// Whether reading the path forwards (false) or backwards (true) gives the order; `None` if neither does.
-fn order_of(table: &Table, access: &Access, wanted: &[Wanted]) -> Option<bool> {
-    let index = &table.indexes[access.index?];
+fn order_of(shape: &Shape, access: &Access, wanted: &[Wanted]) -> Option<bool> {
+    let keys = &shape.keys[access.index?];
     if access.any.is_some() || wanted.is_empty() {
         return None;
     }
-    let pinned: Vec<usize> = index.columns[..access.equal.len()]
-        .iter()
-        .map(|column| table.position(column.column))
-        .collect();
-    let mut rest = index.columns[access.equal.len()..].iter();
+    let (pinned, rest) = keys.parts.split_at(access.equal.len());
+    let columns = &keys.codec.columns()[access.equal.len()..];
+    let mut rest = rest.iter().zip(columns);
     let mut reverse = None;
     for key in wanted {
-        if pinned.contains(&key.position) {
+        if pinned.iter().any(|part| is_part(&key.by, 0, part)) {
             continue;
         }
         // Beyond the last column of a unique index there are no ties, but for nulls.
-        let column = rest.next()?;
-        if table.position(column.column) != key.position {
+        let (part, column) = rest.next()?;
+        if !is_part(&key.by, 0, part) {
             return None;
         }
         let against = column.descending != key.descending;
-        let nullable = table.schema.column(key.position).nullable;
+        let own = part.column();
+        let nullable = own.is_none_or(|at| shape.table().schema.column(at).nullable);
         if nullable && (column.nulls_first != key.nulls_first) != against {
             return None;
         }
@@ -280,25 +290,21 @@ fn order_of(table: &Table, access: &Access, wanted: &[Wanted]) -> Option<bool> {
     Some(reverse.unwrap_or(false))
 }
 
-/// The order that is asked for, if it is by columns of the first table.
+/// The order that is asked for, if it is by what the first table has.
 pub(super) fn wanted_order(sort: &[SortKey], output: &[Expr]) -> Option<Vec<Wanted>> {
     if sort.is_empty() {
         return None;
     }
-    sort.iter()
-        .map(|key| {
-            let expr = match &key.expr {
-                SortBy::Output(at) => &output[*at],
-                SortBy::Expr(expr) => expr,
-            };
-            match expr {
-                Expr::Column { table: 0, position } => Some(Wanted {
-                    position: usize::from(*position),
-                    descending: key.descending,
-                    nulls_first: key.nulls_first,
-                }),
-                _ => None,
-            }
-        })
-        .collect()
+    let wanted = sort.iter().map(|key| {
+        let expr = match &key.expr {
+            SortBy::Output(at) => &output[*at],
+            SortBy::Expr(expr) => expr,
+        };
+        Wanted {
+            by: expr.clone(),
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        }
+    });
+    Some(wanted.collect())
 }

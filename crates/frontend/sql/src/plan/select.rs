@@ -657,13 +657,8 @@ impl Binder<'_> {
             }
             // The first table's order is that of the result: every later one is read for each of its rows.
             let wanted = wanted.filter(|_| number == 0);
-            let (chosen, mut covered, gives) = path::choose(
-                &shape.relation,
-                number as u16,
-                deciding,
-                &self.subqueries,
-                wanted,
-            );
+            let (chosen, mut covered, gives) =
+                path::choose(shape, number as u16, deciding, &self.subqueries, wanted);
             covered.sort_unstable();
             if chosen.any.is_none() {
                 for at in covered.into_iter().rev() {

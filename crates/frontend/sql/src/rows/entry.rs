@@ -1,41 +1,46 @@
 //! Entries of indexes.
 //!
+//! Rows for which the index's predicate is not true have none.
+//!
 //! Layout: the key is that of the columns; where rows may share it (the index is not unique, or a column is null) the row's key
 //! follows. The value is `0, u16 big-endian length of the columns' part` then, else `1, the row's key`.
 
 use super::KeyShape;
 use crate::error::{Result, SqlError};
+use crate::expr::RowRef;
 use crate::sqlstate;
-use vellum_row::ValueRef;
 
 const SHARED: u8 = 0;
 const ALONE: u8 = 1;
 
-/// Makes key and value of an entry.
+/// Makes key and value of the entry of a row; false if it has none.
 ///
 /// # Errors
-/// `54000` for values that make no key.
-pub(crate) fn entry<'v>(
+/// `54000` for values that make no key; those of what the index computes.
+pub(crate) fn entry(
     shape: &KeyShape,
     unique: bool,
-    column: impl Fn(usize) -> Result<ValueRef<'v>>,
+    row: RowRef<'_>,
     row_key: &[u8],
     key: &mut Vec<u8>,
     value: &mut Vec<u8>,
-) -> Result<()> {
+) -> Result<bool> {
     key.clear();
     value.clear();
-    let null = shape.encode_with(column, key)?;
+    if !shape.has_entry(row)? {
+        return Ok(false);
+    }
+    let null = shape.encode(row, key)?;
     if unique && !null {
         value.push(ALONE);
         value.extend_from_slice(row_key);
-        return Ok(());
+        return Ok(true);
     }
     let length = u16::try_from(key.len()).map_err(|_| too_long(key.len()))?;
     value.push(SHARED);
     value.extend_from_slice(&length.to_be_bytes());
     key.extend_from_slice(row_key);
-    Ok(())
+    Ok(true)
 }
 
 /// The key of the row that an entry is about.

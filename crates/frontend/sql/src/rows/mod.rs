@@ -2,14 +2,16 @@
 //!
 //! Layout: a table's rows are in an engine table, keyed by the primary key's columns (order-preserving), or by a number that
 //! ascends (big-endian u64) if there is none; the value is the row as `row::Schema` writes it, key columns included. An index
-//! is an engine table of its own; see [`entry`].
+//! is an engine table of its own; see [`entry`], and [`part`] for what it computes.
 //!
 //! Not here: which rows (`exec`), constraints other than uniqueness.
 
 mod entry;
+mod part;
 mod write;
 
 pub(crate) use entry::{entry, primary_key_of};
+pub(crate) use part::{Part, Parts, bound_condition, bound_expression, settings as index_settings};
 pub(crate) use write::{
     Duplicate, assign, changes_a_key, delete, duplicate_in, insert, insert_entry, key_of, load,
     update,
@@ -17,8 +19,9 @@ pub(crate) use write::{
 
 use crate::catalog::{Relation, Table};
 use crate::error::{Result, SqlError};
+use crate::expr::{Expr, RowRef};
 use std::sync::Arc;
-use vellum_row::{KeyCodec, KeyColumn, Value, ValueRef};
+use vellum_row::{KeyCodec, KeyColumn, ValueRef};
 
 /// A relation with what is needed to make keys.
 #[derive(Debug)]
@@ -31,7 +34,12 @@ pub(crate) struct Shape {
 /// How the key of an index is made.
 #[derive(Debug)]
 pub(crate) struct KeyShape {
-    pub positions: Vec<usize>,
+    /// Where its columns come from.
+    pub parts: Vec<Part>,
+    /// Rows for which it is not true have no entry.
+    pub predicate: Option<Expr>,
+    /// Positions of the columns that all of that reads.
+    pub reads: Vec<usize>,
     pub codec: KeyCodec,
 }
 
@@ -44,16 +52,13 @@ impl Shape {
             return Err(SqlError::new(crate::sqlstate::WRONG_OBJECT_TYPE, message));
         };
         let keys = table.indexes.iter().map(|index| {
-            let positions: Vec<usize> = index
-                .columns
-                .iter()
-                .map(|column| table.position(column.column))
-                .collect();
-            let parts = index.columns.iter().zip(&positions).map(|(column, at)| {
-                let definition = table.schema.column(*at);
+            let parts = Parts::of(relation, index)?;
+            let columns = index.columns.iter().zip(&parts.columns);
+            let columns = columns.map(|(column, part)| {
+                let (ty, typmod) = part::type_of(part, relation);
                 KeyColumn {
-                    ty: definition.ty,
-                    typmod: definition.typmod,
+                    ty,
+                    typmod,
                     descending: column.descending,
                     nulls_first: column.nulls_first,
                     // NOT NULL comes and goes; the bytes of keys stay.
@@ -61,8 +66,10 @@ impl Shape {
                 }
             });
             Ok(KeyShape {
-                codec: KeyCodec::new(parts.collect())?,
-                positions,
+                codec: KeyCodec::new(columns.collect())?,
+                reads: parts.reads(),
+                parts: parts.columns,
+                predicate: parts.predicate,
             })
         });
         Ok(Self {
@@ -86,26 +93,61 @@ impl Shape {
 }
 
 impl KeyShape {
-    /// Appends the key of a row; true if a column of it is null.
-    ///
-    /// # Errors
-    /// `54000` for values that make no key.
-    pub fn encode(&self, values: &[Value], out: &mut Vec<u8>) -> Result<bool> {
-        self.encode_with(|at| Ok(values[at].as_ref()), out)
+    /// The column of the table that one of its columns is.
+    pub fn column(&self, number: usize) -> Option<usize> {
+        self.parts.get(number)?.column()
     }
 
-    /// The same of anything that has columns.
-    pub fn encode_with<'v>(
-        &self,
-        column: impl Fn(usize) -> Result<ValueRef<'v>>,
-        out: &mut Vec<u8>,
-    ) -> Result<bool> {
+    /// Whether it knows of all rows, and of nothing but their columns.
+    pub fn is_plain(&self) -> bool {
+        let mut parts = self.parts.iter();
+        self.predicate.is_none() && parts.all(|part| part.column().is_some())
+    }
+
+    /// Whether a row has an entry.
+    ///
+    /// # Errors
+    /// Those of the predicate.
+    pub fn has_entry(&self, row: RowRef<'_>) -> Result<bool> {
+        match &self.predicate {
+            None => Ok(true),
+            Some(predicate) => part::holds(predicate, row),
+        }
+    }
+
+    /// Appends the key of a row that has one; true if a column of it is null.
+    ///
+    /// # Errors
+    /// `54000` for values that make no key; those of its expressions.
+    pub fn encode(&self, row: RowRef<'_>, out: &mut Vec<u8>) -> Result<bool> {
         let mut null = false;
-        for (number, position) in self.positions.iter().enumerate() {
-            let value = column(*position)?;
+        for (number, part) in self.parts.iter().enumerate() {
+            let computed;
+            let value = match part {
+                Part::Column(at) => row.get(*at)?,
+                Part::Computed { expr, .. } => {
+                    computed = part::computed(expr, row)?;
+                    computed.as_ref()
+                }
+            };
             null |= value.is_null();
             self.codec.encode_column(number, value, out)?;
         }
         Ok(null)
+    }
+
+    /// The same of anything that has columns, for a key of columns alone.
+    pub fn encode_with<'v>(
+        &self,
+        column: impl Fn(usize) -> Result<ValueRef<'v>>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        for (number, part) in self.parts.iter().enumerate() {
+            let at = part.column();
+            let at =
+                at.ok_or_else(|| SqlError::internal("a row that is ordered by an expression"))?;
+            self.codec.encode_column(number, column(at)?, out)?;
+        }
+        Ok(())
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! A change that fails half-way leaves what it did to its statement, which is rolled back as a whole.
 
+use super::part::{Part, computed};
 use super::{Shape, entry, primary_key_of};
-use crate::catalog::Index;
 use crate::error::{Result, SqlError};
-use crate::expr::Environment;
+use crate::expr::{Environment, RowRef};
 use crate::sqlstate;
+use crate::system::part_text;
 use vellum::{Newest, Transaction};
 use vellum_row::{Assigned, Value, ValueRef, compare, output};
 
@@ -151,15 +152,9 @@ fn each_entry(
             continue;
         };
         let keys = &shape.keys[number];
-        entry::entry(
-            keys,
-            index.unique,
-            |at| Ok(values[at].as_ref()),
-            row_key,
-            &mut key,
-            &mut value,
-        )?;
-        if !each(number, storage.table(transaction)?, &key, &value)? {
+        let row = RowRef::Values(values);
+        let has = entry::entry(keys, index.unique, row, row_key, &mut key, &mut value)?;
+        if has && !each(number, storage.table(transaction)?, &key, &value)? {
             return Ok(());
         }
     }
@@ -178,8 +173,9 @@ fn find_duplicate(
     let Some(storage) = &index.storage else {
         return Ok(None);
     };
+    let (keys, row) = (&shape.keys[number], RowRef::Values(values));
     let mut key = Vec::new();
-    if shape.keys[number].encode(values, &mut key)? {
+    if !keys.has_entry(row)? || keys.encode(row, &mut key)? {
         // Nulls are distinct.
         return Ok(None);
     }
@@ -210,7 +206,7 @@ pub(crate) fn duplicate_in(
         find_duplicate(transaction, shape, index, values)?
     } else {
         let mut key = Vec::new();
-        shape.keys[index].encode(values, &mut key)?;
+        shape.keys[index].encode(RowRef::Values(values), &mut key)?;
         let storage = shape.table().storage.table(transaction)?;
         let found = transaction.get(storage, &key, |_| ())?;
         found.map(|()| key)
@@ -256,18 +252,51 @@ fn delete_entries(
     )
 }
 
-/// Whether the key of the row in an index changes.
+/// Whether a change of a row changes what an index reads.
 fn touches(shape: &Shape, index: usize, old: &[Value], changes: &[(usize, Value)]) -> bool {
-    let positions = &shape.keys[index].positions;
-    changes.iter().any(|(at, value)| {
-        positions.contains(at) && compare(old[*at].as_ref(), value.as_ref()).is_ne()
-    })
+    let keys = &shape.keys[index];
+    // What is computed of equal values may differ: 1.0 and 1.00 as text.
+    let differs = |at: usize, value: &Value| {
+        !keys.is_plain() || compare(old[at].as_ref(), value.as_ref()).is_ne()
+    };
+    let mut changes = changes.iter();
+    changes.any(|(at, value)| keys.reads.contains(at) && differs(*at, value))
+}
+
+/// Numbers of the indexes in which the entry of a row becomes another one, comes or goes.
+fn moved(
+    shape: &Shape,
+    old: &[Value],
+    new: &[Value],
+    changes: &[(usize, Value)],
+) -> Result<Vec<usize>> {
+    let (old_row, new_row) = (RowRef::Values(old), RowRef::Values(new));
+    let mut moved = Vec::new();
+    for (number, keys) in shape.keys.iter().enumerate() {
+        if !touches(shape, number, old, changes) {
+            continue;
+        }
+        let stays = !keys.is_plain()
+            && match (keys.has_entry(old_row)?, keys.has_entry(new_row)?) {
+                (true, true) => {
+                    let (mut before, mut after) = (Vec::new(), Vec::new());
+                    keys.encode(old_row, &mut before)?;
+                    keys.encode(new_row, &mut after)?;
+                    before == after
+                }
+                (had, has) => had == has,
+            };
+        if !stays {
+            moved.push(number);
+        }
+    }
+    Ok(moved)
 }
 
 /// Whether a change of a row changes what foreign keys may refer to.
 pub(crate) fn changes_a_key(shape: &Shape, old: &[Value], changes: &[(usize, Value)]) -> bool {
     let indexes = shape.table().indexes.iter().enumerate();
-    let mut unique = indexes.filter(|(_, index)| index.unique);
+    let mut unique = indexes.filter(|(_, index)| index.unique && index.is_plain());
     unique.any(|(number, _)| touches(shape, number, old, changes))
 }
 
@@ -286,27 +315,24 @@ pub(crate) fn update(
 ) -> Result<std::result::Result<(), Duplicate>> {
     let table = shape.table();
     let storage = table.storage.table(transaction)?;
-    let touches = |number: usize| touches(shape, number, old, changes);
     let mut new = old.to_vec();
     for (position, value) in changes {
         new[*position] = value.clone();
     }
-    if shape.has_key() && touches(0) {
+    let moved = moved(shape, old, &new, changes)?;
+    let is_moved = |number: usize| moved.contains(&number);
+    if shape.has_key() && is_moved(0) {
         // Another place.
         transaction.delete(storage, row_key)?;
         delete_entries(transaction, shape, old, row_key, |_| true)?;
         return insert(transaction, shape, &new, &mut Vec::new());
     }
-    let moved = (0..table.indexes.len())
-        .any(|number| table.indexes[number].storage.is_some() && touches(number));
-    if moved {
-        delete_entries(transaction, shape, old, row_key, touches)?;
+    if moved.is_empty() {
+        return assign(transaction, shape, row_key, row, changes).map(Ok);
     }
+    delete_entries(transaction, shape, old, row_key, is_moved)?;
     assign(transaction, shape, row_key, row, changes)?;
-    if moved {
-        return insert_entries(transaction, shape, &new, row_key, touches);
-    }
-    Ok(Ok(()))
+    insert_entries(transaction, shape, &new, row_key, is_moved)
 }
 
 /// The same of columns that no index has: what else stands in the row is not looked at.
@@ -352,23 +378,26 @@ impl Duplicate {
     #[cold]
     pub fn error(&self, shape: &Shape, values: &[Value], env: &dyn Environment) -> SqlError {
         let relation = &shape.relation;
-        let index: &Index = &shape.table().indexes[self.index];
-        let positions = &shape.keys[self.index].positions;
-        let names: Vec<&str> = positions
+        let index = &shape.table().indexes[self.index];
+        let parts = &shape.keys[self.index].parts;
+        let settings = env.settings();
+        let names = parts
             .iter()
-            .map(|at| &*shape.table().schema.column(*at).name)
-            .collect();
-        let mut shown = Vec::new();
-        for at in positions {
+            .map(|part| part_text(relation, part, settings, true));
+        let names: Vec<String> = names.collect();
+        let shown = parts.iter().map(|part| {
             let mut text = String::new();
-            match values.get(*at) {
-                Some(value) if !value.is_null() => {
-                    output(value.as_ref(), env.settings(), &mut text);
-                }
+            let value = match part {
+                Part::Column(at) => values.get(*at).cloned(),
+                Part::Computed { expr, .. } => computed(expr, RowRef::Values(values)).ok(),
+            };
+            match value {
+                Some(value) if !value.is_null() => output(value.as_ref(), settings, &mut text),
                 _ => text.push_str("null"),
             }
-            shown.push(text);
-        }
+            text
+        });
+        let shown: Vec<String> = shown.collect();
         let message = format!(
             "duplicate key value violates unique constraint \"{}\"",
             index.name

@@ -60,8 +60,9 @@ pub(crate) fn measure(table: &Table, transaction: &Transaction) -> Result<TableS
         let found = sampled - seen.nulls;
         let once = seen.values.values().filter(|count| **count == 1).count() as u64;
         let key = table.primary_key();
-        let alone =
-            key.is_some_and(|key| key.columns.len() == 1 && key.columns[0].column == column.id);
+        let alone = key.is_some_and(|key| {
+            key.columns.len() == 1 && key.columns[0].column() == Some(column.id)
+        });
         let distinct = match alone {
             true => rows as f64,
             false => estimated(found, seen.values.len() as u64, once, rows),

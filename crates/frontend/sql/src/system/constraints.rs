@@ -48,7 +48,7 @@ impl Constraint<'_> {
     /// Its columns: of a check those that it reads.
     pub fn columns(&self, scan: &Scan<'_>) -> Vec<ColumnId> {
         match &self.what {
-            What::Index(index) => index.columns.iter().map(|column| column.column).collect(),
+            What::Index(index) => index.key_columns().collect(),
             What::Foreign(key) => key.columns.clone(),
             What::Check(sql) => scan.env.columns_read(self.relation, sql),
         }
@@ -66,16 +66,8 @@ impl Constraint<'_> {
 
 /// Oid and name of the unique index that a foreign key refers to.
 pub(super) fn target_index(scan: &Scan<'_>, key: &ForeignKey) -> Option<(u32, Box<str>)> {
-    let target = scan.catalog.relation(key.target)?;
-    let indexes = target.table()?.indexes.iter();
-    let mut unique = indexes.filter(|index| index.unique);
-    let found = unique.find(|index| {
-        index.columns.len() == key.target_columns.len()
-            && key
-                .target_columns
-                .iter()
-                .all(|column| index.columns.iter().any(|part| part.column == *column))
-    })?;
+    let target = scan.catalog.relation(key.target)?.table()?;
+    let found = &target.indexes[target.unique_index(&key.target_columns)?];
     Some((found.oid, found.name.clone()))
 }
 

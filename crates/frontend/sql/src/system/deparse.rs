@@ -3,9 +3,12 @@
 //! Differences: casts between kinds of text that change nothing are not there when an expression is bound, so only those of columns of
 //! `character varying` are shown.
 
-use crate::bind::Scope;
+use crate::bind::{Scope, ScopeTable};
+use crate::catalog::Relation;
 use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTest, RowsFrom};
 use crate::names::{literal, quoted};
+use crate::rows::Part;
+use std::sync::Arc;
 use vellum_row::arithmetic::Operator;
 use vellum_row::{Settings, Type, Typmod, Value, output};
 
@@ -141,6 +144,20 @@ impl Writer<'_> {
         all.collect::<Vec<_>>().join(", ")
     }
 
+    /// The arguments of a function: text, where it takes text.
+    fn arguments(&self, function: Builtin, all: &[Expr]) -> String {
+        // Those that take values of any type.
+        let any = matches!(
+            function,
+            Builtin::Concat | Builtin::NullIf | Builtin::Greatest | Builtin::Least
+        );
+        let all = all.iter().map(|expr| match expr {
+            Expr::Column { .. } if !any => self.operand(expr, ','),
+            other => self.list(std::slice::from_ref(other)),
+        });
+        all.collect::<Vec<_>>().join(", ")
+    }
+
     fn cast(&self, operand: &Expr, ty: Type, typmod: Typmod) -> String {
         let inner = match operand {
             Expr::Const(value) => self.constant(value, None, false),
@@ -216,7 +233,8 @@ impl Writer<'_> {
                 )
             }
             Expr::Negate(operand) => {
-                self.closed(format!("- {}", self.operand(operand, '-')), false)
+                let text = format!("- {}", self.operand(operand, '-'));
+                self.closed(text, around == Around::Nothing)
             }
             Expr::IsNull { operand, negated } => {
                 let word = if *negated { "IS NOT NULL" } else { "IS NULL" };
@@ -256,7 +274,7 @@ impl Writer<'_> {
                 };
                 let operand = self.operand(operand, '=');
                 let text = format!("{operand} {sign} {word} (ARRAY[{}])", items.join(", "));
-                self.closed(text, !matches!(around, Around::Operator(_) | Around::Cast))
+                self.closed(text, around == Around::Nothing)
             }
             Expr::Case {
                 branches,
@@ -314,6 +332,10 @@ impl Writer<'_> {
                 let text = format!("{value} {} {word} ({array})", sign(comparison));
                 self.closed(text, around == Around::Nothing)
             }
+            (Builtin::Catalog(CatalogFunction::JsonGet { as_text }), [json, field]) => {
+                let sign = if as_text { "->>" } else { "->" };
+                self.binary(json, sign, field, around)
+            }
             (Builtin::Catalog(CatalogFunction::MakeArray(_)), items) => {
                 format!("ARRAY[{}]", self.list(items))
             }
@@ -326,10 +348,70 @@ impl Writer<'_> {
                 output(value.as_ref(), self.settings, &mut name);
                 format!("nextval({}::regclass)", literal(&(self.regclass)(&name)))
             }
-            (function, arguments) => match function.keyword() {
-                Some(word) => word.to_owned(),
-                None => format!("{}({})", function.name(), self.list(arguments)),
-            },
+            (function, arguments) => {
+                if let Some(word) = function.keyword() {
+                    return word.to_owned();
+                }
+                let name = function.name();
+                let named = name.starts_with(|first: char| first.is_alphabetic() || first == '"');
+                match arguments {
+                    [left, right] if !named => self.binary(left, name, right, around),
+                    [operand] if !named => {
+                        let sign = name.chars().next().unwrap_or(' ');
+                        self.closed(format!("{name} {}", self.operand(operand, sign)), false)
+                    }
+                    _ => format!("{name}({})", self.arguments(function, arguments)),
+                }
+            }
+        }
+    }
+}
+
+/// An expression over the columns of a table, of type `ty`.
+pub(crate) fn expression_over(
+    relation: &Arc<Relation>,
+    expr: &Expr,
+    ty: Type,
+    settings: &Settings,
+    pretty: bool,
+) -> String {
+    let mut scope = Scope::default();
+    scope.tables.extend(ScopeTable::of(relation, None));
+    let writer = Writer {
+        scope: &scope,
+        settings,
+        regclass: &str::to_owned,
+        pretty,
+    };
+    writer.whole(expr, ty)
+}
+
+/// A column of an index, as its definition shows it: what is not called like a function stands in parentheses.
+pub(crate) fn part_text(
+    relation: &Arc<Relation>,
+    part: &Part,
+    settings: &Settings,
+    pretty: bool,
+) -> String {
+    match part {
+        Part::Column(at) => {
+            let table = relation.table();
+            table.map_or_else(String::new, |table| quoted(&table.schema.column(*at).name))
+        }
+        Part::Computed { expr, ty } => {
+            let text = expression_over(relation, expr, *ty, settings, pretty);
+            let is_call = match expr {
+                Expr::Coalesce(_) => true,
+                Expr::Call { function, .. } => {
+                    // An operator's name is its sign, and some functions are written as something else.
+                    let name = function.name();
+                    let named =
+                        name.starts_with(|first: char| first.is_alphabetic() || first == '"');
+                    named && text.starts_with(name)
+                }
+                _ => false,
+            };
+            if is_call { text } else { format!("({text})") }
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Objects as the SQL that would make them: what `pg_get_indexdef`, `pg_get_constraintdef` and their like return.
 
 use super::constraints::{self, What};
+use super::deparse::{expression_over, part_text};
 use super::names::{is_visible, reg_text};
 use crate::catalog::{Action, Index, Kind, Oid, Relation, Table};
 use crate::names::quoted;
+use crate::rows::Parts;
 use crate::session::Env;
 use std::sync::Arc;
 use vellum_row::{ColumnId, Type, Typmod};
@@ -24,6 +26,29 @@ pub(super) fn parts_of(node: &str) -> (Option<ColumnId>, &str) {
         None => (None, node),
     }
 }
+
+/// A `pg_node_tree` of several expressions: each behind the number of its bytes.
+pub(super) fn nodes<'s>(all: impl Iterator<Item = &'s str>) -> String {
+    all.fold(LIST.to_owned(), |list, sql| {
+        format!("{list} {} {sql}", sql.len())
+    })
+}
+
+/// The expressions of what [`nodes`] has made.
+pub(super) fn list_of(node: &str) -> Option<Vec<&str>> {
+    let mut rest = node.strip_prefix(LIST)?;
+    let mut all = Vec::new();
+    while let Some(next) = rest.strip_prefix(' ') {
+        let (length, behind) = next.split_once(' ')?;
+        let (sql, behind) = behind.split_at_checked(length.parse().ok()?)?;
+        all.push(sql);
+        rest = behind;
+    }
+    Some(all)
+}
+
+/// What a list of expressions begins with; one alone begins with a number.
+const LIST: &str = "list";
 
 /// `format_type`.
 pub(super) fn format_type(oid: Oid, typmod: Option<i32>) -> String {
@@ -61,12 +86,19 @@ pub(super) fn index_definition(
 ) -> Option<String> {
     let (relation, index) = index(env, oid)?;
     let table = relation.table()?;
+    let Parts {
+        columns: parts,
+        predicate,
+    } = Parts::of(relation, index).ok()?;
+    let included = index.include.iter().map(|id| column_name(table, *id));
     if column > 0 {
-        let part = index.columns.get(usize::try_from(column - 1).ok()?);
-        return Some(part.map_or_else(String::new, |part| column_name(table, part.column)));
+        let keys = parts.iter();
+        let keys = keys.map(|part| part_text(relation, part, env.forms, pretty));
+        let text = keys.chain(included).nth(usize::try_from(column - 1).ok()?);
+        return Some(text.unwrap_or_default());
     }
-    let columns = index.columns.iter().map(|part| {
-        let mut text = column_name(table, part.column);
+    let columns = index.columns.iter().zip(&parts).map(|(part, own)| {
+        let mut text = part_text(relation, own, env.forms, pretty);
         if part.descending {
             text.push_str(" DESC");
         }
@@ -91,11 +123,20 @@ pub(super) fn index_definition(
         let schema = quoted(env.catalog.namespace_name(relation.namespace));
         format!("{schema}.{}", quoted(&relation.name))
     };
-    Some(format!(
+    let mut text = format!(
         "CREATE {unique}INDEX {} ON {table_name} USING btree ({})",
         quoted(&index.name),
         columns.join(", ")
-    ))
+    );
+    if !index.include.is_empty() {
+        let included: Vec<String> = included.collect();
+        text.push_str(&format!(" INCLUDE ({})", included.join(", ")));
+    }
+    if let Some(condition) = &predicate {
+        let condition = expression_over(relation, condition, Type::Bool, env.forms, pretty);
+        text.push_str(&format!(" WHERE {condition}"));
+    }
+    Some(text)
 }
 
 /// `pg_get_constraintdef`.
@@ -108,7 +149,7 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
     let table = found.table;
     Some(match &found.what {
         What::Index(index) => {
-            let columns: Vec<ColumnId> = index.columns.iter().map(|part| part.column).collect();
+            let columns: Vec<ColumnId> = index.key_columns().collect();
             let word = if index.primary {
                 "PRIMARY KEY"
             } else {

@@ -39,8 +39,13 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         }
         F::Expression => {
             let relation = oid(1).and_then(|oid| env.catalog.relation(oid));
-            let (column, sql) = describe::parts_of(text(0));
             let relation = relation.map(|relation| &**relation);
+            if let Some(list) = describe::list_of(text(0)) {
+                let all = list.into_iter();
+                let all = all.map(|sql| env.expression_text(relation, None, sql, pretty));
+                return Ok(Value::text(all.collect::<Vec<_>>().join(", ")));
+            }
+            let (column, sql) = describe::parts_of(text(0));
             Value::text(env.expression_text(relation, column, sql, pretty))
         }
         F::IndexDefinition => {

@@ -614,10 +614,7 @@ fn key_column_usage(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 let (oid, _) = constraints::target_index(scan, key)?;
                 let index = target.indexes.iter().find(|index| index.oid == oid)?;
                 let wanted = key.target_columns.get(usize::try_from(number - 1).ok()?)?;
-                let at = index
-                    .columns
-                    .iter()
-                    .position(|part| part.column == *wanted)?;
+                let at = index.key_columns().position(|part| part == *wanted)?;
                 i32::try_from(at + 1).ok()
             });
             rows.push(vec![

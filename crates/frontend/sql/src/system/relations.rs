@@ -3,8 +3,11 @@
 use super::{Scan, Spec, derived_oid, text};
 use crate::catalog::{Default, Identity, Index, Kind, PUBLIC, Relation, Table};
 use crate::error::Result;
+use crate::plan::index_column_names;
 use crate::roles::Grant;
-use vellum_row::{Array, Type, Value};
+use crate::rows::{Part, Parts};
+use std::sync::Arc;
+use vellum_row::{Array, Type, Typmod, Value};
 
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
@@ -124,7 +127,7 @@ fn class_row(
         _ => 0,
     };
     let columns = match index {
-        Some(index) => index.columns.len(),
+        Some(index) => index.columns.len() + index.include.len(),
         None => scan.columns(relation).len(),
     };
     let own = table.filter(|_| index.is_none());
@@ -276,8 +279,8 @@ fn pg_attribute(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             continue;
         };
         for index in &table.indexes {
-            for (number, column) in (1..).zip(&index.columns) {
-                let column = table.schema.column(table.position(column.column));
+            let columns = index_columns(relation, table, index);
+            for (number, column) in (1..).zip(&columns) {
                 let attribute = Attribute {
                     relation: index.oid,
                     number,
@@ -313,16 +316,47 @@ fn pg_attrdef(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     Ok(())
 }
 
-fn index_row(relation: &Relation, table: &Table, index: &Index, rows: &mut Vec<Vec<Value>>) {
-    let columns = index.columns.iter();
-    let numbers: Vec<Value> = columns
-        .clone()
-        .map(|column| Value::Int2(column.column.0 as i16))
-        .collect();
-    let types = columns.clone().map(|column| {
-        let position = table.position(column.column);
-        table.schema.column(position).ty
+/// A column of an index.
+struct IndexedColumn {
+    /// The table's column; 0 of an expression.
+    number: u16,
+    name: String,
+    ty: Type,
+    typmod: Typmod,
+}
+
+/// The columns of an index, behind its keys those that it includes.
+fn index_columns(relation: &Arc<Relation>, table: &Table, index: &Index) -> Vec<IndexedColumn> {
+    let parts = Parts::of(relation, index).unwrap_or_default();
+    let included = index.include.iter().map(|id| table.position(*id));
+    let included = included.map(Part::Column);
+    let names = index_column_names(table, index).into_iter();
+    let all = parts.columns.into_iter().chain(included).zip(names);
+    let all = all.map(|(part, name)| match part {
+        Part::Column(at) => {
+            let column = table.schema.column(at);
+            IndexedColumn {
+                number: column.id.0,
+                name,
+                ty: column.ty,
+                typmod: column.typmod,
+            }
+        }
+        Part::Computed { ty, .. } => IndexedColumn {
+            number: 0,
+            name,
+            ty,
+            typmod: Typmod::NONE,
+        },
     });
+    all.collect()
+}
+
+fn index_row(relation: &Arc<Relation>, table: &Table, index: &Index, rows: &mut Vec<Vec<Value>>) {
+    let all = index_columns(relation, table, index);
+    let numbers = all.iter().map(|column| Value::Int2(column.number as i16));
+    let numbers: Vec<Value> = numbers.collect();
+    let types = all.iter().take(index.columns.len()).map(|column| column.ty);
     let collations: Vec<Value> = types
         .clone()
         .map(|ty| Value::Oid(collation_of(ty)))
@@ -330,16 +364,20 @@ fn index_row(relation: &Relation, table: &Table, index: &Index, rows: &mut Vec<V
     let classes: Vec<Value> = types
         .map(|ty| Value::Oid(super::types::operator_class(ty)))
         .collect();
-    let options: Vec<Value> = columns
-        .map(|column| {
-            Value::Int2(i16::from(column.descending) | i16::from(column.nulls_first) << 1)
-        })
-        .collect();
+    let options = index.columns.iter().map(|column| {
+        Value::Int2(i16::from(column.descending) | i16::from(column.nulls_first) << 1)
+    });
+    let options: Vec<Value> = options.collect();
+    let expressions = index.expressions().next();
+    let expressions = expressions.map(|_| text(super::describe::nodes(index.expressions())));
+    let predicate = index.predicate.as_deref();
+    let predicate = predicate.map(|sql| text(super::describe::node(0, sql)));
     let count = index.columns.len() as i16;
+    let width = count + index.include.len() as i16;
     rows.push(vec![
         Value::Oid(index.oid),
         Value::Oid(relation.oid),
-        Value::Int2(count),
+        Value::Int2(width),
         Value::Int2(count),
         Value::Bool(index.unique),
         Value::Bool(false),
@@ -356,8 +394,8 @@ fn index_row(relation: &Relation, table: &Table, index: &Index, rows: &mut Vec<V
         Value::Array(Array::vector(Type::Oid, &collations)),
         Value::Array(Array::vector(Type::Oid, &classes)),
         Value::Array(Array::vector(Type::Int2, &options)),
-        Value::Null,
-        Value::Null,
+        expressions.unwrap_or(Value::Null),
+        predicate.unwrap_or(Value::Null),
     ]);
 }
 

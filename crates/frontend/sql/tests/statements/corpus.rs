@@ -98,6 +98,7 @@ corpus!(
     generated,
     general,
     grouping,
+    indexes,
     items,
     logic,
     merge,

@@ -15,6 +15,7 @@ mod filled;
 mod foreign;
 mod forms;
 mod general;
+mod indexes;
 mod isolation;
 mod keys;
 mod like;
