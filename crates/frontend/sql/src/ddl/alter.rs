@@ -15,7 +15,7 @@ impl Ddl<'_> {
     /// Takes the primary key away: the rows are written anew in an order of their own. Their columns stay NOT NULL.
     ///
     /// # Errors
-    /// `2BP01` if a foreign key refers to it.
+    /// Conflicts, storage.
     pub(super) fn drop_primary_key(
         &mut self,
         relation: &Arc<Relation>,
@@ -23,9 +23,6 @@ impl Ddl<'_> {
     ) -> Result<Arc<Relation>> {
         let key = next.indexes.remove(0);
         debug_assert!(key.primary);
-        let columns: Vec<_> = key.key_columns().collect();
-        let what = format!("constraint {} on table {}", key.name, relation.name);
-        self.check_unreferred(relation, &what, &columns)?;
         let mut changed = Relation::clone(relation);
         self.order_anew(&mut changed, next)?;
         let Kind::Table(table) = changed.kind else {

@@ -2,7 +2,7 @@
 
 use super::readers::{Reader, with_names};
 use super::sequence::{altered, check_value, redundant};
-use super::{Ddl, kind_word};
+use super::{Ddl, not_for};
 use crate::bind::folded;
 use crate::catalog::{
     Change, Default, Kind, Oid, Relation, SequenceDefinition, sequence_state, settle,
@@ -87,11 +87,7 @@ impl Ddl<'_> {
                         .join(" "),
                     relation.name
                 );
-                let detail = format!(
-                    "This operation is not supported for {}s.",
-                    kind_word(&relation.kind)
-                );
-                Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_detail(detail))
+                Err(not_for(message, &relation.kind))
             }
         }
     }
@@ -266,11 +262,7 @@ impl Ddl<'_> {
             .relation(&ast::ObjectName::from(table.to_vec()))?;
         let Some(definition) = table.table() else {
             let message = format!("sequence cannot be owned by relation \"{}\"", table.name);
-            let detail = format!(
-                "This operation is not supported for {}s.",
-                kind_word(&table.kind)
-            );
-            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_detail(detail));
+            return Err(not_for(message, &table.kind));
         };
         let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
         if *table.owner != *owner {

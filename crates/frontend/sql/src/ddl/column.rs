@@ -114,8 +114,6 @@ impl Ddl<'_> {
         position: usize,
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
-        let what = format!("column {} of table {}", column.name, relation.name);
-        self.check_unreferred(relation, &what, &[column.id])?;
         let in_key = |key: &Arc<Index>| key.key_columns().any(|part| part == column.id);
         if next.primary_key().is_some_and(in_key) {
             let mut unordered = relation.clone();

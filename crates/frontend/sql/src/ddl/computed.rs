@@ -4,14 +4,11 @@
 //! may differ from row to row (`nextval`, `random`) is computed for each, and the rows are written anew.
 
 use super::Ddl;
-use super::rewrite::PIECE_BYTES;
-use crate::catalog::{Default, Kind, Relation, Table};
+use crate::catalog::{Default, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame};
-use crate::rows::{self, Shape};
 use crate::sqlstate;
 use sqlparser::ast;
-use std::sync::Arc;
 use vellum_row::{CastContext, Column, Type, Typmod, Value};
 
 impl Ddl<'_> {
@@ -64,26 +61,12 @@ impl Ddl<'_> {
         next: Table,
         expr: &Expr,
     ) -> Result<Table> {
-        if !self.has_rows(relation)? {
-            return Ok(next);
-        }
-        let next = self.with_new_storage(relation, &next)?;
-        let target = Arc::new(Relation {
-            kind: Kind::Table(Box::new(next.clone())),
-            ..relation.clone()
-        });
-        let shape = Shape::of(&target)?;
-        let column = next.schema.column(next.schema.len() - 1);
-        let (mut key, mut after) = (Vec::new(), None::<Vec<u8>>);
-        loop {
-            let mut piece: Vec<Vec<Value>> = Vec::new();
-            after = self.rows_behind(relation, after.as_deref(), PIECE_BYTES, |_, values| {
-                piece.push(values.to_vec());
-                Ok(())
-            })?;
-            self.asked
-                .with(self.shared, self.open, &self.search_path, |env| {
-                    for row in &mut piece {
+        let last = next.schema.columns().last().cloned();
+        let column = last.ok_or_else(|| SqlError::internal("no column"))?;
+        self.add_values(relation, next, |ddl, rows| {
+            ddl.asked
+                .with(ddl.shared, ddl.open, &ddl.search_path, |env| {
+                    for row in rows {
                         let value = expr.eval(&Frame::over(&[], env))?.into_value();
                         if value.is_null() && !column.nullable {
                             let message = format!(
@@ -95,20 +78,7 @@ impl Ddl<'_> {
                         row.push(value);
                     }
                     Ok(())
-                })?;
-            for row in &piece {
-                let transaction = &self.open.transaction;
-                if let Err(duplicate) = rows::insert(transaction, &shape, row, &mut key)? {
-                    return Err(self.not_unique(&duplicate, &shape, row));
-                }
-            }
-            if after.is_none() {
-                break;
-            }
-        }
-        if let Some(old) = relation.table() {
-            self.drop_storage(old)?;
-        }
-        Ok(next)
+                })
+        })
     }
 }

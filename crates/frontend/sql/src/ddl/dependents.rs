@@ -1,4 +1,4 @@
-//! Views that read what is to be dropped or called otherwise.
+//! Views that read what is to be dropped (`dependency`) or called otherwise.
 //!
 //! Nothing of that is kept: a view's query is SQL, and whoever asks binds it. Which relations it reads, its names say. It reads a column if one of its
 //! expressions is found to, or if it is another query in an image of the catalog without the column (a `*`, USING, NATURAL): it has other columns
@@ -8,7 +8,7 @@ use super::Ddl;
 use super::view::{quoted, same};
 use crate::bind::{Binder, folded};
 use crate::catalog::{Catalog, Change, Kind, Oid, Relation, Table, View};
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::plan::OutputColumn;
 use crate::sqlstate;
 use sqlparser::ast::{self, Visit as _};
@@ -45,7 +45,7 @@ impl Ddl<'_> {
     }
 
     /// The views that name a relation.
-    fn views_of(&self, relation: &Relation) -> Vec<Arc<Relation>> {
+    pub(super) fn views_of(&self, relation: &Relation) -> Vec<Arc<Relation>> {
         let catalog = &self.open.catalog.1;
         let name = relation.name.to_lowercase();
         let mut found = Vec::new();
@@ -69,7 +69,11 @@ impl Ddl<'_> {
     }
 
     /// The views that read a column of a table.
-    fn views_reading(&self, relation: &Relation, position: usize) -> Result<Vec<Arc<Relation>>> {
+    pub(super) fn views_reading(
+        &self,
+        relation: &Relation,
+        position: usize,
+    ) -> Result<Vec<Arc<Relation>>> {
         let views = self.views_of(relation);
         if views.is_empty() {
             return Ok(views);
@@ -103,36 +107,6 @@ impl Ddl<'_> {
         Ok(views.into_iter().filter(reads).collect())
     }
 
-    /// A relation is to go, together with those in `dropped`: the other views that read it, or read these, go with it, or keep it.
-    ///
-    /// # Errors
-    /// `2BP01` without CASCADE.
-    pub(super) fn drop_views_of(
-        &mut self,
-        relation: &Relation,
-        dropped: &[Oid],
-        cascade: bool,
-    ) -> Result<()> {
-        let views = self.views_of(relation);
-        let what = self.described(relation);
-        self.drop_views(&what, views, dropped, cascade)
-    }
-
-    /// The same for a column.
-    ///
-    /// # Errors
-    /// `2BP01` without CASCADE.
-    pub(super) fn drop_views_reading(
-        &mut self,
-        relation: &Relation,
-        position: usize,
-        cascade: bool,
-    ) -> Result<()> {
-        let views = self.views_reading(relation, position)?;
-        let what = self.column_described(relation, position);
-        self.drop_views(&what, views, &[], cascade)
-    }
-
     /// A column keeps its type as long as a view reads it.
     ///
     /// # Errors
@@ -152,66 +126,6 @@ impl Ddl<'_> {
             name.unwrap_or_default()
         );
         Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text).with_detail(detail))
-    }
-
-    fn drop_views(
-        &mut self,
-        what: &str,
-        views: Vec<Arc<Relation>>,
-        dropped: &[Oid],
-        cascade: bool,
-    ) -> Result<()> {
-        // All that read it by way of others, too; each behind what it reads.
-        let mut found: Vec<(Arc<Relation>, String)> = Vec::new();
-        let mut next: Vec<_> = views
-            .into_iter()
-            .map(|view| (view, what.to_owned()))
-            .collect();
-        while !next.is_empty() {
-            let mut behind = Vec::new();
-            for (view, read) in next {
-                let known = found.iter().any(|(other, _)| other.oid == view.oid);
-                if known || dropped.contains(&view.oid) {
-                    continue;
-                }
-                let own = self.described(&view);
-                let more = self.views_of(&view).into_iter();
-                behind.extend(more.map(|other| (other, own.clone())));
-                found.push((view, read));
-            }
-            next = behind;
-        }
-        if found.is_empty() {
-            return Ok(());
-        }
-        if !cascade {
-            let message = format!("cannot drop {what} because other objects depend on it");
-            let lines = found
-                .iter()
-                .map(|(view, read)| format!("{} depends on {read}", self.described(view)));
-            let detail = lines.collect::<Vec<_>>().join("\n");
-            let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-            return Err(SqlError::new(state, message)
-                .with_detail(detail)
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        let names: Vec<String> = found
-            .iter()
-            .map(|(view, _)| format!("drop cascades to {}", self.described(view)))
-            .collect();
-        self.notices.push(match names.as_slice() {
-            [one] => Fields::notice(one.clone()),
-            all => {
-                let message = format!("drop cascades to {} other objects", all.len());
-                Fields::notice(message).with_detail(all.join("\n"))
-            }
-        });
-        for (view, _) in found.iter().rev() {
-            let view = self.alone(view)?;
-            self.open
-                .change(self.shared, Change::DropRelation(view.oid))?;
-        }
-        Ok(())
     }
 
     /// Views go on reading a table that is called otherwise by now, or whose columns are: they call it as before. `before` is the table as it was.
@@ -294,24 +208,6 @@ impl Ddl<'_> {
                 (view, columns)
             })
             .collect())
-    }
-
-    /// What a relation is called in messages: with its schema where the search path does not lead to it.
-    fn described(&self, relation: &Relation) -> String {
-        let word = super::kind_word(&relation.kind);
-        let name = quoted(&relation.name);
-        if self.search_path.contains(&relation.namespace) {
-            return format!("{word} {name}");
-        }
-        let schema = self.open.catalog.1.namespace_name(relation.namespace);
-        format!("{word} {}.{name}", quoted(schema))
-    }
-
-    fn column_described(&self, relation: &Relation, position: usize) -> String {
-        let table = relation.table();
-        let name = table.map(|table| table.schema.column(position).name.clone());
-        let name = quoted(&name.unwrap_or_default());
-        format!("column {name} of {}", self.described(relation))
     }
 }
 

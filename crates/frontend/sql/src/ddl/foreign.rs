@@ -6,7 +6,7 @@
 use super::Ddl;
 use crate::bind::folded;
 use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation};
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::exec::no_target;
 use crate::plan::{Foreign, column_position};
 use crate::sqlstate;
@@ -184,87 +184,6 @@ impl Ddl<'_> {
         let mut found = self.open.catalog.1.referring(target);
         found.retain(|(other, _)| other.oid != target);
         found
-    }
-
-    /// What a DROP would leave without its target, but for what is `dropped` by the same statement: dropped too if that says CASCADE.
-    ///
-    /// # Errors
-    /// `2BP01`.
-    pub(super) fn drop_referring(
-        &mut self,
-        target: &Relation,
-        dropped: &[Oid],
-        cascade: bool,
-    ) -> Result<()> {
-        let mut referring = self.referring(target.oid);
-        referring.retain(|(other, _)| !dropped.contains(&other.oid));
-        let Some((first, key)) = referring.first() else {
-            return Ok(());
-        };
-        if !cascade {
-            let message = format!(
-                "cannot drop table {} because other objects depend on it",
-                target.name
-            );
-            let detail = format!(
-                "constraint {} on table {} depends on table {}",
-                key.name, first.name, target.name
-            );
-            return Err(
-                SqlError::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                    .with_detail(detail)
-                    .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
-            );
-        }
-        for (relation, key) in referring {
-            let relation = self.alone(&relation)?;
-            let Some(table) = relation.table() else {
-                continue;
-            };
-            let mut next = table.clone();
-            next.foreign_keys.retain(|own| own.oid != key.oid);
-            let message = format!(
-                "drop cascades to constraint {} on table {}",
-                key.name, relation.name
-            );
-            self.notices.push(Fields::notice(message));
-            self.put_table(&relation, next)?;
-        }
-        Ok(())
-    }
-
-    /// Nothing refers to these columns of a table by its unique index.
-    ///
-    /// # Errors
-    /// `2BP01`.
-    pub(super) fn check_unreferred(
-        &self,
-        relation: &Relation,
-        what: &str,
-        columns: &[ColumnId],
-    ) -> Result<()> {
-        let own = relation
-            .table()
-            .map_or(&[][..], |table| &table.foreign_keys);
-        let own = own.iter().filter(|key| key.target == relation.oid);
-        let own = own.map(|key| (relation.name.clone(), key.clone()));
-        let others = self.referring(relation.oid).into_iter();
-        let mut all = own.chain(others.map(|(other, key)| (other.name.clone(), key)));
-        let depends = all.find(|(_, key)| {
-            key.target_columns
-                .iter()
-                .any(|column| columns.contains(column))
-        });
-        let Some((table, key)) = depends else {
-            return Ok(());
-        };
-        let message = format!("cannot drop {what} because other objects depend on it");
-        let detail = format!("constraint {} on table {table} depends on {what}", key.name);
-        Err(
-            SqlError::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                .with_detail(detail)
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
-        )
     }
 }
 

@@ -6,7 +6,6 @@ use crate::bind::ScopeTable;
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, Plain, RowRef};
-use crate::rows::Shape;
 use crate::sqlstate;
 use std::sync::Arc;
 use vellum_row::{CastContext, Column, ColumnId, Schema, Value};
@@ -101,15 +100,10 @@ impl Ddl<'_> {
     /// # Errors
     /// Those of the expression.
     pub(super) fn generate_rows(&mut self, relation: &Relation, next: Table) -> Result<Table> {
-        if !self.has_rows(relation)? {
-            return Ok(next);
-        }
-        let next = self.with_new_storage(relation, &next)?;
         let target = Arc::new(Relation {
             kind: Kind::Table(Box::new(next.clone())),
             ..relation.clone()
         });
-        let shape = Shape::of(&target)?;
         let last = next.schema.len() - 1;
         let generated = {
             let mut binder = self.binder();
@@ -121,18 +115,15 @@ impl Ddl<'_> {
             .find(|(position, _)| *position == last)
             .ok_or_else(|| SqlError::internal("no generated column"))?;
         let plain = Plain(self.forms);
-        self.move_rows(relation, &shape, |values| {
-            let mut row = values.to_vec();
-            row.push(Value::Null);
-            let rows = [RowRef::Values(&row)];
-            let value = expr.eval(&Frame::over(&rows, &plain))?.into_value();
-            row[last] = value;
-            Ok(row)
-        })?;
-        if let Some(old) = relation.table() {
-            self.drop_storage(old)?;
-        }
-        Ok(next)
+        self.add_values(relation, next, |_, rows| {
+            for row in rows {
+                row.push(Value::Null);
+                let own = [RowRef::Values(row)];
+                let value = expr.eval(&Frame::over(&own, &plain))?.into_value();
+                row[last] = value;
+            }
+            Ok(())
+        })
     }
 
     /// The generated columns that read a column.
@@ -159,57 +150,6 @@ impl Ddl<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// The generated columns that read a column are dropped with it, or keep it.
-    ///
-    /// # Errors
-    /// `2BP01` without CASCADE.
-    pub(super) fn drop_generated_from(
-        &mut self,
-        relation: &Relation,
-        next: &mut Table,
-        name: &str,
-        cascade: bool,
-    ) -> Result<()> {
-        let as_it_is = |next: &Table| Relation {
-            kind: Kind::Table(Box::new(next.clone())),
-            ..relation.clone()
-        };
-        let Some(position) = next.schema.position(name) else {
-            return Ok(());
-        };
-        let found = self.generated_from(&as_it_is(next), position)?;
-        let names: Vec<String> = found
-            .iter()
-            .map(|position| next.schema.column(*position).name.to_string())
-            .collect();
-        if names.is_empty() {
-            return Ok(());
-        }
-        let table = &relation.name;
-        if !cascade {
-            let message = format!(
-                "cannot drop column {name} of table {table} because other objects depend on it"
-            );
-            let lines = names.iter().map(|own| {
-                format!("column {own} of table {table} depends on column {name} of table {table}")
-            });
-            let detail = lines.collect::<Vec<_>>().join("\n");
-            let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-            return Err(SqlError::new(state, message)
-                .with_detail(detail)
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        for own in names {
-            let message = format!("drop cascades to column {own} of table {table}");
-            self.notices.push(crate::error::Fields::notice(message));
-            if let Some(position) = next.schema.position(&own) {
-                let now = as_it_is(next);
-                self.drop_column(&now, next, position)?;
-            }
-        }
-        Ok(())
     }
 
     /// A column whose default may be changed.

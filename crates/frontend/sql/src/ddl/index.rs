@@ -2,6 +2,7 @@
 
 use super::Ddl;
 use super::alter::numbered;
+use super::dependency::Object;
 use super::immutable::is_immutable;
 use crate::bind::{Binder, ScopeTable, folded};
 use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table};
@@ -203,30 +204,39 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    pub(super) fn drop_index(&mut self, table: Oid, index: Oid) -> Result<()> {
-        let found = self.open.catalog.1.relation(table).cloned();
-        let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
-        self.check_owner(&relation)?;
-        let relation = self.alone(&relation)?;
-        let definition = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
-        let found = definition.indexes.iter().find(|other| other.oid == index);
-        if let Some(index) = found.filter(|index| index.constraint.is_some()) {
+    /// An index that is to be dropped, of a table that is held alone.
+    ///
+    /// # Errors
+    /// `2BP01` if a constraint stands on it.
+    pub(super) fn index_to_drop(&self, relation: &Arc<Relation>, index: Oid) -> Result<Object> {
+        let indexes = relation.table().map_or(&[][..], |table| &table.indexes);
+        let found = indexes.iter().find(|other| other.oid == index);
+        let found = found.ok_or_else(|| SqlError::internal("an index without table"))?;
+        if found.constraint.is_some() {
+            let constraint = format!("constraint {} on {}", found.name, self.described(relation));
             let message = format!(
-                "cannot drop index {} because constraint {} on table {} requires it",
-                index.name, index.name, relation.name
-            );
-            let hint = format!(
-                "You can drop constraint {} on table {} instead.",
-                index.name, relation.name
+                "cannot drop index {} because {constraint} requires it",
+                found.name
             );
             let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-            return Err(SqlError::new(state, message).with_hint(hint));
+            return Err(SqlError::new(state, message)
+                .with_hint(format!("You can drop {constraint} instead.")));
         }
-        let mut next = definition.clone();
+        Ok(Object::Index(relation.clone(), found.clone()))
+    }
+
+    /// Drops an index that nothing depends on any more.
+    ///
+    /// # Errors
+    /// Conflicts, storage.
+    pub(super) fn discard_index(&mut self, relation: &Arc<Relation>, index: Oid) -> Result<()> {
+        let relation = self.alone(relation)?;
+        let Some(table) = relation.table() else {
+            return Ok(());
+        };
+        let mut next = table.clone();
         self.take_index(&mut next, index)?;
-        self.put_table(&relation, next).map(|_| ())
+        self.put_table(&relation, next).map(drop)
     }
 
     /// Takes an index out of a definition, and drops its rows.

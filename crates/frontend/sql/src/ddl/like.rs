@@ -54,8 +54,7 @@ impl Ddl<'_> {
         let relation = self.binder().relation(&name)?;
         if matches!(relation.kind, Kind::Sequence(_)) {
             let message = format!("relation \"{}\" is invalid in LIKE clause", relation.name);
-            let detail = "This operation is not supported for sequences.";
-            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_detail(detail));
+            return Err(super::not_for(message, &relation.kind));
         }
         self.check_right(&relation, Rights::SELECT)?;
         match relation.table() {

@@ -12,6 +12,7 @@ mod alter_sequence;
 mod column;
 mod comment;
 mod computed;
+mod dependency;
 mod dependents;
 mod fill;
 mod foreign;
@@ -33,6 +34,7 @@ mod temporary;
 mod truncate;
 mod view;
 
+use self::dependency::Object;
 use crate::bind::Binder;
 use crate::catalog::{Change, Kind, Mode, Named, Namespace, Oid, PG_CATALOG, Relation, Table};
 use crate::database::Shared;
@@ -42,7 +44,7 @@ use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast::{self, ObjectType, Statement};
 use std::sync::Arc;
-use vellum_row::Settings;
+use vellum_row::{ColumnId, Settings};
 
 /// Columns of a table at most, dropped ones included, and of an index: PostgreSQL's numbers.
 const COLUMNS_MAX: usize = 1600;
@@ -311,89 +313,81 @@ impl Ddl<'_> {
             ObjectType::Role | ObjectType::User => ("role", "DROP ROLE"),
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
-        let dropped: Vec<Oid> = names
-            .iter()
-            .filter_map(|name| match self.binder().named(name) {
-                Ok(Some(Named::Relation(oid))) => Some(oid),
-                _ => None,
-            })
-            .collect();
+        let mut objects = Vec::with_capacity(names.len());
         for name in names {
             match object {
-                ObjectType::Schema => {
-                    self.drop_schema(name, if_exists, cascade)?;
-                    continue;
-                }
-                ObjectType::Role | ObjectType::User => {
-                    self.drop_role(name, if_exists)?;
-                    continue;
-                }
-                _ => {}
+                ObjectType::Schema => objects.extend(self.schema_to_drop(name, if_exists)?),
+                ObjectType::Role | ObjectType::User => self.drop_role(name, if_exists)?,
+                _ => objects.extend(self.object_to_drop(name, object, word, if_exists)?),
             }
-            let Some(named) = self.binder().named(name)? else {
-                let (_, shown) = crate::bind::object_name(name)?;
-                if if_exists {
-                    let message = format!("{word} \"{shown}\" does not exist, skipping");
-                    self.notices.push(Fields::notice(message));
-                    continue;
-                }
-                let message = format!("{word} \"{shown}\" does not exist");
-                let state = if object == ObjectType::Index {
-                    sqlstate::UNDEFINED_OBJECT
-                } else {
-                    sqlstate::UNDEFINED_TABLE
-                };
-                return Err(SqlError::new(state, message));
-            };
-            match (named, object) {
-                (Named::Index { table, index }, ObjectType::Index) => {
-                    self.drop_index(table, index)?;
-                }
-                (Named::Relation(oid), _) => {
-                    self.drop_relation(oid, object, word, &dropped, cascade)?;
-                }
-                (Named::Index { .. }, _) => {
-                    let message = format!("\"{name}\" is not a {word}");
-                    return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
-                }
+        }
+        self.let_go(&objects, cascade, None)?;
+        for object in objects {
+            match object {
+                Object::Schema(namespace) => self
+                    .open
+                    .change(self.shared, Change::DropNamespace(namespace.oid))?,
+                Object::Relation(relation) => self.discard(&relation)?,
+                Object::Index(relation, index) => self.discard_index(&relation, index.oid)?,
+                Object::Column(..) | Object::Key(..) | Object::Default(..) => {}
             }
         }
         Ok(CommandTag::plain(tag))
     }
 
-    fn drop_relation(
+    /// The relation or index that is to be dropped, alone; none if it is not there and need not be.
+    fn object_to_drop(
         &mut self,
-        oid: Oid,
+        name: &ast::ObjectName,
         object: ObjectType,
         word: &str,
-        dropped: &[Oid],
-        cascade: bool,
-    ) -> Result<()> {
+        if_exists: bool,
+    ) -> Result<Option<Object>> {
+        let Some(named) = self.binder().named(name)? else {
+            let (_, shown) = crate::bind::object_name(name)?;
+            if if_exists {
+                let message = format!("{word} \"{shown}\" does not exist, skipping");
+                self.notices.push(Fields::notice(message));
+                return Ok(None);
+            }
+            let message = format!("{word} \"{shown}\" does not exist");
+            let state = if object == ObjectType::Index {
+                sqlstate::UNDEFINED_OBJECT
+            } else {
+                sqlstate::UNDEFINED_TABLE
+            };
+            return Err(SqlError::new(state, message));
+        };
+        let (oid, index) = match named {
+            Named::Relation(oid) => (oid, None),
+            Named::Index { table, index } => (table, Some(index)),
+        };
         let found = self.open.catalog.1.relation(oid).cloned();
         let relation = found.ok_or_else(|| SqlError::internal("a name without relation"))?;
         check_no_system(&relation)?;
-        let fits = matches!(
-            (&relation.kind, object),
-            (Kind::Table(_), ObjectType::Table)
-                | (Kind::View(_), ObjectType::View)
-                | (Kind::Sequence(_), ObjectType::Sequence)
-        );
-        if !fits {
-            let message = format!("\"{}\" is not a {word}", relation.name);
-            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        let own = match index {
+            Some(_) => "index",
+            None => kind_word(&relation.kind),
+        };
+        if own != word {
+            let (_, shown) = crate::bind::object_name(name)?;
+            let message = format!("\"{shown}\" is not a{} {word}", article(word));
+            let hint = format!(
+                "Use DROP {} to remove a{} {own}.",
+                own.to_uppercase(),
+                article(own)
+            );
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_hint(hint));
         }
         self.check_owner(&relation)?;
         let relation = self.alone(&relation)?;
-        self.drop_views_of(&relation, dropped, cascade)?;
-        if let Kind::Table(table) = &relation.kind {
-            self.drop_referring(&relation, dropped, cascade)?;
-            self.drop_storage(table)?;
-            self.drop_owned(&relation, None, dropped, cascade)?;
+        if let Some(index) = index {
+            return self.index_to_drop(&relation, index).map(Some);
         }
         if let Kind::Sequence(_) = &relation.kind {
-            self.drop_readers(&relation, cascade)?;
+            self.check_no_identity(&relation)?;
         }
-        self.open.change(self.shared, Change::DropRelation(oid))
+        Ok(Some(Object::Relation(relation)))
     }
 
     /// Drops the engine's tables of a table.
@@ -405,26 +399,28 @@ impl Ddl<'_> {
         Ok(())
     }
 
-    fn owned_sequences(&self, table: Oid) -> Vec<Oid> {
+    /// The sequences that go with a table, or with one of its columns.
+    fn owned_sequences(&self, table: Oid, column: Option<ColumnId>) -> Vec<Arc<Relation>> {
         let relations = self.open.catalog.1.relations();
         let owned = relations.into_iter().filter(|relation| {
-            matches!(&relation.kind, Kind::Sequence(sequence) if sequence.owner.0 == table)
+            matches!(&relation.kind, Kind::Sequence(sequence) if sequence.owner.0 == table
+                && column.is_none_or(|column| sequence.owner.1 == column.0))
         });
-        owned.map(|relation| relation.oid).collect()
+        owned.cloned().collect()
     }
 
-    fn drop_schema(
+    /// The schema that is to be dropped; none if it is not there and need not be.
+    fn schema_to_drop(
         &mut self,
         name: &ast::ObjectName,
         if_exists: bool,
-        cascade: bool,
-    ) -> Result<()> {
+    ) -> Result<Option<Object>> {
         let (_, name) = crate::bind::object_name(name)?;
         let Some(namespace) = self.open.catalog.1.namespace(&name).cloned() else {
             if if_exists {
                 let message = format!("schema \"{name}\" does not exist, skipping");
                 self.notices.push(Fields::notice(message));
-                return Ok(());
+                return Ok(None);
             }
             return Err(no_schema(&name));
         };
@@ -432,18 +428,13 @@ impl Ddl<'_> {
             let message = format!("must be owner of schema {name}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
-        let relations = self.open.catalog.1.relations();
-        let mut inside = relations.iter();
-        if inside.any(|relation| relation.namespace == namespace.oid) && !cascade {
-            let message = format!("cannot drop schema {name} because other objects depend on it");
-            let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-            return Err(SqlError::new(state, message)
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        self.drop_all_in(namespace.oid)?;
-        self.open
-            .change(self.shared, Change::DropNamespace(namespace.oid))
+        Ok(Some(Object::Schema(namespace)))
     }
+}
+
+/// What ends the article in front of a word.
+fn article(word: &str) -> &'static str {
+    if word == "index" { "n" } else { "" }
 }
 
 /// # Errors
@@ -466,6 +457,13 @@ fn kind_word(kind: &Kind) -> &'static str {
         Kind::View(_) => "view",
         Kind::Sequence(_) => "sequence",
     }
+}
+
+/// `42809` for what cannot be done with a relation of a kind.
+#[cold]
+fn not_for(message: String, kind: &Kind) -> SqlError {
+    let detail = format!("This operation is not supported for {}s.", kind_word(kind));
+    SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message).with_detail(detail)
 }
 
 #[cold]

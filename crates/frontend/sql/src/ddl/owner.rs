@@ -40,10 +40,8 @@ impl Ddl<'_> {
                 schema.name
             )));
         }
-        for owned in self.owned_sequences(relation.oid) {
-            if let Some(sequence) = self.open.catalog.1.relation(owned).cloned() {
-                self.give(&sequence, &name, role)?;
-            }
+        for sequence in self.owned_sequences(relation.oid, None) {
+            self.give(&sequence, &name, role)?;
         }
         self.give(relation, &name, role)
     }

@@ -4,8 +4,8 @@
 //! So whoever looks for readers looks through these texts.
 
 use super::Ddl;
-use crate::catalog::{Change, Default, Kind, Named, Oid, Relation, Table};
-use crate::error::{Fields, Result, SqlError};
+use crate::catalog::{Default, Named, Oid, Relation, Table};
+use crate::error::{Result, SqlError};
 use crate::names::{literal, parts, quoted};
 use crate::sqlstate;
 use sqlparser::ast::{self, Ident};
@@ -89,150 +89,21 @@ impl Ddl<'_> {
         self.put_table(&relation, next).map(drop)
     }
 
-    /// What reads a sequence that is dropped: with CASCADE these defaults go.
+    /// The sequence of an identity goes with its column only.
     ///
     /// # Errors
-    /// `2BP01` without CASCADE, and for the sequence of an identity.
-    pub(super) fn drop_readers(&mut self, sequence: &Relation, cascade: bool) -> Result<()> {
-        let what = format!("sequence {}", sequence.name);
+    /// `2BP01`.
+    pub(super) fn check_no_identity(&self, sequence: &Relation) -> Result<()> {
+        let what = self.described(sequence);
         if let Some((owner, column)) = self.identity_of(sequence) {
-            let table = owner.table();
-            let position = table.and_then(|table| table.schema.position_of(column));
-            let name = table
-                .zip(position)
-                .map(|(table, at)| table.schema.column(at).name.clone());
-            let column = format!(
-                "column {} of table {}",
-                name.unwrap_or_default(),
-                owner.name
-            );
+            let column = self.column_described(&owner, column);
             let message = format!("cannot drop {what} because {column} requires it");
             let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
             return Err(
                 SqlError::new(state, message).with_hint(format!("You can drop {column} instead."))
             );
         }
-        let readers = self.readers(sequence.oid);
-        let readers = readers
-            .into_iter()
-            .map(|reader| (reader, sequence.name.clone()));
-        for (table, column) in self.let_go(&what, readers.collect(), cascade)? {
-            self.change_default(&table, column, None)?;
-        }
         Ok(())
-    }
-
-    /// The sequences that go with a column that is dropped, or with all columns of a table that is dropped together with others.
-    ///
-    /// # Errors
-    /// `2BP01` if another default reads one, without CASCADE.
-    pub(super) fn drop_owned(
-        &mut self,
-        relation: &Relation,
-        column: Option<(ColumnId, &mut Table)>,
-        together: &[Oid],
-        cascade: bool,
-    ) -> Result<()> {
-        let (of_column, mut next) = column.unzip();
-        let owned: Vec<Oid> = self.owned_sequences(relation.oid);
-        let mut gone = Vec::new();
-        let mut readers = Vec::new();
-        for oid in owned {
-            let found = self.open.catalog.1.relation(oid).cloned();
-            let Some(sequence) = found.filter(|found| match &found.kind {
-                Kind::Sequence(own) => of_column.is_none_or(|column| own.owner.1 == column.0),
-                _ => false,
-            }) else {
-                continue;
-            };
-            for reader in self.readers(oid) {
-                let own = reader.0.oid == relation.oid;
-                let goes = match of_column {
-                    None => own || together.contains(&reader.0.oid),
-                    Some(column) => own && reader.1 == column,
-                };
-                if !goes {
-                    readers.push((reader, sequence.name.clone()));
-                }
-            }
-            gone.push(oid);
-        }
-        let what = match of_column.zip(relation.table()) {
-            None => format!("table {}", relation.name),
-            Some((column, table)) => {
-                let position = table.schema.position_of(column);
-                let name = position.map(|at| table.schema.column(at).name.clone());
-                format!(
-                    "column {} of table {}",
-                    name.unwrap_or_default(),
-                    relation.name
-                )
-            }
-        };
-        for (table, column) in self.let_go(&what, readers, cascade)? {
-            match &mut next {
-                // What is being changed is put when that is done.
-                Some(next) if table.oid == relation.oid => set_default(next, column, None),
-                _ => self.change_default(&table, column, None)?,
-            }
-        }
-        for oid in gone {
-            self.open.change(self.shared, Change::DropRelation(oid))?;
-        }
-        Ok(())
-    }
-
-    /// Says that defaults go with what they read.
-    ///
-    /// # Errors
-    /// `2BP01` without CASCADE, if there are any.
-    fn let_go(
-        &mut self,
-        what: &str,
-        readers: Vec<(Reader, Box<str>)>,
-        cascade: bool,
-    ) -> Result<Vec<Reader>> {
-        if readers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut names: Vec<String> = Vec::new();
-        let mut on: Vec<String> = Vec::new();
-        for ((table, column), sequence) in &readers {
-            let definition = table.table();
-            let position = definition.and_then(|own| own.schema.position_of(*column));
-            let name = definition
-                .zip(position)
-                .map(|(own, at)| own.schema.column(at).name.clone());
-            let name = format!(
-                "default value for column {} of table {}",
-                name.unwrap_or_default(),
-                table.name
-            );
-            on.push(format!("{name} depends on sequence {sequence}"));
-            names.push(name);
-        }
-        if !cascade {
-            let message = format!("cannot drop {what} because other objects depend on it");
-            let state = sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
-            return Err(SqlError::new(state, message)
-                .with_detail(on.join("\n"))
-                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        let lines: Vec<String> = names
-            .iter()
-            .map(|name| format!("drop cascades to {name}"))
-            .collect();
-        let notice = match lines.as_slice() {
-            [only] => Fields::notice(only.clone()),
-            _ => {
-                let mut notice =
-                    Fields::notice(format!("drop cascades to {} other objects", lines.len()));
-                notice.detail = Some(lines.join("\n"));
-                notice
-            }
-        };
-        self.notices.push(notice);
-        Ok(readers.into_iter().map(|(reader, _)| reader).collect())
     }
 }
 

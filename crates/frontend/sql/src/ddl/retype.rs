@@ -29,14 +29,10 @@ impl Ddl<'_> {
         let column = next.schema.column(position).clone();
         let (ty, typmod) = type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
-        let what = format!("column {} of table {}", column.name, relation.name);
         let own = next.foreign_keys.iter();
         let mut own = own.filter(|key| key.columns.contains(&column.id));
-        if own.next().is_some()
-            || self
-                .check_unreferred(relation, &what, &[column.id])
-                .is_err()
-        {
+        let image = Arc::new(relation.clone());
+        if own.next().is_some() || self.is_referred(&image, column.id) {
             return Err(SqlError::unsupported(
                 "another type for a column of a foreign key",
             ));

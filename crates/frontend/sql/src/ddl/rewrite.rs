@@ -135,8 +135,7 @@ impl Ddl<'_> {
         Ok(None)
     }
 
-    /// Inserts what `convert` makes of each row of a relation into the empty tables of another shape of it. Some megabytes of rows are read,
-    /// then written: what is held in memory does not grow with the table.
+    /// Inserts what `convert` makes of each row of a relation into the empty tables of another shape of it.
     ///
     /// # Errors
     /// `23505`, and what `convert` reports.
@@ -146,14 +145,30 @@ impl Ddl<'_> {
         to: &Shape,
         mut convert: impl FnMut(&[Value]) -> Result<Vec<Value>>,
     ) -> Result<()> {
+        self.move_pieces(from, to, |_, rows| {
+            for row in rows {
+                *row = convert(row)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The same of some megabytes of rows at a time, which are read, then written: what is held in memory does not grow with the table.
+    fn move_pieces(
+        &mut self,
+        from: &Relation,
+        to: &Shape,
+        mut convert: impl FnMut(&mut Self, &mut [Vec<Value>]) -> Result<()>,
+    ) -> Result<()> {
         let (mut key, mut after) = (Vec::new(), None::<Vec<u8>>);
         loop {
-            let mut converted: Vec<Vec<Value>> = Vec::new();
+            let mut rows: Vec<Vec<Value>> = Vec::new();
             after = self.rows_behind(from, after.as_deref(), PIECE_BYTES, |_, values| {
-                converted.push(convert(values)?);
+                rows.push(values.to_vec());
                 Ok(())
             })?;
-            for row in &converted {
+            convert(self, &mut rows)?;
+            for row in &rows {
                 let transaction = &self.open.transaction;
                 if let Err(duplicate) = rows::insert(transaction, to, row, &mut key)? {
                     return Err(self.not_unique(&duplicate, to, row));
@@ -163,6 +178,32 @@ impl Ddl<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Writes the rows that are there anew, each with a value of the last column of `next`, which `fill` puts behind the others of some rows at a time.
+    ///
+    /// # Errors
+    /// Those of `fill`; `23505`.
+    pub(super) fn add_values(
+        &mut self,
+        relation: &Relation,
+        next: Table,
+        fill: impl FnMut(&mut Self, &mut [Vec<Value>]) -> Result<()>,
+    ) -> Result<Table> {
+        if !self.has_rows(relation)? {
+            return Ok(next);
+        }
+        let next = self.with_new_storage(relation, &next)?;
+        let target = Arc::new(Relation {
+            kind: Kind::Table(Box::new(next.clone())),
+            ..relation.clone()
+        });
+        let shape = Shape::of(&target)?;
+        self.move_pieces(relation, &shape, fill)?;
+        if let Some(old) = relation.table() {
+            self.drop_storage(old)?;
+        }
+        Ok(next)
     }
 
     /// The rows that are there fulfil NOT NULL and CHECK.

@@ -62,10 +62,7 @@ impl Ddl<'_> {
 
     /// TRUNCATE … RESTART IDENTITY.
     pub(super) fn restart_sequences(&mut self, table: Oid) -> Result<()> {
-        for oid in self.owned_sequences(table) {
-            let Some(relation) = self.open.catalog.1.relation(oid).cloned() else {
-                continue;
-            };
+        for relation in self.owned_sequences(table, None) {
             if let Kind::Sequence(definition) = relation.kind {
                 let begin = definition.start;
                 self.put_altered(

@@ -2,6 +2,7 @@
 
 use super::Ddl;
 use super::alter::numbered;
+use super::dependency::Object;
 use super::like::Made;
 use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
@@ -492,15 +493,13 @@ impl Ddl<'_> {
                         continue;
                     };
                     let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
-                    let as_it_is = Relation {
+                    let as_it_is = Arc::new(Relation {
                         kind: Kind::Table(Box::new(next.clone())),
                         ..Relation::clone(relation)
-                    };
-                    self.drop_views_reading(&as_it_is, position, cascade)?;
-                    self.drop_generated_from(relation, &mut next, &name, cascade)?;
-                    let id = next.schema.position(&name).unwrap_or(position);
-                    let id = next.schema.column(id).id;
-                    self.drop_owned(relation, Some((id, &mut next)), &[], cascade)?;
+                    });
+                    let id = next.schema.column(position).id;
+                    let column = Object::Column(as_it_is, id);
+                    self.let_go(&[column], cascade, Some(&mut next))?;
                     let position = next.schema.position(&name).unwrap_or(position);
                     // As it is by now: rows may be written anew.
                     let now = Relation {
@@ -551,7 +550,9 @@ impl Ddl<'_> {
                 return Ok(renamed);
             }
             Operation::DropConstraint {
-                if_exists, name, ..
+                if_exists,
+                name,
+                drop_behavior,
             } => {
                 let name = folded(name);
                 let constraints = |table: &Table| table.checks.len() + table.foreign_keys.len();
@@ -559,16 +560,17 @@ impl Ddl<'_> {
                 next.checks.retain(|check| *check.name != *name);
                 next.foreign_keys.retain(|key| *key.name != *name);
                 if constraints(&next) == before {
-                    let found = next.indexes.iter().find(|index| *index.name == *name);
+                    let is_named =
+                        |index: &&Arc<Index>| *index.name == *name && index.constraint.is_some();
+                    let found = next.indexes.iter().find(is_named).cloned();
+                    if let Some(index) = &found {
+                        let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                        let constraint = Object::Index(relation.clone(), index.clone());
+                        self.let_go(&[constraint], cascade, Some(&mut next))?;
+                    }
                     match found.map(|index| (index.oid, index.primary)) {
                         Some((_, true)) => return self.drop_primary_key(relation, next),
-                        Some((oid, false)) => {
-                            let columns =
-                                found.map(|index| index.key_columns().collect::<Vec<_>>());
-                            let what = format!("constraint {name} on table {}", relation.name);
-                            self.check_unreferred(relation, &what, &columns.unwrap_or_default())?;
-                            self.take_index(&mut next, oid)?;
-                        }
+                        Some((oid, false)) => self.take_index(&mut next, oid)?,
                         None if *if_exists => {}
                         None => {
                             let message = format!(

@@ -1,13 +1,14 @@
 //! Temporary relations: their schema, what ON COMMIT says.
 
+use super::dependency::Object;
 use super::{Ddl, taken};
-use crate::catalog::{Catalog, Change, Kind, Mode, Namespace, Oid, Relation};
+use crate::catalog::{Catalog, Change, Mode, Namespace, Oid};
 use crate::error::{Result, SqlError};
 use crate::parse::NAME_ALONE;
 use crate::rows::{self, Shape};
 use crate::session::AtCommit;
 use crate::sqlstate;
-use sqlparser::ast::{self, ObjectType};
+use sqlparser::ast;
 use std::sync::Arc;
 use vellum_row::Value;
 
@@ -102,15 +103,17 @@ impl Ddl<'_> {
             .at_commit
             .retain(|(oid, _)| catalog.relation(*oid).is_some());
         let acts = self.temporary.at_commit.clone();
-        let dropped: Vec<Oid> = acts
-            .iter()
-            .filter(|(_, act)| *act == AtCommit::Drop)
-            .map(|(oid, _)| *oid)
-            .collect();
+        let catalog = &self.open.catalog.1;
+        let dropped = acts.iter().filter(|(_, act)| *act == AtCommit::Drop);
+        let dropped = dropped.filter_map(|(oid, _)| catalog.relation(*oid).cloned());
+        let dropped: Vec<Object> = dropped.map(Object::Relation).collect();
+        self.let_go_quietly(&dropped)?;
         for (oid, act) in acts {
             match act {
                 AtCommit::Drop => {
-                    self.drop_relation(oid, ObjectType::Table, "table", &dropped, true)?;
+                    if let Some(relation) = self.open.catalog.1.relation(oid).cloned() {
+                        self.discard(&relation)?;
+                    }
                     self.temporary.at_commit.retain(|(other, _)| *other != oid);
                 }
                 // Every transaction finds it empty: what is in it was written in this one, if it wrote it at all.
@@ -156,31 +159,12 @@ impl Ddl<'_> {
     /// As DROP.
     pub(crate) fn drop_temporary(&mut self) -> Result<()> {
         let catalog = self.open.catalog.1.clone();
-        let Some(namespace) = self.temporary.namespace_in(&catalog) else {
-            return Ok(());
-        };
-        self.drop_all_in(namespace)
-    }
-
-    /// Drops the relations of a schema.
-    pub(super) fn drop_all_in(&mut self, namespace: Oid) -> Result<()> {
-        let all = self.open.catalog.1.relations();
-        let inside = all.into_iter().filter(|found| found.namespace == namespace);
-        let mut inside: Vec<Arc<Relation>> = inside.cloned().collect();
-        // Sequences go with their tables: that of an identity cannot go alone.
-        inside.sort_by_key(|relation| matches!(relation.kind, Kind::Sequence(_)));
-        for relation in inside {
-            let (object, word) = match relation.kind {
-                Kind::Table(_) => (ObjectType::Table, "table"),
-                Kind::View(_) => (ObjectType::View, "view"),
-                Kind::Sequence(_) => (ObjectType::Sequence, "sequence"),
-                Kind::System(_) => continue,
-            };
-            if self.open.catalog.1.relation(relation.oid).is_some() {
-                self.drop_relation(relation.oid, object, word, &[], true)?;
-            }
+        let namespace = self.temporary.namespace_in(&catalog);
+        let namespace = namespace.and_then(|oid| catalog.namespace_by_oid(oid).cloned());
+        match namespace {
+            Some(namespace) => self.let_go_quietly(&[Object::Schema(namespace)]),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// CREATE TABLE … AS: the table, without its rows. `None` if there is one already and that is to be no error.

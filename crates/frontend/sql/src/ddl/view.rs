@@ -75,7 +75,7 @@ impl Ddl<'_> {
                 return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
             }
         }
-        let settled = self.settled(&create.query, &columns)?;
+        let settled = self.settled(&create.query, &columns);
         let view = View {
             query: settled.to_string().into(),
             columns: names,
@@ -144,7 +144,7 @@ impl Ddl<'_> {
     }
 
     /// The query as a view keeps it. Where a form of it cannot be told otherwise, it stays as it was written.
-    fn settled(&self, query: &ast::Query, columns: &[OutputColumn]) -> Result<ast::Query> {
+    fn settled(&self, query: &ast::Query, columns: &[OutputColumn]) -> ast::Query {
         let mut settled = query.clone();
         let hidden = super::dependents::with_names(query);
         let binder = self.binder();
@@ -163,10 +163,10 @@ impl Ddl<'_> {
         });
         self.spell_columns(&mut settled, columns);
         let bound = self.binder().query(&settled);
-        Ok(match bound {
+        match bound {
             Ok((_, bound)) if same(&bound, columns) => settled,
             _ => query.clone(),
-        })
+        }
     }
 
     /// The columns that a `*` stands for in the place of it. The names of a view's columns differ, so each says which one it is.

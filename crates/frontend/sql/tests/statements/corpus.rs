@@ -92,6 +92,7 @@ corpus!(
     corners,
     dates,
     documents,
+    drops,
     edges,
     functions,
     gather,

@@ -11,6 +11,7 @@ mod corpus;
 mod cursors;
 mod definitions;
 mod direct;
+mod drops;
 mod filled;
 mod foreign;
 mod forms;

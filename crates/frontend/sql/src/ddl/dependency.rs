@@ -1,0 +1,393 @@
+//! What depends on what is dropped: found, told and let go.
+//!
+//! Objects are told as PostgreSQL tells them: those that depend on one thing in the order in which they were made, each in front of what depends on it in
+//! turn, and each once. What belongs to something that goes (the sequence of a column, a table's own constraints and defaults) goes with it and is not told.
+
+use super::Ddl;
+use crate::catalog::{Change, ForeignKey, Index, Kind, Namespace, Oid, Relation, Table};
+use crate::error::{Fields, Result, SqlError};
+use crate::sqlstate;
+use std::sync::Arc;
+use vellum_row::ColumnId;
+
+/// Something that is dropped, or depends on what is.
+#[derive(Clone)]
+pub(super) enum Object {
+    Schema(Arc<Namespace>),
+    Relation(Arc<Relation>),
+    Column(Arc<Relation>, ColumnId),
+    /// An index, or the constraint that it stands for.
+    Index(Arc<Relation>, Arc<Index>),
+    Key(Arc<Relation>, ForeignKey),
+    /// A default that reads a sequence.
+    Default(Arc<Relation>, ColumnId),
+}
+
+/// An object, and what it depends on, in words.
+struct Found {
+    object: Object,
+    on: String,
+}
+
+impl Object {
+    /// What tells it from others.
+    fn identity(&self) -> (u8, Oid, u16) {
+        match self {
+            Self::Schema(namespace) => (0, namespace.oid, 0),
+            Self::Relation(relation) => (1, relation.oid, 0),
+            Self::Column(table, column) => (1, table.oid, column.0),
+            Self::Index(_, index) => (2, index.oid, 0),
+            Self::Key(_, key) => (3, key.oid, 0),
+            Self::Default(table, column) => (4, table.oid, column.0),
+        }
+    }
+
+    /// Younger objects have greater numbers.
+    fn age(&self) -> (Oid, u16) {
+        let (_, oid, column) = self.identity();
+        (oid, column)
+    }
+
+    /// Whether it belongs to one of these, which go: it goes without a word.
+    fn belongs_to(&self, gone: &[(u8, Oid, u16)]) -> bool {
+        let has = |identity| gone.contains(&identity);
+        match self {
+            Self::Column(table, _) => has((1, table.oid, 0)),
+            Self::Key(table, key) => {
+                let mut columns = key.columns.iter();
+                has((1, table.oid, 0)) || columns.any(|column| has((1, table.oid, column.0)))
+            }
+            Self::Default(table, column) => has((1, table.oid, 0)) || has((1, table.oid, column.0)),
+            Self::Relation(relation) => match &relation.kind {
+                Kind::Sequence(own) => {
+                    has((1, own.owner.0, 0)) || has((1, own.owner.0, own.owner.1))
+                }
+                _ => false,
+            },
+            Self::Schema(_) | Self::Index(..) => false,
+        }
+    }
+}
+
+impl Ddl<'_> {
+    /// What depends on these objects, which are dropped together, is dropped before them, or keeps them. What of it belongs to a table that is being changed
+    /// is taken out of `next`, the table's next definition.
+    ///
+    /// # Errors
+    /// `2BP01` without CASCADE.
+    pub(super) fn let_go(
+        &mut self,
+        dropped: &[Object],
+        cascade: bool,
+        next: Option<&mut Table>,
+    ) -> Result<()> {
+        let found = self.dependents(dropped)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let gone = identities(dropped, &found);
+        let told = found.iter().rev();
+        let told = told.filter(|found| !found.object.belongs_to(&gone));
+        let told: Vec<(String, &str)> = told
+            .map(|found| (self.named(&found.object), found.on.as_str()))
+            .collect();
+        if !told.is_empty() {
+            let notice = match cascade {
+                false => return Err(self.refused(dropped, &told)),
+                true => cascades(told.into_iter().map(|(name, _)| name).collect()),
+            };
+            self.notices.push(notice);
+        }
+        self.discard_all(dropped, found.into_iter().map(|found| found.object), next)
+    }
+
+    /// The same without a word.
+    ///
+    /// # Errors
+    /// Conflicts, storage.
+    pub(super) fn let_go_quietly(&mut self, dropped: &[Object]) -> Result<()> {
+        let found = self.dependents(dropped)?;
+        self.discard_all(dropped, found.into_iter().map(|found| found.object), None)
+    }
+
+    #[cold]
+    fn refused(&self, dropped: &[Object], told: &[(String, &str)]) -> SqlError {
+        let message = match dropped {
+            [one] => {
+                let what = match one {
+                    Object::Index(table, index) if index.constraint.is_some() => {
+                        format!("constraint {} on {}", index.name, self.described(table))
+                    }
+                    one => self.named(one),
+                };
+                format!("cannot drop {what} because other objects depend on it")
+            }
+            _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+        };
+        let lines = told
+            .iter()
+            .map(|(name, on)| format!("{name} depends on {on}"));
+        let detail = lines.collect::<Vec<_>>().join("\n");
+        SqlError::new(sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_detail(detail)
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
+    }
+
+    /// What depends on these objects, directly or not, without them: each behind what depends on it.
+    fn dependents(&self, dropped: &[Object]) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let mut seen: Vec<(u8, Oid, u16)> = dropped.iter().map(Object::identity).collect();
+        for object in dropped {
+            self.dependents_of(object, &mut seen, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn dependents_of(
+        &self,
+        object: &Object,
+        seen: &mut Vec<(u8, Oid, u16)>,
+        found: &mut Vec<Found>,
+    ) -> Result<()> {
+        let mut direct = self.direct_dependents(object)?;
+        direct.sort_by_key(|dependent| std::cmp::Reverse(dependent.age()));
+        for dependent in direct {
+            if seen.contains(&dependent.identity()) {
+                continue;
+            }
+            seen.push(dependent.identity());
+            self.dependents_of(&dependent, seen, found)?;
+            let on = self.named(object);
+            found.push(Found {
+                object: dependent,
+                on,
+            });
+        }
+        Ok(())
+    }
+
+    fn direct_dependents(&self, object: &Object) -> Result<Vec<Object>> {
+        let catalog = &self.open.catalog.1;
+        let sequences = |table: &Relation, column: Option<ColumnId>| {
+            let owned = self.owned_sequences(table.oid, column).into_iter();
+            owned.map(Object::Relation)
+        };
+        Ok(match object {
+            Object::Schema(namespace) => {
+                let all = catalog.relations().into_iter();
+                let inside = all.filter(|relation| relation.namespace == namespace.oid);
+                // The sequence of a column goes with its table.
+                let alone = inside.filter(|relation| match &relation.kind {
+                    Kind::Sequence(own) => {
+                        let owner = catalog.relation(own.owner.0);
+                        owner.is_none_or(|owner| owner.namespace != namespace.oid)
+                    }
+                    _ => true,
+                });
+                alone.cloned().map(Object::Relation).collect()
+            }
+            Object::Relation(relation) => {
+                let views = self.views_of(relation).into_iter().map(Object::Relation);
+                let mut all: Vec<Object> = views.collect();
+                match &relation.kind {
+                    Kind::Table(_) => {
+                        let keys = self.referring(relation.oid).into_iter();
+                        all.extend(keys.map(|(table, key)| Object::Key(table, key)));
+                        all.extend(sequences(relation, None));
+                    }
+                    Kind::Sequence(_) => {
+                        let readers = self.readers(relation.oid).into_iter();
+                        all.extend(readers.map(|(table, column)| Object::Default(table, column)));
+                    }
+                    Kind::View(_) | Kind::System(_) => {}
+                }
+                all
+            }
+            Object::Column(relation, column) => {
+                let Some(table) = relation.table() else {
+                    return Ok(Vec::new());
+                };
+                let position = table.position(*column);
+                let views = self.views_reading(relation, position)?.into_iter();
+                let mut all: Vec<Object> = views.map(Object::Relation).collect();
+                for own in self.generated_from(relation, position)? {
+                    let id = table.schema.column(own).id;
+                    all.push(Object::Column(relation.clone(), id));
+                }
+                let keys = self.keys_to(relation);
+                let keys = keys.filter(|(_, key)| key.target_columns.contains(column));
+                all.extend(keys.map(|(table, key)| Object::Key(table, key)));
+                all.extend(sequences(relation, Some(*column)));
+                all
+            }
+            Object::Index(relation, index) => {
+                let Some(table) = relation.table() else {
+                    return Ok(Vec::new());
+                };
+                let stands_on = |key: &ForeignKey| {
+                    let number = table.unique_index(&key.target_columns);
+                    number.is_some_and(|number| table.indexes[number].oid == index.oid)
+                };
+                let keys = self.keys_to(relation).filter(|(_, key)| stands_on(key));
+                keys.map(|(table, key)| Object::Key(table, key)).collect()
+            }
+            Object::Key(..) | Object::Default(..) => Vec::new(),
+        })
+    }
+
+    /// The foreign keys whose target a table is, its own as its definition has them.
+    fn keys_to<'r>(
+        &self,
+        relation: &'r Arc<Relation>,
+    ) -> impl Iterator<Item = (Arc<Relation>, ForeignKey)> + use<'r> {
+        let own = relation
+            .table()
+            .map_or(&[][..], |table| &table.foreign_keys);
+        let own = own.iter().filter(|key| key.target == relation.oid);
+        let own = own.map(|key| (relation.clone(), key.clone()));
+        own.chain(self.referring(relation.oid))
+    }
+
+    /// Whether a foreign key refers to a column.
+    pub(super) fn is_referred(&self, relation: &Arc<Relation>, column: ColumnId) -> bool {
+        let mut keys = self.keys_to(relation);
+        keys.any(|(_, key)| key.target_columns.contains(&column))
+    }
+
+    /// What an object is called in messages: with its schema where the search path does not lead to it.
+    fn named(&self, object: &Object) -> String {
+        match object {
+            Object::Schema(namespace) => format!("schema {}", namespace.name),
+            Object::Relation(relation) => self.described(relation),
+            Object::Column(table, column) => self.column_described(table, *column),
+            Object::Index(_, index) => format!("index {}", index.name),
+            Object::Key(table, key) => {
+                format!("constraint {} on {}", key.name, self.described(table))
+            }
+            Object::Default(table, column) => {
+                format!(
+                    "default value for {}",
+                    self.column_described(table, *column)
+                )
+            }
+        }
+    }
+
+    pub(super) fn described(&self, relation: &Relation) -> String {
+        let word = super::kind_word(&relation.kind);
+        let name = crate::names::quoted(&relation.name);
+        if self.search_path.contains(&relation.namespace) {
+            return format!("{word} {name}");
+        }
+        let schema = self.open.catalog.1.namespace_name(relation.namespace);
+        format!("{word} {}.{name}", crate::names::quoted(schema))
+    }
+
+    pub(super) fn column_described(&self, relation: &Relation, column: ColumnId) -> String {
+        let name = relation.table().and_then(|table| {
+            let position = table.schema.position_of(column)?;
+            Some(table.schema.column(position).name.clone())
+        });
+        let name = name.unwrap_or_default();
+        format!("column {name} of {}", self.described(relation))
+    }
+
+    /// Drops what depends on `dropped`, each before what it depends on.
+    fn discard_all(
+        &mut self,
+        dropped: &[Object],
+        found: impl Iterator<Item = Object>,
+        mut next: Option<&mut Table>,
+    ) -> Result<()> {
+        let changed = dropped.iter().find_map(|object| match object {
+            Object::Column(table, _) | Object::Index(table, _) => Some(table.clone()),
+            _ => None,
+        });
+        for object in found {
+            let (relation, own) = match &object {
+                Object::Relation(relation) => {
+                    self.discard(relation)?;
+                    continue;
+                }
+                Object::Column(table, _) | Object::Key(table, _) | Object::Default(table, _) => {
+                    let is_changed = changed.as_ref().filter(|own| own.oid == table.oid);
+                    (table, next.as_deref_mut().zip(is_changed))
+                }
+                Object::Schema(_) | Object::Index(..) => continue,
+            };
+            if let Some((next, own)) = own {
+                self.take_out(&object, own, next)?;
+                continue;
+            }
+            if self.open.catalog.1.relation(relation.oid).is_none() {
+                // It went with its table.
+                continue;
+            }
+            let relation = self.alone(relation)?;
+            let Some(table) = relation.table() else {
+                continue;
+            };
+            let mut next = table.clone();
+            self.take_out(&object, &relation, &mut next)?;
+            self.put_table(&relation, next)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a part out of the definition of its table.
+    fn take_out(
+        &mut self,
+        part: &Object,
+        relation: &Arc<Relation>,
+        next: &mut Table,
+    ) -> Result<()> {
+        match part {
+            Object::Key(_, key) => next.foreign_keys.retain(|own| own.oid != key.oid),
+            Object::Default(_, column) => next.defaults.retain(|(id, _)| id != column),
+            Object::Column(_, column) => {
+                if let Some(position) = next.schema.position_of(*column) {
+                    let now = Relation {
+                        kind: Kind::Table(Box::new(next.clone())),
+                        ..Relation::clone(relation)
+                    };
+                    self.drop_column(&now, next, position)?;
+                }
+            }
+            Object::Schema(_) | Object::Relation(_) | Object::Index(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Drops a relation that nothing depends on any more. One that is gone already went with another.
+    ///
+    /// # Errors
+    /// Conflicts, storage.
+    pub(super) fn discard(&mut self, relation: &Arc<Relation>) -> Result<()> {
+        if self.open.catalog.1.relation(relation.oid).is_none() {
+            return Ok(());
+        }
+        let relation = self.alone(relation)?;
+        if let Kind::Table(table) = &relation.kind {
+            self.drop_storage(table)?;
+        }
+        self.open
+            .change(self.shared, Change::DropRelation(relation.oid))
+    }
+}
+
+fn identities(dropped: &[Object], found: &[Found]) -> Vec<(u8, Oid, u16)> {
+    let found = found.iter().map(|found| &found.object);
+    dropped.iter().chain(found).map(Object::identity).collect()
+}
+
+fn cascades(names: Vec<String>) -> Fields {
+    let mut lines: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("drop cascades to {name}"))
+        .collect();
+    match lines.len() {
+        1 => Fields::notice(lines.remove(0)),
+        count => Fields::notice(format!("drop cascades to {count} other objects"))
+            .with_detail(lines.join("\n")),
+    }
+}
