@@ -74,7 +74,7 @@ fn cast_depends(from: Type, to: Type) -> bool {
     };
     let zoned = from == Type::Timestamptz || to == Type::Timestamptz;
     zoned && from != to && dated(from) && dated(to)
-        || dated(from) && to.category() == 'S'
+        || dated(from) && from != Type::Time && to.category() == 'S'
         || from.category() == 'S' && dated(to)
 }
 

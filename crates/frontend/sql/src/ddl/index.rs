@@ -14,6 +14,7 @@ use crate::sqlstate;
 use crate::system::expression_over;
 use crate::wire::CommandTag;
 use sqlparser::ast;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use vellum_row::{Column, ColumnId, Type, Value};
 
@@ -340,6 +341,16 @@ fn kept_text(
     while let ast::Expr::Nested(inner) = given {
         given = inner;
     }
+    let mut given = given.clone();
+    // The table may be called otherwise tomorrow.
+    let _ = ast::visit_expressions_mut(&mut given, |expr| {
+        if let ast::Expr::CompoundIdentifier(parts) = expr
+            && let Some(column) = parts.pop()
+        {
+            *expr = ast::Expr::Identifier(column);
+        }
+        ControlFlow::<()>::Continue(())
+    });
     let shown = || expression_over(relation, bound, ty, rows::index_settings(), false);
     for text in [&|| given.to_string(), &shown as &dyn Fn() -> String] {
         let text = text();

@@ -1,7 +1,7 @@
 //! What conditions imply: whether all rows that fulfil them are in an index with a predicate, and whether an index is keyed by an expression of theirs.
 //!
 //! Only what is plain is seen: a conjunct of the predicate is one of the conditions, or an `x IS NOT NULL` of an `x` that a condition compares, or a
-//! comparison with a constant that follows from one with another. Not to see it costs a slower path, never a row.
+//! comparison with constants that follows from one with others. Not to see it costs a slower path, never a row.
 
 use crate::expr::{Comparison, Expr};
 use vellum_row::{Value, ValueRef, compare};
@@ -47,8 +47,8 @@ fn renumber(expr: &mut Expr, source: u16) {
 
 /// Whether a condition, where it is true, makes one conjunct of a predicate true.
 fn implies(condition: &Expr, source: u16, conjunct: &Expr) -> bool {
-    let (condition, conjunct) = (plain(condition), plain(conjunct));
-    if is_same(condition, source, conjunct) {
+    let (given, asked) = (truth(condition), truth(conjunct));
+    if given.1 == asked.1 && is_same(given.0, source, asked.0) {
         return true;
     }
     match conjunct {
@@ -60,34 +60,55 @@ fn implies(condition: &Expr, source: u16, conjunct: &Expr) -> bool {
             comparison,
             left,
             right,
-        } => match (against_constant(condition), &**right) {
-            (Some((operand, own, value)), Expr::Const(bound)) => {
-                is_same(operand, source, left) && follows((own, value), (*comparison, bound))
-            }
-            _ => false,
-        },
+        } => {
+            let asked = against_constant(*comparison, left, right);
+            asked.is_some_and(|(operand, comparison, bound)| {
+                let given = values(condition, source, operand);
+                given.is_some_and(|given| {
+                    let mut all = given.into_iter();
+                    all.all(|given| follows(given, (comparison, bound)))
+                })
+            })
+        }
+        Expr::In {
+            operand,
+            list,
+            negated: false,
+        } => values(condition, source, operand).is_some_and(|given| {
+            let among = |(comparison, value): (Comparison, &Value)| {
+                let mut list = list.iter();
+                list.any(|item| match item {
+                    Expr::Const(item) => follows((comparison, value), (Comparison::Equal, item)),
+                    _ => false,
+                })
+            };
+            given.into_iter().all(among)
+        }),
         _ => false,
     }
 }
 
-/// A condition without what says nothing: `x = true` is `x`.
-fn plain(condition: &Expr) -> &Expr {
+/// What a condition says the truth of, and which: `x`, `x = true` and `x IS TRUE` say that `x` is true, `NOT x` and its like that it is false.
+fn truth(condition: &Expr) -> (&Expr, bool) {
     match condition {
+        Expr::Not(operand) => (operand, false),
+        Expr::Is {
+            operand,
+            truth,
+            negated: false,
+        } => (operand, *truth),
         Expr::Compare {
-            comparison: Comparison::Equal,
+            comparison: comparison @ (Comparison::Equal | Comparison::NotEqual),
             left,
             right,
         } => match (&**left, &**right) {
-            (operand, Expr::Const(Value::Bool(true)))
-            | (Expr::Const(Value::Bool(true)), operand) => operand,
-            _ => condition,
+            (operand, Expr::Const(Value::Bool(value)))
+            | (Expr::Const(Value::Bool(value)), operand) => {
+                (operand, *value == (*comparison == Comparison::Equal))
+            }
+            _ => (condition, true),
         },
-        Expr::Is {
-            operand,
-            truth: true,
-            negated: false,
-        } => operand,
-        _ => condition,
+        _ => (condition, true),
     }
 }
 
@@ -100,24 +121,50 @@ fn needs(condition: &Expr, source: u16, operand: &Expr) -> bool {
             operand: own,
             negated: false,
             ..
-        } => is_operand(own),
-        Expr::Like { operand: own, .. } => is_operand(own),
-        own => is_operand(own),
+        }
+        | Expr::Like { operand: own, .. } => is_operand(own),
+        own => is_operand(truth(own).0),
+    }
+}
+
+/// The comparisons with constants of which a condition says that one is true of `operand`.
+fn values<'e>(
+    condition: &'e Expr,
+    source: u16,
+    operand: &Expr,
+) -> Option<Vec<(Comparison, &'e Value)>> {
+    match condition {
+        Expr::Compare {
+            comparison,
+            left,
+            right,
+        } => {
+            let (own, comparison, value) = against_constant(*comparison, left, right)?;
+            is_same(own, source, operand).then(|| vec![(comparison, value)])
+        }
+        Expr::In {
+            operand: own,
+            list,
+            negated: false,
+        } if is_same(own, source, operand) => {
+            let list = list.iter().map(|item| match item {
+                Expr::Const(value) => Some((Comparison::Equal, value)),
+                _ => None,
+            });
+            list.collect()
+        }
+        _ => None,
     }
 }
 
 /// A comparison of something with a constant.
-fn against_constant(condition: &Expr) -> Option<(&Expr, Comparison, &Value)> {
-    let Expr::Compare {
-        comparison,
-        left,
-        right,
-    } = condition
-    else {
-        return None;
-    };
-    match (&**left, &**right) {
-        (operand, Expr::Const(value)) => Some((operand, *comparison, value)),
+fn against_constant<'e>(
+    comparison: Comparison,
+    left: &'e Expr,
+    right: &'e Expr,
+) -> Option<(&'e Expr, Comparison, &'e Value)> {
+    match (left, right) {
+        (operand, Expr::Const(value)) => Some((operand, comparison, value)),
         (Expr::Const(value), operand) => Some((operand, comparison.swapped(), value)),
         _ => None,
     }
@@ -169,6 +216,54 @@ mod tests {
             left: Box::new(operand),
             right: Box::new(Expr::Const(Value::Int4(value))),
         }
+    }
+
+    #[test]
+    fn lists_and_truth_are_seen() {
+        let column = || {
+            Box::new(Expr::Column {
+                table: 0,
+                position: 1,
+            })
+        };
+        let within = |list: &[i32]| Expr::In {
+            operand: column(),
+            list: list
+                .iter()
+                .map(|item| Expr::Const(Value::Int4(*item)))
+                .collect(),
+            negated: false,
+        };
+        let predicate = within(&[1, 2, 3]);
+        let implied = |condition: &Expr, predicate: &Expr| {
+            is_implied(predicate, 0, std::slice::from_ref(condition))
+        };
+        assert!(implied(&within(&[3, 1]), &predicate));
+        assert!(implied(&compare_with(Comparison::Equal, 2), &predicate));
+        assert!(!implied(&within(&[3, 4]), &predicate));
+        assert!(!implied(&compare_with(Comparison::Greater, 2), &predicate));
+        assert!(implied(&predicate, &compare_with(Comparison::Less, 4)));
+        assert!(!implied(&predicate, &compare_with(Comparison::Less, 3)));
+        let said = |value| Expr::Compare {
+            comparison: Comparison::Equal,
+            left: column(),
+            right: Box::new(Expr::Const(Value::Bool(value))),
+        };
+        let is = |truth, negated| Expr::Is {
+            operand: column(),
+            truth,
+            negated,
+        };
+        let not = Expr::Not(column());
+        assert!(implied(&said(true), &column()) && implied(&column(), &is(true, false)));
+        assert!(implied(&not, &said(false)) && implied(&is(false, false), &not));
+        assert!(!implied(&not, &column()) && !implied(&said(true), &not));
+        assert!(!implied(&is(true, true), &not) && !implied(&is(false, true), &column()));
+        let known = Expr::IsNull {
+            operand: column(),
+            negated: true,
+        };
+        assert!(implied(&not, &known) && !implied(&is(true, true), &known));
     }
 
     /// What is said to follow does: for all comparisons with small numbers, by all small numbers.

@@ -145,8 +145,8 @@ fn with_index(
         }
         if let Some((at, value)) = pinned {
             access.equal.push(value);
-            // What looks different and is equal has one key: the row is looked at.
-            if is_exact(ty, column.typmod) {
+            // What looks different and is equal has one key: the row is looked at. A column may be there twice.
+            if is_exact(ty, column.typmod) && !covered.contains(&at) {
                 covered.push(at);
             }
             continue;

@@ -31,10 +31,14 @@ pub(crate) struct Parts {
 /// What stands for a session's settings and its catalog (P1): an immutable expression names nothing of them.
 static NOBODY: LazyLock<(Catalog, Settings)> = LazyLock::new(Default::default);
 
-/// A binder of what indexes compute.
-fn binder() -> Binder<'static> {
+/// A binder of what an index of a table computes. Its columns stand for themselves: the table may be called otherwise tomorrow.
+fn binder(relation: &Arc<Relation>) -> Result<Binder<'static>> {
     let (catalog, settings) = &*NOBODY;
-    Binder::new(catalog, &[], settings, "")
+    let mut binder = Binder::new(catalog, &[], settings, "");
+    binder
+        .scope
+        .add(ScopeTable::of(relation, Some(String::new()))?)?;
+    Ok(binder)
 }
 
 /// The settings that indexes are computed with.
@@ -47,8 +51,7 @@ pub(crate) fn settings() -> &'static Settings {
 /// # Errors
 /// Of names and types.
 pub(crate) fn bound_expression(relation: &Arc<Relation>, sql: &str) -> Result<(Expr, Type)> {
-    let mut binder = binder();
-    binder.scope.add(ScopeTable::of(relation, None)?)?;
+    let mut binder = binder(relation)?;
     let bound = binder.expr(&crate::parse::expression(sql)?)?;
     let (expr, ty, _) = binder.settle(bound)?;
     Ok((expr, ty))
@@ -59,8 +62,7 @@ pub(crate) fn bound_expression(relation: &Arc<Relation>, sql: &str) -> Result<(E
 /// # Errors
 /// Of names and types.
 pub(crate) fn bound_condition(relation: &Arc<Relation>, sql: &str) -> Result<Expr> {
-    let mut binder = binder();
-    binder.scope.add(ScopeTable::of(relation, None)?)?;
+    let mut binder = binder(relation)?;
     binder.condition(&crate::parse::expression(sql)?, "WHERE")
 }
 

@@ -119,6 +119,48 @@ fn a_partial_index_is_a_path_only_where_its_predicate_follows() {
     assert!(!told.contains("by_ready"), "{told}");
 }
 
+/// Expressions name columns and nothing else: the table may be called otherwise.
+#[test]
+fn an_index_outlives_the_name_of_its_table() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, a text, b int); create unique index i on t (lower(t.a), (t.b + 1)) where t.b > 0; insert into t values (1, 'X', 1)");
+    client.ok("create index k on t (a) where t.b in (1, 2, 3)");
+    client.ok("alter table t rename to u; alter table u rename column b to \"B\"");
+    assert_eq!(client.state("insert into u values (2, 'x', 1)"), "23505");
+    assert_eq!(
+        client.ok("select pg_get_indexdef('i'::regclass)"),
+        "CREATE UNIQUE INDEX i ON public.u USING btree (lower(a), ((\"B\" + 1))) WHERE (\"B\" > 0)"
+    );
+    let told = plan(
+        &mut client,
+        "select id from u where \"B\" = 2 order by a limit 1",
+    );
+    assert!(told.contains("using k"), "{told}");
+}
+
+/// A column, or an expression, may stand twice in an index.
+#[test]
+fn what_is_twice_in_an_index_is_compared_once() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, a text, b int); create index i on t (lower(a), lower(a) desc); create index k on t (b, b) where a > 'a'");
+    client.ok("insert into t values (1, 'x', 1), (2, 'X', 1), (3, 'y', 2), (4, 'Z', 1)");
+    for (sql, index, found) in [
+        ("select id from t where id > 1 and lower(a) = 'x'", "i", "2"),
+        (
+            "select id from t where lower(a) = 'x' and b < 5 order by id",
+            "i",
+            "1\n2",
+        ),
+        ("select id from t where b = 1 and a > 'a'", "k", "1"),
+    ] {
+        let told = plan(&mut client, sql);
+        assert!(told.contains(&format!("using {index}")), "{sql}: {told}");
+        assert_eq!(client.ok(sql), found, "{sql}");
+    }
+    client.ok("update t set b = 9 where lower(a) = 'x' and id = 2");
+    assert_eq!(client.ok("select id from t where b = 9"), "2");
+}
+
 /// Every query finds with the indexes what it finds without.
 #[test]
 fn indexes_and_rows_say_the_same() {
