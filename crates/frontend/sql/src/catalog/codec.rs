@@ -2,7 +2,7 @@
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
 //! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 5 for tables with an index that is more than columns (it
-//! includes others, has a predicate or an expression), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
+//! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
@@ -329,7 +329,7 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
 
 /// Whether an index has what no row before version 5 says.
 fn has_parts(index: &Index) -> bool {
-    !index.is_plain() || !index.include.is_empty()
+    !index.is_plain() || !index.include.is_empty() || !index.nulls_distinct
 }
 
 fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
@@ -354,7 +354,11 @@ fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
             }
         }
     });
-    out.put_u8(u8::from(index.unique) | u8::from(index.primary) << 1);
+    out.put_u8(
+        u8::from(index.unique)
+            | u8::from(index.primary) << 1
+            | u8::from(!index.nulls_distinct) << 2,
+    );
     out.put_u32(index.constraint.unwrap_or(0));
     if version >= VERSION_WITH_PARTS {
         put_columns(out, &index.include);
@@ -394,6 +398,7 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
         include,
         predicate,
         unique: flags & 1 != 0,
+        nulls_distinct: flags & 4 == 0,
         primary: flags & 2 != 0,
         constraint: (constraint != 0).then_some(constraint),
     })
@@ -448,6 +453,7 @@ mod tests {
             include: Vec::new(),
             predicate: None,
             unique: true,
+            nulls_distinct: true,
             constraint: None,
             primary: false,
         }
@@ -462,6 +468,7 @@ mod tests {
         Index {
             include: vec![ColumnId(1)],
             predicate: Some("b > 0".into()),
+            nulls_distinct: false,
             ..index(vec![lower, IndexColumn::ascending(ColumnId(2))])
         }
     }
@@ -493,7 +500,7 @@ mod tests {
         assert_eq!(index_bytes(&relation), expected.concat());
         let read = read_back(&encode_relation(&relation).unwrap());
         assert_eq!(read[0].columns, [IndexColumn::ascending(ColumnId(2))]);
-        assert!(read[0].is_plain() && read[0].include.is_empty());
+        assert!(read[0].is_plain() && read[0].include.is_empty() && read[0].nulls_distinct);
     }
 
     #[test]
@@ -505,7 +512,7 @@ mod tests {
             &[1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, b'i', 1, 0, 0, 0, b's'][..],
             &[2, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0],
             b"lower(a)",
-            &[2, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 5, 0, 0, 0],
+            &[2, 0, 0, 5, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 5, 0, 0, 0],
             b"b > 0",
         ];
         assert_eq!(index_bytes(&relation), expected.concat());
@@ -513,6 +520,7 @@ mod tests {
         assert_eq!(read[0].columns, partial().columns);
         assert_eq!(read[0].predicate.as_deref(), Some("b > 0"));
         assert_eq!(read[0].include, [ColumnId(1)]);
+        assert!(read[0].unique && !read[0].nulls_distinct);
         for length in 0..bytes.len() {
             let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
             assert!(cut.is_none(), "{length} bytes of {}", bytes.len());

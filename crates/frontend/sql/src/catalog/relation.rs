@@ -116,6 +116,8 @@ pub(crate) struct Index {
     /// As SQL: only rows for which it is true have an entry. `None`: all have.
     pub predicate: Option<Box<str>>,
     pub unique: bool,
+    /// Whether a null is like no other, so that rows with one are never twice in it.
+    pub nulls_distinct: bool,
     /// Oid of the constraint that it stands for; it has the index's name.
     pub constraint: Option<Oid>,
     pub primary: bool,

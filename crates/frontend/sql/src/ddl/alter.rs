@@ -2,11 +2,12 @@
 
 use super::Ddl;
 use crate::bind::ScopeTable;
-use crate::catalog::{Check, Default, Index, IndexKey, Kind, Relation, Table};
+use crate::catalog::{Check, Default, Index, IndexKey, Kind, Named, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Parts;
 use crate::sqlstate;
+use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 use std::sync::Arc;
@@ -130,21 +131,63 @@ impl Ddl<'_> {
             key.name = new.into();
             return Ok(());
         }
-        let mut indexes = next.indexes.iter_mut();
+        let mut indexes = next.indexes.iter();
         let found = indexes.find(|index| is_old(&index.name) && index.constraint.is_some());
-        let Some(index) = found else {
+        let Some(index) = found.map(|index| index.oid) else {
             let message = format!(
                 "constraint \"{old}\" for table \"{}\" does not exist",
                 relation.name
             );
             return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
         };
+        self.call_index(relation, next, index, new)
+    }
+
+    /// Gives an index another name, and the constraint that it stands for.
+    fn call_index(
+        &mut self,
+        relation: &Relation,
+        next: &mut Table,
+        index: Oid,
+        new: &str,
+    ) -> Result<()> {
         self.is_taken(relation.namespace, new, false)?;
-        *index = Arc::new(Index {
-            name: new.into(),
-            ..Index::clone(index)
-        });
+        for own in &mut next.indexes {
+            if own.oid == index {
+                *own = Arc::new(Index {
+                    name: new.into(),
+                    ..Index::clone(own)
+                });
+            }
+        }
         Ok(())
+    }
+
+    /// ALTER INDEX … RENAME TO.
+    ///
+    /// # Errors
+    /// `42P01`, `42809` for what is no index, `42P07`.
+    pub(super) fn rename_index(
+        &mut self,
+        name: &ast::ObjectName,
+        new: &ast::ObjectName,
+    ) -> Result<()> {
+        let named = self.binder().named(name)?;
+        let named = named.ok_or_else(|| self.binder().no_relation(name))?;
+        let (_, new) = crate::bind::object_name(new)?;
+        let Named::Index { table, index } = named else {
+            let (_, shown) = crate::bind::object_name(name)?;
+            let message = format!("\"{shown}\" is not an index");
+            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
+        };
+        let found = self.open.catalog.1.relation(table).cloned();
+        let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
+        self.check_owner(&relation)?;
+        let relation = self.alone(&relation)?;
+        let table = relation.table();
+        let mut next = table.ok_or_else(|| SqlError::internal("no table"))?.clone();
+        self.call_index(&relation, &mut next, index, &new)?;
+        self.put_table(&relation, next).map(drop)
     }
 }
 

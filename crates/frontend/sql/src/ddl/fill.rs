@@ -50,7 +50,6 @@ impl Ddl<'_> {
             let view = table.schema.view(bytes)?;
             let has = rows::entry(
                 &shape.keys[0],
-                index.unique,
                 RowRef::Stored(view),
                 row_key,
                 &mut key,

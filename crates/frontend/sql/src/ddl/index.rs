@@ -21,9 +21,6 @@ use vellum_row::{Column, ColumnId, Type, Value};
 impl Ddl<'_> {
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<CommandTag> {
         let tag = CommandTag::plain("CREATE INDEX");
-        if create.nulls_distinct == Some(false) {
-            return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
-        }
         let relation = self.table_alone(&create.table_name)?;
         self.check_owner(&relation)?;
         let table = relation.table().ok_or_else(|| {
@@ -52,6 +49,7 @@ impl Ddl<'_> {
             include: include.collect::<Result<_>>()?,
             predicate: predicate.transpose()?.flatten(),
             unique: create.unique,
+            nulls_distinct: create.nulls_distinct != Some(false),
             constraint: None,
             primary: false,
         };

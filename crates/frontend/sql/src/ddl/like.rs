@@ -159,6 +159,7 @@ impl Ddl<'_> {
                         name: None,
                         columns: names.collect(),
                         primary: index.primary,
+                        nulls_distinct: index.nulls_distinct,
                     },
                     None => Later::Index {
                         like: index.clone(),

@@ -91,6 +91,12 @@ impl Ddl<'_> {
             Statement::CreateTable(create) => self.create_table(create),
             Statement::CreateIndex(create) => self.create_index(create),
             Statement::AlterTable(alter) => self.alter_table(alter),
+            Statement::AlterIndex {
+                name,
+                operation: ast::AlterIndexOperation::RenameIndex { index_name },
+            } => self
+                .rename_index(name, index_name)
+                .map(|()| CommandTag::plain("ALTER INDEX")),
             Statement::CreateSequence {
                 if_not_exists,
                 name,

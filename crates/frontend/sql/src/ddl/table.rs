@@ -6,7 +6,7 @@ use super::dependency::Object;
 use super::like::Made;
 use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
-    Change, Check, Default, Index, IndexColumn, Kind, Oid, Relation, Storage, Table,
+    Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table,
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
@@ -24,6 +24,7 @@ pub(super) enum Later {
         name: Option<String>,
         columns: Vec<String>,
         primary: bool,
+        nulls_distinct: bool,
     },
     Check {
         name: Option<String>,
@@ -203,17 +204,14 @@ impl Ddl<'_> {
                         name: given,
                         columns: vec![name.clone()],
                         primary: true,
+                        nulls_distinct: true,
                     });
                 }
-                ColumnOption::Unique(key)
-                    if key.nulls_distinct == ast::NullsDistinctOption::NotDistinct =>
-                {
-                    return Err(SqlError::unsupported("NULLS NOT DISTINCT"));
-                }
-                ColumnOption::Unique(_) => later.push(Later::Key {
+                ColumnOption::Unique(key) => later.push(Later::Key {
                     name: given,
                     columns: vec![name.clone()],
                     primary: false,
+                    nulls_distinct: are_distinct(key),
                 }),
                 ColumnOption::Check(check) => later.push(Later::Check {
                     name: given,
@@ -297,7 +295,8 @@ impl Ddl<'_> {
                 name,
                 columns,
                 primary,
-            } => self.add_key(relation, name, &columns, primary),
+                nulls_distinct,
+            } => self.add_key(relation, name, &columns, (primary, nulls_distinct)),
             Later::Check { name, expr, column } => {
                 let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
                 let mut binder = self.binder();
@@ -351,7 +350,7 @@ impl Ddl<'_> {
         relation: &mut Relation,
         name: Option<String>,
         columns: &[String],
-        primary: bool,
+        (primary, nulls_distinct): (bool, bool),
     ) -> Result<()> {
         let table = relation
             .table()
@@ -409,6 +408,7 @@ impl Ddl<'_> {
             include: Vec::new(),
             predicate: None,
             unique: true,
+            nulls_distinct,
             constraint: Some(self.draw_oid()?),
             primary,
         };
@@ -437,6 +437,13 @@ impl Ddl<'_> {
             let message = format!("relation \"{}\" does not exist, skipping", alter.name);
             self.notices.push(Fields::notice(message));
             return Ok(tag);
+        }
+        if let [Operation::RenameTable { table_name }] = alter.operations.as_slice()
+            && let Some(Named::Index { .. }) = self.binder().named(&alter.name)?
+        {
+            let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) =
+                table_name;
+            return self.rename_index(&alter.name, name).map(|()| tag);
         }
         let mut relation = self.table_alone(&alter.name)?;
         self.check_owner(&relation)?;
@@ -646,6 +653,11 @@ impl Ddl<'_> {
     }
 }
 
+/// Whether a unique constraint takes no null for like another.
+fn are_distinct(key: &ast::UniqueConstraint) -> bool {
+    key.nulls_distinct != ast::NullsDistinctOption::NotDistinct
+}
+
 fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
     let names = |columns: &[ast::IndexColumn]| -> Result<Vec<String>> {
         columns
@@ -661,16 +673,13 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
             name: key.name.as_ref().map(folded),
             columns: names(&key.columns)?,
             primary: true,
+            nulls_distinct: true,
         }),
-        TableConstraint::Unique(key)
-            if key.nulls_distinct == ast::NullsDistinctOption::NotDistinct =>
-        {
-            Err(SqlError::unsupported("NULLS NOT DISTINCT"))
-        }
         TableConstraint::Unique(key) => Ok(Later::Key {
             name: key.name.as_ref().map(folded),
             columns: names(&key.columns)?,
             primary: false,
+            nulls_distinct: are_distinct(key),
         }),
         TableConstraint::Check(check) => Ok(Later::Check {
             name: check.name.as_ref().map(folded),

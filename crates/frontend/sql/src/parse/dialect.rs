@@ -5,7 +5,10 @@
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
 use super::sequences;
-use sqlparser::ast::{BinaryOperator, ColumnOption, Expr, Statement, UnaryOperator};
+use sqlparser::ast::{
+    BinaryOperator, ColumnOption, Expr, KeyOrIndexDisplay, NullsDistinctOption, Statement,
+    UnaryOperator, UniqueConstraint,
+};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -84,6 +87,33 @@ fn either_way(between: Expr, symmetric: bool, negated: bool) -> Expr {
     whole
 }
 
+/// UNIQUE NULLS [NOT] DISTINCT behind a column, of which the parser knows the first word.
+fn unique_column(parser: &mut Parser<'_>) -> Option<Result<ColumnOption, ParserError>> {
+    let [first, second] = [0, 1].map(|at| &parser.peek_nth_token_ref(at).token);
+    if !is_word(first, "unique") || !is_word(second, "nulls") {
+        return None;
+    }
+    parser.advance_token();
+    parser.advance_token();
+    let nulls_distinct = match parser.parse_keyword(Keyword::NOT) {
+        true => NullsDistinctOption::NotDistinct,
+        false => NullsDistinctOption::Distinct,
+    };
+    let expected = parser.expect_keyword(Keyword::DISTINCT);
+    Some(expected.map(|_| {
+        ColumnOption::Unique(UniqueConstraint {
+            name: None,
+            index_name: None,
+            index_type_display: KeyOrIndexDisplay::None,
+            index_type: None,
+            columns: Vec::new(),
+            index_options: Vec::new(),
+            characteristics: None,
+            nulls_distinct,
+        })
+    }))
+}
+
 /// What PostgreSQL's dialect says, for the questions that it answers itself.
 macro_rules! as_base {
     ($($name:ident),* $(,)?) => {
@@ -129,7 +159,7 @@ impl Dialect for Bounded {
         &self,
         parser: &mut Parser<'_>,
     ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
-        let option = sequences::column_option(parser);
+        let option = sequences::column_option(parser).or_else(|| unique_column(parser));
         Ok(option.map(|option| option.map(Some)))
     }
 

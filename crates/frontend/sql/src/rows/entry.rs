@@ -2,7 +2,7 @@
 //!
 //! Rows for which the index's predicate is not true have none.
 //!
-//! Layout: the key is that of the columns; where rows may share it (the index is not unique, or a column is null) the row's key
+//! Layout: the key is that of the columns; where rows may share it (the index is not unique, or a column is null and nulls are distinct) the row's key
 //! follows. The value is `0, u16 big-endian length of the columns' part` then, else `1, the row's key`.
 
 use super::KeyShape;
@@ -19,7 +19,6 @@ const ALONE: u8 = 1;
 /// `54000` for values that make no key; those of what the index computes.
 pub(crate) fn entry(
     shape: &KeyShape,
-    unique: bool,
     row: RowRef<'_>,
     row_key: &[u8],
     key: &mut Vec<u8>,
@@ -31,7 +30,7 @@ pub(crate) fn entry(
         return Ok(false);
     }
     let null = shape.encode(row, key)?;
-    if unique && !null {
+    if shape.is_alone(null) {
         value.push(ALONE);
         value.extend_from_slice(row_key);
         return Ok(true);

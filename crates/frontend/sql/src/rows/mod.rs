@@ -40,6 +40,8 @@ pub(crate) struct KeyShape {
     pub predicate: Option<Expr>,
     /// Positions of the columns that all of that reads.
     pub reads: Vec<usize>,
+    unique: bool,
+    nulls_distinct: bool,
     pub codec: KeyCodec,
 }
 
@@ -70,6 +72,8 @@ impl Shape {
                 reads: parts.reads(),
                 parts: parts.columns,
                 predicate: parts.predicate,
+                unique: index.unique,
+                nulls_distinct: index.nulls_distinct,
             })
         });
         Ok(Self {
@@ -113,6 +117,11 @@ impl KeyShape {
             None => Ok(true),
             Some(predicate) => part::holds(predicate, row),
         }
+    }
+
+    /// Whether only one row may have a key, `null` or not.
+    pub fn is_alone(&self, null: bool) -> bool {
+        self.unique && !(null && self.nulls_distinct)
     }
 
     /// Appends the key of a row that has one; true if a column of it is null.

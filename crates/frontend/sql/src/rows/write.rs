@@ -153,7 +153,7 @@ fn each_entry(
         };
         let keys = &shape.keys[number];
         let row = RowRef::Values(values);
-        let has = entry::entry(keys, index.unique, row, row_key, &mut key, &mut value)?;
+        let has = entry::entry(keys, row, row_key, &mut key, &mut value)?;
         if has && !each(number, storage.table(transaction)?, &key, &value)? {
             return Ok(());
         }
@@ -175,8 +175,11 @@ fn find_duplicate(
     };
     let (keys, row) = (&shape.keys[number], RowRef::Values(values));
     let mut key = Vec::new();
-    if !keys.has_entry(row)? || keys.encode(row, &mut key)? {
-        // Nulls are distinct.
+    if !keys.has_entry(row)? {
+        return Ok(None);
+    }
+    let null = keys.encode(row, &mut key)?;
+    if !keys.is_alone(null) {
         return Ok(None);
     }
     let storage = storage.table(transaction)?;

@@ -132,6 +132,9 @@ pub(super) fn index_definition(
         let included: Vec<String> = included.collect();
         text.push_str(&format!(" INCLUDE ({})", included.join(", ")));
     }
+    if !index.nulls_distinct {
+        text.push_str(" NULLS NOT DISTINCT");
+    }
     if let Some(condition) = &predicate {
         let condition = expression_over(relation, condition, Type::Bool, env.forms, pretty);
         text.push_str(&format!(" WHERE {condition}"));
@@ -150,10 +153,10 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
     Some(match &found.what {
         What::Index(index) => {
             let columns: Vec<ColumnId> = index.key_columns().collect();
-            let word = if index.primary {
-                "PRIMARY KEY"
-            } else {
-                "UNIQUE"
+            let word = match (index.primary, index.nulls_distinct) {
+                (true, _) => "PRIMARY KEY",
+                (false, true) => "UNIQUE",
+                (false, false) => "UNIQUE NULLS NOT DISTINCT",
             };
             format!("{word} ({})", column_names(table, &columns))
         }

@@ -519,7 +519,7 @@ fn each_constraint<'s>(
 }
 
 fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    let mut row = |relation: &Relation, name: Value, kind: &str| {
+    let mut row = |relation: &Relation, name: Value, kind: &str, distinct: Option<bool>| {
         let schema = scan.schema_of(relation);
         rows.push(vec![
             database(),
@@ -532,11 +532,7 @@ fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
             yes_or_no(false),
             yes_or_no(false),
             yes_or_no(true),
-            if kind == "UNIQUE" {
-                yes_or_no(true)
-            } else {
-                Value::Null
-            },
+            distinct.map_or(Value::Null, yes_or_no),
         ]);
     };
     each_constraint(scan, |relation, constraint| {
@@ -546,7 +542,11 @@ fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
             "f" => "FOREIGN KEY",
             _ => "CHECK",
         };
-        row(relation, text(constraint.name), kind);
+        let distinct = match &constraint.what {
+            constraints::What::Index(index) if !index.primary => Some(index.nulls_distinct),
+            _ => None,
+        };
+        row(relation, text(constraint.name), kind, distinct);
     });
     // NOT NULL counts as a check, under a name that is made of oids.
     for relation in accessible(scan) {
@@ -557,6 +557,7 @@ fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
                     relation,
                     text(format!("{schema}_{oid}_{number}_not_null")),
                     "CHECK",
+                    None,
                 );
             }
         }

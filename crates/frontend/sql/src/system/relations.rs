@@ -380,7 +380,7 @@ fn index_row(relation: &Arc<Relation>, table: &Table, index: &Index, rows: &mut 
         Value::Int2(width),
         Value::Int2(count),
         Value::Bool(index.unique),
-        Value::Bool(false),
+        Value::Bool(!index.nulls_distinct),
         Value::Bool(index.primary),
         Value::Bool(false),
         Value::Bool(true),

@@ -104,6 +104,7 @@ corpus!(
     logic,
     merge,
     moments,
+    nulls_distinct,
     precedence,
     recursive,
     sequences_altered,
