@@ -188,9 +188,7 @@ mod tests {
             predicate: Some("d > 'it''s' and e"),
         };
         assert_eq!(ConflictTarget::of(&names), Some(expected));
-        let names = target(
-            "with w as (insert into t values (1) on conflict (a) where b do nothing) insert into u values (1) on conflict (f(a, 2)) do nothing",
-        );
+        let names = target("insert into u values (1) on conflict (f(a, 2)) do nothing");
         let expected = ConflictTarget {
             items: vec!["f(a, 2)"],
             predicate: None,
