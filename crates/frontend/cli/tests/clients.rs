@@ -1,4 +1,4 @@
-//! The program served to the drivers that applications use: psycopg, SQLAlchemy, JDBC and node-postgres, each by a program of its own language in
+//! The program served to the drivers that applications use: psycopg, asyncpg, SQLAlchemy, JDBC and node-postgres, each by a program of its own language in
 //! `clients`, and tokio-postgres.
 //!
 //! Each program prints all that it gets: connections, values of every type in text and binary, prepared statements, batches, COPY, errors with
@@ -80,6 +80,11 @@ fn python(script: &str, expected: &str) {
 #[test]
 fn psycopg_gets_what_it_gets_from_postgresql() {
     python("driver.py", include_str!("golden/clients/driver.out"));
+}
+
+#[test]
+fn asyncpg_gets_what_it_gets_from_postgresql() {
+    python("async.py", include_str!("golden/clients/async.out"));
 }
 
 /// Two and three sessions, under read committed and repeatable read: what each sees, for whom it waits, when it goes on.

@@ -248,3 +248,75 @@ fn a_user_logs_in_with_the_password_that_a_statement_set_and_not_past_its_time()
     server.signal(Signal::TERM);
     assert_eq!(end(server.child).0, 0);
 }
+
+/// What pg_dump writes, but for comments and the word that keeps what is restored from giving psql commands.
+fn dumped(server: &Program, directory: &Path, options: &[&str]) -> Vec<String> {
+    let mut command = client("pg_dump", server, directory);
+    let (text, errors) = texts(command.args(options).output().unwrap());
+    assert_eq!(errors, "", "{options:?}");
+    let said = |line: &&str| !line.is_empty() && !line.starts_with("--");
+    let lines = text.lines().filter(said);
+    let lines =
+        lines.filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"));
+    lines.map(str::to_owned).collect()
+}
+
+/// What it writes makes the same database again: as a script, as statements, and by pg_restore.
+#[test]
+fn what_pg_dump_writes_is_restored() {
+    if !installed(&["psql", "pg_dump", "pg_restore"]) {
+        return;
+    }
+    let version = Command::new("pg_dump").arg("--version").output().unwrap();
+    if !texts(version).0.contains(" 15.") {
+        // Others say more of what they restore into.
+        let mut out = std::io::stdout();
+        writeln!(out, "test skipped: pg_dump is not that of PostgreSQL 15").unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Program::start(command(folder.path(), &[]));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/dumped.sql");
+    let script = |server: &Program, folder: &Path, file: &Path| {
+        let mut psql = client("psql", server, folder);
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+            .arg(file);
+        let (_, errors) = texts(psql.output().unwrap());
+        assert_eq!(errors, "", "{}", file.display());
+    };
+    script(&server, folder.path(), &source);
+    let whole = dumped(&server, folder.path(), &[]);
+    let expected = include_str!("golden/clients/dumped.out");
+    for (number, (found, expected)) in (1..).zip(whole.iter().zip(expected.lines())) {
+        assert_eq!(found, expected, "line {number}");
+    }
+    assert_eq!(whole.len(), expected.lines().count());
+    let one = dumped(&server, folder.path(), &["-s", "-t", "app.line"]);
+    let made = one.iter().filter(|line| line.starts_with("CREATE "));
+    let made: Vec<&str> = made.map(String::as_str).collect();
+    let line = "CREATE INDEX line_item_idx ON app.line USING btree (item_id DESC NULLS LAST, qty);";
+    assert_eq!(made, ["CREATE TABLE app.line (", line]);
+    for form in [&["-Fp"][..], &["-Fp", "--inserts"], &["-Fc"]] {
+        let file = folder.path().join("dump");
+        let mut dump = client("pg_dump", &server, folder.path());
+        dump.args(form).arg("-f").arg(&file);
+        let (_, errors) = texts(dump.output().unwrap());
+        assert_eq!(errors, "", "{form:?}");
+        let other = tempfile::tempdir().unwrap();
+        let second = Program::start(command(other.path(), &[]));
+        psql(&second, other.path(), "create role reader;");
+        if form == ["-Fc"] {
+            let mut restore = client("pg_restore", &second, other.path());
+            restore.args(["-e", "-d", "vellum"]).arg(&file);
+            let (_, errors) = texts(restore.output().unwrap());
+            assert_eq!(errors, "");
+        } else {
+            script(&second, other.path(), &file);
+        }
+        assert_eq!(dumped(&second, other.path(), &[]), whole, "{form:?}");
+        second.signal(Signal::TERM);
+        assert_eq!(end(second.child).0, 0);
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(end(server.child).0, 0);
+}

@@ -142,6 +142,8 @@ states! {
     DUPLICATE_ALIAS = "42712";
     /// Another object twice.
     DUPLICATE_OBJECT = "42710";
+    /// A name with more bytes than are kept.
+    NAME_TOO_LONG = "42622";
     /// A column that may not be named here.
     INVALID_COLUMN_REFERENCE = "42P10";
     /// Nothing says which type.

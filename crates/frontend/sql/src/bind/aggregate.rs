@@ -246,7 +246,26 @@ impl Binder<'_> {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)
                     if kind == AggregateKind::Count && list.args.len() == 1 => {}
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
-                    given.push(self.expr(expr)?);
+                    let bound = self.expr(expr)?;
+                    let row = match (kind, expr) {
+                        (AggregateKind::Count, ast::Expr::Identifier(table)) => {
+                            self.row_is_there(&super::folded(table), &bound)
+                        }
+                        _ => None,
+                    };
+                    given.push(row.unwrap_or(bound));
+                }
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(table))
+                    if list.args.len() == 1 =>
+                {
+                    let (_, table) = super::object_name(table)?;
+                    let row = self.whole_row(&table);
+                    let row = row.ok_or_else(|| no_function(name, &[]))?;
+                    let there = match kind {
+                        AggregateKind::Count => self.row_is_there(&table, &row),
+                        _ => None,
+                    };
+                    given.push(there.unwrap_or(row));
                 }
                 _ => return Err(no_function(name, &[])),
             }
@@ -475,6 +494,8 @@ impl Binder<'_> {
         use AggregateKind as K;
         let result = match (kind, ty) {
             (K::Count, _) => Type::Int8,
+            // There is none of varchar and of name, which are text as well.
+            (K::Minimum | K::Maximum, Type::Varchar | Type::Name) => Type::Text,
             (K::Minimum | K::Maximum, ty) if ty.is_orderable() && ty != Type::Bool => ty,
             (K::Sum, Type::Int2 | Type::Int4) => Type::Int8,
             (K::Sum | K::Average, Type::Int8 | Type::Numeric) => Type::Numeric,
@@ -495,6 +516,7 @@ impl Binder<'_> {
             (K::Sum | K::Average | K::Spread(_), Type::Numeric) => Type::Numeric,
             (K::Sum | K::Average, Type::Int8) => Type::Int8,
             (K::Sum | K::Average | K::Spread(_), Type::Float8) => Type::Float8,
+            (K::Minimum | K::Maximum, Type::Text) if ty != Type::Text => Type::Text,
             _ => return Ok((expr, ty, result)),
         };
         let bound = Bound::new(expr, ty);

@@ -86,22 +86,26 @@ fn call(function: CatalogFunction, arguments: Vec<Expr>) -> Expr {
 /// `(record).column`.
 fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
     let ty = record.ty.unwrap_or(Type::Text);
-    if let (Some(columns), Expr::Call { arguments, .. }) =
-        (binder.record_columns(record.typmod), &record.expr)
-        && let Some(at) = columns.iter().position(|(own, _)| own == name)
-    {
-        return Ok(Bound::new(arguments[at].clone(), columns[at].1));
-    }
-    let fields = crate::expr::fields(record.typmod).filter(|_| ty == Type::Record);
-    let Some(fields) = fields else {
+    let known = (ty == Type::Record).then_some(record.typmod);
+    let columns = known.and_then(|typmod| binder.record_columns(typmod));
+    let expanded = known.and_then(crate::expr::fields);
+    let fields: Vec<(&str, Type, Typmod)> = if let Some(columns) = columns {
+        let columns = columns.iter();
+        columns
+            .map(|(name, ty, typmod)| (name.as_str(), *ty, *typmod))
+            .collect()
+    } else if let Some(expanded) = expanded {
+        let columns = expanded.into_iter();
+        columns.map(|(name, ty)| (name, ty, Typmod::NONE)).collect()
+    } else {
         let message = format!(
             "column notation .{name} applied to type {}, which is not a composite type",
             ty.sql_name()
         );
         return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };
-    let found = (0u16..).zip(fields).find(|(_, (own, _))| *own == name);
-    let Some((number, (_, ty))) = found else {
+    let found = (0u16..).zip(fields).find(|(_, (own, ..))| *own == name);
+    let Some((number, (_, ty, typmod))) = found else {
         let message = format!("could not identify column \"{name}\" in record data type");
         return Err(SqlError::new(sqlstate::UNDEFINED_COLUMN, message));
     };
@@ -113,7 +117,11 @@ fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
         } => arguments[usize::from(number)].clone(),
         other => call(CatalogFunction::Field(number, ty), vec![other]),
     };
-    Ok(Bound::new(expr, ty))
+    Ok(Bound {
+        expr,
+        ty: Some(ty),
+        typmod,
+    })
 }
 
 impl Binder<'_> {
@@ -121,7 +129,7 @@ impl Binder<'_> {
     pub(super) fn array_of(&mut self, query: &ast::Query) -> Result<Bound> {
         // The type of the elements is known when the query is bound.
         let (number, ty) = self.subquery(query, SubqueryKind::Array(Type::Text))?;
-        let element = ty.ok_or_else(|| SqlError::internal("an array without type"))?;
+        let (element, _) = ty.ok_or_else(|| SqlError::internal("an array without type"))?;
         if let Some(subquery) = self.subqueries.last_mut() {
             subquery.kind = SubqueryKind::Array(element);
         }
@@ -140,7 +148,7 @@ impl Binder<'_> {
         {
             return self.array_of_arrays(items);
         }
-        let (items, element) = self.unify("ARRAY", items)?;
+        let (items, element, typmod) = self.unify("ARRAY", items)?;
         let constants: Option<Vec<Value>> = items
             .iter()
             .map(|item| match item {
@@ -152,7 +160,11 @@ impl Binder<'_> {
             Some(values) => Expr::Const(Value::Array(vellum_row::Array::of(element, &values))),
             None => call(CatalogFunction::MakeArray(element), items),
         };
-        Ok(Bound::new(expr, element.array()))
+        Ok(Bound {
+            expr,
+            ty: Some(element.array()),
+            typmod,
+        })
     }
 
     /// `ARRAY[ARRAY[…], …]`: one dimension more than its parts have.
@@ -328,6 +340,11 @@ impl Binder<'_> {
         if chain.iter().any(slices) && root.ty.and_then(Type::element).is_some() {
             return self.slice(root, chain);
         }
+        if let (Some(Type::Name), [ast::AccessExpr::Subscript(ast::Subscript::Index { index })]) =
+            (root.ty, chain)
+        {
+            return self.letter(root, index);
+        }
         let element = root.ty.and_then(Type::element).ok_or_else(|| {
             let name = root.ty.map_or("unknown", Type::sql_name);
             let message =
@@ -347,6 +364,19 @@ impl Binder<'_> {
             call(CatalogFunction::Subscript, arguments),
             element,
         ))
+    }
+
+    /// `name[i]`: names are arrays of `"char"`, whose first subscript is 0. Behind the end, where PostgreSQL has zeros, is nothing.
+    fn letter(&mut self, name: Bound, index: &ast::Expr) -> Result<Bound> {
+        let index = self.expr(index)?;
+        let index = self.coerce(index, Type::Int4, Typmod::NONE, CastContext::Assignment)?;
+        let index = Bound::new(index, Type::Int4);
+        let one = || Bound::new(Expr::Const(Value::Int4(1)), Type::Int4);
+        let place = self.binary(&ast::BinaryOperator::Plus, index, one())?;
+        let text = self.coerce(name, Type::Text, Typmod::NONE, CastContext::Implicit)?;
+        let text = Bound::new(text, Type::Text);
+        let letter = self.call("substr", vec![text, place, one()])?;
+        self.cast(letter, Type::SingleChar, Typmod::NONE)
     }
 
     /// `array[a:b][c:d]`: which bounds were left out, then the bounds. Where one is a slice, a number alone is one from 1 on.

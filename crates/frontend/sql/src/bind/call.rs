@@ -35,30 +35,18 @@ impl Binder<'_> {
 
     pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
         match (name, arguments.len()) {
-            ("coalesce", 1..) => {
-                let (operands, ty) = self.unify("COALESCE", arguments)?;
-                return Ok(Bound::new(Expr::Coalesce(operands.into()), ty));
-            }
-            ("greatest" | "least", 1..) => {
-                let function = if name == "greatest" {
-                    Builtin::Greatest
-                } else {
-                    Builtin::Least
-                };
-                let (operands, ty) = self.unify(&name.to_uppercase(), arguments)?;
-                let expr = Expr::Call {
-                    function,
-                    arguments: operands.into(),
-                };
-                return Ok(Bound::new(expr, ty));
+            ("coalesce" | "greatest" | "least", 1..) => {
+                if let Some(bound) = self.choice(name, arguments)? {
+                    return Ok(bound);
+                }
+                return Err(no_function(name, &[]));
             }
             ("nullif", 2) => {
-                let (operands, ty) = self.unify("NULLIF", arguments)?;
-                let expr = Expr::Call {
-                    function: Builtin::NullIf,
-                    arguments: operands.into(),
-                };
-                return Ok(Bound::new(expr, ty));
+                let mut arguments = arguments.into_iter();
+                if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
+                    return self.null_if(left, right);
+                }
+                return Err(no_function(name, &[]));
             }
             (
                 "json_build_object" | "jsonb_build_object" | "json_build_array"

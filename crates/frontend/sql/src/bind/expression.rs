@@ -5,11 +5,11 @@ use super::array::array_subquery;
 use super::call::{all_of, in_order, no_function};
 use super::operator::no_operator;
 use super::row::{null_test, query_of, row_of, rows_of};
-use super::types::{folded, object_name, type_of};
+use super::types::{folded, interval_modifier, object_name, type_of};
 use super::window::needs_window;
-use super::{Binder, Bound, holding};
+use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Comparison, Expr, Quantifier, RowTest};
+use crate::expr::{Expr, Quantifier, RowTest};
 use crate::plan::{SetFunction, SubqueryKind};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
@@ -151,7 +151,7 @@ impl Binder<'_> {
                 }
                 let operand = self.expr(expr)?;
                 let (number, ty) = self.subquery(subquery, SubqueryKind::List)?;
-                let ty = ty.ok_or_else(|| SqlError::internal("a list without type"))?;
+                let (ty, _) = ty.ok_or_else(|| SqlError::internal("a list without type"))?;
                 let (operand, item) =
                     self.comparable("=", operand, Bound::new(Expr::Slot(0), ty))?;
                 // The list's values are made what they are compared as.
@@ -174,11 +174,11 @@ impl Binder<'_> {
                 })
             }
             E::Subquery(query) => {
-                let (number, ty) = self.subquery(query, SubqueryKind::Scalar)?;
+                let (number, column) = self.subquery(query, SubqueryKind::Scalar)?;
                 Ok(Bound {
                     expr: Expr::Subquery(number),
-                    ty,
-                    typmod: Typmod::NONE,
+                    ty: column.map(|(ty, _)| ty),
+                    typmod: column.map_or(Typmod::NONE, |(_, typmod)| typmod),
                 })
             }
             E::Like {
@@ -376,7 +376,11 @@ impl Binder<'_> {
                     .for_each(|outer| outer.read = true);
             }
         }
-        let found = found?;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
+            Err(error) => return Err(error),
+        };
         self.note(level, &found);
         Ok(Bound {
             ty: Some(found.ty),
@@ -434,15 +438,16 @@ impl Binder<'_> {
 
     fn interval(&mut self, interval: &ast::Interval) -> Result<Bound> {
         let literal = self.expr(&interval.value)?;
+        let typmod = interval_modifier(interval)?;
         let literal = match (&literal.expr, &interval.leading_field) {
-            (Expr::Const(Value::Text(text)), Some(field)) => Bound {
+            (Expr::Const(Value::Text(text)), Some(field)) if typmod.is_none() => Bound {
                 expr: Expr::Const(Value::text(format!("{text} {field}"))),
                 ty: None,
                 typmod: Typmod::NONE,
             },
             _ => literal,
         };
-        self.cast(literal, Type::Interval, Typmod::NONE)
+        self.cast(literal, Type::Interval, typmod)
     }
 
     /// A chain of ANDs or ORs as one list: the parser's left-deep trees may be thousands deep.
@@ -632,58 +637,6 @@ impl Binder<'_> {
         Ok(Bound::new(expr, Type::Bool))
     }
 
-    fn case(
-        &mut self,
-        operand: Option<&ast::Expr>,
-        conditions: &[ast::CaseWhen],
-        otherwise: Option<&ast::Expr>,
-    ) -> Result<Bound> {
-        let operand = operand.map(|operand| self.expr(operand)).transpose()?;
-        let (operand, once) = operand.map(Bound::held).unzip();
-        let (mut tests, mut results) = (Vec::new(), Vec::new());
-        for when in conditions {
-            tests.push(match &operand {
-                None => self.condition(&when.condition, "CASE/WHEN")?,
-                Some(operand) => {
-                    let value = self.expr(&when.condition)?;
-                    let (left, right) = self.comparable("=", operand.clone(), value)?;
-                    Expr::Compare {
-                        comparison: Comparison::Equal,
-                        left: Box::new(left),
-                        right: Box::new(right),
-                    }
-                }
-            });
-            results.push(self.expr(&when.result)?);
-        }
-        results.push(match otherwise {
-            Some(otherwise) => self.expr(otherwise)?,
-            None => self.value(&ast::Value::Null)?,
-        });
-        let (mut results, ty) = self.unify("CASE", results)?;
-        let otherwise = results
-            .pop()
-            .ok_or_else(|| SqlError::internal("a CASE without results"))?;
-        let expr = Expr::Case {
-            branches: tests.into_iter().zip(results).collect(),
-            otherwise: Box::new(otherwise),
-        };
-        Ok(Bound::new(holding(expr, once.flatten()), ty))
-    }
-
-    /// Several expressions as ones of one type.
-    ///
-    /// # Errors
-    /// `42804`.
-    pub(crate) fn unify(&mut self, what: &str, all: Vec<Bound>) -> Result<(Vec<Expr>, Type)> {
-        let ty = self.common_type(what, &all)?;
-        let all = all
-            .into_iter()
-            .map(|bound| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit))
-            .collect::<Result<_>>()?;
-        Ok((all, ty))
-    }
-
     fn function(&mut self, function: &ast::Function) -> Result<Bound> {
         let (schema, name) = object_name(&function.name)?;
         // The one function that `information_schema` has.
@@ -694,6 +647,12 @@ impl Binder<'_> {
             "pg_catalog"
         };
         if schema.as_deref().unwrap_or("pg_catalog") != home {
+            let schema = schema.unwrap_or_default();
+            let known = self.catalog.schema_named(&schema, self.search_path);
+            if known.is_none() && !schema.is_empty() {
+                let message = format!("schema \"{schema}\" does not exist");
+                return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
+            }
             return Err(no_function(&name, &[]));
         }
         if let Some(over) = &function.over {

@@ -8,6 +8,7 @@
 mod aggregate;
 mod array;
 mod call;
+mod choice;
 mod coerce;
 mod expression;
 mod frame;
@@ -19,8 +20,9 @@ mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use expression::number;
+pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
-pub(crate) use types::{folded, object_name, type_of};
+pub(crate) use types::{NAME_BYTES, cut, folded, object_name, type_of};
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 
 use crate::catalog::{Catalog, Named, Oid, Relation};
@@ -80,6 +82,8 @@ pub(crate) struct With {
     pub columns: Vec<String>,
     pub query: Arc<ast::Query>,
     pub meaning: Meaning,
+    /// How many queries stand around the one whose WITH it is: it may read their columns, and those of no query between.
+    pub depth: usize,
 }
 
 /// What the name of a query of WITH stands for.
@@ -164,8 +168,8 @@ pub(crate) struct Binder<'c> {
     pub with_depth: usize,
     /// Where functions that return sets may stand in a list, those that were found: they are read behind the tables.
     pub set_functions: Option<Vec<Source>>,
-    /// The columns of rows that tables' names stood for.
-    pub records: Vec<Vec<(String, Type)>>,
+    /// The columns of rows that tables' names stood for, and of those that were written down.
+    pub records: Vec<Vec<(String, Type, Typmod)>>,
     /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
     pub watched: Option<((Oid, i16), bool)>,
 }

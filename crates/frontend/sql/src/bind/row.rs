@@ -4,16 +4,18 @@
 
 use super::array::comparison_of;
 use super::types::object_name;
-use super::{Binder, Bound};
+use super::{Binder, Bound, Found, ScopeTable};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, RowTest, RowsFrom};
+use crate::expr::{
+    Builtin, CatalogFunction, Comparison, Expr, RowFields, RowTest, RowType, RowsFrom,
+};
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
 use vellum_row::{Type, Typmod, Value};
 
 /// What is in a row; `None` if the expression is none.
-pub(super) fn row_of(node: &ast::Expr) -> Option<Vec<&ast::Expr>> {
+pub(crate) fn row_of(node: &ast::Expr) -> Option<Vec<&ast::Expr>> {
     match node {
         ast::Expr::Tuple(items) => Some(items.iter().collect()),
         ast::Expr::Nested(inner) => row_of(inner),
@@ -65,7 +67,7 @@ pub(super) fn null_test(operand: Expr, negated: bool) -> Expr {
 }
 
 /// The query that an expression is.
-pub(super) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
+pub(crate) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
     match node {
         ast::Expr::Nested(inner) => query_of(inner),
         ast::Expr::Subquery(query) => Some(query),
@@ -81,15 +83,15 @@ impl Binder<'_> {
     pub(super) fn whole_row(&mut self, name: &str) -> Option<Bound> {
         let mut tables = (0u16..).zip(&self.scope.tables);
         let (table, found) = tables.find(|(_, table)| table.name == name)?;
-        let columns: Vec<(String, Type)> = found
+        let columns: Vec<(String, Type, Typmod)> = found
             .columns
             .iter()
-            .map(|column| (column.name.clone(), column.ty))
+            .map(|column| (column.name.clone(), column.ty, column.typmod))
             .collect();
         let is_value = found.is_value;
         let items = (0u16..).zip(&columns);
         let items = items.map(|(position, _)| Expr::Column { table, position });
-        if let ([(_, ty)], true) = (columns.as_slice(), is_value) {
+        if let ([(_, ty, _)], true) = (columns.as_slice(), is_value) {
             let (table, position) = (table, 0);
             return Some(Bound::new(Expr::Column { table, position }, *ty));
         }
@@ -97,19 +99,145 @@ impl Binder<'_> {
             function: Builtin::Catalog(CatalogFunction::MakeRecord),
             arguments: items.collect(),
         };
-        self.records.push(columns);
-        let number = i32::try_from(self.records.len() - 1).ok()?;
         Some(Bound {
             expr,
             ty: Some(Type::Record),
-            typmod: Typmod(RECORDS + number),
+            typmod: self.new_record(columns),
         })
     }
 
-    /// The columns of a row that a table's name stood for.
-    pub(super) fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type)]> {
+    /// `tableoid`: which table a row is of, in this query or in the nearest one around it where it can be asked for.
+    ///
+    /// # Errors
+    /// `42702` where several tables could be meant.
+    pub(super) fn table_oid(&mut self, table: Option<&str>) -> Result<Option<Bound>> {
+        for level in 0..=self.outer.len() {
+            let scope = match level.checked_sub(1) {
+                None => &self.scope,
+                Some(inner) => &self.outer[self.outer.len() - 1 - inner].scope,
+            };
+            let open = usize::from(scope.closed);
+            let named = |candidate: &ScopeTable| match table {
+                Some(table) => candidate.name == table,
+                None => !candidate.qualified_only,
+            };
+            let tables = (0u16..).zip(&scope.tables).skip(open);
+            let mut found = tables.filter_map(|(number, candidate)| {
+                let relation = candidate.relation.as_ref()?;
+                let width = candidate.columns.len();
+                named(candidate).then_some((number, relation, width, candidate.may_miss))
+            });
+            let Some((number, relation, width, may_miss)) = found.next() else {
+                continue;
+            };
+            if found.next().is_some() {
+                let text = "column reference \"tableoid\" is ambiguous";
+                return Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, text));
+            }
+            let oid = Expr::Const(Value::Oid(relation.oid));
+            // A column that is null only where an outer join has no row; system relations begin with one.
+            let present = match relation.table() {
+                _ if !may_miss => None,
+                Some(table) => table.schema.columns().position(|column| !column.nullable),
+                None => (width > 0).then_some(0),
+            };
+            let present = present.and_then(|position| u16::try_from(position).ok());
+            let expr = match present {
+                None => oid,
+                Some(position) => {
+                    let column = Found {
+                        table: number,
+                        position,
+                        others: Vec::new(),
+                        ty: Type::Oid,
+                        typmod: Typmod::NONE,
+                    };
+                    let level = u16::try_from(level).map_err(|_| crate::parse::too_deep())?;
+                    let missing = Expr::IsNull {
+                        operand: Box::new(column.expr(level)?),
+                        negated: false,
+                    };
+                    Expr::Case {
+                        branches: Box::new([(missing, Expr::Const(Value::Null))]),
+                        otherwise: Box::new(oid),
+                    }
+                }
+            };
+            let outside = self.outer.len() - level;
+            let within = self.outer[outside..].iter_mut();
+            within.for_each(|outer| outer.read = true);
+            return Ok(Some(Bound::new(expr, Type::Oid)));
+        }
+        Ok(None)
+    }
+
+    /// What stands for the row of a table where rows are counted: something that is null only where an outer join has no row.
+    pub(super) fn row_is_there(&self, name: &str, row: &Bound) -> Option<Bound> {
+        let Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments,
+        } = &row.expr
+        else {
+            return None;
+        };
+        let mut tables = (0u16..).zip(&self.scope.tables);
+        let (table, found) = tables.find(|(_, table)| table.name == name)?;
+        let there = Expr::Const(Value::Bool(true));
+        if !found.may_miss {
+            return Some(Bound::new(there, Type::Bool));
+        }
+        let table_of = found
+            .relation
+            .as_ref()
+            .and_then(|relation| relation.table());
+        let schema = table_of.map(|table| &table.schema);
+        let sure = schema.and_then(|schema| schema.columns().position(|column| !column.nullable));
+        let sure = sure.and_then(|position| u16::try_from(position).ok());
+        if let Some(position) = sure {
+            let ty = found.columns[usize::from(position)].ty;
+            return Some(Bound::new(Expr::Column { table, position }, ty));
+        }
+        // A row of nulls only is taken for one that is not there.
+        let missing = arguments.iter().map(|column| Expr::IsNull {
+            operand: Box::new(column.clone()),
+            negated: false,
+        });
+        let expr = Expr::Case {
+            branches: Box::new([(Expr::And(missing.collect()), Expr::Const(Value::Null))]),
+            otherwise: Box::new(there),
+        };
+        Some(Bound::new(expr, Type::Bool))
+    }
+
+    /// The modifier of rows with these columns.
+    fn new_record(&mut self, columns: Vec<(String, Type, Typmod)>) -> Typmod {
+        let number = i32::try_from(self.records.len()).ok();
+        match number.and_then(|number| RECORDS.checked_add(number)) {
+            Some(number) => {
+                self.records.push(columns);
+                Typmod(number)
+            }
+            None => Typmod::NONE,
+        }
+    }
+
+    /// The columns of a row, if they are known.
+    pub(super) fn record_columns(&self, typmod: Typmod) -> Option<&[(String, Type, Typmod)]> {
         let number = usize::try_from(typmod.0.checked_sub(RECORDS)?).ok()?;
         self.records.get(number).map(Vec::as_slice)
+    }
+
+    /// The types of a record's fields, as far as they are known.
+    pub fn row_type(&self, typmod: Typmod) -> Option<RowType> {
+        if let Some(fields) = crate::expr::fields(typmod) {
+            return Some(fields.into_iter().map(|(_, ty)| (ty, None)).collect());
+        }
+        let columns = self.record_columns(typmod)?.iter();
+        let types = columns.map(|(_, ty, typmod)| {
+            let within = (*ty == Type::Record).then(|| self.row_type(*typmod));
+            (*ty, within.flatten().map(RowFields))
+        });
+        Some(types.collect())
     }
 
     /// A row as a JSON object of its columns, if they are known: those that have no names are `f1`, `f2` …
@@ -123,7 +251,7 @@ impl Binder<'_> {
         };
         let named = self.record_columns(bound.typmod);
         let names: Vec<String> = match named {
-            Some(columns) => columns.iter().map(|(name, _)| name.clone()).collect(),
+            Some(columns) => columns.iter().map(|(name, ..)| name.clone()).collect(),
             None => (1..=arguments.len())
                 .map(|number| format!("f{number}"))
                 .collect(),
@@ -150,9 +278,12 @@ impl Binder<'_> {
 
     pub(super) fn record_of(&mut self, items: &[&ast::Expr]) -> Result<Bound> {
         let mut arguments = Vec::with_capacity(items.len());
-        for item in items {
+        let mut columns = Vec::with_capacity(items.len());
+        for (number, item) in (1..).zip(items) {
             let bound = self.expr(item)?;
-            arguments.push(self.settle(bound)?.0);
+            let (expr, ty, typmod) = self.settle(bound)?;
+            arguments.push(expr);
+            columns.push((format!("f{number}"), ty, typmod));
         }
         Ok(Bound {
             expr: Expr::Call {
@@ -160,7 +291,7 @@ impl Binder<'_> {
                 arguments: arguments.into(),
             },
             ty: Some(Type::Record),
-            typmod: Typmod::NONE,
+            typmod: self.new_record(columns),
         })
     }
 

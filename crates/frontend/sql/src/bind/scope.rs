@@ -37,6 +37,8 @@ pub(crate) struct ScopeTable {
     pub qualified_only: bool,
     /// Whether its name stands for its one column, too: the table of a function that returns values.
     pub is_value: bool,
+    /// Whether an outer join may have no row of it.
+    pub may_miss: bool,
     pub relation: Option<Arc<Relation>>,
     pub columns: Vec<ScopeColumn>,
 }
@@ -109,6 +111,7 @@ impl ScopeTable {
             name: alias.unwrap_or_else(|| relation.name.to_string()),
             qualified_only: false,
             is_value: false,
+            may_miss: false,
             columns: columns
                 .map(|column| ScopeColumn {
                     name: column.name.to_string(),
@@ -131,6 +134,7 @@ impl ScopeTable {
             name: alias.unwrap_or_else(|| relation.name.to_string()),
             qualified_only: false,
             is_value: false,
+            may_miss: false,
             columns: columns
                 .map(|(number, column)| ScopeColumn {
                     name: column.name.to_owned(),

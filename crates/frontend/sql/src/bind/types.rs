@@ -6,7 +6,7 @@ use sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, TimezoneI
 use vellum_row::{IntervalFields, Type, Typmod};
 
 /// Longest name, in bytes.
-const NAME_BYTES: usize = 63;
+pub(crate) const NAME_BYTES: usize = 63;
 
 /// An identifier as PostgreSQL reads it: lower case unless quoted, cut to 63 bytes.
 pub(crate) fn folded(ident: &ast::Ident) -> String {
@@ -15,14 +15,14 @@ pub(crate) fn folded(ident: &ast::Ident) -> String {
     } else {
         ident.value.to_lowercase()
     };
-    if name.len() > NAME_BYTES {
-        let mut end = NAME_BYTES;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        name.truncate(end);
-    }
+    let kept = cut(&name).len();
+    name.truncate(kept);
     name
+}
+
+/// What is kept of a name.
+pub(crate) fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES)]
 }
 
 /// Schema (if it is named) and name.
@@ -187,6 +187,47 @@ fn interval_fields(fields: &ast::IntervalFields) -> IntervalFields {
         F::HourToSecond => IntervalFields::HOUR_TO_SECOND,
         F::MinuteToSecond => IntervalFields::MINUTE_TO_SECOND,
     }
+}
+
+/// The modifier of `INTERVAL '…' DAY TO SECOND(3)` and of `INTERVAL(3) '…'`; none for fields that are no such modifier.
+///
+/// # Errors
+/// `22023` for digits that cannot be.
+pub(super) fn interval_modifier(interval: &ast::Interval) -> Result<Typmod> {
+    use ast::DateTimeField as F;
+    let digits = match interval.leading_field {
+        Some(F::Second | F::Seconds) => interval.leading_precision,
+        _ => interval.fractional_seconds_precision,
+    };
+    let fields = match (&interval.leading_field, &interval.last_field) {
+        (None, None) if digits.is_none() => return Ok(Typmod::NONE),
+        (None, None) => None,
+        (Some(first), None) => Some(match first {
+            F::Year | F::Years => IntervalFields::YEAR,
+            F::Month | F::Months => IntervalFields::MONTH,
+            F::Day | F::Days => IntervalFields::DAY,
+            F::Hour | F::Hours => IntervalFields::HOUR,
+            F::Minute | F::Minutes => IntervalFields::MINUTE,
+            F::Second | F::Seconds => IntervalFields::SECOND,
+            _ => return Ok(Typmod::NONE),
+        }),
+        (Some(first), Some(last)) => Some(match (first, last) {
+            (F::Year, F::Month) => IntervalFields::YEAR_TO_MONTH,
+            (F::Day, F::Hour) => IntervalFields::DAY_TO_HOUR,
+            (F::Day, F::Minute) => IntervalFields::DAY_TO_MINUTE,
+            (F::Day, F::Second) => IntervalFields::DAY_TO_SECOND,
+            (F::Hour, F::Minute) => IntervalFields::HOUR_TO_MINUTE,
+            (F::Hour, F::Second) => IntervalFields::HOUR_TO_SECOND,
+            (F::Minute, F::Second) => IntervalFields::MINUTE_TO_SECOND,
+            _ => {
+                return Err(SqlError::syntax(format!(
+                    "syntax error at or near \"{last}\""
+                )));
+            }
+        }),
+        (None, Some(_)) => return Ok(Typmod::NONE),
+    };
+    Ok(Typmod::of_interval(fields, digits.map(count))?)
 }
 
 fn fraction(ty: Type, digits: Option<u64>) -> Result<(Type, Typmod)> {

@@ -2,12 +2,11 @@
 
 use super::Ddl;
 use crate::bind::ScopeTable;
-use crate::catalog::{Check, Default, Index, IndexKey, Kind, Named, Oid, Relation, Table};
+use crate::catalog::{Check, Default, Index, IndexKey, Kind, Oid, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Parts;
 use crate::sqlstate;
-use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 use std::sync::Arc;
@@ -144,7 +143,7 @@ impl Ddl<'_> {
     }
 
     /// Gives an index another name, and the constraint that it stands for.
-    fn call_index(
+    pub(super) fn call_index(
         &mut self,
         relation: &Relation,
         next: &mut Table,
@@ -161,33 +160,6 @@ impl Ddl<'_> {
             }
         }
         Ok(())
-    }
-
-    /// ALTER INDEX … RENAME TO.
-    ///
-    /// # Errors
-    /// `42P01`, `42809` for what is no index, `42P07`.
-    pub(super) fn rename_index(
-        &mut self,
-        name: &ast::ObjectName,
-        new: &ast::ObjectName,
-    ) -> Result<()> {
-        let named = self.binder().named(name)?;
-        let named = named.ok_or_else(|| self.binder().no_relation(name))?;
-        let (_, new) = crate::bind::object_name(new)?;
-        let Named::Index { table, index } = named else {
-            let (_, shown) = crate::bind::object_name(name)?;
-            let message = format!("\"{shown}\" is not an index");
-            return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
-        };
-        let found = self.open.catalog.1.relation(table).cloned();
-        let relation = found.ok_or_else(|| SqlError::internal("an index without table"))?;
-        self.check_owner(&relation)?;
-        let relation = self.alone(&relation)?;
-        let table = relation.table();
-        let mut next = table.ok_or_else(|| SqlError::internal("no table"))?.clone();
-        self.call_index(&relation, &mut next, index, &new)?;
-        self.put_table(&relation, next).map(drop)
     }
 }
 

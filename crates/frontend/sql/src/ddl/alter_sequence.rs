@@ -92,34 +92,24 @@ impl Ddl<'_> {
         }
     }
 
-    fn move_sequence(&mut self, relation: &Arc<Relation>, schema: &Ident) -> Result<()> {
+    pub(super) fn move_sequence(&mut self, relation: &Arc<Relation>, schema: &Ident) -> Result<()> {
         if let Some(table) = self.table_of(relation) {
             let message = "cannot move an owned sequence into another schema".to_owned();
             return Err(linked(message, relation, &table));
         }
-        let name = ast::ObjectName::from(vec![
-            schema.clone(),
-            Ident::with_quote('"', &*relation.name),
-        ]);
-        let (namespace, name) = self.new_name(&name, false)?;
-        if namespace == relation.namespace {
-            return Ok(());
+        match self.new_schema(relation, schema)? {
+            None => Ok(()),
+            Some(namespace) => self.put_named(relation, namespace, &relation.name),
         }
-        let catalog = &self.open.catalog.1;
-        if catalog.is_temporary(namespace) || catalog.is_temporary(relation.namespace) {
-            let text = "cannot move objects into or out of temporary schemas";
-            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
-        }
-        if catalog.named(namespace, &name).is_some() {
-            let schema = catalog.namespace_name(namespace);
-            let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");
-            return Err(SqlError::new(sqlstate::DUPLICATE_TABLE, message));
-        }
-        self.put_named(relation, namespace, &name)
     }
 
     /// Puts a relation under another name, also where defaults call it so.
-    fn put_named(&mut self, relation: &Arc<Relation>, namespace: Oid, name: &str) -> Result<()> {
+    pub(super) fn put_named(
+        &mut self,
+        relation: &Arc<Relation>,
+        namespace: Oid,
+        name: &str,
+    ) -> Result<()> {
         let schema = self.open.catalog.1.namespace_name(namespace);
         let called = format!("{}.{}", quoted(schema), quoted(name));
         let mut texts: Vec<(Reader, String)> = Vec::new();

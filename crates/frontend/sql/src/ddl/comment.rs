@@ -69,6 +69,7 @@ impl Ddl<'_> {
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
         };
         let Some(named) = found else {
+            self.check_schema(name)?;
             return Err(self.binder().no_relation(name));
         };
         let catalog = self.open.catalog.1.clone();

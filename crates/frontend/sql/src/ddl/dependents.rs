@@ -311,6 +311,9 @@ impl ast::VisitorMut for Renaming<'_> {
             at: None,
         });
         let columns = |relation: &Relation| -> Vec<Box<str>> {
+            if let Kind::View(view) = &relation.kind {
+                return view.columns.clone();
+            }
             let table = relation.table();
             let columns = table.into_iter().flat_map(|table| table.schema.columns());
             columns.map(|column| column.name.clone()).collect()

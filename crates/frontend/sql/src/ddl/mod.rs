@@ -24,6 +24,7 @@ mod like;
 mod numbered;
 mod owner;
 mod readers;
+mod renamed;
 mod retype;
 mod rewrite;
 mod role;
@@ -33,6 +34,8 @@ mod table;
 mod temporary;
 mod truncate;
 mod view;
+
+pub(crate) use readers::named_sequences;
 
 use self::dependency::Object;
 use crate::bind::Binder;
@@ -91,12 +94,6 @@ impl Ddl<'_> {
             Statement::CreateTable(create) => self.create_table(create),
             Statement::CreateIndex(create) => self.create_index(create),
             Statement::AlterTable(alter) => self.alter_table(alter),
-            Statement::AlterIndex {
-                name,
-                operation: ast::AlterIndexOperation::RenameIndex { index_name },
-            } => self
-                .rename_index(name, index_name)
-                .map(|()| CommandTag::plain("ALTER INDEX")),
             Statement::CreateSequence {
                 if_not_exists,
                 name,
@@ -117,6 +114,7 @@ impl Ddl<'_> {
                 if_not_exists,
                 ..
             } => self.create_schema(schema_name, *if_not_exists),
+            Statement::AlterSchema(alter) => self.alter_schema(alter),
             Statement::CreateView(create) => self.create_view(create),
             Statement::Comment {
                 object_type,
@@ -212,6 +210,7 @@ impl Ddl<'_> {
 
     /// A table that is to be changed, alone.
     fn table_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        self.check_schema(name)?;
         let relation = self.binder().relation(name)?;
         self.alone(&relation)
     }
@@ -356,6 +355,7 @@ impl Ddl<'_> {
                 self.notices.push(Fields::notice(message));
                 return Ok(None);
             }
+            self.check_schema(name)?;
             let message = format!("{word} \"{shown}\" does not exist");
             let state = if object == ObjectType::Index {
                 sqlstate::UNDEFINED_OBJECT

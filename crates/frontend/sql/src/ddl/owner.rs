@@ -3,9 +3,10 @@
 use super::Ddl;
 use super::role::{denied, no_role};
 use crate::bind::folded;
-use crate::catalog::{Change, Oid, Relation};
+use crate::catalog::{Change, Namespace, Oid, Relation};
 use crate::error::{Result, SqlError};
 use crate::roles::Grant;
+use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::sync::Arc;
 
@@ -19,16 +20,8 @@ impl Ddl<'_> {
         relation: &Arc<Relation>,
         to: &ast::Owner,
     ) -> Result<Arc<Relation>> {
-        let name = match to {
-            ast::Owner::Ident(ident) => folded(ident),
-            ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.owner.to_owned(),
-            ast::Owner::SessionUser => return Err(SqlError::unsupported("OWNER TO SESSION_USER")),
-        };
+        let (name, role) = self.new_owner(to)?;
         let catalog = &self.open.catalog.1;
-        let role = catalog.role(&name).ok_or_else(|| no_role(&name))?.oid;
-        if !catalog.is_member(self.owner, role) {
-            return Err(denied(format!("must be member of role \"{name}\"")));
-        }
         let superuser = catalog.role(self.owner).is_some_and(|own| own.superuser);
         if let Some(schema) = catalog.namespace_by_oid(relation.namespace)
             && !superuser
@@ -44,6 +37,50 @@ impl Ddl<'_> {
             self.give(&sequence, &name, role)?;
         }
         self.give(relation, &name, role)
+    }
+
+    /// Name and oid of a role that something is to be given to.
+    fn new_owner(&self, to: &ast::Owner) -> Result<(String, Oid)> {
+        let name = match to {
+            ast::Owner::Ident(ident) => folded(ident),
+            ast::Owner::CurrentRole | ast::Owner::CurrentUser => self.owner.to_owned(),
+            ast::Owner::SessionUser => return Err(SqlError::unsupported("OWNER TO SESSION_USER")),
+        };
+        let catalog = &self.open.catalog.1;
+        let role = catalog.role(&name).ok_or_else(|| no_role(&name))?.oid;
+        if !catalog.is_member(self.owner, role) {
+            return Err(denied(format!("must be member of role \"{name}\"")));
+        }
+        Ok((name, role))
+    }
+
+    /// ALTER SCHEMA … OWNER TO.
+    ///
+    /// # Errors
+    /// `3F000`; `42501` for who does not own it; `42704`; `0A000` for what else may be altered.
+    pub(super) fn alter_schema(&mut self, alter: &ast::AlterSchema) -> Result<CommandTag> {
+        let (_, name) = crate::bind::object_name(&alter.name)?;
+        let [ast::AlterSchemaOperation::OwnerTo { owner }] = alter.operations.as_slice() else {
+            return Err(SqlError::unsupported("this form of ALTER SCHEMA"));
+        };
+        let found = self.open.catalog.1.namespace(&name).cloned();
+        let schema = found.ok_or_else(|| super::no_schema(&name))?;
+        if !self.open.catalog.1.owns(self.owner, &schema.owner) {
+            return Err(denied(format!("must be owner of schema {name}")));
+        }
+        let (owner, role) = self.new_owner(owner)?;
+        let before = self.open.catalog.1.role_oid(&schema.owner);
+        let next = Namespace {
+            owner: owner.into(),
+            acl: schema
+                .acl
+                .as_ref()
+                .map(|grants| handed_over(grants, before, role)),
+            ..Namespace::clone(&schema)
+        };
+        self.open
+            .change(self.shared, Change::PutNamespace(Arc::new(next)))?;
+        Ok(CommandTag::plain("ALTER SCHEMA"))
     }
 
     fn give(&mut self, relation: &Relation, name: &str, role: Oid) -> Result<Arc<Relation>> {

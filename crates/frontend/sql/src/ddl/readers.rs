@@ -14,6 +14,18 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 use std::sync::Arc;
 use vellum_row::ColumnId;
 
+/// The names of the sequences that a default reads.
+pub(crate) fn named_sequences(sql: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let read = with_names(sql, |name| {
+        names.push(name.to_owned());
+        Ok(None)
+    });
+    // Its text was read when it was made.
+    debug_assert!(read.is_ok(), "{sql}");
+    names
+}
+
 /// A default that reads a sequence: its table, its column.
 pub(super) type Reader = (Arc<Relation>, ColumnId);
 

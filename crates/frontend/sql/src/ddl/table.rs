@@ -10,7 +10,7 @@ use crate::catalog::{
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::{Clause, Like};
+use crate::parse::{Altered, Clause, Like};
 use crate::plan::column_position;
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -430,27 +430,32 @@ impl Ddl<'_> {
 
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
         let tag = CommandTag::plain("ALTER TABLE");
-        if let Some(clauses) = Clause::of_sequence(&alter.operations) {
-            return self.alter_sequence(alter, &clauses);
+        match Clause::of_altered(&alter.operations) {
+            Some((Altered::Sequence, clauses)) => return self.alter_sequence(alter, &clauses),
+            Some((what, clauses)) if !matches!(clauses[..], [Clause::Logged(_)]) => {
+                return self.alter_named(alter, what, &clauses);
+            }
+            _ => {}
         }
         if self.binder().named(&alter.name)?.is_none() && alter.if_exists {
             let message = format!("relation \"{}\" does not exist, skipping", alter.name);
             self.notices.push(Fields::notice(message));
             return Ok(tag);
         }
-        if let [Operation::RenameTable { table_name }] = alter.operations.as_slice()
-            && let Some(Named::Index { .. }) = self.binder().named(&alter.name)?
+        if let [operation @ Operation::RenameTable { .. }] = alter.operations.as_slice()
+            && let Some(Named::Index { table, index }) = self.binder().named(&alter.name)?
         {
-            let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) =
-                table_name;
-            return self.rename_index(&alter.name, name).map(|()| tag);
+            return self.rename_index(table, index, operation).map(|()| tag);
         }
         let mut relation = self.table_alone(&alter.name)?;
         self.check_owner(&relation)?;
         if relation.table().is_none() {
             // What `pg_dump` says of views and sequences, too.
             for operation in &alter.operations {
-                self.rename_or_give(&relation, operation)?;
+                match &relation.kind {
+                    Kind::View(view) => self.alter_view(&relation, view, operation)?,
+                    _ => self.rename_or_give(&relation, operation)?,
+                }
             }
             return Ok(tag);
         }
@@ -460,7 +465,15 @@ impl Ddl<'_> {
         Ok(tag)
     }
 
-    fn alter(&mut self, relation: &Arc<Relation>, operation: &Operation) -> Result<Arc<Relation>> {
+    pub(super) fn alter(
+        &mut self,
+        relation: &Arc<Relation>,
+        operation: &Operation,
+    ) -> Result<Arc<Relation>> {
+        // All tables are logged.
+        if let Some((Altered::Table, _)) = Clause::of_altered(std::slice::from_ref(operation)) {
+            return Ok(relation.clone());
+        }
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;

@@ -127,7 +127,7 @@ impl Ddl<'_> {
         let known = self.columns_of(&self.open.catalog.1, &old);
         let known = known.iter().flatten().zip(columns);
         for ((own, other), name) in known.zip(&before.columns) {
-            if (own.ty, own.typmod) != (other.ty, other.typmod) {
+            if (own.ty, own.modifier()) != (other.ty, other.modifier()) {
                 let message = format!(
                     "cannot change data type of view column \"{name}\" from {} to {}",
                     own.ty.format(own.typmod),
@@ -253,6 +253,6 @@ pub(super) fn quoted(name: &str) -> ast::Ident {
 pub(super) fn same(one: &[OutputColumn], other: &[OutputColumn]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| {
-            (&one.name, one.ty, one.typmod) == (&other.name, other.ty, other.typmod)
+            (&one.name, one.ty, one.modifier()) == (&other.name, other.ty, other.modifier())
         })
 }

@@ -88,6 +88,8 @@ pub(crate) enum CatalogFunction {
     ArrayToText,
     ArrayUpper,
     Cardinality,
+    /// Rights on what has none written down.
+    DefaultRights,
     /// A `record` of its arguments.
     MakeRecord,
     /// `(record).column`, by its number and type.
@@ -183,7 +185,7 @@ const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 140] = [
+static FUNCTIONS: [CatalogEntry; 141] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
     entry(2509, "pg_get_expr", "pg_node_tree oid bool", "text", F::Expression),
@@ -208,6 +210,7 @@ static FUNCTIONS: [CatalogEntry; 140] = [
     entry(2162, "pg_get_function_arguments", "oid", "text", F::FunctionArguments),
     entry(2232, "pg_get_function_identity_arguments", "oid", "text", F::FunctionArguments),
     entry(1665, "pg_get_serial_sequence", "text text", "text", F::SerialSequence),
+    entry(3943, "acldefault", "char oid", "_aclitem", F::DefaultRights),
     entry(1642, "pg_get_userbyid", "oid", "name", F::UserById),
     entry(2079, "pg_table_is_visible", "oid", "bool", F::TableIsVisible),
     entry(2080, "pg_type_is_visible", "oid", "bool", F::TypeIsVisible),

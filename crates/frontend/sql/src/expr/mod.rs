@@ -20,7 +20,7 @@ pub(crate) use catalog_function::{AdvisoryAction, CatalogFunction, Quantifier};
 pub(crate) use catalog_function::{CatalogEntry, VOID, catalog_functions, type_oid};
 pub(crate) use function::{Builtin, Signature};
 pub(crate) use plain::Plain;
-pub(crate) use record::{expanded, fields};
+pub(crate) use record::{RowFields, RowType, expanded, fields, send as send_record};
 pub(crate) use rows::{RowSet, RowTest, RowsFrom};
 pub(crate) use scalar::{Keep, RowsOf, find as find_scalar, functions as scalar_functions};
 

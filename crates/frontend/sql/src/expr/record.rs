@@ -3,10 +3,60 @@
 //!
 //! Layout: `(a,b,…)`; nothing for NULL; a value that is empty or holds a delimiter is quoted, with quotes and backslashes doubled.
 //!
-//! Not here: composite types with names, `ROW(…)`, the binary form.
+//! In binary form a record is what PostgreSQL's is: how many fields, then of each its type, its length and its bytes. A field of which nothing is
+//! known is a text there.
+//!
+//! Not here: composite types with names, `ROW(…)`.
 
 use crate::error::{Result, SqlError};
+use std::sync::Arc;
 use vellum_row::{Settings, Type, Typmod, Value, ValueRef, input, output};
+
+/// Types of a record's fields; of those that are records, what is in them, as far as that is known.
+pub(crate) type RowType = Arc<[(Type, Option<RowFields>)]>;
+
+/// The fields of a record in a record.
+#[derive(Clone, Debug)]
+pub(crate) struct RowFields(pub RowType);
+
+/// Appends the binary form of a row that [`make`] has made.
+///
+/// # Errors
+/// As [`field`].
+pub(crate) fn send(
+    row: &str,
+    known: Option<&RowType>,
+    settings: &Settings,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let mut parts = parts(inner(row)?);
+    if let Some(known) = known {
+        // Of no field at all there is no text either.
+        parts.truncate(known.len());
+    }
+    out.extend_from_slice(&i32::try_from(parts.len()).unwrap_or(0).to_be_bytes());
+    for (number, text) in parts.into_iter().enumerate() {
+        let (ty, within) = match known.and_then(|known| known.get(number)) {
+            Some((ty, within)) => (*ty, within.as_ref()),
+            None => (Type::Text, None),
+        };
+        out.extend_from_slice(&ty.oid().to_be_bytes());
+        let at = out.len();
+        out.extend_from_slice(&(-1i32).to_be_bytes());
+        let Some(text) = text else {
+            continue;
+        };
+        if ty == Type::Record {
+            send(&text, within.map(|fields| &fields.0), settings, out)?;
+        } else {
+            let value = input(ty, Typmod::NONE, &text, settings)?;
+            vellum_row::send(value.as_ref(), out);
+        }
+        let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
+        out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
 
 /// The modifier of the rows that `_pg_expandarray` returns for elements of a type.
 pub(crate) fn expanded(element: Type) -> Typmod {
@@ -60,15 +110,19 @@ pub(super) fn field(
     ty: Type,
     settings: &Settings,
 ) -> Result<Value> {
-    let text = row.as_str().unwrap_or_default();
-    let inner = text
-        .strip_prefix('(')
-        .and_then(|text| text.strip_suffix(')'))
-        .ok_or_else(|| SqlError::internal("a record that is none"))?;
+    let inner = inner(row.as_str().unwrap_or_default())?;
     match parts(inner).into_iter().nth(number).flatten() {
+        // What is in it is told by its text as well.
+        Some(text) if ty == Type::Record => Ok(Value::text(text)),
         Some(text) => Ok(input(ty, Typmod::NONE, &text, settings)?),
         None => Ok(Value::Null),
     }
+}
+
+/// What stands between the parentheses.
+fn inner(row: &str) -> Result<&str> {
+    let inner = row.strip_prefix('(').and_then(|row| row.strip_suffix(')'));
+    inner.ok_or_else(|| SqlError::internal("a record that is none"))
 }
 
 /// The texts between the parentheses; `None` for NULL.
@@ -126,6 +180,26 @@ mod tests {
             }
         }
         assert!(field(ValueRef::Text("x"), 0, Type::Text, &settings).is_err());
+    }
+
+    #[test]
+    fn the_binary_form_tells_types_lengths_and_values() {
+        let settings = Settings::default();
+        let known: RowType = vec![(Type::Int2, None), (Type::Int4, None)].into();
+        let mut out = Vec::new();
+        send("(3,)", Some(&known), &settings, &mut out).unwrap();
+        let expected = [
+            &[0, 0, 0, 2][..],
+            &[0, 0, 0, 21, 0, 0, 0, 2, 0, 3],
+            &[0, 0, 0, 23, 255, 255, 255, 255],
+        ];
+        assert_eq!(out, expected.concat());
+        out.clear();
+        send("()", Some(&Vec::new().into()), &settings, &mut out).unwrap();
+        assert_eq!(out, [0; 4]);
+        out.clear();
+        send("(ab)", None, &settings, &mut out).unwrap();
+        assert_eq!(out, [0, 0, 0, 1, 0, 0, 0, 25, 0, 0, 0, 2, b'a', b'b']);
     }
 
     #[test]

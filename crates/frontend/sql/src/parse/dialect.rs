@@ -4,10 +4,10 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::sequences;
+use super::{commands, sequences};
 use sqlparser::ast::{
-    BinaryOperator, ColumnOption, Expr, KeyOrIndexDisplay, NullsDistinctOption, Statement,
-    UnaryOperator, UniqueConstraint,
+    BinaryOperator, ColumnOption, Expr, Interval, KeyOrIndexDisplay, NullsDistinctOption,
+    Statement, UnaryOperator, UniqueConstraint, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -123,6 +123,87 @@ macro_rules! as_base {
     };
 }
 
+/// `INTERVAL(3) '…'`, whose digits the parser forgets.
+fn interval_of_digits(parser: &mut Parser<'_>) -> Option<Expr> {
+    if !is_word(&parser.peek_token_ref().token, "interval") {
+        return None;
+    }
+    let [open, digits, close, text] =
+        [1, 2, 3, 4].map(|at| parser.peek_nth_token_ref(at).token.clone());
+    let (Token::LParen, Token::Number(digits, _), Token::RParen) = (open, digits, close) else {
+        return None;
+    };
+    let digits = digits.parse().ok()?;
+    let Token::SingleQuotedString(text) = text else {
+        return None;
+    };
+    for _ in 0..5 {
+        parser.advance_token();
+    }
+    Some(Expr::Interval(Interval {
+        value: Box::new(Expr::Value(Value::SingleQuotedString(text).into())),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: Some(digits),
+    }))
+}
+
+/// `OPERATOR(schema.operator) ANY (…)`, ALL and SOME; `None` for what the parser reads itself.
+fn named_quantified(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    let mut parts = Vec::new();
+    // Behind the parenthesis: names with points between them, and the operator.
+    let mut at = 2;
+    loop {
+        let token = &parser.peek_nth_token_ref(at).token;
+        at += 1;
+        match token {
+            Token::RParen => break,
+            Token::EOF | Token::SemiColon => return None,
+            Token::Period => {}
+            part => parts.push(part.to_string()),
+        }
+    }
+    let quantifier = parser.peek_nth_token_ref(at).token.clone();
+    let all = is_word(&quantifier, "all");
+    let any = is_word(&quantifier, "any") || is_word(&quantifier, "some");
+    if !(all || any) || parser.peek_nth_token_ref(at + 1).token != Token::LParen {
+        return None;
+    }
+    for _ in 0..=at {
+        parser.advance_token();
+    }
+    let compare_op = BinaryOperator::PGCustomBinaryOperator(parts);
+    let left = Box::new(left.clone());
+    let query = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES];
+    let is_query = match &parser.peek_nth_token_ref(1).token {
+        Token::Word(word) => word.quote_style.is_none() && query.contains(&word.keyword),
+        _ => false,
+    };
+    let inside = parser.expect_token(&Token::LParen);
+    let right = inside.and_then(|_| {
+        let right = match is_query {
+            true => Expr::Subquery(parser.parse_query()?),
+            false => parser.parse_expr()?,
+        };
+        parser.expect_token(&Token::RParen)?;
+        Ok(right)
+    });
+    Some(right.map(|right| match all {
+        true => Expr::AllOp {
+            left,
+            compare_op,
+            right: Box::new(right),
+        },
+        false => Expr::AnyOp {
+            left,
+            compare_op,
+            right: Box::new(right),
+            is_some: false,
+        },
+    }))
+}
+
 impl Dialect for Bounded {
     fn dialect(&self) -> TypeId {
         self.base.dialect()
@@ -132,6 +213,9 @@ impl Dialect for Bounded {
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         if let Err(error) = self.spend(1) {
             return Some(Err(error));
+        }
+        if let Some(interval) = interval_of_digits(parser) {
+            return Some(Ok(interval));
         }
         let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Plus => (UnaryOperator::Plus, Precedence::Caret),
@@ -152,7 +236,7 @@ impl Dialect for Bounded {
 
     /// Statements that the parser does not know.
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        sequences::statement(parser)
+        commands::statement(parser).or_else(|| sequences::statement(parser))
     }
 
     fn parse_column_option(
@@ -212,7 +296,7 @@ impl Dialect for Bounded {
         self.base.get_next_precedence(parser)
     }
 
-    /// What the parser does not know: `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`; and IS DISTINCT FROM, behind which it reads all that follows,
+    /// What the parser does not know: `x OPERATOR(pg_catalog.=) ANY (…)`, `x ISNULL`, `x [NOT] BETWEEN SYMMETRIC a AND b`; and IS DISTINCT FROM, behind which it reads all that follows,
     /// AND and OR too.
     fn parse_infix(
         &self,
@@ -225,6 +309,9 @@ impl Dialect for Bounded {
         if is_word(&first, "isnull") {
             parser.advance_token();
             return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        if is_word(&first, "operator") && second == Token::LParen {
+            return named_quantified(parser, expr);
         }
         if is_word(&first, "is") {
             let negated = is_word(&second, "not");

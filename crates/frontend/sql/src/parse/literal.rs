@@ -88,6 +88,7 @@ pub(super) fn frame_offsets(tokens: &mut Vec<TokenWithSpan>) {
 /// `TABLE t`, where a query may begin, as `SELECT * FROM t`.
 pub(super) fn whole_tables(tokens: &mut Vec<TokenWithSpan>) {
     let mut begins = true;
+    let (mut first, mut reindex) = (true, false);
     let mut at = 0;
     while at < tokens.len() {
         let keyword = match &tokens[at].token {
@@ -97,13 +98,18 @@ pub(super) fn whole_tables(tokens: &mut Vec<TokenWithSpan>) {
             }
             Token::Word(word) if word.quote_style.is_none() => word.keyword,
             Token::SemiColon | Token::LParen | Token::RParen => {
+                first |= tokens[at].token == Token::SemiColon;
                 begins = true;
                 at += 1;
                 continue;
             }
             _ => Keyword::NoKeyword,
         };
-        if begins && keyword == Keyword::TABLE && names_follow(&tokens[at + 1..]) {
+        if std::mem::take(&mut first) {
+            // Behind its options stands a table, too, which is no query.
+            reindex = keyword == Keyword::REINDEX;
+        }
+        if begins && !reindex && keyword == Keyword::TABLE && names_follow(&tokens[at + 1..]) {
             let span = tokens[at].span;
             let blank = Token::Whitespace(Whitespace::Space);
             let words = [

@@ -6,6 +6,7 @@
 //! - P2 Work is bounded by the length of the text ([`dialect`], and [`height`] where tables are expected).
 //! - P3 Trees, and the programs that are made of them, are made, walked, run and dropped on a stack that has room for P1 ([`with_stack`]).
 
+mod commands;
 mod conflicts;
 mod dialect;
 mod height;
@@ -17,11 +18,12 @@ mod options;
 mod sequences;
 mod tables;
 
+pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
-pub(crate) use sequences::{Clause, Overriding};
+pub(crate) use sequences::{Altered, Clause, Overriding};
 pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};
@@ -66,6 +68,12 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::CONFLICT]) {
         conflicts::adapt(&mut tokens, text);
     }
+    if words.any(&[Keyword::ONLY]) {
+        commands::only(&mut tokens);
+    }
+    if words.any(&[Keyword::UNLOGGED]) {
+        commands::unlogged(&mut tokens);
+    }
     // In front of the query that is inserted, which may be TABLE.
     if words.any(&[Keyword::VALUE]) {
         sequences::overriding(&mut tokens);
@@ -109,6 +117,34 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             return Err(at_token(text, next));
         }
     }
+}
+
+/// The names of a text that are longer than a name can be, each with what is kept of it.
+pub(crate) fn long_names(text: &str) -> Vec<(String, String)> {
+    // Few texts have any.
+    let mut run = 0usize;
+    let long = text.bytes().any(|byte| {
+        let blank = byte.is_ascii_whitespace() || matches!(byte, b',' | b'(' | b')' | b';');
+        run = if blank { 0 } else { run + 1 };
+        run > crate::bind::NAME_BYTES
+    });
+    if !long {
+        return Vec::new();
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
+    let words = tokens.unwrap_or_default().into_iter();
+    let names = words.filter_map(|token| match token {
+        Token::Word(word) => Some(match word.quote_style {
+            Some(_) => word.value,
+            None => word.value.to_lowercase(),
+        }),
+        _ => None,
+    });
+    let cut = names.filter_map(|name| {
+        let kept = crate::bind::cut(&name);
+        (kept.len() < name.len()).then(|| (name.clone(), kept.to_owned()))
+    });
+    cut.collect()
 }
 
 /// SELECT … INTO is CREATE TABLE … AS.

@@ -1,5 +1,6 @@
 //! Options that PostgreSQL takes and the parser does not, changed among the tokens. Places in the text stay as they are.
 
+use super::commands::transaction_modes;
 use super::moves::{cursor_moves, is_move};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -82,6 +83,9 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, words: &Words) {
     }
     if words.any(&[Keyword::TRIM]) {
         trim_sides(tokens);
+    }
+    if words.any(&[Keyword::DEFERRABLE]) {
+        transaction_modes(tokens);
     }
 }
 

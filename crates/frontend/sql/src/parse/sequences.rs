@@ -17,6 +17,13 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 /// In front of what ALTER SEQUENCE says.
 const SEQUENCE: &str =
     "a sequence is altered, by what is said behind; this is longer than any name in a text";
+/// The same of ALTER VIEW, ALTER INDEX, and of what ALTER TABLE says that the parser does not know.
+const VIEW: &str =
+    "a view is altered, by what is said behind; this is longer than any name in a text";
+const INDEX: &str =
+    "an index is altered, by what is said behind; this is longer than any name in a text";
+const TABLE: &str =
+    "a table is altered, by what is said behind; this is longer than any name in a text";
 /// In front of what is said of a column's identity: the column, then the clauses.
 const IDENTITY: &str =
     "the identity of a column, by what is said behind; this is longer than any name in a text";
@@ -87,6 +94,24 @@ pub(super) fn overriding(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// What an ALTER TABLE alters that was written as another statement, or says what the parser does not know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Altered {
+    Sequence,
+    View,
+    Index,
+    Table,
+}
+
+impl Altered {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Sequence, SEQUENCE),
+        (Self::View, VIEW),
+        (Self::Index, INDEX),
+        (Self::Table, TABLE),
+    ];
+}
+
 /// What a statement says of a sequence or of an identity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Clause {
@@ -111,6 +136,8 @@ pub(crate) enum Clause {
     Generated(bool),
     /// DROP IDENTITY; whether it may be none.
     DropIdentity(bool),
+    /// SET LOGGED, SET UNLOGGED; whether it is LOGGED.
+    Logged(bool),
 }
 
 impl Clause {
@@ -131,6 +158,7 @@ impl Clause {
             Self::Identity(_) => "identity",
             Self::Generated(_) => "generated",
             Self::DropIdentity(_) => "drop_identity",
+            Self::Logged(_) => "logged",
         }
     }
 
@@ -150,7 +178,8 @@ impl Clause {
             Self::Cycle(value)
             | Self::Identity(value)
             | Self::Generated(value)
-            | Self::DropIdentity(value) => flag(value),
+            | Self::DropIdentity(value)
+            | Self::Logged(value) => flag(value),
             Self::OwnedBy(name) | Self::Name(name) => Some(Expr::CompoundIdentifier(name)),
             Self::Schema(name) => Some(Expr::Identifier(name)),
         };
@@ -187,6 +216,7 @@ impl Clause {
             ("identity", _) => Self::Identity(flag),
             ("generated", _) => Self::Generated(flag),
             ("drop_identity", _) => Self::DropIdentity(flag),
+            ("logged", _) => Self::Logged(flag),
             _ => return None,
         })
     }
@@ -203,14 +233,16 @@ impl Clause {
         }
     }
 
-    /// Whether an ALTER TABLE is an ALTER SEQUENCE: then what it says, and whether another operation stands behind it.
-    pub fn of_sequence(operations: &[AlterTableOperation]) -> Option<Vec<Self>> {
-        match operations.first()? {
-            AlterTableOperation::SetOptionsParens { options } => {
-                carried_behind(SEQUENCE, options).map(read_all)
-            }
-            _ => None,
-        }
+    /// What an ALTER TABLE alters that is no table, or says of a table that the parser does not know. Another operation may stand behind it.
+    pub fn of_altered(operations: &[AlterTableOperation]) -> Option<(Altered, Vec<Self>)> {
+        let AlterTableOperation::SetOptionsParens { options } = operations.first()? else {
+            return None;
+        };
+        let mut all = Altered::ALL.into_iter();
+        all.find_map(|(what, marker)| {
+            let clauses = carried_behind(marker, options)?;
+            Some((what, read_all(clauses)))
+        })
     }
 
     /// What an operation of ALTER TABLE says of a column's identity.
@@ -337,10 +369,28 @@ fn alter_sequence(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
             return parser.expected_ref("an option of a sequence", parser.peek_token_ref());
         }
     }
-    let options = carried(SEQUENCE, None, clauses);
+    Ok(altering(
+        parser,
+        Altered::Sequence,
+        (name, if_exists),
+        clauses,
+        operation,
+    ))
+}
+
+/// The statement that carries what is said, or another operation behind it.
+pub(super) fn altering(
+    parser: &Parser<'_>,
+    what: Altered,
+    (name, if_exists): (ObjectName, bool),
+    clauses: Vec<Clause>,
+    operation: Option<AlterTableOperation>,
+) -> Statement {
+    let marker = Altered::ALL.iter().find(|(own, _)| *own == what);
+    let options = carried(marker.map_or("", |(_, marker)| marker), None, clauses);
     let first = AlterTableOperation::SetOptionsParens { options };
     let operations = std::iter::once(first).chain(operation).collect();
-    Ok(altered(parser, name, if_exists, false, operations))
+    altered(parser, name, if_exists, false, operations)
 }
 
 fn alter_table(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
@@ -350,6 +400,11 @@ fn alter_table(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     // With the tables that inherit of it: there are none.
     if !only {
         let _ = parser.consume_token(&Token::Mul);
+    }
+    if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
+        let clauses = vec![Clause::Schema(parser.parse_identifier()?)];
+        let named = (name, if_exists);
+        return Ok(altering(parser, Altered::Table, named, clauses, None));
     }
     let operations = parser.parse_comma_separated(operation)?;
     Ok(altered(parser, name, if_exists, only, operations))
@@ -376,6 +431,16 @@ fn altered(
 
 /// One operation of ALTER TABLE.
 fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError> {
+    if parser.peek_keyword(Keyword::SET) {
+        let second = &parser.peek_nth_token_ref(1).token;
+        let logged = is_word(second, "logged");
+        if logged || is_word(second, "unlogged") {
+            parser.advance_token();
+            parser.advance_token();
+            let options = carried(TABLE, None, [Clause::Logged(logged)]);
+            return Ok(AlterTableOperation::SetOptionsParens { options });
+        }
+    }
     if !parser.peek_keyword(Keyword::ALTER) {
         return parser.parse_alter_table_operation();
     }

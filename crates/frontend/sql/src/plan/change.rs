@@ -327,7 +327,12 @@ impl Binder<'_> {
 
     /// # Errors
     /// `428C9` for a column whose value is its own: generated, or an identity that is always generated.
-    fn check_changeable(&self, relation: &Relation, position: usize, update: bool) -> Result<()> {
+    pub(super) fn check_changeable(
+        &self,
+        relation: &Relation,
+        position: usize,
+        update: bool,
+    ) -> Result<()> {
         let Some(table) = relation.table() else {
             return Ok(());
         };
@@ -431,7 +436,6 @@ impl Binder<'_> {
                 }
                 let mut excluded = own.clone();
                 excluded.name = "excluded".to_owned();
-                excluded.qualified_only = true;
                 self.scope.add(excluded)?;
                 let assignments = self.assignments(relation, &update.assignments)?;
                 let filter = update.selection.as_ref();
@@ -446,58 +450,6 @@ impl Binder<'_> {
             }
         };
         Ok(Conflict { indexes, action })
-    }
-
-    pub(super) fn assignments(
-        &mut self,
-        relation: &Arc<Relation>,
-        nodes: &[ast::Assignment],
-    ) -> Result<Vec<(usize, Expr)>> {
-        let table = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
-        let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let mut pairs: Vec<(String, &ast::Expr)> = Vec::new();
-            match (&node.target, &node.value) {
-                (ast::AssignmentTarget::ColumnName(name), value) => {
-                    pairs.push((crate::bind::object_name(name)?.1, value));
-                }
-                (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values))
-                    if names.len() == values.len() =>
-                {
-                    for (name, value) in names.iter().zip(values) {
-                        pairs.push((crate::bind::object_name(name)?.1, value));
-                    }
-                }
-                _ => return Err(SqlError::unsupported("this form of SET")),
-            }
-            for (name, value) in pairs {
-                let position = column_position(relation, &name)?;
-                if assignments.iter().any(|(other, _)| *other == position) {
-                    let message = format!("multiple assignments to same column \"{name}\"");
-                    return Err(SqlError::syntax(message));
-                }
-                let column = table.schema.column(position);
-                let expr = if is_default(value) {
-                    self.default(relation, position)?
-                } else {
-                    self.check_changeable(relation, position, true)?;
-                    let bound = self.expr(value)?;
-                    let from = bound.ty;
-                    let cast =
-                        self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
-                    cast.map_err(|error| match from {
-                        Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
-                            mismatch(&column.name, column.ty, from)
-                        }
-                        _ => error,
-                    })?
-                };
-                assignments.push((position, expr));
-            }
-        }
-        Ok(assignments)
     }
 
     fn returning(
@@ -727,7 +679,7 @@ pub(crate) fn column_position(relation: &Relation, name: &str) -> Result<usize> 
     })
 }
 
-fn is_default(node: &ast::Expr) -> bool {
+pub(super) fn is_default(node: &ast::Expr) -> bool {
     matches!(node, ast::Expr::Identifier(ident)
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
@@ -747,7 +699,7 @@ fn check_width(given: usize, targets: usize, implicit: bool) -> Result<()> {
 }
 
 #[cold]
-fn mismatch(column: &str, ty: Type, from: Type) -> SqlError {
+pub(super) fn mismatch(column: &str, ty: Type, from: Type) -> SqlError {
     let message = format!(
         "column \"{column}\" is of type {} but expression is of type {}",
         ty.sql_name(),

@@ -119,6 +119,15 @@ impl Binder<'_> {
             let own = (0u16..).take(self.scope.tables[before].columns.len());
             star.extend(own.map(|position| (before as u16, position)));
             self.in_front(&mut star, &together);
+            let missing = match kind {
+                Join::Inner => before..before,
+                Join::Left => before..self.scope.tables.len(),
+                Join::Right => from..before,
+                Join::Full => from..self.scope.tables.len(),
+            };
+            for table in &mut self.scope.tables[missing] {
+                table.may_miss = true;
+            }
             if kind == Join::Inner {
                 source.filter = conditions;
             } else {
@@ -342,9 +351,9 @@ impl Binder<'_> {
         self.with_depth += 1;
         let with = self.with[at].clone();
         let behind = self.with.split_off(at);
-        let outer = std::mem::take(&mut self.outer);
+        let between = self.close_between(with.depth);
         let bound = self.query(&with.query);
-        self.outer = outer;
+        self.open_between(with.depth, between);
         self.with_depth -= 1;
         self.with.extend(behind);
         let (select, mut columns) = bound?;
@@ -362,6 +371,21 @@ impl Binder<'_> {
         }
         let own = alias.map_or(with.name, |alias| folded(&alias.name));
         self.derived(select, columns, own, alias)
+    }
+
+    /// Takes the names of the queries between the one that has a WITH and the one that reads from it: nothing in it can name these.
+    pub(super) fn close_between(&mut self, depth: usize) -> Vec<Scope> {
+        let between = self.outer.iter_mut().skip(depth);
+        between
+            .map(|outer| std::mem::take(&mut outer.scope))
+            .collect()
+    }
+
+    /// Gives them back.
+    pub(super) fn open_between(&mut self, depth: usize, between: Vec<Scope>) {
+        for (outer, scope) in self.outer.iter_mut().skip(depth).zip(between) {
+            outer.scope = scope;
+        }
     }
 
     fn view(
@@ -444,6 +468,7 @@ impl Binder<'_> {
             name,
             qualified_only: false,
             is_value: false,
+            may_miss: false,
             relation: None,
             columns: columns.collect(),
         };
@@ -521,6 +546,7 @@ impl Binder<'_> {
             name: own,
             qualified_only: false,
             is_value: single && !ordinality,
+            may_miss: false,
             relation: None,
             columns,
         };

@@ -24,6 +24,27 @@ impl Select {
 }
 
 impl Binder<'_> {
+    /// What was wrong with a clause that names what is unknown in front of FROM: that it may not name it, if it is known behind.
+    pub(super) fn limits_error(&mut self, query: &ast::Query, error: SqlError) -> SqlError {
+        let unknown = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_TABLE];
+        if !unknown.contains(&error.sqlstate()) || self.limits(query, true).is_err() {
+            return error;
+        }
+        let state = sqlstate::INVALID_COLUMN_REFERENCE;
+        let limit = match &query.limit_clause {
+            Some(ast::LimitClause::LimitOffset {
+                limit: Some(limit), ..
+            }) => Some(limit),
+            _ => None,
+        };
+        let mut alone = Binder::new(self.catalog, self.search_path, self.settings, self.text);
+        alone.params.clone_from(&self.params);
+        let of_limit = limit.is_some_and(|limit| alone.expr(limit).is_err());
+        let clause = if of_limit { "LIMIT" } else { "OFFSET" };
+        let message = format!("argument of {clause} must not contain variables");
+        SqlError::new(state, message)
+    }
+
     /// What the clauses of a query say.
     pub(super) fn limits(&mut self, query: &ast::Query, ordered: bool) -> Result<Limits> {
         let (limit, offset) = match &query.limit_clause {

@@ -3,6 +3,7 @@
 //! Not here: running them (`exec`); DDL and session commands, which are run from their syntax trees.
 
 mod arbiter;
+mod assign;
 mod change;
 mod explain;
 mod factor;
@@ -45,7 +46,7 @@ pub(crate) use writing::{Writing, writes_in_with};
 use crate::bind::{Binder, ParamCast};
 use crate::catalog::{Catalog, Oid, Version};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, RowType};
 use crate::roles::Rights;
 use crate::wire::Field;
 use sqlparser::ast;
@@ -67,6 +68,8 @@ pub(crate) struct Program {
     pub param_casts: Vec<ParamCast>,
     /// What it returns; empty with `returns` false if it returns no rows.
     pub columns: Vec<OutputColumn>,
+    /// Where columns are records: of each column, what is in its rows, as far as that is known.
+    pub records: Vec<Option<RowType>>,
     pub returns: bool,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
@@ -146,12 +149,15 @@ impl OutputColumn {
             column_number: self.origin.1,
             type_oid: self.ty.oid(),
             type_length: self.ty.length(),
-            // What is in a record is this program's to know.
-            type_modifier: if self.ty == Type::Record {
-                Typmod::NONE.0
-            } else {
-                self.typmod.0
-            },
+            type_modifier: self.modifier().0,
+        }
+    }
+
+    /// The modifier that anybody knows: what is in a record is its statement's to know.
+    pub fn modifier(&self) -> Typmod {
+        match self.ty {
+            Type::Record => Typmod::NONE,
+            _ => self.typmod,
         }
     }
 }
@@ -235,7 +241,16 @@ pub(crate) fn compile(
     });
     let mut path = surroundings.search_path.iter().copied();
     let own = path.find(|schema| surroundings.catalog.is_temporary(*schema));
+    let mut records = Vec::new();
+    if columns.iter().any(|column| column.ty == Type::Record) {
+        let types = columns.iter().map(|column| {
+            let row = column.ty == Type::Record;
+            row.then(|| binder.row_type(column.typmod)).flatten()
+        });
+        records.extend(types);
+    }
     Ok(Program {
+        records,
         kind,
         with,
         keys,

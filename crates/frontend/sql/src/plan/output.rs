@@ -65,12 +65,6 @@ impl Binder<'_> {
                 bound = Bound::new(literal, *ty);
             }
             let (bound, ty, typmod) = self.settle(bound)?;
-            // What is known of a row's columns is the statement's own.
-            let typmod = if self.records.is_empty() || ty != Type::Record {
-                typmod
-            } else {
-                Typmod::NONE
-            };
             let origin = self.origin(&bound);
             output.push(bound);
             columns.push(OutputColumn {

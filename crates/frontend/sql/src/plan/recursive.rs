@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Typmod, cast_between};
+use vellum_row::{CastContext, Type, Typmod, cast_between};
 
 /// Where a query of WITH reads itself and must not.
 const IN_BASE: &str = "must not appear within its non-recursive term";
@@ -23,14 +23,14 @@ impl Binder<'_> {
     ) -> Result<SourceKind> {
         let with = self.with[at].clone();
         let behind = self.with.split_off(at);
-        let outer = std::mem::take(&mut self.outer);
+        let between = self.close_between(with.depth);
         // Each part is run in the way that suits it, whatever suits the query that reads it.
         let general = self.general.take();
         self.with_depth += 1;
         let bound = self.recursive_query(&with);
         self.with_depth -= 1;
         self.general = general;
-        self.outer = outer;
+        self.open_between(with.depth, between);
         self.with.truncate(at);
         self.with.extend(behind);
         let Some((recursive, columns)) = bound? else {
@@ -44,6 +44,7 @@ impl Binder<'_> {
             name: alias.map_or(with.name, |alias| folded(&alias.name)),
             qualified_only: false,
             is_value: false,
+            may_miss: false,
             relation: None,
             columns,
         };
@@ -87,7 +88,11 @@ impl Binder<'_> {
             .map(|column| ScopeColumn {
                 name: names.next().cloned().unwrap_or(column.name),
                 ty: column.ty,
-                typmod: column.typmod,
+                // Of records those of the step may have other fields.
+                typmod: match column.ty {
+                    Type::Record => Typmod::NONE,
+                    _ => column.typmod,
+                },
                 number: 0,
                 hidden: false,
                 others: Vec::new(),
@@ -133,7 +138,8 @@ impl Binder<'_> {
         }
         for (at, (own, made)) in columns.iter().zip(&made).enumerate() {
             if own.ty == made.ty {
-                if own.typmod != made.typmod && own.typmod != Typmod::NONE {
+                let modified = own.typmod != Typmod::NONE && own.ty != Type::Record;
+                if modified && own.typmod != made.typmod {
                     return Err(other_type(
                         &with.name,
                         at,
@@ -169,6 +175,7 @@ impl Binder<'_> {
             columns: Vec::new(),
             query: Arc::clone(&with.query),
             meaning,
+            depth: self.outer.len(),
         });
     }
 
@@ -178,8 +185,8 @@ impl Binder<'_> {
         at: usize,
         alias: Option<&ast::TableAlias>,
     ) -> Result<SourceKind> {
-        let in_expression = !self.outer.is_empty();
         let with = &mut self.with[at];
+        let in_expression = self.outer.len() > with.depth;
         let name = with.name.clone();
         let (number, columns) = match &mut with.meaning {
             Meaning::Work {
@@ -211,6 +218,7 @@ impl Binder<'_> {
             name: alias.map_or(name, |alias| folded(&alias.name)),
             qualified_only: false,
             is_value: false,
+            may_miss: false,
             relation: None,
             columns,
         };

@@ -165,12 +165,12 @@ pub(crate) enum Join {
 }
 
 impl Binder<'_> {
-    /// Binds a subquery; returns its number and the type of its column.
+    /// Binds a subquery; returns its number, and the type and modifier of its column.
     pub fn subquery(
         &mut self,
         query: &ast::Query,
         kind: SubqueryKind,
-    ) -> Result<(u16, Option<Type>)> {
+    ) -> Result<(u16, Option<(Type, Typmod)>)> {
         let around = self.general.take();
         let (select, columns) = self.within(|binder| binder.query(query))?;
         self.general = around;
@@ -188,7 +188,7 @@ impl Binder<'_> {
         }
         let ty = match kind {
             SubqueryKind::Exists => None,
-            _ => columns.first().map(|column| column.ty),
+            _ => columns.first().map(|column| (column.ty, column.typmod)),
         };
         SqlError::check_room(self.subqueries.len(), u16::MAX, "subqueries")?;
         self.subqueries.push(Subquery { kind, select });
@@ -267,11 +267,12 @@ impl Binder<'_> {
             return Ok((select, columns));
         }
         let literals_as = std::mem::take(&mut self.literals_as);
-        let limits = self.limits(query, !order.is_empty())?;
+        let limits = self.limits(query, !order.is_empty());
         if matches!(*query.body, ast::SetExpr::Select(_)) {
             self.literals_as = literals_as;
         }
         let (mut select, columns) = self.body(&query.body, order)?;
+        let limits = limits.map_err(|error| self.limits_error(query, error))?;
         self.locks(&mut select, &query.locks)?;
         select.general = self.general;
         select.limits(limits);
@@ -422,14 +423,14 @@ impl Binder<'_> {
         let mut out: Vec<Vec<Expr>> = rows.iter().map(|_| Vec::with_capacity(width)).collect();
         let mut columns = Vec::with_capacity(width);
         for (number, column) in (1..).zip(by_column) {
-            let (exprs, ty) = self.unify("VALUES", column)?;
+            let (exprs, ty, typmod) = self.unify("VALUES", column)?;
             for (row, expr) in out.iter_mut().zip(exprs) {
                 row.push(expr);
             }
             columns.push(OutputColumn {
                 name: format!("column{number}"),
                 ty,
-                typmod: Typmod::NONE,
+                typmod,
                 origin: (0, 0),
             });
         }

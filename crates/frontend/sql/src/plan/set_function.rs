@@ -280,6 +280,7 @@ impl Binder<'_> {
                     name: format!("{name}()#{}", self.scope.tables.len()),
                     qualified_only: true,
                     is_value: false,
+                    may_miss: false,
                     relation: None,
                     columns: Vec::new(),
                 })?;

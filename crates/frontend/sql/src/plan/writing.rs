@@ -151,6 +151,7 @@ impl Binder<'_> {
                 } else {
                     Meaning::Query
                 },
+                depth: self.outer.len(),
             });
         }
         Ok(())
@@ -207,6 +208,7 @@ impl Binder<'_> {
             columns: Vec::new(),
             query,
             meaning,
+            depth: self.outer.len(),
         })
     }
 }

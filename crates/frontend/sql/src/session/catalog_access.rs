@@ -2,7 +2,7 @@
 
 use super::environment::Env;
 use crate::bind::{Binder, ScopeTable};
-use crate::catalog::{Catalog, Named, Oid, PG_CATALOG, Relation, View};
+use crate::catalog::{Catalog, Change, Kind, Named, Oid, PG_CATALOG, Relation, Table, View};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::with_stack;
@@ -19,19 +19,55 @@ impl Env<'_> {
     /// Types of a view's columns; text where its query cannot be bound any more.
     pub fn view_types(&self, view: &View) -> Vec<(Type, Typmod)> {
         let bound = with_stack(|| {
-            let statements = crate::parse::statements(&view.query).ok()?;
-            let [sqlparser::ast::Statement::Query(query)] = statements.as_slice() else {
-                return None;
-            };
-            let (_, columns) = self.binder().query(query).ok()?;
+            let query = query_of(view)?;
+            let (_, columns) = self.binder().query(&query).ok()?;
+            let columns = columns.iter();
             Some(
                 columns
-                    .iter()
-                    .map(|column| (column.ty, column.typmod))
+                    .map(|column| (column.ty, column.modifier()))
                     .collect(),
             )
         });
         bound.unwrap_or_else(|| vec![(Type::Text, Typmod::NONE); view.columns.len()])
+    }
+
+    /// The relations that a view's query names; none if it cannot be bound any more.
+    pub fn view_reads(&self, relation: &Relation, view: &View) -> Vec<Oid> {
+        let read = with_stack(|| {
+            let query = query_of(view)?;
+            let mut binder = self.binder();
+            binder.lasting_only = !self.catalog.is_temporary(relation.namespace);
+            binder.query(&query).ok()?;
+            Some(binder.accesses.into_iter().map(|(oid, _)| oid).collect())
+        });
+        read.unwrap_or_default()
+    }
+
+    /// Whether a view's query can only be bound because a table has its primary key: it groups by that.
+    pub fn view_needs_key(&self, relation: &Relation, view: &View, table: &Relation) -> bool {
+        let Kind::Table(own) = &table.kind else {
+            return false;
+        };
+        let without = Table {
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            ..Table::clone(own)
+        };
+        let without = Relation {
+            kind: Kind::Table(Box::new(without)),
+            ..table.clone()
+        };
+        let catalog = self
+            .catalog
+            .with(&Change::PutRelation(Arc::new(without)), 0);
+        with_stack(|| {
+            let Some(query) = query_of(view) else {
+                return false;
+            };
+            let mut binder = Binder::new(&catalog, self.search_path, self.forms, "");
+            binder.lasting_only = !catalog.is_temporary(relation.namespace);
+            binder.query(&query).is_err()
+        })
     }
 
     /// An expression of a relation, bound again from what the catalog keeps.
@@ -190,5 +226,13 @@ impl Env<'_> {
         }
         let message = format!("permission denied for {what}");
         Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
+    }
+}
+
+/// The query of a view.
+fn query_of(view: &View) -> Option<Box<sqlparser::ast::Query>> {
+    match crate::parse::statements(&view.query).ok()?.pop()? {
+        sqlparser::ast::Statement::Query(query) => Some(query),
+        _ => None,
     }
 }

@@ -1,18 +1,20 @@
 //! Statements that are run from their syntax trees: transactions, settings, EXPLAIN, DDL, COPY.
 
 use super::cursor::is_move;
+use super::encode::{encode, format_of};
 use super::explain::is_analyze;
 use super::extended::ends_transaction;
-use super::run::{Prepared, encode, format_of};
+use super::run::{Output, Prepared};
 use super::transaction::{Characteristics, Open, no_serializable};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::bind::folded;
 use crate::error::{Fields, Result, SqlError};
+use crate::parse::Command;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, Statement};
 use std::sync::Arc;
-use vellum_row::{Type, Value};
+use vellum_row::{CastContext, Type, Typmod, Value};
 
 impl Session {
     /// Runs a command. `describe`: its rows are described first.
@@ -29,7 +31,10 @@ impl Session {
             self.refuse_in_failed_block()?;
         }
         let tag = match statement {
-            Statement::StartTransaction { modes, .. } => self.begin_block(modes, sink)?,
+            Statement::StartTransaction { modes, begin, .. } => {
+                let name = if *begin { "BEGIN" } else { "START TRANSACTION" };
+                self.begin_block(modes, CommandTag::plain(name), sink)?
+            }
             Statement::Commit { chain, .. } => self.end_block(*chain, sink)?,
             Statement::Rollback { chain, savepoint } => match savepoint {
                 Some(name) => self.roll_back_to(&folded(name))?,
@@ -71,7 +76,7 @@ impl Session {
                 options,
                 ..
             } => {
-                let analyze = is_analyze(*analyze, options.as_deref());
+                let analyze = is_analyze(*analyze, options.as_deref())?;
                 let rows = self.explained(prepared, statement, analyze)?;
                 let fields = self.command_fields(&prepared.statement)?;
                 self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
@@ -121,7 +126,10 @@ impl Session {
             Statement::CreateTable(create) if create.query.is_some() => {
                 self.create_table_as(create, params, sink)?
             }
-            other => self.ddl(other, &prepared.text, sink)?,
+            other => match Command::of(other) {
+                Some(command) => self.maintenance(command, sink)?,
+                None => self.ddl(other, &prepared.text, sink)?,
+            },
         };
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Progress::Complete)
@@ -186,6 +194,7 @@ impl Session {
     fn begin_block(
         &mut self,
         modes: &[ast::TransactionMode],
+        tag: CommandTag,
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         let characteristics = with_modes(self.settings.characteristics(), modes)?;
@@ -193,13 +202,13 @@ impl Session {
             let state = sqlstate::ACTIVE_SQL_TRANSACTION;
             let text = "there is already a transaction in progress";
             sink.notice(&Fields::warning(state, text)).map_err(gone)?;
-            return Ok(CommandTag::plain("BEGIN"));
+            return Ok(tag);
         }
         if self.open.is_none() {
             self.open = Some(self.begun(characteristics)?);
         }
         self.status = TransactionStatus::InBlock;
-        Ok(CommandTag::plain("BEGIN"))
+        Ok(tag)
     }
 
     /// A transaction whose first statement is still to come.
@@ -316,6 +325,8 @@ impl Session {
             }
             ast::Set::SetTimeZone { local, value } => {
                 let value = setting_text(std::slice::from_ref(value))?;
+                // That of the server.
+                let value = value.filter(|value| !value.eq_ignore_ascii_case("local"));
                 self.change_setting("timezone", value.as_deref(), *local, sink)?;
             }
             ast::Set::SetNames { charset_name, .. } => {
@@ -447,10 +458,15 @@ impl Session {
                 let all = self.settings.all().into_iter();
                 Ok(all.map(|(name, value)| vec![name, value]).collect())
             }
-            "transaction_isolation" => {
+            "transaction_isolation" | "transaction_read_only" => {
                 let open = self.open.as_ref().map(|open| open.characteristics);
                 let own = open.unwrap_or_else(|| self.settings.characteristics());
-                Ok(vec![vec![own.level().to_owned()]])
+                let shown = match (name.as_str(), own.read_only) {
+                    ("transaction_isolation", _) => own.level(),
+                    (_, true) => "on",
+                    (_, false) => "off",
+                };
+                Ok(vec![vec![shown.to_owned()]])
             }
             _ => Ok(vec![vec![self.settings.shown(&name)?]]),
         }
@@ -510,28 +526,59 @@ impl Session {
             return Err(SqlError::syntax(message).with_detail(detail));
         }
         let mut params = Vec::with_capacity(arguments.len());
-        for (argument, ty) in arguments.iter().zip(&program.params) {
-            params.push(self.constant(argument, *ty)?);
+        for (number, (argument, ty)) in (1..).zip(arguments.iter().zip(&program.params)) {
+            params.push(self.argument(argument, *ty, number)?);
         }
-        let output = super::run::Output::Tell(sink, describe);
+        let output = Output::Tell(sink, describe);
         let tag = self.run_program(&prepared, &params, formats, output)?;
         sink.command_complete(&tag).map_err(gone)?;
         Ok(Progress::Complete)
     }
 
-    /// The value of an expression without columns.
-    fn constant(&mut self, node: &ast::Expr, ty: Type) -> Result<Value> {
+    /// The value of an argument of EXECUTE.
+    fn argument(&mut self, node: &ast::Expr, ty: Type, number: usize) -> Result<Value> {
+        let context = CastContext::Assignment;
         let search_path = self.search_path();
         let mut binder = self.surroundings(&search_path, "").binder();
         let bound = binder.expr(node)?;
-        let context = vellum_row::CastContext::Assignment;
-        let expr = binder.coerce(bound, ty, vellum_row::Typmod::NONE, context)?;
-        match expr {
-            crate::expr::Expr::Const(value) => Ok(value),
-            _ => Err(SqlError::unsupported(
-                "an expression as an argument of EXECUTE",
-            )),
+        if !binder.subqueries.is_empty() {
+            let text = "cannot use subquery in EXECUTE parameter";
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
         }
+        let from = bound.ty;
+        let bound = binder.coerce(bound, ty, Typmod::NONE, context);
+        let expr = bound.map_err(|error| match from {
+            Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
+                let message = format!(
+                    "parameter ${number} of type {} cannot be coerced to the expected type {}",
+                    from.sql_name(),
+                    ty.sql_name()
+                );
+                SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
+                    .with_hint("You will need to rewrite or cast the expression.")
+            }
+            _ => error,
+        })?;
+        if let crate::expr::Expr::Const(value) = expr {
+            return Ok(value);
+        }
+        // What is to be computed is a query's row.
+        let text = format!("VALUES ({node})");
+        let statement = crate::parse::statements(&text)?.pop();
+        let statement = statement.ok_or_else(|| SqlError::internal("no query"))?;
+        let prepared = Session::prepare_one(&text, statement, &[]);
+        let mut rows = Vec::new();
+        self.run_program(&prepared, &[], &[], Output::Values(&mut rows))?;
+        let value = rows.pop().and_then(|mut row| row.pop());
+        let value = value.ok_or_else(|| SqlError::internal("no row"))?;
+        let forms = &self.settings.forms;
+        Ok(vellum_row::cast(
+            value.as_ref(),
+            ty,
+            Typmod::NONE,
+            false,
+            forms,
+        )?)
     }
 
     fn ddl(
@@ -612,7 +659,7 @@ fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
     Ok(Some(texts.join(", ")))
 }
 
-fn no_block(sink: &mut dyn Sink) -> Result<()> {
+pub(super) fn no_block(sink: &mut dyn Sink) -> Result<()> {
     let state = sqlstate::NO_ACTIVE_SQL_TRANSACTION;
     let text = "there is no transaction in progress";
     sink.notice(&Fields::warning(state, text)).map_err(gone)

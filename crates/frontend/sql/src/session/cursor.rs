@@ -8,8 +8,9 @@
 //! - K1 A cursor without HOLD is gone when its transaction ends; one WITH HOLD when the transaction that declared it rolls back.
 //! - K2 ROLLBACK TO a savepoint takes cursors along that were declared after it.
 
+use super::encode::{Special, encode, format_of, special_columns};
 use super::row_store::RowStore;
-use super::run::{Output, Prepared, encode, format_of};
+use super::run::{Output, Prepared};
 use super::{Session, TransactionStatus, gone};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
@@ -21,7 +22,7 @@ use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
-use vellum_row::{Column, RowView, Schema, Type, Typmod, ValueRef};
+use vellum_row::{Column, RowView, Schema, Typmod};
 
 /// A cursor.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ struct Cursor {
     fields: Arc<[Field]>,
     /// What its rows are kept as.
     schema: Schema,
+    special: Vec<Option<Special>>,
     rows: RowStore,
     /// Where it stands: 0 before the first row, `n` on the n-th, one more than there are behind the last.
     at: u64,
@@ -96,10 +98,7 @@ impl Cursor {
             Step::To(to) => to <= self.at,
         };
         if back && self.forward_only {
-            let text = "cursor can only scan forward";
-            let state = sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            return Err(SqlError::new(state, text)
-                .with_hint("Declare it with SCROLL option to enable backward scan."));
+            return Err(forward_only());
         }
         let mut told = 0;
         match step {
@@ -185,6 +184,29 @@ enum Step {
     To(u64),
 }
 
+/// How many rows a direction asks of what goes forward only; `None`: all that are left.
+///
+/// # Errors
+/// `55000` for any other direction.
+fn forward(direction: &FetchDirection) -> Result<Option<u64>> {
+    use FetchDirection as D;
+    let count = match direction {
+        D::All | D::ForwardAll => return Ok(None),
+        D::Next => 1,
+        D::Count { limit } => number(limit)?,
+        D::Forward { limit } => limit.as_ref().map_or(Ok(1), number)?,
+        _ => -1,
+    };
+    u64::try_from(count).map(Some).map_err(|_| forward_only())
+}
+
+#[cold]
+fn forward_only() -> SqlError {
+    let text = "cursor can only scan forward";
+    SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
+        .with_hint("Declare it with SCROLL option to enable backward scan.")
+}
+
 fn number(limit: &ast::ValueWithSpan) -> Result<i64> {
     let ast::Value::Number(digits, _) = &limit.value else {
         return Err(SqlError::syntax(format!(
@@ -230,6 +252,7 @@ impl Session {
         let cursor = Cursor {
             fields,
             schema,
+            special: special_columns(&program),
             rows,
             at: 0,
             forward_only: declare.scroll == Some(false),
@@ -263,6 +286,9 @@ impl Session {
             return Err(SqlError::internal("no FETCH"));
         };
         let name = folded(name);
+        if !self.cursors.by_name.contains_key(&name) && self.portals.contains_key(&name) {
+            return self.fetch_portal(&name, forward(direction)?, is_move(into.as_ref()), sink);
+        }
         let (image, search_path) = (self.image().clone(), self.search_path());
         let found = self.cursors.by_name.get_mut(&name);
         let cursor = found.ok_or_else(|| no_cursor(&name))?;
@@ -282,19 +308,19 @@ impl Session {
         }
         let columns = u16::try_from(cursor.fields.len()).unwrap_or(u16::MAX);
         let (forms, body) = (&self.settings.forms, &mut self.body);
-        let types = cursor.schema.columns().map(|column| column.ty);
-        let types: Vec<Option<Type>> = types.map(|ty| Some(ty).filter(|ty| ty.is_reg())).collect();
+        let special = cursor.special.clone();
+        let name_of = |ty, oid| reg_text_in(&image, &search_path, ty, oid);
         let mut text = String::new();
         let told = cursor.go(step, |row| {
             body.clear();
-            for (number, reg) in types.iter().enumerate() {
+            for number in 0..usize::from(columns) {
                 let format = format_of(formats, number);
-                match (reg, row.get(number)?) {
-                    (Some(ty), ValueRef::Oid(oid)) if format == Format::Text => {
-                        let shown = reg_text_in(&image, &search_path, *ty, oid);
-                        encode(ValueRef::Text(&shown), format, forms, &mut text, body);
+                let value = row.get(number)?;
+                match special.get(number) {
+                    Some(Some(special)) => {
+                        special.encode(value, format, (forms, &name_of), &mut text, body)?;
                     }
-                    (_, value) => encode(value, format, forms, &mut text, body),
+                    _ => encode(value, format, forms, &mut text, body),
                 }
             }
             sink.row(OutputRow::new(columns, body)).map_err(gone)
@@ -308,8 +334,10 @@ impl Session {
             ast::CloseCursor::All => self.cursors.close_all(),
             ast::CloseCursor::Specific { name } => {
                 let name = folded(name);
-                let known = self.cursors.by_name.remove(&name);
-                known.ok_or_else(|| no_cursor(&name))?;
+                let known = self.cursors.by_name.remove(&name).is_some();
+                if !known && self.portals.remove(&name).is_none() {
+                    return Err(no_cursor(&name));
+                }
             }
         }
         Ok(CommandTag::plain("CLOSE CURSOR"))

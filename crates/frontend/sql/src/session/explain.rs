@@ -2,28 +2,72 @@
 
 use super::Session;
 use super::run::{Output, Prepared};
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::Explain;
 use crate::plan::{compile, explain};
+use crate::sqlstate;
 use sqlparser::ast::{Expr, Ident, Statement, UtilityOption, Value};
 use std::cell::RefCell;
 use vellum_base::clock::monotonic_nanos;
 
-/// Whether the statement is to be run: `EXPLAIN ANALYZE`, `EXPLAIN (ANALYZE)`, `EXPLAIN (ANALYZE on)`.
-pub(super) fn is_analyze(analyze: bool, options: Option<&[UtilityOption]>) -> bool {
-    let off = |arg: &Expr| match arg {
-        Expr::Identifier(Ident { value, .. }) => {
-            matches!(&*value.to_lowercase(), "false" | "off")
+/// Whether the statement is to be run: `EXPLAIN ANALYZE`, `EXPLAIN (ANALYZE)`, `EXPLAIN (ANALYZE on)`. The other options are PostgreSQL's, and say nothing.
+///
+/// # Errors
+/// `42601` for an option that PostgreSQL does not have, or that is neither on nor off; `22023` for a form that it does not have, and for what needs
+/// ANALYZE.
+pub(super) fn is_analyze(analyze: bool, options: Option<&[UtilityOption]>) -> Result<bool> {
+    let invalid = |message: String| SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message);
+    let mut analyze = analyze;
+    let mut wanting = Vec::new();
+    for option in options.unwrap_or_default() {
+        let name = option.name.value.to_lowercase();
+        match name.as_str() {
+            "analyze" => analyze = is_on(&name, option.arg.as_ref())?,
+            "verbose" | "costs" | "settings" | "buffers" | "summary" => {
+                is_on(&name, option.arg.as_ref())?;
+            }
+            "wal" | "timing" => {
+                if is_on(&name, option.arg.as_ref())? {
+                    wanting.push(name.to_uppercase());
+                }
+            }
+            "format" => {
+                let form = option.arg.as_ref().map(word_of).unwrap_or_default();
+                if !matches!(form.as_str(), "text" | "xml" | "json" | "yaml") {
+                    return Err(invalid(format!(
+                        "unrecognized value for EXPLAIN option \"format\": \"{form}\""
+                    )));
+                }
+            }
+            _ => {
+                let message = format!("unrecognized EXPLAIN option \"{name}\"");
+                return Err(SqlError::syntax(message));
+            }
         }
+    }
+    match wanting.first() {
+        Some(name) if !analyze => Err(invalid(format!("EXPLAIN option {name} requires ANALYZE"))),
+        _ => Ok(analyze),
+    }
+}
+
+fn word_of(arg: &Expr) -> String {
+    match arg {
+        Expr::Identifier(Ident { value, .. }) => value.to_lowercase(),
         Expr::Value(value) => match &value.value {
-            Value::Boolean(on) => !on,
-            other => matches!(other.to_string().trim_matches('\''), "0" | "false" | "off"),
+            Value::SingleQuotedString(text) => text.to_lowercase(),
+            other => other.to_string().to_lowercase(),
         },
-        _ => false,
-    };
-    let found = options.unwrap_or_default().iter();
-    let mut found = found.filter(|option| option.name.value.eq_ignore_ascii_case("analyze"));
-    analyze || found.any(|option| !option.arg.as_ref().is_some_and(off))
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+fn is_on(name: &str, arg: Option<&Expr>) -> Result<bool> {
+    match arg.map(word_of).as_deref() {
+        None | Some("true" | "on" | "1") => Ok(true),
+        Some("false" | "off" | "0") => Ok(false),
+        Some(_) => Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
+    }
 }
 
 impl Session {

@@ -8,7 +8,7 @@ use super::{
     Parameters, Progress, Session, StatementDescription, TransactionStatus, gone, no_portal,
 };
 use crate::error::{Result, SqlError};
-use crate::parse::with_stack;
+use crate::parse::{Command, with_stack};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
@@ -175,7 +175,7 @@ impl Session {
                 return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
             }
             for (number, (ty, bytes)) in program.params.iter().zip(parameters.values).enumerate() {
-                let format = super::run::format_of(parameters.formats, number);
+                let format = super::encode::format_of(parameters.formats, number);
                 params.push(self.parameter(*ty, *bytes, format)?);
             }
         }
@@ -315,8 +315,8 @@ impl Session {
         }
         if portal.found.is_none() {
             self.start_statement()?;
-            let formats = portal.formats.clone();
             if max_rows == 0 {
+                let formats = portal.formats.clone();
                 let output = Output::Tell(sink, false);
                 let tag = self.run_program(prepared, &portal.params, &formats, output)?;
                 sink.command_complete(&tag).map_err(gone)?;
@@ -328,16 +328,7 @@ impl Session {
                 });
                 return Ok(Progress::Complete);
             }
-            let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
-            let output = Output::Keep(&mut rows);
-            let tag = self.run_program(prepared, &portal.params, &formats, output)?;
-            let columns = self.program(prepared)?.columns.len();
-            portal.found = Some(Found {
-                rows: Some(rows),
-                fetched: 0,
-                columns: u16::try_from(columns).unwrap_or(u16::MAX),
-                tag,
-            });
+            self.find_all(portal, prepared)?;
         }
         let Some(found) = &mut portal.found else {
             return Ok(Progress::Complete);
@@ -360,6 +351,80 @@ impl Session {
             told += 1;
         }
         Ok(Progress::Suspended)
+    }
+
+    /// Runs a portal to its end and keeps its rows.
+    fn find_all(&mut self, portal: &mut Portal, prepared: &Prepared) -> Result<()> {
+        let formats = portal.formats.clone();
+        let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
+        let output = Output::Keep(&mut rows);
+        let tag = self.run_program(prepared, &portal.params, &formats, output)?;
+        let columns = self.program(prepared)?.columns.len();
+        portal.found = Some(Found {
+            rows: Some(rows),
+            fetched: 0,
+            columns: u16::try_from(columns).unwrap_or(u16::MAX),
+            tag,
+        });
+        Ok(())
+    }
+
+    /// FETCH and MOVE of a portal that Bind has made: cursors are portals, and the other way round. `count`: rows, `None` for all that are left.
+    ///
+    /// # Errors
+    /// `34000` for what is no query; `0A000` for rows that are kept in binary, and to be told.
+    pub(super) fn fetch_portal(
+        &mut self,
+        name: &str,
+        count: Option<u64>,
+        moves: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        let done = self.fetch_of(name, &mut portal, count, moves, sink);
+        self.portals.insert(name.to_owned(), portal);
+        done
+    }
+
+    fn fetch_of(
+        &mut self,
+        name: &str,
+        portal: &mut Portal,
+        count: Option<u64>,
+        moves: bool,
+        sink: &mut dyn Sink,
+    ) -> Result<CommandTag> {
+        let prepared = portal.prepared.clone();
+        let query = |prepared: &Arc<Prepared>| matches!(prepared.statement, Statement::Query(_));
+        let prepared = prepared.filter(query).ok_or_else(|| no_portal(name))?;
+        self.start_statement()?;
+        if !moves {
+            if portal.formats.contains(&Format::Binary) {
+                return Err(SqlError::unsupported("FETCH of a portal in binary"));
+            }
+            let fields = self.program(&prepared)?.fields();
+            sink.row_description(&fields, &[]).map_err(gone)?;
+        }
+        if portal.found.is_none() {
+            self.find_all(portal, &prepared)?;
+        }
+        let mut told = 0u64;
+        if let Some(found) = &mut portal.found
+            && let Some(rows) = &mut found.rows
+        {
+            while found.fetched < rows.len() && count.is_none_or(|count| told < count) {
+                if !moves {
+                    let row = OutputRow::new(found.columns, rows.row(found.fetched)?);
+                    sink.row(row).map_err(gone)?;
+                }
+                found.fetched += 1;
+                told += 1;
+            }
+        }
+        Ok(CommandTag::counted(
+            if moves { "MOVE" } else { "FETCH" },
+            told,
+        ))
     }
 
     /// Forgets a statement; no error if there is none.
@@ -401,7 +466,7 @@ pub(super) fn ends_transaction(statement: &Statement) -> bool {
     matches!(
         statement,
         Statement::Commit { .. } | Statement::Rollback { .. }
-    )
+    ) || Command::of(statement) == Some(Command::Prepare)
 }
 
 fn is_empty(prepared: &Prepared) -> bool {

@@ -1,6 +1,7 @@
 //! Running a prepared statement: compiled for the image of the transaction's catalog, again if that has changed, and run
 //! again after a conflict under read committed.
 
+use super::encode::{encode, format_of, special_columns};
 use super::environment::Env;
 use super::row_store::RowStore;
 use super::{Session, TransactionStatus, Waiting, gone};
@@ -19,7 +20,7 @@ use crate::wire::{CommandTag, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
 use std::cell::RefCell;
 use std::sync::Arc;
-use vellum_row::{Schema, Settings, Value, ValueRef, output, send};
+use vellum_row::{Schema, Value, ValueRef};
 use vellum_sync::Mutex;
 
 /// A statement: its tree, and its program for the image that it was last compiled for.
@@ -417,15 +418,8 @@ impl Session {
         };
         // Between messages of one transaction it was told that the session rests.
         self.activity.is_in(open.transaction.id(), open.now);
-        let regs = if program.columns.iter().any(|column| column.ty.is_reg()) {
-            program
-                .columns
-                .iter()
-                .map(|column| Some(column.ty).filter(|ty| ty.is_reg()))
-                .collect()
-        } else {
-            Vec::new()
-        };
+        let special = special_columns(program);
+        let name_of = |ty, oid| system::reg_text(&env, ty, oid);
         let memory = self.work_memory();
         let mut kept: Option<RowStore> = None;
         let count = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
@@ -473,14 +467,13 @@ impl Session {
                 }
                 for (number, value) in row.iter().enumerate() {
                     let format = format_of(formats, number);
-                    if let (Some(Some(ty)), Format::Text, ValueRef::Oid(oid)) =
-                        (regs.get(number), format, value.as_ref())
-                    {
-                        let name = Value::text(system::reg_text(&env, *ty, oid));
-                        encode(name.as_ref(), format, &forms, &mut text, body);
-                        continue;
+                    match special.get(number) {
+                        Some(Some(special)) => {
+                            let value = value.as_ref();
+                            special.encode(value, format, (&forms, &name_of), &mut text, body)?;
+                        }
+                        _ => encode(value.as_ref(), format, &forms, &mut text, body),
                     }
-                    encode(value.as_ref(), format, &forms, &mut text, body);
                 }
                 told += 1;
                 match output {
@@ -572,41 +565,4 @@ fn name(program: &Program) -> &'static str {
 
 fn is_conflict(error: &SqlError) -> bool {
     error.sqlstate() == sqlstate::SERIALIZATION_FAILURE
-}
-
-/// The format of a column.
-pub(super) fn format_of(formats: &[Format], number: usize) -> Format {
-    match formats {
-        [] => Format::Text,
-        [one] => *one,
-        all => all.get(number).copied().unwrap_or_default(),
-    }
-}
-
-/// Appends a column of a row: length and bytes.
-pub(super) fn encode(
-    value: ValueRef<'_>,
-    format: Format,
-    forms: &Settings,
-    text: &mut String,
-    body: &mut Vec<u8>,
-) {
-    if value.is_null() {
-        body.extend_from_slice(&(-1i32).to_be_bytes());
-        return;
-    }
-    let at = body.len();
-    body.extend_from_slice(&[0; 4]);
-    match (format, value) {
-        (Format::Text, ValueRef::Text(plain)) => body.extend_from_slice(plain.as_bytes()),
-        (Format::Text, value) => {
-            text.clear();
-            output(value, forms, text);
-            body.extend_from_slice(text.as_bytes());
-        }
-        (Format::Binary, value) => send(value, body),
-    }
-    // A value is at most 1 GiB long.
-    let length = i32::try_from(body.len() - at - 4).unwrap_or(i32::MAX);
-    body[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }

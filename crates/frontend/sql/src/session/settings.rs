@@ -284,6 +284,13 @@ impl SessionSettings {
             return Err(unknown(&name));
         }
         let kind = known.map_or(Kind::Text, |known| known.kind);
+        // The one way in which it can be set is the one in which it stands: `pg_dump` says so.
+        let stands = name == "standard_conforming_strings"
+            && value
+                .is_none_or(|value| matches!(&*value.to_lowercase(), "on" | "true" | "yes" | "1"));
+        if stands {
+            return Ok(None);
+        }
         if kind == Kind::Fixed {
             let message = format!("parameter \"{name}\" cannot be changed");
             return Err(SqlError::new(sqlstate::CANT_CHANGE_RUNTIME_PARAM, message));
@@ -376,7 +383,15 @@ impl SessionSettings {
         };
         match name {
             "timezone" => {
-                self.forms.time_zone = TimeZone::named(&value).ok_or_else(invalid)?;
+                let zone = match seconds_east(&value)? {
+                    None => TimeZone::named(&value),
+                    Some(seconds) => {
+                        let name = zone_of(seconds).ok_or_else(invalid)?;
+                        self.values.insert("timezone".to_owned(), name.clone());
+                        TimeZone::named(&name).or_else(|| Some(TimeZone::fixed(seconds)))
+                    }
+                };
+                self.forms.time_zone = zone.ok_or_else(invalid)?;
             }
             "datestyle" => {
                 for word in value.split(',') {
@@ -420,6 +435,8 @@ impl SessionSettings {
                 if !matches!(plain.to_lowercase().as_str(), "utf8" | "unicode") {
                     return Err(SqlError::unsupported(format!("the encoding {value}")));
                 }
+                // However it was written, clients are told its name.
+                self.values.insert(name.to_owned(), "UTF8".to_owned());
             }
             "default_transaction_isolation" | "transaction_isolation" => {
                 match value.to_lowercase().as_str() {
@@ -432,6 +449,58 @@ impl SessionSettings {
         }
         Ok(())
     }
+}
+
+/// Seconds east of Greenwich, if a time zone is said by hours or by an interval.
+///
+/// # Errors
+/// `22023` for an interval of days or months.
+fn seconds_east(value: &str) -> Result<Option<i32>> {
+    let value = value.trim();
+    // What SET TIME ZONE INTERVAL says, as it is written.
+    if value
+        .get(..8)
+        .is_some_and(|word| word.eq_ignore_ascii_case("interval"))
+    {
+        let mut quotes = value.splitn(3, '\'');
+        let text = quotes.nth(1).unwrap_or_default();
+        let read = vellum_row::input(
+            vellum_row::Type::Interval,
+            vellum_row::Typmod::NONE,
+            text,
+            &Forms::default(),
+        )?;
+        let vellum_row::Value::Interval(interval) = read else {
+            return Err(SqlError::internal("no interval"));
+        };
+        let what = match (interval.months, interval.days) {
+            (0, 0) => return Ok(i32::try_from(interval.micros / 1_000_000).ok()),
+            (0, _) => "days",
+            _ => "months",
+        };
+        let message = format!("invalid value for parameter \"TimeZone\": \"{value}\"");
+        return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+            .with_detail(format!("Cannot specify {what} in time zone interval.")));
+    }
+    let hours: Option<f64> = value.parse().ok();
+    let hours = hours.filter(|hours| hours.is_finite());
+    Ok(hours.map(|hours| (hours * 3600.0) as i32))
+}
+
+/// The name of a zone that is so far east, as a POSIX rule, whose sign is the other way round; `None` if none is.
+fn zone_of(seconds: i32) -> Option<String> {
+    const HOURS_MAX: u32 = 24 * 7;
+    let far = seconds.unsigned_abs();
+    let (hours, minutes, rest) = (far / 3600, far / 60 % 60, far % 60);
+    let mut name = format!("{hours:02}");
+    if minutes > 0 || rest > 0 {
+        name.push_str(&format!(":{minutes:02}"));
+    }
+    if rest > 0 {
+        name.push_str(&format!(":{rest:02}"));
+    }
+    let (own, other) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
+    (hours < HOURS_MAX).then(|| format!("<{own}{name}>{other}{name}"))
 }
 
 fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {

@@ -3,8 +3,9 @@
 use super::plans::Known;
 use super::run::{Output, Prepared};
 use super::{Progress, Session, TransactionStatus, gone};
-use crate::error::Result;
+use crate::error::{Fields, Result};
 use crate::parse::{self, Normalized, with_stack};
+use crate::sqlstate;
 use crate::wire::Sink;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
@@ -35,6 +36,12 @@ impl Session {
             return Ok(progress);
         }
         let statements = self.prepare_text(text)?;
+        for (name, kept) in parse::long_names(text) {
+            let message = format!("identifier \"{name}\" will be truncated to \"{kept}\"");
+            let mut notice = Fields::notice(message);
+            notice.sqlstate = sqlstate::NAME_TOO_LONG;
+            sink.notice(&notice).map_err(gone)?;
+        }
         if statements.is_empty() {
             sink.empty_query().map_err(gone)?;
             return Ok(Progress::Complete);

@@ -133,6 +133,27 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_init_privs",
+        oid: 3394,
+        view: false,
+        columns: "objoid oid, classoid oid, objsubid int4, privtype char, initprivs _aclitem",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_largeobject",
+        oid: 2613,
+        view: false,
+        columns: "loid oid, pageno int4, data bytea",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_largeobject_metadata",
+        oid: 2995,
+        view: false,
+        columns: "oid oid, lomowner oid, lomacl _aclitem",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_matviews",
         oid: 12038,
         view: true,
@@ -154,6 +175,13 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 2753,
         view: false,
         columns: "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_parameter_acl",
+        oid: 6243,
+        view: false,
+        columns: "oid oid, parname text, paracl _aclitem",
         fill: nothing,
     },
     Spec {
@@ -241,6 +269,21 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_seclabel",
+        oid: 3596,
+        view: false,
+        columns: "objoid oid, classoid oid, objsubid int4, provider text, label text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_seclabels",
+        oid: 12099,
+        view: true,
+        columns: "objoid oid, classoid oid, objsubid int4, objtype text, objnamespace oid, objname text, provider \
+         text, label text",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_shdepend",
         oid: 1214,
         view: false,
@@ -253,6 +296,13 @@ pub(super) const RELATIONS: &[Spec] = &[
         view: false,
         columns: "objoid oid, classoid oid, description text",
         fill: super::comments::described_for_all,
+    },
+    Spec {
+        name: "pg_shseclabel",
+        oid: 3592,
+        view: false,
+        columns: "objoid oid, classoid oid, provider text, label text",
+        fill: nothing,
     },
     Spec {
         name: "pg_stat_archiver",
@@ -343,12 +393,62 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_transform",
+        oid: 3576,
+        view: false,
+        columns: "oid oid, trftype oid, trflang oid, trffromsql regproc, trftosql regproc",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_trigger",
         oid: 2620,
         view: false,
         columns: "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal \
          bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, \
          tgnargs int2, tgattr int2vector, tgargs bytea, tgqual pg_node_tree, tgoldtable name, tgnewtable name",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_ts_config",
+        oid: 3602,
+        view: false,
+        columns: "oid oid, cfgname name, cfgnamespace oid, cfgowner oid, cfgparser oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_ts_config_map",
+        oid: 3603,
+        view: false,
+        columns: "mapcfg oid, maptokentype int4, mapseqno int4, mapdict oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_ts_dict",
+        oid: 3600,
+        view: false,
+        columns: "oid oid, dictname name, dictnamespace oid, dictowner oid, dicttemplate oid, dictinitoption text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_ts_parser",
+        oid: 3601,
+        view: false,
+        columns: "oid oid, prsname name, prsnamespace oid, prsstart regproc, prstoken regproc, prsend regproc, prsheadline regproc, \
+         prslextype regproc",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_ts_template",
+        oid: 3764,
+        view: false,
+        columns: "oid oid, tmplname name, tmplnamespace oid, tmplinit regproc, tmpllexize regproc",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_user_mapping",
+        oid: 1418,
+        view: false,
+        columns: "oid oid, umuser oid, umserver oid, umoptions _text",
         fill: nothing,
     },
 ];

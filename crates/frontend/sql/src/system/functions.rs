@@ -76,6 +76,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             None if first == super::relations::DATABASE_OWNER => Value::text("pg_database_owner"),
             None => Value::text(format!("unknown (OID={first})")),
         },
+        F::DefaultRights => super::roles::default_rights(env, text(0), oid(1).unwrap_or(0))?,
         F::TableIsVisible => match env.catalog.name_of(first) {
             Some(name) => Value::Bool(is_visible(env.catalog, env.search_path, first, name)),
             None => Value::Null,

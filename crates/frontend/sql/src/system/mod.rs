@@ -13,6 +13,7 @@ mod activity;
 mod comments;
 mod constraints;
 mod deparse;
+mod depend;
 mod describe;
 mod empty;
 mod functions;
@@ -80,6 +81,7 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
     let in_pg_catalog = [
         relations::RELATIONS,
         constraints::RELATIONS,
+        depend::RELATIONS,
         types::RELATIONS,
         roles::RELATIONS,
         listings::RELATIONS,
@@ -220,6 +222,7 @@ mod tests {
         let specs = [
             relations::RELATIONS,
             constraints::RELATIONS,
+            depend::RELATIONS,
             types::RELATIONS,
             roles::RELATIONS,
             listings::RELATIONS,

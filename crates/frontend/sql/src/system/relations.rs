@@ -66,13 +66,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: pg_namespace,
     },
     Spec {
-        name: "pg_depend",
-        oid: 2608,
-        view: false,
-        columns: "classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, refobjsubid int4, deptype char",
-        fill: pg_depend,
-    },
-    Spec {
         name: "pg_rewrite",
         oid: 2618,
         view: false,
@@ -437,37 +430,17 @@ fn pg_namespace(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             scan.role(&namespace.owner)
         };
         let name = text(namespace.name.clone());
-        let acl = namespace
-            .acl
-            .as_deref()
-            .map_or(Value::Null, |acl| acl_of(scan, acl));
+        let acl = match &namespace.acl {
+            Some(acl) => acl_of(scan, acl),
+            // Everybody may use it, until something else is said.
+            None if namespace.oid == PUBLIC => {
+                let owner = "pg_database_owner";
+                let items = [format!("{owner}=UC/{owner}"), format!("=U/{owner}")];
+                Value::Array(Array::of(Type::AclItem, &items.map(text)))
+            }
+            None => Value::Null,
+        };
         rows.push(vec![Value::Oid(namespace.oid), name, owner, acl]);
-    }
-    Ok(())
-}
-
-/// What `serial` and identity need: a sequence that goes with its column, a default that calls for a sequence.
-fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    const CLASS: u32 = 1259;
-    for relation in scan.user_relations() {
-        let Kind::Sequence(sequence) = &relation.kind else {
-            continue;
-        };
-        let (table, column) = sequence.owner;
-        let Some(owner) = scan.catalog.relation(table).and_then(|owner| owner.table()) else {
-            continue;
-        };
-        let default = owner.default_of(vellum_row::ColumnId(column));
-        let identity = matches!(default, Some(Default::Identity { .. }));
-        rows.push(vec![
-            Value::Oid(CLASS),
-            Value::Oid(relation.oid),
-            Value::Int4(0),
-            Value::Oid(CLASS),
-            Value::Oid(table),
-            Value::Int4(i32::from(column)),
-            text(if identity { "i" } else { "a" }),
-        ]);
     }
     Ok(())
 }

@@ -2,9 +2,11 @@
 
 use super::relations::DATABASE_OWNER;
 use super::{Scan, Spec, text};
+use crate::catalog::Oid;
 use crate::database::DATABASE;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::roles::Role;
+use crate::session::Env;
 use vellum_row::{Array, Type, Value};
 
 pub(super) const RELATIONS: &[Spec] = &[
@@ -213,4 +215,40 @@ fn pg_tablespace(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         ]);
     }
     Ok(())
+}
+
+/// The rights on an object of a kind that has none written down, as an array of `aclitem`: `acldefault`.
+///
+/// # Errors
+/// `XX000` for a kind that is none.
+pub(super) fn default_rights(env: &Env<'_>, kind: &str, owner: Oid) -> Result<Value> {
+    let (everybody, own) = match kind {
+        "c" => ("", ""),
+        "r" => ("", "arwdDxt"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "p" => ("", "sA"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        other => {
+            return Err(SqlError::internal(format!(
+                "unrecognized objtype abbreviation: {other}"
+            )));
+        }
+    };
+    let name = match env.catalog.role_by_oid(owner) {
+        Some(role) => crate::names::quoted(&role.name),
+        None if owner == DATABASE_OWNER => "pg_database_owner".to_owned(),
+        None => owner.to_string(),
+    };
+    let items = [("", everybody), (name.as_str(), own)].into_iter();
+    let items = items.filter(|(_, rights)| !rights.is_empty());
+    let items: Vec<Value> = items
+        .map(|(grantee, rights)| text(format!("{grantee}={rights}/{name}")))
+        .collect();
+    Ok(Value::Array(Array::of(Type::AclItem, &items)))
 }

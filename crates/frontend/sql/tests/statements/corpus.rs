@@ -83,10 +83,12 @@ macro_rules! corpus {
 }
 
 corpus!(
+    accepted,
     aggregates,
     analytics,
     arithmetic,
     casts,
+    catalog_clients,
     changes,
     compared_rows,
     corners,

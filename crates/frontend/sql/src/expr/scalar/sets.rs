@@ -2,6 +2,7 @@
 
 use super::{json, pattern};
 use crate::error::Result;
+use vellum_row::array::Elements;
 use vellum_row::{Type, Value, ValueRef};
 
 /// What is told of a row that is made, and may refuse it.
@@ -22,6 +23,8 @@ pub(crate) enum RowsOf {
     Pairs { binary: bool, as_text: bool },
     /// The keys of a JSON object.
     Keys { binary: bool },
+    /// Names and values of options, `name=value` each.
+    Options,
 }
 
 impl RowsOf {
@@ -33,6 +36,7 @@ impl RowsOf {
             "string_to_table" => Self::SplitByText,
             "json_object_keys" => Self::Keys { binary: false },
             "jsonb_object_keys" => Self::Keys { binary: true },
+            "pg_options_to_table" => Self::Options,
             _ => {
                 let binary = name.starts_with("jsonb_");
                 let (stem, as_text) = match name.strip_suffix("_text") {
@@ -64,6 +68,7 @@ impl RowsOf {
                 Self::Elements { binary, .. } | Self::Pairs { binary, .. } | Self::Keys { binary },
                 1,
             ) => vec![Self::json(binary)],
+            (Self::Options, 1) => vec![Type::Text.array()],
             _ => return None,
         })
     }
@@ -82,6 +87,10 @@ impl RowsOf {
             Self::SplitByPattern | Self::SplitByText | Self::Keys { .. } => {
                 vec![(None, Type::Text)]
             }
+            Self::Options => vec![
+                (Some("option_name"), Type::Text),
+                (Some("option_value"), Type::Text),
+            ],
             Self::Elements { binary, as_text } => vec![(Some("value"), value(binary, as_text))],
             Self::Pairs { binary, as_text } => vec![
                 (Some("key"), Type::Text),
@@ -128,6 +137,21 @@ impl RowsOf {
                     rows.push(pair);
                     Ok(())
                 })?;
+            }
+            Self::Options => {
+                let Some(Value::Array(options)) = values.first() else {
+                    return Ok(rows);
+                };
+                for option in Elements::of(options.clone()) {
+                    let option = option.as_ref().as_str().unwrap_or_default().to_owned();
+                    let (name, value) = match option.split_once('=') {
+                        Some((name, value)) => (name.to_owned(), Value::text(value)),
+                        None => (option, Value::Null),
+                    };
+                    let row = vec![Value::text(name), value];
+                    keep(&row)?;
+                    rows.push(row);
+                }
             }
             Self::Keys { binary } => {
                 let name = if binary {

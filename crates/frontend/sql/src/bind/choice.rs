@@ -1,0 +1,140 @@
+//! One of several expressions, all of which have to be of one type: CASE, COALESCE, GREATEST, NULLIF.
+
+use super::{Binder, Bound, holding};
+use crate::error::{Result, SqlError};
+use crate::expr::{Builtin, Comparison, Expr};
+use sqlparser::ast;
+use vellum_row::{CastContext, Type, Typmod};
+
+impl Binder<'_> {
+    pub(super) fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Bound> {
+        let operand = operand.map(|operand| self.expr(operand)).transpose()?;
+        let (operand, once) = operand.map(Bound::held).unzip();
+        let mut tests = Vec::new();
+        // The last is the first to say of which type all are, as in PostgreSQL: it comes first here.
+        let mut results = vec![match otherwise {
+            Some(otherwise) => self.expr(otherwise)?,
+            None => self.expr(&ast::Expr::Value(ast::Value::Null.into()))?,
+        }];
+        for when in conditions {
+            tests.push(match &operand {
+                None => self.condition(&when.condition, "CASE/WHEN")?,
+                Some(operand) => {
+                    let value = self.expr(&when.condition)?;
+                    let (left, right) = self.comparable("=", operand.clone(), value)?;
+                    Expr::Compare {
+                        comparison: Comparison::Equal,
+                        left: Box::new(left),
+                        right: Box::new(right),
+                    }
+                }
+            });
+            results.push(self.expr(&when.result)?);
+        }
+        let (results, ty, typmod) = self.unify("CASE", results)?;
+        let mut results = results.into_iter();
+        let otherwise = results
+            .next()
+            .ok_or_else(|| SqlError::internal("a CASE without results"))?;
+        let expr = Expr::Case {
+            branches: tests.into_iter().zip(results).collect(),
+            otherwise: Box::new(otherwise),
+        };
+        Ok(Bound {
+            expr: holding(expr, once.flatten()),
+            ty: Some(ty),
+            typmod,
+        })
+    }
+
+    /// COALESCE, GREATEST and LEAST; `None` for another name.
+    ///
+    /// # Errors
+    /// `42804`.
+    pub(super) fn choice(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Option<Bound>> {
+        let function = match name {
+            "coalesce" => None,
+            "greatest" => Some(Builtin::Greatest),
+            "least" => Some(Builtin::Least),
+            _ => return Ok(None),
+        };
+        let (operands, ty, typmod) = self.unify(&name.to_uppercase(), arguments)?;
+        let operands = operands.into();
+        Ok(Some(Bound {
+            expr: match function {
+                None => Expr::Coalesce(operands),
+                Some(function) => Expr::Call {
+                    function,
+                    arguments: operands,
+                },
+            },
+            ty: Some(ty),
+            typmod,
+        }))
+    }
+
+    /// NULLIF is an equality that returns its left side, as that is compared.
+    ///
+    /// # Errors
+    /// `42883` for what is not compared.
+    pub(super) fn null_if(&mut self, left: Bound, right: Bound) -> Result<Bound> {
+        let (own, typmod) = (left.ty, left.typmod);
+        let integer = |ty: Option<Type>| ty.is_some_and(Type::is_integer);
+        let kept = integer(own) && integer(right.ty);
+        let ty = match super::operator::comparison_type(own, right.ty) {
+            // Integers are compared whatever their width, and a varchar as text.
+            _ if kept => own,
+            Some(Type::Varchar) => Some(Type::Text),
+            found => found,
+        };
+        let unknown = || super::operator::no_operator("=", own, right.ty);
+        let ty = ty.filter(|ty| ty.is_orderable()).ok_or_else(unknown)?;
+        let implicit = CastContext::Implicit;
+        let right = match kept {
+            true => right.expr,
+            false => self.coerce(right, ty, Typmod::NONE, implicit)?,
+        };
+        let left = self.coerce(left, ty, Typmod::NONE, implicit)?;
+        Ok(Bound {
+            expr: Expr::Call {
+                function: Builtin::NullIf,
+                arguments: Box::new([left, right]),
+            },
+            ty: Some(ty),
+            typmod: if own == Some(ty) {
+                typmod
+            } else {
+                Typmod::NONE
+            },
+        })
+    }
+
+    /// Several expressions as ones of one type, and the modifier that all of them have.
+    ///
+    /// # Errors
+    /// `42804`.
+    pub(crate) fn unify(
+        &mut self,
+        what: &str,
+        all: Vec<Bound>,
+    ) -> Result<(Vec<Expr>, Type, Typmod)> {
+        let ty = self.common_type(what, &all)?;
+        let first = all.first().map_or(Typmod::NONE, |bound| bound.typmod);
+        let same = |bound: &Bound| bound.ty == Some(ty) && bound.typmod == first;
+        let typmod = if all.iter().all(same) {
+            first
+        } else {
+            Typmod::NONE
+        };
+        let all = all
+            .into_iter()
+            .map(|bound| self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit))
+            .collect::<Result<_>>()?;
+        Ok((all, ty, typmod))
+    }
+}

@@ -1,0 +1,430 @@
+//! Commands that the parser does not know: ABORT, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit; ALTER VIEW and ALTER INDEX.
+//!
+//! The syntax trees are the parser's, so a command is carried in a RENAME TABLE, the first of whose tables has a name that none in a text can be
+//! ([`COMMAND`]); [`Command`] reads it again. What alters is an ALTER TABLE, as in [`super::sequences`].
+
+use super::dialect::is_word;
+use super::sequences::{self, Altered, Clause};
+use sqlparser::ast::{
+    AlterTableOperation, Ident, ObjectName, ObjectNamePart, RenameTable, RenameTableNameKind,
+    Statement,
+};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// In front of a command.
+const COMMAND: &str =
+    "a command that the parser does not know; this is longer than any name in a text";
+
+/// A command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Command {
+    Checkpoint,
+    Reindex {
+        what: Reindexed,
+        name: ObjectName,
+        concurrently: bool,
+    },
+    /// SET CONSTRAINTS of these, or of all.
+    Constraints(Vec<ObjectName>),
+    /// PREPARE TRANSACTION.
+    Prepare,
+    /// COMMIT PREPARED, or ROLLBACK PREPARED, of a transaction.
+    EndPrepared {
+        commit: bool,
+        transaction: String,
+    },
+}
+
+/// What REINDEX names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reindexed {
+    Index,
+    Table,
+    Schema,
+    Database,
+    System,
+}
+
+impl Reindexed {
+    const ALL: [(&'static str, Self); 5] = [
+        ("index", Self::Index),
+        ("table", Self::Table),
+        ("schema", Self::Schema),
+        ("database", Self::Database),
+        ("system", Self::System),
+    ];
+
+    /// What it is called.
+    pub fn word(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, own)| *own == self);
+        found.map_or("", |(word, _)| word)
+    }
+
+    /// Whether it is not to be in a transaction block.
+    pub fn is_of_many(self) -> bool {
+        !matches!(self, Self::Index | Self::Table)
+    }
+}
+
+impl Command {
+    fn carried(self) -> Statement {
+        let plain = |word: &str| (Ident::new(word), ObjectName(Vec::new()));
+        let (first, names) = match self {
+            Self::Checkpoint => (plain("checkpoint"), Vec::new()),
+            Self::Reindex {
+                what,
+                name,
+                concurrently,
+            } => {
+                let word = what.word();
+                let how = if concurrently {
+                    "concurrently"
+                } else {
+                    "plain"
+                };
+                let first = (
+                    Ident::new("reindex"),
+                    ObjectName::from(vec![Ident::new(word), Ident::new(how)]),
+                );
+                (first, vec![name])
+            }
+            Self::Constraints(names) => (plain("constraints"), names),
+            Self::Prepare => (plain("prepare"), Vec::new()),
+            Self::EndPrepared {
+                commit,
+                transaction,
+            } => {
+                let word = if commit { "commit" } else { "rollback" };
+                let name = ObjectName::from(vec![Ident::with_quote('"', transaction)]);
+                (plain(word), vec![name])
+            }
+        };
+        let marker = vec![Ident::with_quote('"', COMMAND), first.0];
+        let first = RenameTable {
+            old_name: ObjectName::from(marker),
+            new_name: first.1,
+        };
+        let names = names.into_iter().map(|old_name| RenameTable {
+            old_name,
+            new_name: ObjectName(Vec::new()),
+        });
+        Statement::RenameTable(std::iter::once(first).chain(names).collect())
+    }
+
+    /// The command that a statement carries.
+    pub fn of(statement: &Statement) -> Option<Self> {
+        let Statement::RenameTable(tables) = statement else {
+            return None;
+        };
+        let (first, rest) = tables.split_first()?;
+        let word = |name: &ObjectName, at: usize| match name.0.get(at) {
+            Some(ObjectNamePart::Identifier(ident)) => Some(ident.value.clone()),
+            _ => None,
+        };
+        if word(&first.old_name, 0)? != COMMAND {
+            return None;
+        }
+        let names = || rest.iter().map(|table| table.old_name.clone());
+        Some(match word(&first.old_name, 1)?.as_str() {
+            "checkpoint" => Self::Checkpoint,
+            "reindex" => {
+                let what = word(&first.new_name, 0)?;
+                let what = Reindexed::ALL.iter().find(|(word, _)| *word == what)?.1;
+                Self::Reindex {
+                    what,
+                    name: names().next()?,
+                    concurrently: word(&first.new_name, 1)? == "concurrently",
+                }
+            }
+            "constraints" => Self::Constraints(names().collect()),
+            "prepare" => Self::Prepare,
+            end => Self::EndPrepared {
+                commit: end == "commit",
+                transaction: word(&names().next()?, 0)?,
+            },
+        })
+    }
+}
+
+/// One of these statements; `None` for any other.
+pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+    let words = [0, 1].map(|at| parser.peek_nth_token_ref(at).token.clone());
+    let first = |word| is_word(&words[0], word);
+    let second = |word| is_word(&words[1], word);
+    let read: fn(&mut Parser<'_>) -> Result<Statement, ParserError> = if first("checkpoint") {
+        |_| Ok(Command::Checkpoint.carried())
+    } else if first("abort") {
+        abort
+    } else if first("reindex") {
+        reindex
+    } else if first("set") && second("constraints") {
+        constraints
+    } else if first("prepare") && second("transaction") {
+        |parser| literal(parser).map(|_| Command::Prepare.carried())
+    } else if first("commit") && second("prepared") {
+        |parser| end_prepared(parser, true)
+    } else if first("rollback") && second("prepared") {
+        |parser| end_prepared(parser, false)
+    } else if first("alter") && second("view") {
+        |parser| altered(parser, Altered::View)
+    } else if first("alter") && second("index") {
+        |parser| altered(parser, Altered::Index)
+    } else {
+        return None;
+    };
+    let one = ["checkpoint", "abort", "reindex"];
+    let count = 2 - usize::from(one.into_iter().any(first));
+    for _ in 0..count {
+        parser.advance_token();
+    }
+    Some(read(parser))
+}
+
+/// ABORT is ROLLBACK.
+fn abort(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
+    let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
+    let mut chain = false;
+    if parser.parse_keyword(Keyword::AND) {
+        chain = !parser.parse_keyword(Keyword::NO);
+        parser.expect_keyword(Keyword::CHAIN)?;
+    }
+    Ok(Statement::Rollback {
+        chain,
+        savepoint: None,
+    })
+}
+
+fn reindex(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
+    let mut concurrently = false;
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            let option = parser.parse_identifier()?.value.to_ascii_lowercase();
+            let value = match &parser.peek_token_ref().token {
+                Token::Word(_) => Some(parser.parse_identifier()?.value.to_ascii_lowercase()),
+                _ => None,
+            };
+            let on = value.is_none_or(|value| matches!(&*value, "true" | "on"));
+            match option.as_str() {
+                "concurrently" => concurrently = on,
+                "verbose" | "tablespace" => {}
+                _ => return parser.expected_ref("an option of REINDEX", parser.peek_token_ref()),
+            }
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    }
+    let token = parser.peek_token_ref().token.clone();
+    let found = Reindexed::ALL
+        .iter()
+        .find(|(word, _)| is_word(&token, word));
+    let Some((_, what)) = found else {
+        return parser.expected_ref("what is to be made anew", parser.peek_token_ref());
+    };
+    parser.advance_token();
+    concurrently |= parser.parse_keyword(Keyword::CONCURRENTLY);
+    let command = Command::Reindex {
+        what: *what,
+        name: parser.parse_object_name(false)?,
+        concurrently,
+    };
+    Ok(command.carried())
+}
+
+fn constraints(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
+    let names = match parser.parse_keyword(Keyword::ALL) {
+        true => Vec::new(),
+        false => parser.parse_comma_separated(|parser| parser.parse_object_name(false))?,
+    };
+    parser.expect_one_of_keywords(&[Keyword::DEFERRED, Keyword::IMMEDIATE])?;
+    Ok(Command::Constraints(names).carried())
+}
+
+fn literal(parser: &mut Parser<'_>) -> Result<String, ParserError> {
+    let token = parser.peek_token_ref().clone();
+    match token.token {
+        Token::SingleQuotedString(text) => {
+            parser.advance_token();
+            Ok(text)
+        }
+        _ => parser.expected_ref("the name of a transaction", &token),
+    }
+}
+
+fn end_prepared(parser: &mut Parser<'_>, commit: bool) -> Result<Statement, ParserError> {
+    let transaction = literal(parser)?;
+    let command = Command::EndPrepared {
+        commit,
+        transaction,
+    };
+    Ok(command.carried())
+}
+
+/// What stands behind ALTER VIEW and ALTER INDEX.
+fn altered(parser: &mut Parser<'_>, what: Altered) -> Result<Statement, ParserError> {
+    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    let of_view = what == Altered::View;
+    let mut clauses = Vec::new();
+    let mut operation = None;
+    if parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
+        let name = ObjectName::from(vec![parser.parse_identifier()?]);
+        operation = Some(AlterTableOperation::RenameTable {
+            table_name: RenameTableNameKind::To(name),
+        });
+    } else if of_view && parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
+        clauses.push(Clause::Schema(parser.parse_identifier()?));
+    } else if of_view {
+        operation = Some(parser.parse_alter_table_operation()?);
+    } else {
+        return parser.expected_ref("RENAME TO", parser.peek_token_ref());
+    }
+    Ok(sequences::altering(
+        parser,
+        what,
+        (name, if_exists),
+        clauses,
+        operation,
+    ))
+}
+
+/// DEFERRABLE and NOT DEFERRABLE of a transaction are for serializable ones, of which there are none: they are passed over, with a comma that stood
+/// in front of them or behind.
+pub(super) fn transaction_modes(tokens: &mut [TokenWithSpan]) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    let mut of_transaction = false;
+    let mut start = true;
+    for at in 0..spoken.len() {
+        let token = &tokens[spoken[at]].token;
+        if start {
+            of_transaction = ["begin", "start", "set"]
+                .into_iter()
+                .any(|word| is_word(token, word));
+        }
+        start = *token == Token::SemiColon;
+        if !of_transaction || !is_word(token, "deferrable") {
+            continue;
+        }
+        let mut first = at;
+        if first > 0 && is_word(&tokens[spoken[first - 1]].token, "not") {
+            first -= 1;
+        }
+        let mut last = at;
+        if first > 0 && tokens[spoken[first - 1]].token == Token::Comma {
+            first -= 1;
+        } else if spoken
+            .get(last + 1)
+            .is_some_and(|next| tokens[*next].token == Token::Comma)
+        {
+            last += 1;
+        }
+        for place in &spoken[first..=last] {
+            tokens[*place].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+}
+
+/// ONLY in front of a table is passed over: none inherits from another.
+pub(super) fn only(tokens: &mut [TokenWithSpan]) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    for three in spoken.windows(3) {
+        let table = ["from", "join", "update"]
+            .into_iter()
+            .any(|word| is_word(&tokens[three[0]].token, word));
+        let named = matches!(tokens[three[2]].token, Token::Word(_));
+        if table && named && is_word(&tokens[three[1]].token, "only") {
+            tokens[three[1]].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+}
+
+/// UNLOGGED is passed over where a table or sequence is made: all of them are logged.
+pub(super) fn unlogged(tokens: &mut [TokenWithSpan]) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    for three in spoken.windows(3) {
+        let word = |at: usize, word| is_word(&tokens[three[at]].token, word);
+        let made = word(0, "create") && (word(2, "table") || word(2, "sequence"));
+        if word(1, "unlogged") && (made || word(0, "into")) {
+            tokens[three[1]].token = Token::Whitespace(Whitespace::Space);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use crate::parse::statements;
+
+    fn command(text: &str) -> Option<Command> {
+        Command::of(&statements(text).unwrap().remove(0))
+    }
+
+    #[test]
+    fn commands_are_read_again_as_they_were_written() {
+        let name = |name: &str| ObjectName::from(vec![Ident::new(name)]);
+        assert_eq!(command("checkpoint"), Some(Command::Checkpoint));
+        let all = command("SET CONSTRAINTS ALL DEFERRED");
+        assert_eq!(all, Some(Command::Constraints(Vec::new())));
+        let some = command("set constraints a, b immediate");
+        assert_eq!(some, Some(Command::Constraints(vec![name("a"), name("b")])));
+        for (text, what, concurrently) in [
+            ("reindex table concurrently t", Reindexed::Table, true),
+            ("reindex (verbose) index t", Reindexed::Index, false),
+            (
+                "reindex (concurrently, verbose off) schema t",
+                Reindexed::Schema,
+                true,
+            ),
+            ("reindex database t", Reindexed::Database, false),
+        ] {
+            let name = name("t");
+            let reindex = Command::Reindex {
+                what,
+                name,
+                concurrently,
+            };
+            assert_eq!(command(text), Some(reindex), "{text}");
+        }
+        assert_eq!(command("prepare transaction 'x'"), Some(Command::Prepare));
+        let end = Command::EndPrepared {
+            commit: true,
+            transaction: "a\"b".to_owned(),
+        };
+        assert_eq!(command("commit prepared 'a\"b'"), Some(end));
+        assert_eq!(command("rename table a to b"), None);
+        for text in [
+            "set constraints all",
+            "reindex",
+            "commit prepared x",
+            "alter index i set (a)",
+        ] {
+            statements(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn deferrable_is_read_where_a_transaction_is_begun_and_nowhere_else() {
+        for text in [
+            "begin deferrable",
+            "begin isolation level repeatable read, not deferrable, read only",
+            "start transaction not deferrable read only",
+            "set transaction deferrable, read only",
+            "set session characteristics as transaction read only not deferrable",
+        ] {
+            statements(text).unwrap();
+        }
+        statements("select 1 deferrable read").unwrap_err();
+        statements("create unlogged table t (a int); select 1 into unlogged u").unwrap();
+        statements("create unlogged view v as select 1").unwrap_err();
+    }
+}

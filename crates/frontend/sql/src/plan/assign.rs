@@ -1,0 +1,118 @@
+//! SET of UPDATE, of ON CONFLICT DO UPDATE and of MERGE.
+
+use super::change::{is_default, mismatch};
+use super::column_position;
+use crate::bind::{Binder, query_of, row_of};
+use crate::catalog::Relation;
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::CastContext;
+
+/// What a query that gives several columns their values is called.
+const GIVEN: &str = "given";
+
+impl Binder<'_> {
+    pub(super) fn assignments(
+        &mut self,
+        relation: &Arc<Relation>,
+        nodes: &[ast::Assignment],
+    ) -> Result<Vec<(usize, Expr)>> {
+        let table = relation
+            .table()
+            .ok_or_else(|| SqlError::internal("no table"))?;
+        let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let made;
+            let mut pairs: Vec<(String, &ast::Expr)> = Vec::new();
+            match (&node.target, &node.value) {
+                (ast::AssignmentTarget::ColumnName(name), value) => {
+                    pairs.push((crate::bind::object_name(name)?.1, value));
+                }
+                (ast::AssignmentTarget::Tuple(names), value) => {
+                    made = self.tuple_values(names.len(), value)?;
+                    for (name, value) in names.iter().zip(&made) {
+                        pairs.push((crate::bind::object_name(name)?.1, value));
+                    }
+                }
+            }
+            for (name, value) in pairs {
+                let position = column_position(relation, &name)?;
+                if assignments.iter().any(|(other, _)| *other == position) {
+                    let message = format!("multiple assignments to same column \"{name}\"");
+                    return Err(SqlError::syntax(message));
+                }
+                let column = table.schema.column(position);
+                let expr = if is_default(value) {
+                    self.default(relation, position)?
+                } else {
+                    self.check_changeable(relation, position, true)?;
+                    let bound = self.expr(value)?;
+                    let from = bound.ty;
+                    let cast =
+                        self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
+                    cast.map_err(|error| match from {
+                        Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
+                            mismatch(&column.name, column.ty, from)
+                        }
+                        _ => error,
+                    })?
+                };
+                assignments.push((position, expr));
+            }
+        }
+        Ok(assignments)
+    }
+
+    /// The values of `(a, b) = …`. Of a query, each is a query of its own, which reads one of its columns: it is run as often as columns are set.
+    ///
+    /// # Errors
+    /// `42601` for another number of values; `0A000` for what is neither a row nor a query.
+    fn tuple_values(&mut self, count: usize, value: &ast::Expr) -> Result<Vec<ast::Expr>> {
+        let fits = |found: usize| match found == count {
+            true => Ok(()),
+            false => {
+                let text = "number of columns does not match number of values";
+                Err(SqlError::syntax(text))
+            }
+        };
+        if let Some(items) = row_of(value) {
+            fits(items.len())?;
+            return Ok(items.into_iter().cloned().collect());
+        }
+        let Some(query) = query_of(value) else {
+            let text =
+                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+        };
+        let general = self.general;
+        let (_, columns) = self.within(|binder| binder.query(query))?;
+        self.general = general;
+        fits(columns.len())?;
+        let names: Vec<String> = (1..=count).map(|number| format!("c{number}")).collect();
+        let names_listed = names.join(", ");
+        let mut values = Vec::with_capacity(count);
+        for name in names {
+            let text = format!("(SELECT {name} FROM (SELECT 1) AS {GIVEN} ({names_listed}))");
+            let mut one = crate::parse::expression(&text)?;
+            put_into(&mut one, query)?;
+            values.push(one);
+        }
+        Ok(values)
+    }
+}
+
+/// Puts a query in the place of the one that another reads.
+fn put_into(one: &mut ast::Expr, query: &ast::Query) -> Result<()> {
+    if let ast::Expr::Subquery(outside) = one
+        && let ast::SetExpr::Select(select) = &mut *outside.body
+        && let [table] = select.from.as_mut_slice()
+        && let ast::TableFactor::Derived { subquery, .. } = &mut table.relation
+    {
+        **subquery = query.clone();
+        return Ok(());
+    }
+    Err(SqlError::internal("a query without another"))
+}

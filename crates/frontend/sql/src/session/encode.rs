@@ -1,0 +1,102 @@
+//! Values as columns of a row of the protocol: a length and bytes.
+
+use crate::error::Result;
+use crate::expr::{RowType, send_record};
+use crate::plan::Program;
+use crate::wire::Format;
+use vellum_row::{Settings, Type, Value, ValueRef, output, send};
+
+/// A column whose values do not say by themselves how they are written.
+#[derive(Clone, Debug)]
+pub(super) enum Special {
+    /// Oids that are names as text.
+    Name(Type),
+    /// Records, of fields that may be known.
+    Row(Option<RowType>),
+}
+
+/// Of each column that is special, what it is; nothing if none is.
+pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
+    let special = |ty: Type| ty.is_reg() || ty == Type::Record;
+    if !program.columns.iter().any(|column| special(column.ty)) {
+        return Vec::new();
+    }
+    let columns = program.columns.iter().enumerate();
+    let columns = columns.map(|(number, column)| match column.ty {
+        Type::Record => Some(Special::Row(program.records.get(number).cloned().flatten())),
+        ty => ty.is_reg().then_some(Special::Name(ty)),
+    });
+    columns.collect()
+}
+
+impl Special {
+    /// Appends such a column. `name_of` tells the name of an oid.
+    ///
+    /// # Errors
+    /// Of a record that is none.
+    pub fn encode(
+        &self,
+        value: ValueRef<'_>,
+        format: Format,
+        (forms, name_of): (&Settings, &dyn Fn(Type, u32) -> String),
+        text: &mut String,
+        body: &mut Vec<u8>,
+    ) -> Result<()> {
+        match (self, format, value) {
+            (Self::Name(ty), Format::Text, ValueRef::Oid(oid)) => {
+                let name = Value::text(name_of(*ty, oid));
+                encode(name.as_ref(), format, forms, text, body);
+            }
+            (Self::Row(known), Format::Binary, ValueRef::Text(row)) => {
+                let at = body.len();
+                body.extend_from_slice(&[0; 4]);
+                send_record(row, known.as_ref(), forms, body)?;
+                set_length(body, at);
+            }
+            (_, _, value) => encode(value, format, forms, text, body),
+        }
+        Ok(())
+    }
+}
+
+/// The format of a column.
+pub(super) fn format_of(formats: &[Format], number: usize) -> Format {
+    match formats {
+        [] => Format::Text,
+        [one] => *one,
+        all => all.get(number).copied().unwrap_or_default(),
+    }
+}
+
+/// Appends a column of a row: length and bytes.
+pub(super) fn encode(
+    value: ValueRef<'_>,
+    format: Format,
+    forms: &Settings,
+    text: &mut String,
+    body: &mut Vec<u8>,
+) {
+    if value.is_null() {
+        body.extend_from_slice(&(-1i32).to_be_bytes());
+        return;
+    }
+    let at = body.len();
+    body.extend_from_slice(&[0; 4]);
+    match (format, value) {
+        (Format::Text, ValueRef::Text(plain)) => body.extend_from_slice(plain.as_bytes()),
+        (Format::Text, value) => {
+            text.clear();
+            output(value, forms, text);
+            body.extend_from_slice(text.as_bytes());
+        }
+        (Format::Binary, value) => send(value, body),
+    }
+    set_length(body, at);
+}
+
+/// Writes how long what stands behind a place for a length is.
+fn set_length(body: &mut [u8], at: usize) {
+    // A value is at most 1 GiB long.
+    let length = i32::try_from(body.len() - at - 4).unwrap_or(i32::MAX);
+    body[at..at + 4].copy_from_slice(&length.to_be_bytes());
+}
