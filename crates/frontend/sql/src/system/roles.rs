@@ -7,6 +7,7 @@ use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::roles::Role;
 use crate::session::Env;
+use crate::sqlstate;
 use vellum_row::{Array, Type, Value};
 
 pub(super) const RELATIONS: &[Spec] = &[
@@ -235,9 +236,9 @@ pub(super) fn default_rights(env: &Env<'_>, kind: &str, owner: Oid) -> Result<Va
         "t" => ("", "C"),
         "F" | "S" => ("", "U"),
         other => {
-            return Err(SqlError::internal(format!(
-                "unrecognized objtype abbreviation: {other}"
-            )));
+            // `XX000` at PostgreSQL; here that is for what is wrong with Vellum.
+            let message = format!("unrecognized objtype abbreviation: {other}");
+            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
     };
     let name = match env.catalog.role_by_oid(owner) {
