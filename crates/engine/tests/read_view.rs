@@ -1,14 +1,13 @@
 //! What the product promises of isolation, a database with read views keeps, too.
-#![allow(
-    clippy::duplicate_mod,
-    reason = "each suite brings what it shares with others"
-)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-#[path = "concurrent.rs"]
+#[path = "database/concurrent.rs"]
 mod concurrent;
-#[path = "rules.rs"]
+#[path = "database/rules.rs"]
 mod rules;
-#[path = "transactions.rs"]
+#[path = "database/support/mod.rs"]
+mod support;
+#[path = "database/transactions.rs"]
 mod transactions;
-#[path = "traps.rs"]
+#[path = "database/traps.rs"]
 mod traps;

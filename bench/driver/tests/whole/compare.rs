@@ -1,0 +1,225 @@
+//! Comparisons: what is written, what is left out and why. Vellum's place is taken by the reference engine.
+
+use crate::support::{bench, json, program};
+use vellum_workload::reference::Reference;
+
+#[test]
+fn a_comparison_writes_medians_a_picture_and_a_table_and_names_who_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare kv --engines vellum,canopydb,lmdb,redb,rocksdb --rounds 2 --out {} -- --mix rmw --rows 200 --operations 100",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let document = json(&out.join("compare-kv.json"));
+    assert_eq!(document["workload"], "kv");
+    assert_eq!(document["rounds"], 2);
+    let rate = &document["results"]["vellum"]["tx_per_s"];
+    let [min, median, max] = ["min", "median", "max"].map(|key| rate[key].as_f64().unwrap());
+    assert!(0.0 < min && min <= median && median <= max, "{rate}");
+    assert!(
+        document["results"]["vellum"]["p99_us"]["median"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    let skipped = document["skipped"].as_array().unwrap();
+    let ratios = document["ratio_to_best_peer"].as_object().unwrap();
+    let built = [
+        ("canopydb", cfg!(feature = "canopydb")),
+        ("lmdb", cfg!(feature = "lmdb")),
+        ("redb", cfg!(feature = "redb")),
+        ("rocksdb", cfg!(feature = "rocksdb")),
+    ];
+    for (name, is_built) in built {
+        let left_out = skipped.iter().find(|it| it["engine"] == name);
+        assert_eq!(left_out.is_none(), is_built, "{name}");
+        assert_eq!(document["results"].get(name).is_some(), is_built, "{name}");
+        if let Some(left_out) = left_out {
+            let why = left_out["why"].as_str().unwrap();
+            assert!(why.contains(&format!("--features {name}")), "{why}");
+            assert!(ended.table.contains(why), "{}", ended.table);
+        }
+    }
+    let any = built.iter().any(|it| it.1);
+    assert_eq!(ratios.contains_key("tx_per_s"), any);
+    assert_eq!(ratios.contains_key("p99_us"), any);
+    let rounds = document["runs"].as_array().unwrap().len();
+    assert_eq!(rounds, 2 * (1 + built.iter().filter(|it| it.1).count()));
+    let table = std::fs::read_to_string(out.join("compare-kv.md")).unwrap();
+    assert!(table.contains("| vellum | "), "{table}");
+    assert!(
+        std::fs::read_to_string(out.join("compare-kv.svg"))
+            .unwrap()
+            .contains("tx_per_s")
+    );
+    assert!(!out.join("data").exists(), "databases are removed");
+}
+
+#[test]
+fn tatp_is_compared_by_what_succeeded_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare tatp --engines vellum,lmdb --rounds 1 --out {} -- --subscribers 50 --operations 2000",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let results = &json(&out.join("compare-tatp.json"))["results"];
+    for engine in ["vellum", "lmdb"] {
+        let own = &results[engine];
+        if engine == "lmdb" && !cfg!(feature = "lmdb") {
+            continue;
+        }
+        let [all, succeeded] =
+            ["tx_per_s", "succeeded_per_s"].map(|metric| own[metric]["median"].as_f64().unwrap());
+        assert!(0.6 * all < succeeded && succeeded < 0.9 * all, "{own}");
+    }
+}
+
+#[test]
+fn loads_and_scans_are_compared_by_rows() {
+    for workload in ["load", "scan"] {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("out");
+        let length = if workload == "scan" {
+            "--operations 3"
+        } else {
+            ""
+        };
+        let flags = format!(
+            "compare {workload} --engines vellum --rounds 1 --out {} -- --rows 200 {length}",
+            out.display()
+        );
+        let ended = program(&flags, |_| Ok(Reference::new()));
+        assert_eq!(ended.code, 0, "{}", ended.table);
+        let own = &json(&out.join(format!("compare-{workload}.json")))["results"]["vellum"];
+        assert!(own["rows_per_s"]["median"].as_f64().unwrap() > 0.0, "{own}");
+        assert!(own.get("tx_per_s").is_none(), "{own}");
+    }
+}
+
+#[test]
+fn the_picture_of_a_held_snapshot_shows_the_rates_over_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let flags = format!(
+        "compare queue --engines vellum --rounds 1 --out {} -- --rows 50 --seconds 3 --hold-snapshot-at 1 --holder olap",
+        out.display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let picture = std::fs::read_to_string(out.join("compare-queue.svg")).unwrap();
+    assert!(
+        picture.contains("queue beside an old snapshot"),
+        "{picture}"
+    );
+    assert!(picture.contains(">snapshot</text>"), "{picture}");
+}
+
+#[test]
+fn comparisons_that_make_no_sense_are_refused() {
+    for (flags, word) in [
+        ("compare kv --engines oracle", "oracle"),
+        ("compare nothing", "nothing"),
+        (
+            "compare kv --engines vellum -- --no-such-flag",
+            "--no-such-flag",
+        ),
+        (
+            "compare kv --engines vellum -- --json a --plot a",
+            "one file",
+        ),
+        ("kv --engine lmdb --variant basic", "lmdb"),
+        ("kv --engine redb --idle-writer --rows 10", "redb"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let ended = match flags.starts_with("compare") {
+            true => program(
+                &flags.replace("compare", "compare --out nowhere-to-write"),
+                |_| Ok(Reference::new()),
+            ),
+            false => bench(flags, directory.path(), |_| Ok(Reference::new())),
+        };
+        assert_eq!(ended.code, 2, "{flags}: {}", ended.table);
+        // What the parser refuses it tells on standard error itself.
+        assert!(
+            ended.table.is_empty() || ended.table.contains(word),
+            "{flags}: {}",
+            ended.table
+        );
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("data")).unwrap();
+    std::fs::write(directory.path().join("data/file"), b"").unwrap();
+    let flags = format!(
+        "compare kv --engines vellum --out {}",
+        directory.path().display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 2);
+    assert!(ended.table.contains("is not empty"), "{}", ended.table);
+}
+
+#[test]
+fn a_report_has_every_comparison_and_where_vellum_is_furthest_behind_stands_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("docs");
+    let flags = format!(
+        "report --set tiny --engines vellum,lmdb --out {} --data {}",
+        out.display(),
+        directory.path().join("data").display()
+    );
+    let ended = program(&flags, |_| Ok(Reference::new()));
+    assert_eq!(ended.code, 0, "{}", ended.table);
+    let page = std::fs::read_to_string(out.join("benchmarks.md")).unwrap();
+    let names = [
+        "read",
+        "read-2",
+        "rmw",
+        "rmw-2",
+        "sync",
+        "sync-8",
+        "scan",
+        "scan-upd",
+        "load",
+        "tpcc",
+        "tatp",
+        "hekaton",
+        "hekaton-hot",
+        "queue",
+        "hot",
+    ];
+    let folder = out.join("benchmarks/report");
+    let mut worst = Vec::new();
+    for name in names {
+        let picture = format!("benchmarks/report/{name}.svg");
+        assert!(page.contains(&format!("![{name}]({picture})")), "{name}");
+        assert!(out.join(picture).is_file(), "{name}");
+        let ratios = &json(&folder.join(format!("{name}.json")))["ratio_to_best_peer"];
+        let of = |metric: &str| ratios[metric].as_f64();
+        let rate = of("succeeded_per_s")
+            .or(of("rows_per_s"))
+            .or(of("tx_per_s"));
+        assert_eq!(rate.is_some(), cfg!(feature = "lmdb"), "{name}: {ratios}");
+        let least = [rate, of("held_ratio")]
+            .into_iter()
+            .flatten()
+            .fold(f64::INFINITY, f64::min);
+        let row = page.find(&format!("(`{name}`)")).unwrap();
+        worst.push((row, least));
+    }
+    worst.sort_by_key(|(row, _)| *row);
+    assert!(
+        worst.is_sorted_by(|one, other| one.1 <= other.1),
+        "{worst:?}\n{page}"
+    );
+    assert_eq!(
+        std::fs::read_dir(&folder).unwrap().count(),
+        2 * names.len() + 1
+    );
+    assert!(!directory.path().join("data").exists());
+}

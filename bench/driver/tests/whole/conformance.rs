@@ -1,0 +1,32 @@
+//! Vellum does what every engine must do before its figures mean anything.
+
+use clap::Parser;
+use vellum_bench::cli::{Cli, Command};
+use vellum_bench::vellum_engine::VellumEngine;
+use vellum_workload::conformance::{check, check_read_committed};
+
+#[test]
+fn vellum_conforms() {
+    for durability in ["async", "sync"] {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().to_str().unwrap();
+        let flags = [
+            "kv",
+            "--pool-mib",
+            "64",
+            "--durability",
+            durability,
+            "--data",
+            data,
+        ];
+        let cli = Cli::try_parse_from(["vellum-bench"].into_iter().chain(flags)).unwrap();
+        let Command::Run(workload) = cli.command else {
+            panic!("a workload");
+        };
+        check(|| VellumEngine::open(&workload.settings()).unwrap());
+        let mut settings = workload.settings();
+        settings.data = directory.path().join("read-committed");
+        std::fs::create_dir(&settings.data).unwrap();
+        check_read_committed(VellumEngine::open(&settings).unwrap());
+    }
+}

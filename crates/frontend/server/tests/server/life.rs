@@ -1,0 +1,142 @@
+//! Connections that pause, stay idle for too long, are cancelled; servers that stop.
+
+use crate::support::{LONG, Raw, World, query};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+/// The value of a metric.
+fn metric(world: &World, name: &str) -> u64 {
+    let page = get(world, "/metrics");
+    let prefix = format!("vellum_{name} ");
+    let line = page.lines().find_map(|line| line.strip_prefix(&prefix));
+    line.unwrap_or_else(|| panic!("{name} is not in {page}"))
+        .parse()
+        .unwrap()
+}
+
+fn get(world: &World, path: &str) -> String {
+    let address = world.server.as_ref().unwrap().http_address().unwrap();
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    write!(
+        socket,
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn with_http() -> World {
+    World::trusting_with(|settings| settings.http = "127.0.0.1:0".into())
+}
+
+fn wait_until(what: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !what() {
+        assert!(begun.elapsed() < LONG, "it never comes");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_pauses_is_parked_and_goes_on_when_it_speaks() {
+    let world = with_http();
+    let mut clients: Vec<Raw> = (0..5).map(|_| world.raw()).collect();
+    for _ in 0..3 {
+        wait_until(|| metric(&world, "sessions_parked") == 5);
+        for client in &mut clients {
+            client.assert_alive();
+        }
+    }
+    // Half a message is kept.
+    clients[0].send(b"S\0\0");
+    wait_until(|| metric(&world, "sessions_parked") == 5);
+    clients[0].send(b"\0\x04");
+    assert_eq!(clients[0].kinds(), "");
+    drop(clients);
+    wait_until(|| metric(&world, "sessions") == 0);
+    assert_eq!(metric(&world, "sessions_parked"), 0);
+}
+
+#[test]
+fn metrics_and_health_are_told() {
+    let world = with_http();
+    let mut raw = world.raw();
+    raw.assert_alive();
+    assert_eq!(metric(&world, "sessions"), 1);
+    assert!(metric(&world, "received_bytes_total") >= 5);
+    assert!(metric(&world, "pages_resident_max") > 0);
+    assert!(get(&world, "/health").starts_with("HTTP/1.1 200"));
+    assert!(get(&world, "/nothing").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn a_session_that_is_idle_for_too_long_ends() {
+    let world = World::trusting_with(|settings| settings.idle_timeout_seconds = 1);
+    let mut raw = world.raw();
+    let end = raw.until_end();
+    assert_eq!(end[0].sqlstate(), "57P05");
+}
+
+#[test]
+fn a_session_sets_for_how_long_it_may_be_idle() {
+    let world = World::trusting();
+    let mut raw = world.raw();
+    raw.send(&query(
+        "set idle_in_transaction_session_timeout = 300; set idle_session_timeout = '1h'",
+    ));
+    raw.until_ready();
+    raw.send(&query("begin"));
+    raw.until_ready();
+    let end = raw.until_end();
+    assert_eq!(end[0].sqlstate(), "25P03");
+}
+
+#[test]
+fn a_server_that_stops_tells_everybody() {
+    let world = with_http();
+    let mut parked = world.raw();
+    wait_until(|| metric(&world, "sessions_parked") == 1);
+    let mut talking = world.raw();
+    talking.assert_alive();
+    let address = world.address();
+    world.stop();
+    for raw in [&mut parked, &mut talking] {
+        let end = raw.until_end();
+        assert_eq!(end[0].sqlstate(), "57P01");
+        assert_eq!(end[0].field(b'S').as_deref(), Some("FATAL"));
+    }
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_request_to_cancel_gets_no_answer_and_does_no_harm() {
+    let world = World::trusting();
+    let mut raw = Raw::new(world.address());
+    let messages = raw.log_in("vellum");
+    let key = &messages.last().unwrap().body;
+    for flip in [0u8, 1] {
+        let mut packet = [&16u32.to_be_bytes()[..], &80_877_102u32.to_be_bytes(), key].concat();
+        packet[15] ^= flip;
+        let mut canceller = Raw::new(world.address());
+        canceller.send(&packet);
+        assert!(canceller.until_end().is_empty());
+    }
+    raw.assert_alive();
+}
+
+#[test]
+fn hundreds_of_idle_clients_need_few_threads_and_slow_nobody() {
+    let world = with_http();
+    let mut active = world.raw();
+    let mut idle: Vec<Raw> = (0..300).map(|_| world.raw()).collect();
+    wait_until(|| metric(&world, "sessions_parked") >= 300);
+    active.assert_alive();
+    // Threads that wait for work end by themselves; what counts is that none is held.
+    assert_eq!(metric(&world, "sessions"), 301);
+    for client in &mut idle {
+        client.assert_alive();
+    }
+}

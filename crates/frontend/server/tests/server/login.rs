@@ -1,0 +1,254 @@
+//! How clients get in, and how they do not.
+
+use crate::support::{LONG, Message, Raw, World, message, start, startup};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+
+fn refused(messages: &[Message]) -> String {
+    let last = messages.last().unwrap();
+    assert_eq!(last.field(b'S').as_deref(), Some("FATAL"), "{messages:?}");
+    last.sqlstate()
+}
+
+#[test]
+fn the_first_password_opens_the_door_and_no_other_does() {
+    let world = World::new(|_| {});
+    drop(world.client());
+    let mode = |name: &str| {
+        let path = world.directory.path().join(name);
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode(""), mode("password")), (0o700, 0o600));
+    for (user, password) in [
+        ("vellum", "wrong"),
+        ("vellum", ""),
+        ("nobody", &*world.password()),
+    ] {
+        let mut config = world.config();
+        config.user(user).password(password);
+        let error = config.connect(postgres::NoTls).err().unwrap();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "28P01");
+        let expected = format!("password authentication failed for user \"{user}\"");
+        assert_eq!(error.message(), expected, "the same for all");
+    }
+}
+
+#[test]
+fn a_password_outlives_its_server_and_its_file() {
+    let mut world = World::new(|_| {});
+    let password = world.password();
+    world.server.take().unwrap().stop().unwrap();
+    std::fs::remove_file(world.directory.path().join("password")).unwrap();
+    let again = start(world.directory.path(), |_| {});
+    assert!(again.new_password().is_none());
+    let client = postgres::Config::new()
+        .host("127.0.0.1")
+        .port(again.addresses()[0].port())
+        .user("vellum")
+        .password(password)
+        .connect(postgres::NoTls);
+    drop(client.unwrap());
+    again.stop().unwrap();
+}
+
+#[test]
+fn a_client_that_proves_nothing_is_told_nothing_else() {
+    let world = World::new(|_| {});
+    let mut raw = Raw::new(world.address());
+    raw.send(&startup(&[("user", "vellum")]));
+    let first = raw.receive().unwrap();
+    assert_eq!((first.kind, &first.body[..4]), (b'R', &[0, 0, 0, 10][..]));
+    // A statement where a proof belongs.
+    raw.send(&crate::support::query("select 1"));
+    assert_eq!(refused(&raw.until_end()), "08P01");
+}
+
+#[test]
+fn two_roles_that_do_not_exist_look_like_two_that_do() {
+    let world = World::new(|_| {});
+    let salt = |user: &str| {
+        let mut raw = Raw::new(world.address());
+        raw.send(&startup(&[("user", user)]));
+        raw.receive().unwrap();
+        let first = b"n,,n=,r=abc";
+        let mut body = b"SCRAM-SHA-256\0".to_vec();
+        body.extend_from_slice(&u32::try_from(first.len()).unwrap().to_be_bytes());
+        body.extend_from_slice(first);
+        raw.send(&message(b'p', &body));
+        let text = String::from_utf8(raw.receive().unwrap().body[4..].to_vec()).unwrap();
+        let (_, salt) = text.split_once(",s=").unwrap();
+        salt.to_owned()
+    };
+    for user in ["vellum", "eve", "mallory"] {
+        assert_eq!(salt(user), salt(user), "the salt of {user} stays");
+        assert!(salt(user).ends_with(",i=4096"));
+    }
+    assert_ne!(salt("eve"), salt("mallory"));
+}
+
+#[test]
+fn host_rules_decide_who_may_try() {
+    let rules = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        rules.path(),
+        "host all eve all reject\nhostssl all all all trust\nhost vellum vellum 127.0.0.1/32 trust\n",
+    )
+    .unwrap();
+    let world = World::new(|settings| settings.host_rules = rules.path().into());
+    let answer = |user: &str, database: &str| {
+        let mut raw = Raw::new(world.address());
+        raw.send(&startup(&[("user", user), ("database", database)]));
+        raw.receive().unwrap()
+    };
+    assert_eq!(answer("vellum", "vellum").kind, b'R');
+    let rejected = answer("eve", "vellum");
+    assert_eq!(rejected.sqlstate(), "28000");
+    let expected = "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"eve\", database \"vellum\", no encryption";
+    assert_eq!(rejected.field(b'M').as_deref(), Some(expected));
+    let unlisted = answer("vellum", "other");
+    assert!(
+        unlisted
+            .field(b'M')
+            .unwrap()
+            .starts_with("no pg_hba.conf entry")
+    );
+}
+
+#[test]
+fn packets_that_are_no_login_end_their_connection() {
+    let world = World::trusting();
+    let long = vec![b'x'; 9_990];
+    let cases: [(&[u8], &str); 6] = [
+        (&[0, 0, 0, 7], "08P01"),
+        (&[0xff; 8], "08P01"),
+        (&[0, 0, 0, 8, 0, 2, 0, 0], "0A000"),
+        (&startup(&[("database", "vellum")]), "28000"),
+        (
+            &startup(&[("user", "vellum"), ("replication", "true")]),
+            "0A000",
+        ),
+        (
+            &startup(&[("user", std::str::from_utf8(&long).unwrap())]),
+            "08P01",
+        ),
+    ];
+    for (number, (bytes, sqlstate)) in cases.into_iter().enumerate() {
+        let mut raw = Raw::new(world.address());
+        raw.send(bytes);
+        assert_eq!(refused(&raw.until_end()), sqlstate, "case {number}");
+    }
+    // One that stops in the middle is closed by its own end.
+    let mut half = Raw::new(world.address());
+    half.send(&startup(&[("user", "vellum")])[..10]);
+    half.socket.shutdown(std::net::Shutdown::Write).unwrap();
+    assert!(half.until_end().is_empty());
+    world.raw().assert_alive();
+}
+
+#[test]
+fn newer_minor_versions_and_unknown_options_are_negotiated() {
+    let world = World::trusting();
+    let mut packet = startup(&[("user", "vellum"), ("_pq_.new", "1")]);
+    packet[4..8].copy_from_slice(&(3u32 << 16 | 2).to_be_bytes());
+    let mut raw = Raw::new(world.address());
+    raw.send(&packet);
+    let first = raw.receive().unwrap();
+    assert_eq!(first.kind, b'v');
+    assert_eq!(first.body, b"\0\0\0\0\0\0\0\x01_pq_.new\0");
+    raw.until_ready();
+}
+
+#[test]
+fn encryption_that_is_not_there_is_declined() {
+    let world = World::trusting();
+    let mut raw = Raw::new(world.address());
+    for code in [80_877_104u32, 80_877_103] {
+        raw.send(&[8u32.to_be_bytes(), code.to_be_bytes()].concat());
+        let mut answer = [0];
+        raw.socket.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, *b"N");
+    }
+    raw.log_in("vellum");
+    raw.assert_alive();
+    let mut twice = Raw::new(world.address());
+    let request = [8u32.to_be_bytes(), 80_877_103u32.to_be_bytes()].concat();
+    twice.send(&request);
+    twice.socket.read_exact(&mut [0]).unwrap();
+    twice.send(&request);
+    assert_eq!(refused(&twice.until_end()), "08P01");
+}
+
+#[test]
+fn the_unix_socket_lets_its_owner_in() {
+    let world = World::new(|_| {});
+    let path = world
+        .server
+        .as_ref()
+        .unwrap()
+        .unix_socket()
+        .unwrap()
+        .to_owned();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut config = postgres::Config::new();
+    config
+        .host_path(path.parent().unwrap())
+        .port(world.address().port())
+        .user("vellum")
+        .password(world.password());
+    drop(config.connect(postgres::NoTls).unwrap());
+    world.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn one_connection_too_many_is_refused_and_the_superuser_has_places_left() {
+    let world = World::trusting_with(|settings| {
+        settings.connections_max = 2;
+        settings.connections_reserved = 1;
+    });
+    let one = world.raw();
+    let mut two = world.raw();
+    let mut three = Raw::new(world.address());
+    three.send(&startup(&[("user", "vellum")]));
+    assert_eq!(refused(&three.until_end()), "53300");
+    two.assert_alive();
+    // The place is free once the server has seen its client leave.
+    drop(one);
+    loop {
+        let mut again = Raw::new(world.address());
+        again.send(&startup(&[("user", "vellum")]));
+        match again.receive().unwrap() {
+            Message { kind: b'E', .. } => std::thread::yield_now(),
+            _ => break,
+        }
+    }
+}
+
+#[test]
+fn a_login_that_takes_too_long_is_over() {
+    let world = World::new(|settings| settings.login_timeout_seconds = 1);
+    let mut raw = Raw::new(world.address());
+    raw.send(&startup(&[("user", "vellum")])[..6]);
+    assert!(raw.until_end().is_empty());
+    // Also one that goes on sending, a byte now and then.
+    let mut slow = Raw::new(world.address());
+    slow.socket
+        .set_read_timeout(Some(std::time::Duration::from_millis(50)))
+        .unwrap();
+    let begun = std::time::Instant::now();
+    // The length of a long packet, which then comes byte by byte.
+    slow.send(&9_000u32.to_be_bytes());
+    loop {
+        let over = match slow.socket.read(&mut [0; 64]) {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        };
+        if over || slow.socket.write_all(&[0]).is_err() {
+            break;
+        }
+        assert!(begun.elapsed() < LONG, "it goes on for ever");
+    }
+}
