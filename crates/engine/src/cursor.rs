@@ -88,6 +88,7 @@ impl Transaction {
     /// As [`Transaction::cursor`], and storage errors.
     pub fn count<'k>(&self, table: &Table, range: impl RangeBounds<&'k [u8]>) -> Result<u64> {
         let mut cursor = self.cursor(table, range)?;
+        cursor.scan.want_many();
         let mut count = 0;
         while cursor.advance()? {
             count += 1 + cursor.count_at_hand()?;
@@ -330,6 +331,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn counted(&mut self, ways: [Step; 2], mut each: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+        self.scan.want_many();
         let mut rows = 0;
         let _: ControlFlow<Infallible> = self.steps(ways, |key, value| {
             each(key, value);

@@ -5,21 +5,30 @@
 //! between two steps neither repeat nor skip a key: the next leaf is the one that covers the
 //! upper fence *now*. The parent of the last leaf is remembered and believed if it still covers
 //! the target (N5), which saves the way down from the root for each leaf.
+//!
+//! Who may want the first record only (a queue's head, `min`, `LIMIT 1`) begins with a glimpse: head, slots and fences of the leaf,
+//! and then the records that he looks at, one at a time. Each is taken under the version that the first part had, as is
+//! the rest once he goes on: a copy is never made of two states of its leaf.
 
 use crate::context::TreeContext;
 use crate::descend::{OPTIMISTIC_TRIES, Target};
 use crate::node::build::{Entry, Records, entry, lower_fence, upper_fence};
 use crate::node::layout::{
-    FLAG_PLAIN, FLAG_TEMPORARY, HEADER_BYTES, KIND_LEAF, NodeRead, SLOT_BYTES,
+    FLAG_PLAIN, FLAG_TEMPORARY, HEADER_BYTES, KIND_LEAF, NodeRead, OPEN_LOWER, OPEN_UPPER,
+    SLOT_BYTES,
 };
 use crate::tree::Tree;
 use std::fmt;
+use std::ops::Range;
 use vellum_base::{PageId, Result};
 use vellum_buffer::{Optimistic, PageBuf, PageRead, PageWrite};
 use vellum_sync::Backoff;
 
 /// Bytes of the leaf after the one at hand that are asked for: header, slots, and mostly the first records.
 const WARM_BYTES: usize = 1024;
+
+/// Records that a glimpse adds one at a time; who looks at more is given all of them.
+const GLIMPSED: usize = 16;
 
 /// Where a cursor wants to stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +59,26 @@ impl<'k> Seek<'k> {
         }
     }
 
-    fn position(self, page: &PageBuf) -> usize {
+    /// True if all keys from here to the fence of a leaf lie before `end`, that way.
+    fn ends_before(self, page: &impl NodeRead, end: &[u8]) -> bool {
+        let (open, fences) = (page.shape().open, page.fences());
+        match self {
+            Self::AtOrAfter(_) | Self::After(_) | Self::First => {
+                open & OPEN_UPPER == 0
+                    && page
+                        .compare(page.upper_at(fences), fences.upper, end)
+                        .is_le()
+            }
+            Self::Before(_) | Self::AtOrBefore(_) | Self::Last => {
+                open & OPEN_LOWER == 0
+                    && page
+                        .compare(page.lower_at(fences), fences.lower, end)
+                        .is_gt()
+            }
+        }
+    }
+
+    fn position(self, page: &impl NodeRead) -> usize {
         match self {
             Self::AtOrAfter(key) | Self::Before(key) => page.find(key).0,
             Self::After(key) | Self::AtOrBefore(key) => {
@@ -64,12 +92,17 @@ impl<'k> Seek<'k> {
 }
 
 /// A private copy of one leaf, as it was at one instant, with a position in it.
+///
+/// A glimpse ([`Tree::glimpse_leaf`]) lacks records until they are asked for ([`LeafCopy::has`]); what names all of them is for
+/// whole copies.
 pub struct LeafCopy {
     page: PageBuf,
     id: PageId,
     version: u64,
     position: usize,
     count: usize,
+    /// The records that are there.
+    copied: Range<usize>,
     parent: PageId,
     tree: PageId,
 }
@@ -98,6 +131,7 @@ impl LeafCopy {
             version: 0,
             position: 0,
             count: 0,
+            copied: 0..0,
             parent: PageId::ZERO,
             tree: PageId::ZERO,
         }
@@ -115,7 +149,7 @@ impl LeafCopy {
             return None;
         }
         copy.tree = copy.page.tree_id();
-        copy.count = copy.page.shape().count;
+        copy.counted();
         Some(copy)
     }
 
@@ -152,6 +186,18 @@ impl LeafCopy {
         self.position
     }
 
+    /// True if no record is missing.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.copied.len() == self.count
+    }
+
+    /// True if record `index` is there.
+    #[inline]
+    pub fn has(&self, index: usize) -> bool {
+        self.copied.contains(&index)
+    }
+
     /// Moves the position.
     #[inline]
     pub fn set_position(&mut self, position: usize) {
@@ -161,7 +207,7 @@ impl LeafCopy {
 
     #[inline]
     fn entry(&self, index: usize) -> Entry<'_> {
-        debug_assert!(index < self.count);
+        debug_assert!(self.has(index), "record {index} of {self:?}");
         entry(&self.page, index)
     }
 
@@ -190,11 +236,13 @@ impl LeafCopy {
     /// The records, for who goes through many of them.
     #[inline]
     pub fn records(&self) -> Records<'_> {
+        debug_assert!(self.is_whole());
         Records::new(&self.page)
     }
 
     /// First index whose key is >= `key`, and whether it is equal. `key` must lie between the fences.
     pub fn find(&self, key: &[u8]) -> (usize, bool) {
+        debug_assert!(self.is_whole());
         self.page.find(key)
     }
 
@@ -229,9 +277,36 @@ impl LeafCopy {
         // were torn bound nothing, and are found out.
         let shape = leaf.shape();
         let slots_end = HEADER_BYTES + shape.count * SLOT_BYTES;
-        leaf.copy_ends_to(slots_end / 8, shape.heap / 8, &mut self.page);
+        self.take_words(leaf, slots_end / 8, shape.heap / 8);
+        self.taken(leaf, parent)
+    }
+
+    /// As [`LeafCopy::take`], without records; positions in it.
+    fn take_glimpse(&mut self, leaf: &Optimistic<'_>, parent: PageId, seek: Seek<'_>) -> bool {
+        let slots_end = HEADER_BYTES + leaf.shape().count * SLOT_BYTES;
+        let fences_at = leaf.lower_at(leaf.fences());
+        self.take_words(leaf, slots_end / 8, fences_at / 8);
+        let position = seek.position(leaf);
+        if !self.taken(leaf, parent) {
+            return false;
+        }
+        self.count = self.page.shape().count;
+        self.position = position;
+        self.copied = position..position;
+        true
+    }
+
+    /// Copies the words before number `head` and those from number `tail` on.
+    #[inline]
+    fn take_words(&mut self, leaf: &Optimistic<'_>, head: usize, tail: usize) {
+        leaf.copy_words_to(0..head, &mut self.page);
+        leaf.copy_words_to(tail.max(head)..self.page.size() / 8, &mut self.page);
+    }
+
+    /// Notes what was copied, if that was the page at one instant.
+    fn taken(&mut self, leaf: &Optimistic<'_>, parent: PageId) -> bool {
         if !leaf.validate() {
-            self.id = PageId::ZERO;
+            self.void();
             return false;
         }
         self.id = leaf.page_id();
@@ -240,10 +315,54 @@ impl LeafCopy {
         true
     }
 
+    /// Forgets what was copied: some of it may have been overwritten by what the leaf is by now.
+    #[cold]
+    fn void(&mut self) {
+        (self.id, self.position, self.count, self.copied) = (PageId::ZERO, 0, 0, 0..0);
+    }
+
+    fn counted(&mut self) {
+        self.count = self.page.shape().count;
+        self.copied = 0..self.count;
+    }
+
     fn settle(&mut self, tree: PageId, seek: Seek<'_>) {
         self.tree = tree;
-        self.count = self.page.shape().count;
+        self.counted();
         self.position = seek.position(&self.page);
+    }
+
+    /// Adds record `index`, which lies beside those that are there, or all of them.
+    fn add(&mut self, leaf: &Optimistic<'_>, index: usize) -> bool {
+        if self.copied.len() >= GLIMPSED {
+            return self.add_all(leaf);
+        }
+        let slot = self.page.slot(index);
+        let record = slot.offset / 8..(slot.offset + leaf.record_len(index)).div_ceil(8);
+        leaf.copy_words_to(record, &mut self.page);
+        if !leaf.validate() {
+            self.void();
+            return false;
+        }
+        if index < self.copied.start {
+            debug_assert_eq!(index + 1, self.copied.start);
+            self.copied.start = index;
+        } else {
+            debug_assert_eq!(index, self.copied.end);
+            self.copied.end = index + 1;
+        }
+        true
+    }
+
+    fn add_all(&mut self, leaf: &Optimistic<'_>) -> bool {
+        let heap = self.page.shape().heap;
+        leaf.copy_words_to(heap / 8..self.page.size() / 8, &mut self.page);
+        if !leaf.validate() {
+            self.void();
+            return false;
+        }
+        self.copied = 0..self.count;
+        true
     }
 }
 
@@ -299,6 +418,65 @@ impl Tree {
         Ok(())
     }
 
+    /// As [`Tree::read_leaf`], for who may want one record only: records are not there before [`Tree::add_record`] or
+    /// [`Tree::complete`] adds them. The copy is whole all the same unless all that way to the leaf's fence lies before `end`, where
+    /// he stops at the latest: who goes through a part of one leaf goes mostly through all of that.
+    ///
+    /// # Errors
+    /// As [`Tree::read_leaf`].
+    pub fn glimpse_leaf(
+        &self,
+        seek: Seek<'_>,
+        end: Option<&[u8]>,
+        into: &mut LeafCopy,
+    ) -> Result<()> {
+        if let Some(path) = self.try_descend(seek.target(), 0)?
+            && end.is_none_or(|end| seek.ends_before(&path.page, end))
+        {
+            let parent = path.parent.map_or(PageId::ZERO, |parent| parent.page_id());
+            if into.take_glimpse(&path.page, parent, seek) {
+                self.context().count_search();
+                into.tree = self.root();
+                return Ok(());
+            }
+        }
+        self.read_leaf(seek, into)
+    }
+
+    /// Adds record `index`, next to those that are there, to a glimpse. False if the leaf is no longer what it was, or not in
+    /// memory: then the copy is void, and empty. Waits for nothing.
+    #[inline]
+    pub fn add_record(&self, copy: &mut LeafCopy, index: usize) -> bool {
+        debug_assert!(index < copy.count);
+        self.page_or_void(copy)
+            .is_some_and(|leaf| copy.add(&leaf, index))
+    }
+
+    /// Makes a glimpse a whole copy; false as [`Tree::add_record`].
+    #[inline]
+    pub fn complete(&self, copy: &mut LeafCopy) -> bool {
+        copy.is_whole()
+            || self
+                .page_or_void(copy)
+                .is_some_and(|leaf| copy.add_all(&leaf))
+    }
+
+    /// The page of a copy, if it is what it was then; if not, the copy is void.
+    #[inline]
+    fn page_or_void(&self, copy: &mut LeafCopy) -> Option<Optimistic<'_>> {
+        let page = self.page_of(copy);
+        if page.is_none() {
+            copy.void();
+        }
+        page
+    }
+
+    /// The page of a copy, if it is what it was then.
+    fn page_of(&self, copy: &LeafCopy) -> Option<Optimistic<'_>> {
+        let leaf = self.context().pool().try_optimistic(copy.id)?;
+        (leaf.version() == copy.version).then_some(leaf)
+    }
+
     /// Copies the wanted leaf by way of the remembered parent. Who comes this way goes through many leaves: the next one is on its way into the
     /// processor's caches while the rows of this one are looked at. Its first lines are enough: the processor goes on from there by
     /// itself, but not from one page into the next.
@@ -333,12 +511,7 @@ impl Tree {
     /// True if the leaf has not changed since it was copied. Never waits for a page; an evicted one
     /// counts as changed.
     pub fn still_current(&self, copy: &LeafCopy) -> bool {
-        !copy.id.is_zero()
-            && self
-                .context()
-                .pool()
-                .try_optimistic(copy.id)
-                .is_some_and(|page| page.version() == copy.version)
+        !copy.id.is_zero() && self.page_of(copy).is_some()
     }
 }
 

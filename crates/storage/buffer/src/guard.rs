@@ -147,25 +147,18 @@ macro_rules! page_read {
             }
 
             fn copy_to(&self, to: &mut PageBuf) {
-                assert_eq!(
-                    self.size(),
-                    to.size(),
-                    "pages of one database have one size"
-                );
-                load_all(self.words, to.words_mut());
+                self.copy_words_to(0..self.words.len(), to);
             }
 
-            fn copy_ends_to(&self, head: usize, tail: usize, to: &mut PageBuf) {
+            fn copy_words_to(&self, words: std::ops::Range<usize>, to: &mut PageBuf) {
                 assert_eq!(
                     self.size(),
                     to.size(),
                     "pages of one database have one size"
                 );
-                let to = to.words_mut();
-                let head = head.min(self.words.len());
-                let tail = tail.clamp(head, self.words.len());
-                load_all(&self.words[..head], &mut to[..head]);
-                load_all(&self.words[tail..], &mut to[tail..]);
+                let end = words.end.min(self.words.len());
+                let words = words.start.min(end)..end;
+                load_all(&self.words[words.clone()], &mut to.words_mut()[words]);
             }
         }
 

@@ -14,6 +14,7 @@
 use crate::private::PageBuf;
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
+use std::ops::Range;
 
 /// Read access to the words of one page.
 pub trait PageRead {
@@ -141,14 +142,20 @@ pub trait PageRead {
         }
     }
 
-    /// Copies the words before number `head` and those from number `tail` on; what is between is left as it is.
-    /// Numbers beyond the page count as its end.
+    /// Copies these words, as far as there are any; the others are left as they are.
     ///
     /// # Panics
     /// If the sizes differ.
-    fn copy_ends_to(&self, head: usize, tail: usize, to: &mut PageBuf) {
-        let _ = (head, tail);
-        self.copy_to(to);
+    fn copy_words_to(&self, words: Range<usize>, to: &mut PageBuf) {
+        assert_eq!(
+            self.size(),
+            to.size(),
+            "pages of one database have one size"
+        );
+        let end = words.end.min(self.size() / 8);
+        for index in words.start..end {
+            to.words_mut()[index] = self.word(index).to_le();
+        }
     }
 }
 

@@ -11,6 +11,8 @@ mod concurrent;
 #[cfg(not(any(loom, shuttle)))]
 mod detached;
 #[cfg(not(any(loom, shuttle)))]
+mod glimpses;
+#[cfg(not(any(loom, shuttle)))]
 mod model;
 #[cfg(not(any(loom, shuttle)))]
 mod near;

@@ -34,7 +34,7 @@ impl Scan {
         let Place::On(mut index) = self.place else {
             return ControlFlow::Continue(());
         };
-        if self.buried.is_on() {
+        if self.buried.is_on() || !self.leaf.is_whole() {
             return ControlFlow::Continue(());
         }
         let records = self.leaf.records();
@@ -90,7 +90,7 @@ impl Scan {
         let Place::On(on) = self.place else {
             return 0;
         };
-        if self.buried.is_on() {
+        if self.buried.is_on() || !self.leaf.is_whole() {
             return 0;
         }
         let records = self.leaf.records();

@@ -24,6 +24,14 @@ pub(super) fn seek_backward(from: Bound<&[u8]>) -> Seek<'_> {
     }
 }
 
+/// The key of a bound; `None` if there is none.
+pub(super) fn key_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
+    match bound {
+        Bound::Unbounded => None,
+        Bound::Included(key) | Bound::Excluded(key) => Some(key),
+    }
+}
+
 /// The records of a leaf copy that lie in the range: two searches a leaf instead of two comparisons a row.
 pub(super) fn inside(range: &KeyRange, leaf: &LeafCopy) -> Range<usize> {
     let count = leaf.len();

@@ -13,17 +13,16 @@
 mod at_hand;
 mod bounds;
 mod buried;
+mod enter;
 
 use crate::error::Result;
 use crate::fat;
 use crate::read::{Resolved, View, Visible, visible_as_is};
 use crate::store::VersionStore;
-use bounds::{
-    above_end, below_start, beyond_end, beyond_start, inside, seek_backward, seek_forward,
-};
+use bounds::{beyond_end, beyond_start};
 use buried::{Buried, Peek, Slot, Way};
+use enter::{limit, more};
 use std::ops::Bound;
-use vellum_base::planted::{self, Bug};
 use vellum_btree::{LeafCopy, LeafHints, Tree};
 
 pub use bounds::KeyRange;
@@ -83,6 +82,8 @@ pub struct Scan {
     /// Where the body of the row that the last step returned stands.
     body: Body,
     overflow: bool,
+    /// More than the first row is wanted.
+    many: bool,
     /// The buried rows beside the copy at hand.
     buried: Buried,
 }
@@ -125,8 +126,14 @@ impl Scan {
             hints: None,
             body: Body::Buffer(0),
             overflow: false,
+            many: false,
             buried: Buried::new(),
         }
+    }
+
+    /// Has the first leaf copied at once: for who goes through many rows.
+    pub fn want_many(&mut self) {
+        self.many = true;
     }
 
     /// Stands right below `key` from now on: `next` goes to the first visible row at or above it.
@@ -139,15 +146,21 @@ impl Scan {
 
     /// Forgets the copy, keeps the place (V14).
     pub fn invalidate(&mut self) {
-        match self.place {
-            Place::On(index) => {
-                self.leaf.key(index, &mut self.key);
-                self.place = Place::OnKey;
-            }
+        if let Place::On(_) | Place::Buried(_) = self.place {
             // The key is that of the row.
-            Place::Buried(_) => self.place = Place::OnKey,
-            _ => {}
+            self.place = Place::OnKey;
         }
+    }
+
+    /// Adds what a glimpse lacks to the copy at hand. Where its leaf has changed since, the copy is void: false, and
+    /// the scan stands on the key of its row.
+    #[inline]
+    fn is_whole(&mut self, tree: &Tree) -> bool {
+        let is_whole = tree.complete(&mut self.leaf);
+        if !is_whole {
+            self.invalidate();
+        }
+        is_whole
     }
 
     /// Stands right before the row that the last step returned, in the step's direction: the next step that way returns
@@ -197,8 +210,9 @@ impl Scan {
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<Option<ScannedRow<'_>>> {
-        let mut index = match self.place {
-            Place::On(index) => index + 1,
+        let place = self.place;
+        let mut index = match place {
+            Place::On(index) if self.is_whole(tree) => index + 1,
             Place::Buried(slot) => slot.above,
             _ => return Ok(None),
         };
@@ -219,8 +233,9 @@ impl Scan {
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<Option<ScannedRow<'_>>> {
-        let mut above = match self.place {
-            Place::On(index) => index,
+        let place = self.place;
+        let mut above = match place {
+            Place::On(index) if self.is_whole(tree) => index,
             Place::Buried(slot) => slot.below,
             _ => return Ok(None),
         };
@@ -338,8 +353,9 @@ impl Scan {
 
     #[inline]
     fn find_next(&mut self, store: &VersionStore, view: &View<'_>, tree: &Tree) -> Result<Found> {
-        let mut index = match self.place {
-            Place::On(index) => index + 1,
+        let place = self.place;
+        let mut index = match place {
+            Place::On(index) if self.is_whole(tree) => index + 1,
             Place::Buried(slot) => slot.above,
             Place::End => return Ok(Found::Nothing),
             _ => self.enter(store, view, tree, Way::Forward)?,
@@ -380,8 +396,9 @@ impl Scan {
         view: &View<'_>,
         tree: &Tree,
     ) -> Result<Found> {
-        let mut above = match self.place {
-            Place::On(index) => index,
+        let place = self.place;
+        let mut above = match place {
+            Place::On(index) if self.is_whole(tree) => index,
             Place::Buried(slot) => slot.below,
             Place::Start => return Ok(Found::Nothing),
             _ => self.enter(store, view, tree, Way::Backward)?,
@@ -443,9 +460,15 @@ impl Scan {
             Peek::Further => return Ok(None),
         };
         // A record of the same key comes first: if it shows a version, that is the one (V33).
-        let end = slot.map_or(self.inside.end, |slot| slot.above);
+        let mut end = slot.map_or(self.inside.end, |slot| slot.above);
         debug_assert!(end <= self.inside.end, "what is buried lies in the range");
         while *index < end {
+            if !self.leaf.has(*index) && !more(tree, &mut self.leaf, *index) {
+                // Only a leaf where the scan begins is glimpsed at: nothing of it was returned.
+                *index = self.enter_whole(store, view, tree, Way::Forward)?;
+                end = self.inside.end;
+                continue;
+            }
             if self.judge(*index, store, view, tree)? {
                 if slot.is_some_and(|slot| *index == slot.below) {
                     self.buried.take();
@@ -472,12 +495,17 @@ impl Scan {
             Peek::None => None,
             Peek::Further => return Ok(None),
         };
-        let start = slot.map_or(self.inside.start, |slot| slot.below);
+        let mut start = slot.map_or(self.inside.start, |slot| slot.below);
         debug_assert!(
             start >= self.inside.start,
             "what is buried lies in the range"
         );
         while *above > start {
+            if !self.leaf.has(*above - 1) && !more(tree, &mut self.leaf, *above - 1) {
+                *above = self.enter_whole(store, view, tree, Way::Backward)?;
+                start = self.inside.start;
+                continue;
+            }
             if self.judge(*above - 1, store, view, tree)? {
                 if slot.is_some_and(|slot| *above == slot.above && slot.above > slot.below) {
                     self.buried.take();
@@ -513,60 +541,6 @@ impl Scan {
             let limit = limit(way, &self.range, &self.leaf);
             self.buried.turn(way, from, limit);
         }
-    }
-
-    /// Reads the leaf where a scan starts or goes on that way; the index of its first record there, or (backward) one more.
-    fn enter(
-        &mut self,
-        store: &VersionStore,
-        view: &View<'_>,
-        tree: &Tree,
-        way: Way,
-    ) -> Result<usize> {
-        let key = self.key.as_slice();
-        let (end, is_outside, before_key) = match way {
-            Way::Forward => {
-                let start = &self.range.0;
-                (start, below_start(start, key), Place::BeforeKey)
-            }
-            Way::Backward => {
-                let end = &self.range.1;
-                (end, above_end(end, key), Place::BehindKey)
-            }
-        };
-        let from = match self.place {
-            Place::OnKey | Place::BeforeKey | Place::BehindKey if !is_outside => {
-                if self.place == before_key {
-                    Bound::Included(key)
-                } else {
-                    Bound::Excluded(key)
-                }
-            }
-            _ => end.as_ref().map(Vec::as_slice),
-        };
-        let copy = (&mut self.leaf, &mut self.buried);
-        let (inside, at) = read_copy(copy, &self.range, from, way, (store, view, tree))?;
-        self.inside = inside;
-        Ok(at)
-    }
-
-    /// As [`Scan::enter`], for the leaf behind the fence at which the copy at hand ends.
-    fn enter_next(
-        &mut self,
-        store: &VersionStore,
-        view: &View<'_>,
-        tree: &Tree,
-        way: Way,
-    ) -> Result<usize> {
-        self.invalidate();
-        let from = match way {
-            Way::Forward => Bound::Included(self.fence.as_slice()),
-            Way::Backward => Bound::Excluded(self.fence.as_slice()),
-        };
-        let copy = (&mut self.leaf, &mut self.buried);
-        let (inside, at) = read_copy(copy, &self.range, from, way, (store, view, tree))?;
-        self.inside = inside;
-        Ok(at)
     }
 
     /// True if record `index` has a visible version, whose body and shape are noted.
@@ -625,60 +599,5 @@ impl Scan {
             (self.body, self.overflow) = (Body::Buffer(start), overflow);
         }
         Ok(visible.is_some())
-    }
-}
-
-/// Reads the leaf where a scan goes on that way from `from`, and after it what is buried beside it. Which of its records lie
-/// in the range, and where the scan begins among them.
-fn read_copy(
-    (leaf, buried): (&mut LeafCopy, &mut Buried),
-    range: &KeyRange,
-    from: Bound<&[u8]>,
-    way: Way,
-    (store, view, tree): (&VersionStore, &View<'_>, &Tree),
-) -> Result<(std::ops::Range<usize>, usize)> {
-    buried.stop();
-    let seek = match way {
-        Way::Forward => seek_forward(from),
-        Way::Backward => seek_backward(from),
-    };
-    view.transaction.touch(1, 0);
-    let reversed = planted::has(Bug::GraveyardFirst).then(|| buried_in(store, tree));
-    vellum_sync::test_point!("scan: before the leaf");
-    tree.read_leaf(seek, leaf)?;
-    let inside = inside(range, leaf);
-    if view.olap
-        && let Some(entries) = reversed.unwrap_or_else(|| buried_in(store, tree))
-    {
-        buried.start(entries, way, from, limit(way, range, leaf));
-    }
-    let at = match way {
-        Way::Forward => leaf.position().max(inside.start),
-        Way::Backward => leaf.position().min(inside.end),
-    };
-    Ok((inside, at))
-}
-
-/// The graveyard of a tree, if there is anything in it. Asked after the copy of the main leaf was made (V32).
-#[inline]
-fn buried_in(store: &VersionStore, tree: &Tree) -> Option<Tree> {
-    if store.has(Bug::GraveyardSkipped) {
-        return None;
-    }
-    let graveyard = store.graveyards().find(tree.root())?;
-    graveyard.occupied().cloned()
-}
-
-/// How far buried rows belong beside a copy: to its fence that way, or to the end of the range.
-fn limit<'s>(way: Way, range: &'s KeyRange, leaf: &'s LeafCopy) -> Bound<&'s [u8]> {
-    match way {
-        Way::Forward => match leaf.upper_fence() {
-            Some(fence) if !beyond_end(&range.1, fence) => Bound::Excluded(fence),
-            _ => range.1.as_ref().map(Vec::as_slice),
-        },
-        Way::Backward => match leaf.lower_fence() {
-            Some(fence) if !beyond_start(&range.0, fence) => Bound::Included(fence),
-            _ => range.0.as_ref().map(Vec::as_slice),
-        },
     }
 }

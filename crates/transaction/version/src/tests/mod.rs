@@ -30,6 +30,8 @@ mod faults;
 mod given_up;
 mod glances;
 #[cfg(not(shuttle))]
+mod glimpses;
+#[cfg(not(shuttle))]
 mod histories;
 mod moves;
 #[cfg(not(shuttle))]
