@@ -1,13 +1,13 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 5 for tables with an index that is more than columns (it
+//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 6 for tables with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Namespace,
-    Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, View,
+    Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, Timing, View,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -20,7 +20,8 @@ const VERSION_WITH_RIGHTS: u8 = 2;
 const VERSION_WITH_VALUES: u8 = 3;
 const VERSION_WITH_BEGIN: u8 = 4;
 const VERSION_WITH_PARTS: u8 = 5;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_PARTS;
+const VERSION_WITH_TIMING: u8 = 6;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_TIMING;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -132,6 +133,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
     let version = match &relation.kind {
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
         // Others are as earlier builds read them.
+        Kind::Table(table) if has_timing(table) => VERSION_WITH_TIMING,
         Kind::Table(table) if table.indexes.iter().any(|index| has_parts(index)) => {
             VERSION_WITH_PARTS
         }
@@ -271,7 +273,8 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
         put_columns(out, &key.columns);
         out.put_u32(key.target);
         put_columns(out, &key.target_columns);
-        out.put_u8(key.on_delete as u8);
+        // Before version 6 the upper half is zero, which is what it says for a key that is not deferrable.
+        out.put_u8(key.on_delete as u8 | timing_code(key.timing) << 4);
         out.put_u8(key.on_update as u8);
     });
     Ok(())
@@ -307,14 +310,18 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         })
     })?;
     let foreign_keys = list(reader, |reader| {
+        let (oid, name, own) = (reader.u32()?, text(reader)?, columns(reader)?);
+        let (target, target_columns) = (reader.u32()?, columns(reader)?);
+        let on_delete = reader.u8()?;
         Some(ForeignKey {
-            oid: reader.u32()?,
-            name: text(reader)?,
-            columns: columns(reader)?,
-            target: reader.u32()?,
-            target_columns: columns(reader)?,
-            on_delete: action(reader.u8()?)?,
+            oid,
+            name,
+            columns: own,
+            target,
+            target_columns,
+            on_delete: action(on_delete & 15)?,
             on_update: action(reader.u8()?)?,
+            timing: timing(on_delete >> 4)?,
         })
     })?;
     Some(Table {
@@ -330,6 +337,30 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
 /// Whether an index has what no row before version 5 says.
 fn has_parts(index: &Index) -> bool {
     !index.is_plain() || !index.include.is_empty() || !index.nulls_distinct
+}
+
+/// Whether a constraint of a table is deferrable, which no row before version 6 says.
+fn has_timing(table: &Table) -> bool {
+    let keys = table.foreign_keys.iter().map(|key| key.timing);
+    let indexes = table.indexes.iter().map(|index| index.timing);
+    keys.chain(indexes).any(Timing::is_deferrable)
+}
+
+fn timing_code(timing: Timing) -> u8 {
+    match timing {
+        Timing::Fixed => 0,
+        Timing::Immediate => 1,
+        Timing::Deferred => 2,
+    }
+}
+
+fn timing(code: u8) -> Option<Timing> {
+    Some(match code {
+        0 => Timing::Fixed,
+        1 => Timing::Immediate,
+        2 => Timing::Deferred,
+        _ => return None,
+    })
 }
 
 fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
@@ -357,7 +388,8 @@ fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
     out.put_u8(
         u8::from(index.unique)
             | u8::from(index.primary) << 1
-            | u8::from(!index.nulls_distinct) << 2,
+            | u8::from(!index.nulls_distinct) << 2
+            | timing_code(index.timing) << 3,
     );
     out.put_u32(index.constraint.unwrap_or(0));
     if version >= VERSION_WITH_PARTS {
@@ -400,6 +432,7 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
         unique: flags & 1 != 0,
         nulls_distinct: flags & 4 == 0,
         primary: flags & 2 != 0,
+        timing: timing(flags >> 3)?,
         constraint: (constraint != 0).then_some(constraint),
     })
 }
@@ -456,6 +489,7 @@ mod tests {
             nulls_distinct: true,
             constraint: None,
             primary: false,
+            timing: Timing::Fixed,
         }
     }
 
@@ -525,5 +559,35 @@ mod tests {
             let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
             assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
         }
+    }
+
+    #[test]
+    fn the_timing_of_constraints_is_read_back() {
+        let mut unique = index(vec![IndexColumn::ascending(ColumnId(2))]);
+        unique.timing = Timing::Deferred;
+        let mut relation = table_with(vec![unique]);
+        let Kind::Table(table) = &mut relation.kind else {
+            unreachable!()
+        };
+        for timing in [Timing::Fixed, Timing::Immediate, Timing::Deferred] {
+            table.foreign_keys.push(ForeignKey {
+                oid: 11,
+                name: "f".into(),
+                columns: vec![ColumnId(2)],
+                target: 8,
+                target_columns: vec![ColumnId(1)],
+                on_delete: Action::SetDefault,
+                on_update: Action::Cascade,
+                timing,
+            });
+        }
+        let expected = table.foreign_keys.clone();
+        let bytes = encode_relation(&relation).unwrap();
+        assert_eq!(bytes[0], VERSION_WITH_TIMING);
+        let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+        let table = read.table().unwrap();
+        assert_eq!(table.foreign_keys, expected);
+        assert_eq!(table.indexes[0].timing, Timing::Deferred);
+        assert!(table.indexes[0].unique && !table.indexes[0].keeps_apart());
     }
 }

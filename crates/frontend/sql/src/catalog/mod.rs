@@ -30,7 +30,7 @@ pub(crate) use oids::{
 pub(crate) use publish::Published;
 pub(crate) use relation::{
     Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Oid,
-    Relation, SequenceDefinition, Storage, Table, View,
+    Relation, SequenceDefinition, Storage, Table, Timing, View,
 };
 pub(crate) use runtime::{Runtime, Runtimes, Taken};
 pub(crate) use store::Store;

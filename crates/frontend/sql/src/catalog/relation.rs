@@ -121,6 +121,8 @@ pub(crate) struct Index {
     /// Oid of the constraint that it stands for; it has the index's name.
     pub constraint: Option<Oid>,
     pub primary: bool,
+    /// When the constraint is checked.
+    pub timing: Timing,
 }
 
 /// A column of an index.
@@ -160,10 +162,24 @@ impl IndexColumn {
 }
 
 impl Index {
+    /// Whether no two rows are ever in it under one key, so that a key has an entry of its own. Under a deferrable constraint rows may share one for
+    /// a while.
+    pub fn keeps_apart(&self) -> bool {
+        self.unique && self.timing == Timing::Fixed
+    }
+
     /// Whether it knows of all rows, and of nothing but their columns.
     pub fn is_plain(&self) -> bool {
         let mut columns = self.columns.iter();
         self.predicate.is_none() && columns.all(|part| part.column().is_some())
+    }
+
+    /// Whether it is plain, and of exactly these columns, in any order.
+    pub fn is_of(&self, columns: &[ColumnId]) -> bool {
+        let mut own = self.key_columns();
+        self.is_plain()
+            && self.columns.len() == columns.len()
+            && own.all(|column| columns.contains(&column))
     }
 
     /// The table's columns among its own.
@@ -199,6 +215,36 @@ pub(crate) struct ForeignKey {
     pub target_columns: Vec<ColumnId>,
     pub on_delete: Action,
     pub on_update: Action,
+    /// When it is checked, where it only checks.
+    pub timing: Timing,
+}
+
+/// When a constraint is checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, std::default::Default)]
+pub(crate) enum Timing {
+    /// NOT DEFERRABLE: keys row by row, the others at the end of each statement.
+    #[default]
+    Fixed,
+    /// DEFERRABLE: at the end of each statement, unless SET CONSTRAINTS says otherwise.
+    Immediate,
+    /// DEFERRABLE INITIALLY DEFERRED: at the end of the transaction, unless SET CONSTRAINTS says otherwise.
+    Deferred,
+}
+
+impl Timing {
+    /// Whether SET CONSTRAINTS may say when.
+    pub fn is_deferrable(self) -> bool {
+        self != Self::Fixed
+    }
+
+    /// Behind the definition of a constraint, as PostgreSQL writes it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Fixed => "",
+            Self::Immediate => " DEFERRABLE",
+            Self::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+        }
+    }
 }
 
 /// What a foreign key does when its target goes.
@@ -266,14 +312,16 @@ impl Table {
         self.indexes.first().filter(|index| index.primary)
     }
 
+    /// The key that its rows are ordered by. A primary key that is deferrable is not: rows may share it for a while.
+    pub fn ordering_key(&self) -> Option<&Arc<Index>> {
+        self.primary_key().filter(|key| key.storage.is_none())
+    }
+
     /// Number of the unique index of exactly these columns: one that a foreign key may refer to.
     pub fn unique_index(&self, columns: &[ColumnId]) -> Option<usize> {
-        self.indexes.iter().position(|index| {
-            index.unique
-                && index.is_plain()
-                && index.columns.len() == columns.len()
-                && index.key_columns().all(|column| columns.contains(&column))
-        })
+        self.indexes
+            .iter()
+            .position(|index| index.keeps_apart() && index.is_of(columns))
     }
 
     /// Indexes with rows of their own.

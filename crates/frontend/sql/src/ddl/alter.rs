@@ -21,6 +21,12 @@ impl Ddl<'_> {
         relation: &Arc<Relation>,
         mut next: Table,
     ) -> Result<Arc<Relation>> {
+        if let Some(key) = next.primary_key().filter(|key| key.storage.is_some()) {
+            // It orders nothing.
+            let oid = key.oid;
+            self.take_index(&mut next, oid)?;
+            return self.put_table(relation, next);
+        }
         let key = next.indexes.remove(0);
         debug_assert!(key.primary);
         let mut changed = Relation::clone(relation);

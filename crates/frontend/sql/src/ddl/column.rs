@@ -115,7 +115,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
         let in_key = |key: &Arc<Index>| key.key_columns().any(|part| part == column.id);
-        if next.primary_key().is_some_and(in_key) {
+        if next.ordering_key().is_some_and(in_key) {
             let mut unordered = relation.clone();
             next.indexes.remove(0);
             self.order_anew(&mut unordered, next.clone())?;

@@ -367,6 +367,7 @@ impl Ddl<'_> {
             return Ok(());
         }
         let relation = self.alone(relation)?;
+        self.check_not_pending(&relation, "DROP TABLE")?;
         if let Kind::Table(table) = &relation.kind {
             self.drop_storage(table)?;
         }

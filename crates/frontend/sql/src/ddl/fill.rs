@@ -3,7 +3,7 @@
 use super::Ddl;
 use super::rewrite::{PIECE_BYTES, load};
 use super::sorted::{Sorter, Taken};
-use crate::catalog::{Index, Kind, Relation, Table};
+use crate::catalog::{Index, Kind, Relation, Table, Timing};
 use crate::error::{Result, SqlError};
 use crate::expr::RowRef;
 use crate::rows::{self, Duplicate, Shape};
@@ -32,6 +32,25 @@ impl Ddl<'_> {
             Taken::Yes => Ok(()),
             Taken::NoRoom => self.insert_each(relation, &shape),
         }
+    }
+
+    /// No two rows have the key of an index in which they might for a while. Another index, in which they might not, is filled and thrown away.
+    ///
+    /// # Errors
+    /// As [`Ddl::fill`].
+    pub(super) fn check_apart(&mut self, relation: &Relation, index: &Index) -> Result<()> {
+        if !self.has_rows(relation)? {
+            return Ok(());
+        }
+        let storage = self.index_storage(self.draw_oid()?)?;
+        let name = storage.name.clone();
+        let trial = Index {
+            storage: Some(storage),
+            timing: Timing::Fixed,
+            ..index.clone()
+        };
+        self.fill(relation, &Arc::new(trial))?;
+        Ok(self.open.transaction.drop_table(&name)?)
     }
 
     /// Sorts and loads the entries; nothing is done if there is no room to sort them.

@@ -4,8 +4,9 @@
 //! so that who writes the target with an older image starts again and honours it (G1).
 
 use super::Ddl;
+use super::deferral::timing_of;
 use crate::bind::folded;
-use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation};
+use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, Timing};
 use crate::error::{Result, SqlError};
 use crate::exec::no_target;
 use crate::plan::{Foreign, column_position};
@@ -23,6 +24,7 @@ impl Ddl<'_> {
         column: Option<&str>,
     ) -> Result<()> {
         check_form(key)?;
+        let timing = timing_of(key.characteristics.as_ref())?;
         let mut names: Vec<String> = key.columns.iter().map(folded).collect();
         names.extend(column.map(str::to_owned));
         let own = self.is_own_name(relation, &key.foreign_table)?;
@@ -56,6 +58,9 @@ impl Ddl<'_> {
                 );
                 SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
             })?;
+            if primary.timing != Timing::Fixed {
+                return Err(deferrable("primary key", &target));
+            }
             primary.key_columns().collect()
         } else {
             let names = key.referred_columns.iter().map(folded);
@@ -70,6 +75,10 @@ impl Ddl<'_> {
             return Err(SqlError::new(sqlstate::INVALID_FOREIGN_KEY, text));
         }
         if target_table.unique_index(&target_columns).is_none() {
+            let mut indexes = target_table.indexes.iter();
+            if indexes.any(|index| index.unique && index.is_of(&target_columns)) {
+                return Err(deferrable("unique constraint", &target));
+            }
             let message = format!(
                 "there is no unique constraint matching given keys for referenced table \"{}\"",
                 target.name
@@ -116,6 +125,7 @@ impl Ddl<'_> {
             target_columns,
             on_delete: action(key.on_delete),
             on_update: action(key.on_update),
+            timing,
         };
         if let Kind::Table(table) = &mut relation.kind {
             table.foreign_keys.push(made.clone());
@@ -211,11 +221,15 @@ fn check_form(key: &ast::ForeignKeyConstraint) -> Result<()> {
         Some(Match::Full) => return Err(SqlError::unsupported("MATCH FULL")),
         Some(Match::Partial) => return Err(SqlError::unsupported("MATCH PARTIAL")),
     }
-    let deferrable = key.characteristics.as_ref();
-    if deferrable.is_some_and(|how| how.deferrable == Some(true) || how.enforced == Some(false)) {
-        return Err(SqlError::unsupported(
-            "a foreign key that is deferrable or not enforced",
-        ));
-    }
     Ok(())
+}
+
+/// `55000` for a target whose key may be there twice.
+#[cold]
+fn deferrable(what: &str, target: &Relation) -> SqlError {
+    let message = format!(
+        "cannot use a deferrable {what} for referenced table \"{}\"",
+        target.name
+    );
+    SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
 }

@@ -5,7 +5,7 @@ use super::alter::numbered;
 use super::dependency::Object;
 use super::immutable::is_immutable;
 use crate::bind::{Binder, ScopeTable, folded};
-use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table};
+use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table, Timing};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{column_position, index_column_names};
@@ -23,6 +23,7 @@ impl Ddl<'_> {
         let tag = CommandTag::plain("CREATE INDEX");
         let relation = self.table_alone(&create.table_name)?;
         self.check_owner(&relation)?;
+        self.check_not_pending(&relation, "CREATE INDEX")?;
         let table = relation.table().ok_or_else(|| {
             let message = format!("\"{}\" is not a table", relation.name);
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
@@ -52,6 +53,7 @@ impl Ddl<'_> {
             nulls_distinct: create.nulls_distinct != Some(false),
             constraint: None,
             primary: false,
+            timing: Timing::Fixed,
         };
         let name = match &create.name {
             Some(name) => crate::bind::object_name(name)?.1,

@@ -160,6 +160,7 @@ impl Ddl<'_> {
                         columns: names.collect(),
                         primary: index.primary,
                         nulls_distinct: index.nulls_distinct,
+                        timing: index.timing,
                     },
                     None => Later::Index {
                         like: index.clone(),

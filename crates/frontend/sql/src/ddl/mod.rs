@@ -12,6 +12,7 @@ mod alter_sequence;
 mod column;
 mod comment;
 mod computed;
+mod deferral;
 mod dependency;
 mod dependents;
 mod fill;

@@ -74,6 +74,13 @@ impl Ddl<'_> {
             Ok(row)
         })?;
         self.drop_storage(old)?;
+        for index in next
+            .indexes
+            .iter()
+            .filter(|index| index.timing.is_deferrable())
+        {
+            self.check_apart(&target, index)?;
+        }
         self.check_rows(&target)
     }
 

@@ -2,15 +2,16 @@
 
 use super::Ddl;
 use super::alter::numbered;
+use super::deferral::timing_of;
 use super::dependency::Object;
 use super::like::Made;
 use crate::bind::{ScopeTable, folded, type_of};
 use crate::catalog::{
-    Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table,
+    Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table, Timing,
 };
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::{Altered, Clause, Like};
+use crate::parse::{Altered, Clause, Like, altered_constraint};
 use crate::plan::column_position;
 use crate::sqlstate;
 use crate::wire::CommandTag;
@@ -25,6 +26,7 @@ pub(super) enum Later {
         columns: Vec<String>,
         primary: bool,
         nulls_distinct: bool,
+        timing: Timing,
     },
     Check {
         name: Option<String>,
@@ -198,13 +200,14 @@ impl Ddl<'_> {
                     }
                     default = Some(self.new_default(expr, ty, typmod)?);
                 }
-                ColumnOption::PrimaryKey(_) => {
+                ColumnOption::PrimaryKey(key) => {
                     nullable = false;
                     later.push(Later::Key {
                         name: given,
                         columns: vec![name.clone()],
                         primary: true,
                         nulls_distinct: true,
+                        timing: timing_of(key.characteristics.as_ref())?,
                     });
                 }
                 ColumnOption::Unique(key) => later.push(Later::Key {
@@ -212,6 +215,7 @@ impl Ddl<'_> {
                     columns: vec![name.clone()],
                     primary: false,
                     nulls_distinct: are_distinct(key),
+                    timing: timing_of(key.characteristics.as_ref())?,
                 }),
                 ColumnOption::Check(check) => later.push(Later::Check {
                     name: given,
@@ -296,7 +300,8 @@ impl Ddl<'_> {
                 columns,
                 primary,
                 nulls_distinct,
-            } => self.add_key(relation, name, &columns, (primary, nulls_distinct)),
+                timing,
+            } => self.add_key(relation, name, &columns, (primary, nulls_distinct, timing)),
             Later::Check { name, expr, column } => {
                 let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
                 let mut binder = self.binder();
@@ -350,7 +355,7 @@ impl Ddl<'_> {
         relation: &mut Relation,
         name: Option<String>,
         columns: &[String],
-        (primary, nulls_distinct): (bool, bool),
+        (primary, nulls_distinct, timing): (bool, bool, Timing),
     ) -> Result<()> {
         let table = relation
             .table()
@@ -411,19 +416,32 @@ impl Ddl<'_> {
             nulls_distinct,
             constraint: Some(self.draw_oid()?),
             primary,
+            timing,
         };
+        let mut schema = Schema::clone(&table.schema);
         if primary {
-            let mut schema = Schema::clone(&table.schema);
             for position in &positions {
                 schema = schema.set_nullable(*position, false);
             }
-            return self.cluster(relation, index, schema);
+            if timing == Timing::Fixed {
+                return self.cluster(relation, index, schema);
+            }
         }
         index.storage = Some(self.index_storage(index.oid)?);
         let index = Arc::new(index);
+        if let Kind::Table(table) = &mut relation.kind {
+            table.schema = Arc::new(schema);
+        }
+        if primary {
+            self.check_rows(relation)?;
+        }
+        if timing != Timing::Fixed {
+            self.check_apart(relation, &index)?;
+        }
         self.fill(relation, &index)?;
         if let Kind::Table(table) = &mut relation.kind {
-            table.indexes.push(index);
+            let at = if primary { 0 } else { table.indexes.len() };
+            table.indexes.insert(at, index);
         }
         Ok(())
     }
@@ -449,6 +467,9 @@ impl Ddl<'_> {
         }
         let mut relation = self.table_alone(&alter.name)?;
         self.check_owner(&relation)?;
+        if !alter.operations.iter().all(only_names) {
+            self.check_not_pending(&relation, "ALTER TABLE")?;
+        }
         if relation.table().is_none() {
             // What `pg_dump` says of views and sequences, too.
             for operation in &alter.operations {
@@ -480,6 +501,10 @@ impl Ddl<'_> {
         let mut next = table.clone();
         match operation {
             Operation::AddConstraint { constraint, .. } => {
+                if let Some((name, said)) = altered_constraint(constraint) {
+                    self.alter_constraint(relation, &mut next, &folded(name), said)?;
+                    return self.put_table(relation, next);
+                }
                 let mut changed = Relation::clone(relation);
                 self.constrain(&mut changed, constraint_of(constraint)?)?;
                 let Kind::Table(table) = changed.kind else {
@@ -671,6 +696,16 @@ fn are_distinct(key: &ast::UniqueConstraint) -> bool {
     key.nulls_distinct != ast::NullsDistinctOption::NotDistinct
 }
 
+/// Whether an operation gives nothing but another name.
+fn only_names(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::RenameTable { .. }
+            | Operation::RenameColumn { .. }
+            | Operation::RenameConstraint { .. }
+    )
+}
+
 fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
     let names = |columns: &[ast::IndexColumn]| -> Result<Vec<String>> {
         columns
@@ -687,12 +722,14 @@ fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
             columns: names(&key.columns)?,
             primary: true,
             nulls_distinct: true,
+            timing: timing_of(key.characteristics.as_ref())?,
         }),
         TableConstraint::Unique(key) => Ok(Later::Key {
             name: key.name.as_ref().map(folded),
             columns: names(&key.columns)?,
             primary: false,
             nulls_distinct: are_distinct(key),
+            timing: timing_of(key.characteristics.as_ref())?,
         }),
         TableConstraint::Check(check) => Ok(Later::Check {
             name: check.name.as_ref().map(folded),

@@ -40,6 +40,7 @@ impl Ddl<'_> {
             at += 1;
         }
         for relation in relations {
+            self.check_not_pending(&relation, "TRUNCATE")?;
             let table = relation.table().ok_or_else(|| {
                 let message = format!("\"{}\" is not a table", relation.name);
                 SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)

@@ -9,6 +9,7 @@ use crate::plan::{
 };
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
+use std::sync::Arc;
 use vellum_base::maps::HashSet;
 use vellum_row::{Value, ValueRef, output};
 
@@ -144,7 +145,8 @@ impl Run<'_, '_> {
                 return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
             }
         }
-        self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values);
+        self.owes_alone(&insert.shape, None, values)?;
+        self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values)?;
         self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
         Ok(1)
     }
@@ -202,8 +204,8 @@ impl Run<'_, '_> {
             Some(&insert.rules),
             subqueries,
         )?;
-        self.owes_targets(&insert.keys, shape.relation.oid, Some(&old), &new);
-        self.owes_children(&insert.keys, shape.relation.oid, &old, Some(&new));
+        self.owes_targets(&insert.keys, shape.relation.oid, Some(&old), &new)?;
+        self.owes_children(&insert.keys, shape.relation.oid, &old, Some(&new))?;
         self.return_row(insert.returning.as_deref(), &new, subqueries, each)?;
         Ok(1)
     }
@@ -237,8 +239,8 @@ impl Run<'_, '_> {
                     Some(&update.rules),
                     subqueries,
                 )?;
-                self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new);
-                self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new));
+                self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new)?;
+                self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new))?;
                 let rows = joined_rows(&new, others, &joined.widths);
                 self.return_rows(update.returning.as_deref(), &rows, subqueries, each)?;
                 count += 1;
@@ -278,8 +280,8 @@ impl Run<'_, '_> {
                 Some(&update.rules),
                 subqueries,
             )?;
-            self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new);
-            self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new));
+            self.owes_targets(&update.keys, shape.relation.oid, Some(&old), &new)?;
+            self.owes_children(&update.keys, shape.relation.oid, &old, Some(&new))?;
             self.return_row(update.returning.as_deref(), &new, subqueries, each)?;
             count += 1;
             Ok(Flow::More)
@@ -306,7 +308,7 @@ impl Run<'_, '_> {
                 let old = self.values_of(shape, &row)?;
                 if self.write(|| rows::delete(self.transaction, shape, &key, &old))? {
                     self.honour_locks(shape, &key, &old, Strength::Update)?;
-                    self.owes_children(&delete.keys, shape.relation.oid, &old, None);
+                    self.owes_children(&delete.keys, shape.relation.oid, &old, None)?;
                     let rows = joined_rows(&old, &others, &joined.widths);
                     self.return_rows(delete.returning.as_deref(), &rows, subqueries, each)?;
                     count += 1;
@@ -329,7 +331,7 @@ impl Run<'_, '_> {
             let old = self.values_of(shape, bytes)?;
             if self.write(|| rows::delete(self.transaction, shape, key, &old))? {
                 self.honour_locks(shape, key, &old, Strength::Update)?;
-                self.owes_children(&delete.keys, shape.relation.oid, &old, None);
+                self.owes_children(&delete.keys, shape.relation.oid, &old, None)?;
                 self.return_row(delete.returning.as_deref(), &old, subqueries, each)?;
                 count += 1;
             }
@@ -371,7 +373,7 @@ impl Run<'_, '_> {
     #[expect(clippy::too_many_arguments, reason = "all of one change")]
     pub(super) fn change(
         &self,
-        shape: &Shape,
+        shape: &Arc<Shape>,
         key: &[u8],
         row: &[u8],
         old: &[Value],
@@ -405,6 +407,7 @@ impl Run<'_, '_> {
                     Strength::NoKeyUpdate
                 };
                 self.honour_locks(shape, key, old, strength)?;
+                self.owes_alone(shape, Some(old), &new)?;
                 Ok(new)
             }
             Err(duplicate) => Err(duplicate.error(shape, &new, self.env)),

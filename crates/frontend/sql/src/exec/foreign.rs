@@ -11,6 +11,7 @@
 //!
 //! A target that was deleted after the snapshot is `40001` under repeatable read, as in PostgreSQL: for this transaction it is still there.
 
+use super::deferred::Claim;
 use super::{Flow, Run};
 use crate::catalog::Action;
 use crate::error::{Result, SqlError};
@@ -35,6 +36,8 @@ pub(super) enum Due {
         /// The row as it is now; `None` if it is gone.
         new: Option<Vec<Value>>,
     },
+    /// A row has come into an index in which rows may share a key for a while.
+    Alone(Claim),
 }
 
 /// Rows that refer to a key: their keys, values and bytes.
@@ -48,17 +51,22 @@ impl Run<'_, '_> {
         oid: u32,
         old: Option<&[Value]>,
         new: &[Value],
-    ) {
+    ) -> Result<()> {
         let Some(keys) = tables.get(&oid) else {
-            return;
+            return Ok(());
         };
         for foreign in &keys.references {
-            let same = old.is_some_and(|old| same(old, new, &foreign.columns));
-            if !same {
-                let due = Due::Target(foreign.clone(), new.to_vec());
-                self.dues.borrow_mut().push_back(due);
+            if old.is_some_and(|old| same(old, new, &foreign.columns)) {
+                continue;
             }
+            if self.is_deferred(foreign.oid, foreign.timing) {
+                self.defer_target(foreign, old.is_none(), new)?;
+                continue;
+            }
+            let due = Due::Target(foreign.clone(), new.to_vec());
+            self.dues.borrow_mut().push_back(due);
         }
+        Ok(())
     }
 
     /// A row is gone, or (with `new`) has changed.
@@ -68,14 +76,19 @@ impl Run<'_, '_> {
         oid: u32,
         old: &[Value],
         new: Option<&[Value]>,
-    ) {
+    ) -> Result<()> {
         let Some(keys) = tables.get(&oid) else {
-            return;
+            return Ok(());
         };
         for foreign in &keys.referred {
             let columns = &foreign.target_columns;
             let null = columns.iter().any(|at| old[*at].is_null());
             if null || new.is_some_and(|new| same(old, new, columns)) {
+                continue;
+            }
+            let action = foreign.action(new.is_some());
+            if action == Action::NoAction && self.is_deferred(foreign.oid, foreign.timing) {
+                self.defer_children(foreign, old)?;
                 continue;
             }
             self.dues.borrow_mut().push_back(Due::Children {
@@ -84,23 +97,26 @@ impl Run<'_, '_> {
                 new: new.map(<[Value]>::to_vec),
             });
         }
+        Ok(())
     }
 
     /// Settles what is due, at the end of a statement.
     ///
     /// # Errors
-    /// `23503`, and what the actions meet.
+    /// `23503`, `23505`, and what the actions meet.
     pub(super) fn settle_keys(&self, tables: &ForeignTables) -> Result<()> {
-        let children = |due: &Due| matches!(due, Due::Children { .. });
-        if self.dues.borrow().iter().any(children) && !self.repeatable {
-            // Behind the tombstones: whoever has released a lock by now has committed before this snapshot.
+        self.claim_keys()?;
+        let looks = |due: &Due| matches!(due, Due::Children { .. } | Due::Alone(_));
+        if self.dues.borrow().iter().any(looks) && !self.repeatable {
+            // Behind the tombstones and the claims: whoever has released a lock by now has committed before this snapshot.
             self.transaction.begin_statement()?;
         }
         loop {
             let due = self.dues.borrow_mut().pop_front();
             match due {
                 None => return Ok(()),
-                Some(Due::Target(foreign, row)) => self.hold_target(&foreign, &row)?,
+                Some(Due::Target(foreign, row)) => self.hold_target(&foreign, &row)??,
+                Some(Due::Alone(claim)) => self.look_alone(&claim)?,
                 Some(Due::Children { foreign, old, new }) => {
                     self.step()?;
                     self.follow(tables, &foreign, &old, new.as_deref())?;
@@ -109,13 +125,20 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The target of a row is there, and stays.
-    fn hold_target(&self, foreign: &Foreign, row: &[Value]) -> Result<()> {
+    /// The target of a row is there, and stays; `Err` inside `Ok`: it is not.
+    ///
+    /// # Errors
+    /// A conflict if it is to be waited for.
+    pub(super) fn hold_target(
+        &self,
+        foreign: &Foreign,
+        row: &[Value],
+    ) -> Result<std::result::Result<(), SqlError>> {
         let settings = self.env.settings();
         let mut key = Vec::new();
         match foreign.target_key(row, settings, &mut key)? {
-            None => return Ok(()),
-            Some(false) => return Err(no_target(foreign, row, settings)),
+            None => return Ok(Ok(())),
+            Some(false) => return Ok(Err(no_target(foreign, row, settings))),
             Some(true) => {}
         }
         let name = RowName {
@@ -141,12 +164,12 @@ impl Run<'_, '_> {
             }
         };
         if there {
-            return Ok(());
+            return Ok(Ok(()));
         }
         if self.repeatable && self.transaction.get(storage, &key, |_| ())?.is_some() {
-            return Err(vellum::Error::Conflict.into());
+            return Ok(Err(vellum::Error::Conflict.into()));
         }
-        Err(no_target(foreign, row, settings))
+        Ok(Err(no_target(foreign, row, settings)))
     }
 
     /// What refers to a key that is gone.
@@ -157,13 +180,9 @@ impl Run<'_, '_> {
         old: &[Value],
         new: Option<&[Value]>,
     ) -> Result<()> {
-        let action = match new {
-            None => foreign.on_delete,
-            Some(_) => foreign.on_update,
-        };
-        if action == Action::NoAction && self.has_key(foreign, old)? {
-            // Another row has it now.
-            return Ok(());
+        let action = foreign.action(new.is_some());
+        if !action.writes() {
+            return self.nothing_refers(foreign, old, action);
         }
         let found = self.children(foreign, old)?;
         if self.repeatable {
@@ -173,16 +192,13 @@ impl Run<'_, '_> {
         let oid = child.relation.oid;
         for (key, values, bytes) in found {
             match (action, new) {
-                (Action::NoAction | Action::Restrict, _) => {
-                    self.forbids(foreign, old, &key)?;
-                }
                 (Action::Cascade, None) => {
                     if rows::delete(self.transaction, child, &key, &values)? {
                         self.honour_locks(child, &key, &values, Strength::Update)?;
-                        self.owes_children(tables, oid, &values, None);
+                        self.owes_children(tables, oid, &values, None)?;
                     }
                 }
-                (Action::Cascade | Action::SetNull | Action::SetDefault, _) => {
+                _ => {
                     let mut changes = Vec::with_capacity(foreign.columns.len());
                     for (number, at) in foreign.columns.iter().enumerate() {
                         let value = match (action, new) {
@@ -203,12 +219,57 @@ impl Run<'_, '_> {
                     let changed = self.change(child, &key, &bytes, &values, changes, rules, &[])?;
                     // A default may be the very key that is gone.
                     let before = (action != Action::SetDefault).then_some(values.as_slice());
-                    self.owes_targets(tables, oid, before, &changed);
-                    self.owes_children(tables, oid, &values, Some(&changed));
+                    self.owes_targets(tables, oid, before, &changed)?;
+                    self.owes_children(tables, oid, &values, Some(&changed))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Nothing refers to a key that is gone, under NO ACTION unless another row has it now.
+    ///
+    /// # Errors
+    /// `23503`; a conflict if it is to be waited for.
+    pub(super) fn nothing_refers(
+        &self,
+        foreign: &Foreign,
+        old: &[Value],
+        action: Action,
+    ) -> Result<()> {
+        if action == Action::NoAction && self.has_key(foreign, old)? {
+            return Ok(());
+        }
+        let found = self.children(foreign, old)?;
+        if self.repeatable {
+            self.look_beside(foreign, old, action)?;
+        }
+        for (key, ..) in found {
+            self.forbids(foreign, old, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a row has the values of a foreign key that `row` has.
+    pub(super) fn has_child(&self, foreign: &Foreign, row: &[Value]) -> Result<bool> {
+        let (access, exact) = path(foreign, true, |number| row[foreign.columns[number]].clone());
+        let schema = &foreign.child.table().schema;
+        let mut found = false;
+        self.scan(&foreign.child, &access, &[], &[], &mut |_, bytes| {
+            self.step()?;
+            if !exact {
+                let own = schema.view(bytes)?;
+                for at in &foreign.columns {
+                    let value = own.get(*at)?;
+                    if value.is_null() || !compare(value, row[*at].as_ref()).is_eq() {
+                        return Ok(Flow::More);
+                    }
+                }
+            }
+            found = true;
+            Ok(Flow::Enough)
+        })?;
+        Ok(found)
     }
 
     /// A value of the target as one of the child's column.
@@ -235,7 +296,8 @@ impl Run<'_, '_> {
     /// Rows that refer to a key.
     fn children(&self, foreign: &Foreign, old: &[Value]) -> Result<Found> {
         let child = &foreign.child;
-        let (access, exact) = path(foreign, old);
+        let own = |number: usize| old[foreign.target_columns[number]].clone();
+        let (access, exact) = path(foreign, false, own);
         let schema = &child.table().schema;
         let mut found = Found::new();
         self.scan(child, &access, &[], &[], &mut |key, bytes| {
@@ -313,28 +375,26 @@ impl Run<'_, '_> {
     }
 }
 
-/// The path to the rows of a foreign key's table that refer to a key, and whether it finds no others.
-fn path(foreign: &Foreign, old: &[Value]) -> (Access, bool) {
+/// The path to the rows of a foreign key's table whose columns have the values that `value` gives by the number of the column in the key, and whether
+/// it finds no others. `own`: the values are of the columns' types, not of the target's.
+fn path(foreign: &Foreign, own: bool, value: impl Fn(usize) -> Value) -> (Access, bool) {
     let table = foreign.child.table();
     let width = foreign.columns.len();
     let fits = |number: &usize| {
         let keys = &foreign.child.keys[*number];
         let same_types = || {
-            foreign
-                .columns
-                .iter()
-                .zip(&foreign.target_columns)
-                .all(|(own, target)| {
-                    let own = table.schema.column(*own).ty;
-                    let target = foreign.parent.table().schema.column(*target).ty;
-                    own == target || (own.is_integer() && target.is_integer())
-                })
+            let mut columns = foreign.columns.iter().zip(&foreign.target_columns);
+            columns.all(|(own, target)| {
+                let own = table.schema.column(*own).ty;
+                let target = foreign.parent.table().schema.column(*target).ty;
+                own == target || (own.is_integer() && target.is_integer())
+            })
         };
-        let own = |number| {
+        let in_key = |number| {
             let column = keys.column(number);
             column.is_some_and(|at| foreign.columns.contains(&at))
         };
-        keys.predicate.is_none() && (0..width).all(own) && same_types()
+        keys.predicate.is_none() && (0..width).all(in_key) && (own || same_types())
     };
     let Some(index) = (0..table.indexes.len()).find(fits) else {
         return (Access::all(), false);
@@ -343,8 +403,7 @@ fn path(foreign: &Foreign, old: &[Value]) -> (Access, bool) {
     let values = (0..width).map(|number| {
         let at = keys.column(number);
         let number = foreign.columns.iter().position(|own| Some(*own) == at);
-        let target = number.map(|number| foreign.target_columns[number]);
-        Expr::Const(target.map_or(Value::Null, |target| old[target].clone()))
+        Expr::Const(number.map_or(Value::Null, &value))
     });
     let access = Access {
         index: Some(index),
@@ -377,7 +436,7 @@ fn equal(
     Ok(compare(own.as_ref(), target.as_ref()).is_eq())
 }
 
-fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
+pub(super) fn same(old: &[Value], new: &[Value], columns: &[usize]) -> bool {
     let mut columns = columns.iter();
     columns.all(|at| compare(old[*at].as_ref(), new[*at].as_ref()).is_eq())
 }

@@ -95,7 +95,7 @@ impl Run<'_, '_> {
             // Foreign keys that are no primary key hold the entry.
             for (keys, index) in shape.keys.iter().zip(&shape.table().indexes) {
                 let mut entry = Vec::new();
-                let may = index.unique && index.storage.is_some() && keys.is_plain();
+                let may = index.keeps_apart() && index.storage.is_some() && keys.is_plain();
                 if may && !keys.encode(RowRef::Values(old), &mut entry)? {
                     look(index.oid, &entry)?;
                 }

@@ -75,8 +75,8 @@ impl Run<'_, '_> {
                     let rules = Some(&merge.rules);
                     let new =
                         self.change(&merge.shape, &key, &row, old, changes, rules, subqueries)?;
-                    self.owes_targets(&merge.keys, oid, Some(old), &new);
-                    self.owes_children(&merge.keys, oid, old, Some(&new));
+                    self.owes_targets(&merge.keys, oid, Some(old), &new)?;
+                    self.owes_children(&merge.keys, oid, old, Some(&new))?;
                     count += 1;
                 }
                 (Some(MergeAction::Delete), Some(key), Some(_), Some(old)) => {
@@ -84,7 +84,7 @@ impl Run<'_, '_> {
                         self.write(|| rows::delete(self.transaction, &merge.shape, &key, old))?;
                     if deleted {
                         self.honour_locks(&merge.shape, &key, old, Strength::Update)?;
-                        self.owes_children(&merge.keys, oid, old, None);
+                        self.owes_children(&merge.keys, oid, old, None)?;
                         count += 1;
                     }
                 }

@@ -7,11 +7,13 @@
 
 mod aggregate;
 mod change;
+mod deferred;
 mod distinct;
 mod foreign;
 mod lock;
 mod merge;
 mod ordered;
+mod owed;
 mod partial;
 mod recursive;
 mod scan;
@@ -22,6 +24,7 @@ mod system;
 
 pub(crate) use distinct::DistinctRows;
 pub(crate) use foreign::no_target;
+pub(crate) use owed::{Deferred, Owed, OwedMark, OwedPoint};
 pub(crate) use partial::{Partial, Squares};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
@@ -90,6 +93,8 @@ pub(crate) struct Run<'r, 'w> {
     pub memory: Cell<usize>,
     /// What changed rows have yet to answer for.
     dues: RefCell<VecDeque<Due>>,
+    /// What the transaction has yet to answer for.
+    deferred: &'r RefCell<Deferred>,
     /// Keys of the rows that a query stands at, by the number of their table, while its rows are to be locked.
     keys: RefCell<Option<Vec<Vec<u8>>>>,
     /// Rows of its query are written as they come, while it runs: its snapshot cannot be shared.
@@ -132,6 +137,7 @@ impl<'r, 'w> Run<'r, 'w> {
             locks: &open.held,
             repeatable: open.characteristics.repeatable,
             dues: RefCell::default(),
+            deferred: &open.deferred,
             keys: RefCell::new(None),
             writes_as_it_reads: Cell::new(false),
             together: Cell::new(false),
@@ -164,6 +170,7 @@ impl<'r, 'w> Run<'r, 'w> {
             waiting: self.waiting,
             memory: Cell::new(self.memory.get()),
             dues: RefCell::default(),
+            deferred: self.deferred,
             keys: RefCell::new(None),
             writes_as_it_reads: self.writes_as_it_reads.clone(),
             together: self.together.clone(),

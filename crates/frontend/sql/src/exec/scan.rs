@@ -278,7 +278,7 @@ impl Run<'_, '_> {
         let index = &table.indexes[number];
         let keys = &shape.keys[number];
         let storage = table.storage.table(self.transaction)?;
-        let whole = index.unique && access.equal.len() == index.columns.len();
+        let whole = index.keeps_apart() && access.equal.len() == index.columns.len();
         if whole {
             return match &index.storage {
                 None => self.point(storage, &prefix, each),

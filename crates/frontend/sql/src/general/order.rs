@@ -109,7 +109,7 @@ impl Estimate {
             .as_ref()
             .map_or(UNKNOWN_ROWS, |known| known.rows as f64);
         let unique = table.indexes.iter();
-        let unique = unique.filter(|index| index.unique && index.is_plain());
+        let unique = unique.filter(|index| index.keeps_apart() && index.is_plain());
         let keys = unique.map(|index| {
             let columns = index.key_columns();
             columns

@@ -27,7 +27,10 @@ pub(crate) enum Command {
         concurrently: bool,
     },
     /// SET CONSTRAINTS of these, or of all.
-    Constraints(Vec<ObjectName>),
+    Constraints {
+        names: Vec<ObjectName>,
+        deferred: bool,
+    },
     /// PREPARE TRANSACTION.
     Prepare,
     /// COMMIT PREPARED, or ROLLBACK PREPARED, of a transaction.
@@ -90,7 +93,11 @@ impl Command {
                 );
                 (first, vec![name])
             }
-            Self::Constraints(names) => (plain("constraints"), names),
+            Self::Constraints { names, deferred } => {
+                let how = if deferred { "deferred" } else { "immediate" };
+                let how = ObjectName::from(vec![Ident::new(how)]);
+                ((Ident::new("constraints"), how), names)
+            }
             Self::Prepare => (plain("prepare"), Vec::new()),
             Self::EndPrepared {
                 commit,
@@ -138,7 +145,10 @@ impl Command {
                     concurrently: word(&first.new_name, 1)? == "concurrently",
                 }
             }
-            "constraints" => Self::Constraints(names().collect()),
+            "constraints" => Self::Constraints {
+                names: names().collect(),
+                deferred: word(&first.new_name, 0)? == "deferred",
+            },
             "prepare" => Self::Prepare,
             end => Self::EndPrepared {
                 commit: end == "commit",
@@ -239,8 +249,9 @@ fn constraints(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
         true => Vec::new(),
         false => parser.parse_comma_separated(|parser| parser.parse_object_name(false))?,
     };
-    parser.expect_one_of_keywords(&[Keyword::DEFERRED, Keyword::IMMEDIATE])?;
-    Ok(Command::Constraints(names).carried())
+    let word = parser.expect_one_of_keywords(&[Keyword::DEFERRED, Keyword::IMMEDIATE])?;
+    let deferred = word == Keyword::DEFERRED;
+    Ok(Command::Constraints { names, deferred }.carried())
 }
 
 fn literal(parser: &mut Parser<'_>) -> Result<String, ParserError> {
@@ -374,9 +385,10 @@ mod tests {
         let name = |name: &str| ObjectName::from(vec![Ident::new(name)]);
         assert_eq!(command("checkpoint"), Some(Command::Checkpoint));
         let all = command("SET CONSTRAINTS ALL DEFERRED");
-        assert_eq!(all, Some(Command::Constraints(Vec::new())));
+        let constraints = |names, deferred| Some(Command::Constraints { names, deferred });
+        assert_eq!(all, constraints(Vec::new(), true));
         let some = command("set constraints a, b immediate");
-        assert_eq!(some, Some(Command::Constraints(vec![name("a"), name("b")])));
+        assert_eq!(some, constraints(vec![name("a"), name("b")], false));
         for (text, what, concurrently) in [
             ("reindex table concurrently t", Reindexed::Table, true),
             ("reindex (verbose) index t", Reindexed::Index, false),

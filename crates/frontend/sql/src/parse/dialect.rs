@@ -100,7 +100,8 @@ fn unique_column(parser: &mut Parser<'_>) -> Option<Result<ColumnOption, ParserE
         false => NullsDistinctOption::Distinct,
     };
     let expected = parser.expect_keyword(Keyword::DISTINCT);
-    Some(expected.map(|_| {
+    let read = expected.and_then(|_| parser.parse_constraint_characteristics());
+    Some(read.map(|characteristics| {
         ColumnOption::Unique(UniqueConstraint {
             name: None,
             index_name: None,
@@ -108,7 +109,7 @@ fn unique_column(parser: &mut Parser<'_>) -> Option<Result<ColumnOption, ParserE
             index_type: None,
             columns: Vec::new(),
             index_options: Vec::new(),
-            characteristics: None,
+            characteristics,
             nulls_distinct,
         })
     }))

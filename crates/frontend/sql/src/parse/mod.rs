@@ -8,6 +8,7 @@
 
 mod commands;
 mod conflicts;
+mod constraints;
 mod dialect;
 mod height;
 mod literal;
@@ -20,6 +21,7 @@ mod tables;
 
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
+pub(crate) use constraints::altered_constraint;
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};

@@ -4,6 +4,7 @@
 //! The syntax trees are the parser's, so what is read here is carried in them as options, behind a name that no statement can have
 //! ([`SEQUENCE`], [`IDENTITY`]); [`Clause`] reads them again.
 
+use super::constraints;
 use super::dialect::is_word;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -443,6 +444,9 @@ fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError
     }
     if !parser.peek_keyword(Keyword::ALTER) {
         return parser.parse_alter_table_operation();
+    }
+    if nth_keyword(parser, 1) == Keyword::CONSTRAINT {
+        return constraints::altered(parser);
     }
     // ALTER, maybe COLUMN, and the name.
     let named = 1 + usize::from(nth_keyword(parser, 1) == Keyword::COLUMN);

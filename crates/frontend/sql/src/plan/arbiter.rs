@@ -15,6 +15,24 @@ use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
 
+/// # Errors
+/// `55000` if one of these indexes of a table is of a constraint that is deferrable: rows may be in it twice.
+pub(super) fn check_arbiters(relation: &Relation, numbers: &[usize]) -> Result<()> {
+    let indexes = relation.table().map_or(&[][..], |table| &table.indexes);
+    let mut asked = numbers.iter().filter_map(|number| indexes.get(*number));
+    match asked.find(|index| index.timing.is_deferrable()) {
+        None => Ok(()),
+        Some(index) => {
+            let text = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+            Err(
+                SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
+                    .on_table("public", &relation.name)
+                    .on_constraint(&index.name),
+            )
+        }
+    }
+}
+
 impl Binder<'_> {
     /// Numbers of the indexes that a target is about.
     ///
@@ -44,6 +62,7 @@ impl Binder<'_> {
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
         }
+        check_arbiters(relation, &found)?;
         Ok(found)
     }
 

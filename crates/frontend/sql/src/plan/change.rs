@@ -1,5 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
+use super::arbiter::check_arbiters;
 use super::foreign::ForeignTables;
 use super::path::{self, Access};
 use super::select::plain;
@@ -408,7 +409,11 @@ impl Binder<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let indexes = match &conflict.conflict_target {
-            None => None,
+            None => {
+                let all: Vec<usize> = (0..table.indexes.len()).collect();
+                check_arbiters(relation, &all)?;
+                None
+            }
             Some(ast::ConflictTarget::Columns(columns)) => Some(self.arbiters(relation, columns)?),
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, name) = crate::bind::object_name(name)?;
@@ -423,6 +428,7 @@ impl Binder<'_> {
                     );
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
                 })?;
+                check_arbiters(relation, &[found])?;
                 Some([found].into())
             }
         };

@@ -2,7 +2,7 @@
 
 use super::Rules;
 use crate::bind::Binder;
-use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage};
+use crate::catalog::{Action, ForeignKey, Oid, Relation, Storage, Timing};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::rows::Shape;
@@ -13,6 +13,7 @@ use vellum_row::{Settings, Typmod, Value, cast};
 /// A foreign key.
 #[derive(Debug)]
 pub(crate) struct Foreign {
+    pub oid: Oid,
     pub name: Box<str>,
     /// The table that has it.
     pub child: Arc<Shape>,
@@ -26,6 +27,7 @@ pub(crate) struct Foreign {
     pub target_columns: Vec<usize>,
     pub on_delete: Action,
     pub on_update: Action,
+    pub timing: Timing,
     /// What the columns become by SET DEFAULT.
     pub defaults: Vec<Expr>,
 }
@@ -64,6 +66,7 @@ impl Foreign {
         });
         let order = order.collect::<Result<Vec<usize>>>()?;
         Ok(Self {
+            oid: key.oid,
             name: key.name.clone(),
             columns: order
                 .iter()
@@ -83,7 +86,17 @@ impl Foreign {
             parent,
             on_delete: key.on_delete,
             on_update: key.on_update,
+            timing: key.timing,
         })
+    }
+
+    /// What is done when a key goes, or becomes another.
+    pub fn action(&self, changed: bool) -> Action {
+        if changed {
+            self.on_update
+        } else {
+            self.on_delete
+        }
     }
 
     /// Oid under which the target's keys are locked.

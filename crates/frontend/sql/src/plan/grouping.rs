@@ -227,7 +227,7 @@ pub(super) fn depending(keys: &mut Vec<(Expr, Type)>, read: &[Expr], scope: &Sco
         let Some(table) = relation.and_then(|relation| relation.table()) else {
             return false;
         };
-        let key = table.primary_key();
+        let key = table.primary_key().filter(|key| key.keeps_apart());
         key.is_some_and(|key| {
             let mut columns = key.key_columns();
             columns.all(|column| is_key(number, table.position(column)))

@@ -57,7 +57,7 @@ impl Access {
     pub fn is_point(&self, table: &Table) -> bool {
         self.index.is_some_and(|index| {
             let index = &table.indexes[index];
-            index.unique && self.any.is_none() && self.equal.len() == index.columns.len()
+            index.keeps_apart() && self.any.is_none() && self.equal.len() == index.columns.len()
         })
     }
 }

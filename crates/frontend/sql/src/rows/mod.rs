@@ -72,7 +72,7 @@ impl Shape {
                 reads: parts.reads(),
                 parts: parts.columns,
                 predicate: parts.predicate,
-                unique: index.unique,
+                unique: index.keeps_apart(),
                 nulls_distinct: index.nulls_distinct,
             })
         });
@@ -92,7 +92,7 @@ impl Shape {
 
     /// Whether the primary key orders the table.
     pub fn has_key(&self) -> bool {
-        self.table().primary_key().is_some()
+        self.table().ordering_key().is_some()
     }
 }
 

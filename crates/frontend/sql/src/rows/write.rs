@@ -34,7 +34,7 @@ pub(crate) fn insert(
     let storage = table.storage.table(transaction)?;
     // Unique indexes first: a duplicate found there has written nothing.
     for (number, index) in table.indexes.iter().enumerate() {
-        if index.unique
+        if index.keeps_apart()
             && index.storage.is_some()
             && let Some(row_key) = find_duplicate(transaction, shape, number, values)?
         {
@@ -299,7 +299,7 @@ fn moved(
 /// Whether a change of a row changes what foreign keys may refer to.
 pub(crate) fn changes_a_key(shape: &Shape, old: &[Value], changes: &[(usize, Value)]) -> bool {
     let indexes = shape.table().indexes.iter().enumerate();
-    let mut unique = indexes.filter(|(_, index)| index.unique && index.is_plain());
+    let mut unique = indexes.filter(|(_, index)| index.keeps_apart() && index.is_plain());
     unique.any(|(number, _)| touches(shape, number, old, changes))
 }
 

@@ -1,19 +1,18 @@
-//! Commands for which there is little or nothing to be done: CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit.
+//! Commands for which there is little or nothing to be done: CHECKPOINT, REINDEX, two-phase commit.
 //!
 //! Indexes are trees that are cleaned and merged as they are used, and that a checksum stands behind: REINDEX finds out whether it could, and does nothing.
-//! No constraint can be deferred, and no transaction be prepared.
+//! No transaction can be prepared.
 
 use super::command::no_block;
-use super::{Session, TransactionStatus, gone};
+use super::{Session, TransactionStatus};
 use crate::bind::object_name;
-use crate::catalog::{Catalog, Kind, Named, Oid, Relation};
+use crate::catalog::{Kind, Named};
 use crate::database::DATABASE;
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::parse::{Command, Reindexed};
 use crate::sqlstate;
 use crate::wire::{CommandTag, Sink};
 use sqlparser::ast;
-use std::sync::Arc;
 
 impl Session {
     /// Runs one of them.
@@ -32,7 +31,9 @@ impl Session {
                 name,
                 concurrently,
             } => self.reindex(what, &name, concurrently),
-            Command::Constraints(names) => self.set_constraints(&names, sink),
+            Command::Constraints { names, deferred } => {
+                self.set_constraints(&names, deferred, sink)
+            }
             Command::Prepare => self.prepare_transaction(sink),
             Command::EndPrepared {
                 commit,
@@ -143,41 +144,6 @@ impl Session {
         Ok(CommandTag::plain("REINDEX"))
     }
 
-    fn set_constraints(
-        &mut self,
-        names: &[ast::ObjectName],
-        sink: &mut dyn Sink,
-    ) -> Result<CommandTag> {
-        if self.status == TransactionStatus::Idle {
-            let text = "SET CONSTRAINTS can only be used in transaction blocks";
-            let state = sqlstate::NO_ACTIVE_SQL_TRANSACTION;
-            sink.notice(&Fields::warning(state, text)).map_err(gone)?;
-        }
-        self.start_statement()?;
-        let (catalog, search_path) = (self.image().clone(), self.search_path());
-        // The first is refused, whichever it is.
-        let Some(name) = names.first() else {
-            return Ok(CommandTag::plain("SET CONSTRAINTS"));
-        };
-        let (schema, name) = object_name(name)?;
-        let schemas = match &schema {
-            None => search_path.to_vec(),
-            Some(schema) => {
-                let found = catalog.schema_named(schema, &search_path);
-                vec![found.ok_or_else(|| no_schema(schema))?]
-            }
-        };
-        let (state, what) = if has_constraint(&catalog, &schemas, &name) {
-            (sqlstate::WRONG_OBJECT_TYPE, "is not deferrable")
-        } else {
-            (sqlstate::UNDEFINED_OBJECT, "does not exist")
-        };
-        Err(SqlError::new(
-            state,
-            format!("constraint \"{name}\" {what}"),
-        ))
-    }
-
     fn prepare_transaction(&mut self, sink: &mut dyn Sink) -> Result<CommandTag> {
         let status = std::mem::replace(&mut self.status, TransactionStatus::Idle);
         if status == TransactionStatus::Idle {
@@ -194,25 +160,8 @@ impl Session {
     }
 }
 
-/// Whether a table in one of these schemas has a constraint of this name.
-fn has_constraint(catalog: &Catalog, schemas: &[Oid], name: &str) -> bool {
-    let has = |relation: &&Arc<Relation>| {
-        let Some(table) = relation.table() else {
-            return false;
-        };
-        let checks = table.checks.iter().map(|check| &*check.name);
-        let keys = table.foreign_keys.iter().map(|key| &*key.name);
-        let indexes = table.indexes.iter();
-        let indexes = indexes.filter(|index| index.constraint.is_some());
-        let indexes = indexes.map(|index| &*index.name);
-        let mut all = checks.chain(keys).chain(indexes);
-        schemas.contains(&relation.namespace) && all.any(|own| own == name)
-    };
-    catalog.relations().iter().any(has)
-}
-
 #[cold]
-fn no_schema(name: &str) -> SqlError {
+pub(super) fn no_schema(name: &str) -> SqlError {
     let message = format!("schema \"{name}\" does not exist");
     SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message)
 }

@@ -20,6 +20,7 @@ mod catalog_access;
 mod changed;
 mod channels;
 mod command;
+mod constraints;
 mod copy;
 mod copy_binary;
 mod copy_load;
@@ -296,7 +297,8 @@ impl Session {
     }
 
     fn commit(&mut self) -> Result<()> {
-        if let Err(error) = self.act_at_commit() {
+        let ready = self.settle_deferred();
+        if let Err(error) = ready.and_then(|()| self.act_at_commit()) {
             self.roll_back();
             return Err(error);
         }

@@ -51,7 +51,7 @@ impl Drop for Prepared {
 }
 
 /// How often a statement is run again, at most.
-const RETRIES: u32 = 10_000;
+pub(super) const RETRIES: u32 = 10_000;
 
 /// Where the rows of a statement go.
 pub(super) enum Output<'o> {
@@ -329,7 +329,11 @@ impl Session {
 
     /// After a conflict: undoes the statement, waits for who is in its way, and starts it again. False if nobody is any more and the
     /// transaction keeps its snapshot: the statement has failed.
-    fn wait_and_return(&mut self, point: &Point, waiting: &mut Waiting<'_>) -> Result<bool> {
+    pub(super) fn wait_and_return(
+        &mut self,
+        point: &Point,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<bool> {
         let shared = self.shared.clone();
         let Some(open) = &mut self.open else {
             return Err(SqlError::internal("a statement without transaction"));
@@ -563,6 +567,6 @@ fn name(program: &Program) -> &'static str {
     }
 }
 
-fn is_conflict(error: &SqlError) -> bool {
+pub(super) fn is_conflict(error: &SqlError) -> bool {
     error.sqlstate() == sqlstate::SERIALIZATION_FAILURE
 }

@@ -13,8 +13,10 @@ use super::{Saying, Waiting};
 use crate::catalog::{self, Catalog, Change, Kind, Mode, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
+use crate::exec::{Deferred, OwedMark, OwedPoint};
 use crate::lock::{HeldAdvisory, HeldLocks};
 use crate::sqlstate;
+use std::cell::RefCell;
 use std::sync::Arc;
 use vellum::{Durability, Isolation, Savepoint, Transaction, TransactionOptions};
 use vellum_row::datetime::Timestamp;
@@ -50,6 +52,8 @@ pub(crate) struct Open {
     pub advisory: HeldAdvisory,
     /// What it says when it has committed.
     pub saying: Saying,
+    /// What it has yet to check.
+    pub deferred: RefCell<Deferred>,
     /// The number and the image that it works with (C1, C2).
     pub catalog: (u64, Arc<Catalog>),
     changes: Vec<Change>,
@@ -71,6 +75,7 @@ struct Mark {
     locks: usize,
     advisory: usize,
     said: (usize, usize),
+    deferred: OwedMark,
     /// How many cursors were declared and settings changed before.
     beside: (u64, usize),
     catalog: (u64, Arc<Catalog>),
@@ -84,6 +89,7 @@ pub(crate) struct Point {
     locks: usize,
     advisory: usize,
     said: (usize, usize),
+    deferred: OwedPoint,
 }
 
 /// Gates that are held; they open when this is dropped.
@@ -154,6 +160,7 @@ impl Open {
             held,
             advisory,
             saying: Saying::default(),
+            deferred: RefCell::default(),
             catalog: known.clone(),
             changes: Vec::new(),
             savepoints: Vec::new(),
@@ -194,6 +201,7 @@ impl Open {
             locks: self.held.count(),
             advisory: self.advisory.count(),
             said: self.saying.point(),
+            deferred: self.deferred.borrow().point(),
         })
     }
 
@@ -205,6 +213,7 @@ impl Open {
         self.transaction.rollback_to(&point.at)?;
         self.advisory.undo_statement(point.advisory);
         self.saying.go_back(point.said);
+        self.deferred.get_mut().go_back(point.deferred);
         if self.held.count() > point.locks {
             self.held.release_to(point.locks);
             shared.waits.ended(self.held.own());
@@ -370,6 +379,7 @@ impl Open {
             locks: self.held.count(),
             advisory: self.advisory.count(),
             said: self.saying.point(),
+            deferred: self.deferred.borrow().mark(),
             beside,
             catalog: self.catalog.clone(),
             changes: self.changes.len(),
@@ -399,6 +409,7 @@ impl Open {
         self.held.release_to(mark.locks);
         self.advisory.release_to(mark.advisory);
         self.saying.go_back(mark.said);
+        self.deferred.get_mut().go_back_to(&mark.deferred);
         shared.waits.ended(self.held.own());
         self.catalog = mark.catalog.clone();
         let undone = self.changes.split_off(mark.changes);

@@ -1,7 +1,7 @@
 //! Constraints.
 
 use super::{Scan, Spec, text};
-use crate::catalog::{Action, ForeignKey, Relation, Table};
+use crate::catalog::{Action, ForeignKey, Relation, Table, Timing};
 use crate::error::Result;
 use vellum_row::{Array, ColumnId, Type, Value};
 
@@ -42,6 +42,15 @@ impl Constraint<'_> {
             What::Index(_) => "u",
             What::Check(_) => "c",
             What::Foreign(_) => "f",
+        }
+    }
+
+    /// When it is checked.
+    pub fn timing(&self) -> Timing {
+        match &self.what {
+            What::Index(index) => index.timing,
+            What::Foreign(key) => key.timing,
+            What::Check(_) => Timing::Fixed,
         }
     }
 
@@ -137,8 +146,8 @@ fn pg_constraint(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 text(constraint.name),
                 Value::Oid(relation.namespace),
                 text(constraint.kind()),
-                Value::Bool(false),
-                Value::Bool(false),
+                Value::Bool(constraint.timing().is_deferrable()),
+                Value::Bool(constraint.timing() == Timing::Deferred),
                 Value::Bool(true),
                 Value::Oid(relation.oid),
                 Value::Oid(0),

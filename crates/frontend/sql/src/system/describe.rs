@@ -158,7 +158,8 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
                 (false, true) => "UNIQUE",
                 (false, false) => "UNIQUE NULLS NOT DISTINCT",
             };
-            format!("{word} ({})", column_names(table, &columns))
+            let names = column_names(table, &columns);
+            format!("{word} ({names}){}", index.timing.words())
         }
         What::Check(sql) => {
             let text = env.expression_text(Some(found.relation), None, sql, pretty);
@@ -177,6 +178,7 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
                     text.push_str(&format!(" ON {event} {word}"));
                 }
             }
+            text.push_str(key.timing.words());
             text
         }
     })

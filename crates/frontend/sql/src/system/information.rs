@@ -2,7 +2,7 @@
 
 use super::constraints::{self, What};
 use super::{Scan, Spec, describe, nothing, text};
-use crate::catalog::{Action, Default, Identity, Kind, Relation};
+use crate::catalog::{Action, Default, Identity, Kind, Relation, Timing};
 use crate::database::DATABASE;
 use crate::error::Result;
 use crate::roles::Rights;
@@ -519,7 +519,7 @@ fn each_constraint<'s>(
 }
 
 fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    let mut row = |relation: &Relation, name: Value, kind: &str, distinct: Option<bool>| {
+    let mut row = |relation: &Relation, name: Value, kind: &str, timing: Timing, distinct| {
         let schema = scan.schema_of(relation);
         rows.push(vec![
             database(),
@@ -529,10 +529,10 @@ fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
             schema,
             text(relation.name.clone()),
             text(kind),
-            yes_or_no(false),
-            yes_or_no(false),
+            yes_or_no(timing.is_deferrable()),
+            yes_or_no(timing == Timing::Deferred),
             yes_or_no(true),
-            distinct.map_or(Value::Null, yes_or_no),
+            Option::map_or(distinct, Value::Null, yes_or_no),
         ]);
     };
     each_constraint(scan, |relation, constraint| {
@@ -546,7 +546,8 @@ fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
             constraints::What::Index(index) if !index.primary => Some(index.nulls_distinct),
             _ => None,
         };
-        row(relation, text(constraint.name), kind, distinct);
+        let name = text(constraint.name);
+        row(relation, name, kind, constraint.timing(), distinct);
     });
     // NOT NULL counts as a check, under a name that is made of oids.
     for relation in accessible(scan) {
@@ -557,6 +558,7 @@ fn table_constraints(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> 
                     relation,
                     text(format!("{schema}_{oid}_{number}_not_null")),
                     "CHECK",
+                    Timing::Fixed,
                     None,
                 );
             }

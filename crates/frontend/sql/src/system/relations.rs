@@ -376,7 +376,7 @@ fn index_row(relation: &Arc<Relation>, table: &Table, index: &Index, rows: &mut 
         Value::Bool(!index.nulls_distinct),
         Value::Bool(index.primary),
         Value::Bool(false),
-        Value::Bool(true),
+        Value::Bool(!index.timing.is_deferrable()),
         Value::Bool(false),
         Value::Bool(true),
         Value::Bool(false),

@@ -93,6 +93,7 @@ corpus!(
     compared_rows,
     corners,
     dates,
+    deferred,
     documents,
     drops,
     edges,

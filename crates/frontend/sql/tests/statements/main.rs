@@ -9,6 +9,7 @@ mod client;
 mod copies;
 mod corpus;
 mod cursors;
+mod deferred;
 mod definitions;
 mod direct;
 mod drops;
