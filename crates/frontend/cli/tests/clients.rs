@@ -99,6 +99,14 @@ fn sqlalchemy_creates_and_queries_as_at_postgresql() {
 }
 
 #[test]
+fn django_migrates_and_queries_as_at_postgresql() {
+    python(
+        "django_app.py",
+        include_str!("golden/clients/django_app.out"),
+    );
+}
+
+#[test]
 fn node_postgres_gets_what_it_gets_from_postgresql() {
     if let Some(folder) = drivers("node") {
         let mut command = Command::new("node");

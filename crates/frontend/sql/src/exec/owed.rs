@@ -137,9 +137,12 @@ impl Deferred {
 
     /// Those that `which` names were made and found nothing. They are kept if there is a savepoint to go back to (O2).
     pub fn settle(&mut self, which: impl Fn(&Owed) -> bool, keep: bool) {
-        if !keep && self.owed().all(&which) {
-            self.owed.clear();
+        if !keep {
+            self.owed.retain(|owed| owed.settled == 0 && !which(owed));
             self.known.clear();
+            let named = self.owed.iter().enumerate();
+            let named = named.filter_map(|(at, owed)| Some((owed.name.clone()?, at)));
+            self.known.extend(named);
             return;
         }
         self.settlements += 1;
