@@ -29,6 +29,10 @@ impl Ddl<'_> {
         let column = next.schema.column(position).clone();
         let (ty, typmod) = type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
+        if using.is_none() && (ty, typmod) == (column.ty, column.typmod) {
+            // Nothing becomes another.
+            return Ok(());
+        }
         let own = next.foreign_keys.iter();
         let mut own = own.filter(|key| key.columns.contains(&column.id));
         let image = Arc::new(relation.clone());

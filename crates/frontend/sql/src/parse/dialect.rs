@@ -6,8 +6,8 @@
 
 use super::{commands, sequences};
 use sqlparser::ast::{
-    BinaryOperator, ColumnOption, Expr, Interval, KeyOrIndexDisplay, NullsDistinctOption,
-    Statement, UnaryOperator, UniqueConstraint, Value,
+    BinaryOperator, ColumnOption, DescribeAlias, Expr, Interval, KeyOrIndexDisplay,
+    NullsDistinctOption, Statement, UnaryOperator, UniqueConstraint, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -115,6 +115,75 @@ fn unique_column(parser: &mut Parser<'_>) -> Option<Result<ColumnOption, ParserE
     }))
 }
 
+/// Whether a query comes next, in so many brackets; the place of its first word.
+fn bracketed_query(parser: &Parser<'_>, from: usize) -> Option<usize> {
+    let mut at = from;
+    while parser.peek_nth_token_ref(at).token == Token::LParen {
+        at += 1;
+    }
+    let first = &parser.peek_nth_token_ref(at).token;
+    let words = ["select", "with", "values"];
+    (at > from && words.iter().any(|word| is_word(first, word))).then_some(at)
+}
+
+/// EXPLAIN of a query that begins with a bracket, which the parser takes for that of options.
+fn explain_of_query(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+    if !parser.peek_keyword(Keyword::EXPLAIN) {
+        return None;
+    }
+    bracketed_query(parser, 1)?;
+    parser.advance_token();
+    let query = parser.parse_query();
+    Some(query.map(|query| Statement::Explain {
+        describe_alias: DescribeAlias::Explain,
+        analyze: false,
+        verbose: false,
+        query_plan: false,
+        estimate: false,
+        statement: Box::new(Statement::Query(query)),
+        format: None,
+        options: None,
+    }))
+}
+
+/// A subquery whose first query stands in brackets of its own, which the parser takes for all of it: `((SELECT …) UNION …)`.
+fn bracketed_subquery(parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+    let first = bracketed_query(parser, 0)?;
+    let token = |at: usize| &parser.peek_nth_token_ref(at).token;
+    if first < 2 {
+        return None;
+    }
+    // What follows the bracket that closes the inner one.
+    let (mut depth, mut at) = (1, 2);
+    while depth > 0 {
+        match token(at) {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+    let behind = [
+        "union",
+        "intersect",
+        "except",
+        "order",
+        "limit",
+        "offset",
+        "fetch",
+    ];
+    if !behind.iter().any(|word| is_word(token(at), word)) {
+        return None;
+    }
+    parser.advance_token();
+    let query = parser.parse_query();
+    Some(query.and_then(|query| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::Subquery(query))
+    }))
+}
+
 /// What PostgreSQL's dialect says, for the questions that it answers itself.
 macro_rules! as_base {
     ($($name:ident),* $(,)?) => {
@@ -218,6 +287,9 @@ impl Dialect for Bounded {
         if let Some(interval) = interval_of_digits(parser) {
             return Some(Ok(interval));
         }
+        if let Some(subquery) = bracketed_subquery(parser) {
+            return Some(subquery);
+        }
         let (op, precedence) = match &parser.peek_token_ref().token {
             Token::Plus => (UnaryOperator::Plus, Precedence::Caret),
             Token::Minus => (UnaryOperator::Minus, Precedence::Caret),
@@ -237,7 +309,8 @@ impl Dialect for Bounded {
 
     /// Statements that the parser does not know.
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
-        commands::statement(parser).or_else(|| sequences::statement(parser))
+        let own = explain_of_query(parser).or_else(|| commands::statement(parser));
+        own.or_else(|| sequences::statement(parser))
     }
 
     fn parse_column_option(

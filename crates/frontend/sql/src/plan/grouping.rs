@@ -1,10 +1,11 @@
 //! GROUP BY: keys, sets of keys, GROUPING.
 
 use super::output::check_equality;
-use super::{OutputColumn, SortBy, SortKey};
+use super::reads::columns_read;
+use super::{OutputColumn, SortBy, SortKey, Subquery, SubqueryKind};
 use crate::bind::{Binder, Bound, COMPARED_MAX, GROUPING_SLOTS, Scope, WINDOW_SLOTS};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Expr, RowsFrom};
 use crate::sqlstate;
 use sqlparser::ast;
 use vellum_row::Type;
@@ -215,8 +216,16 @@ fn check_key((expr, ty): &(Expr, Type)) -> Result<()> {
 }
 
 /// Adds those columns that are read of tables whose whole primary key is among the keys: they are the same for all rows of a group, and SQL lets them
-/// be read.
-pub(super) fn depending(keys: &mut Vec<(Expr, Type)>, read: &[Expr], scope: &Scope) {
+/// be read. So are subqueries that read nothing else of the query.
+///
+/// # Errors
+/// `42803` for a subquery that reads what may differ within a group.
+pub(super) fn depending(
+    keys: &mut Vec<(Expr, Type)>,
+    read: &[Expr],
+    scope: &Scope,
+    subqueries: &[Subquery],
+) -> Result<()> {
     let is_key = |table: usize, position: usize| {
         let wanted = (table as u16, position as u16);
         let key = |(expr, _): &(Expr, Type)| matches!(expr, Expr::Column { table, position } if (*table, *position) == wanted);
@@ -234,12 +243,17 @@ pub(super) fn depending(keys: &mut Vec<(Expr, Type)>, read: &[Expr], scope: &Sco
         })
     };
     let apart: Vec<bool> = (0..scope.tables.len()).map(is_told_apart).collect();
-    if !apart.contains(&true) {
-        return;
-    }
+    let mut same = Vec::new();
     for expr in read {
-        found(expr, keys, &apart, scope);
+        of_group(expr, keys, &apart, (scope, subqueries), &mut same)?;
     }
+    if apart.contains(&true) {
+        for expr in read {
+            found(expr, keys, &apart, scope);
+        }
+    }
+    keys.extend(same);
+    return Ok(());
 
     fn found(expr: &Expr, keys: &mut Vec<(Expr, Type)>, apart: &[bool], scope: &Scope) {
         // What is a key as a whole reads nothing else.
@@ -258,6 +272,85 @@ pub(super) fn depending(keys: &mut Vec<(Expr, Type)>, read: &[Expr], scope: &Sco
         }
         expr.children(&mut |child| found(child, keys, apart, scope));
     }
+}
+
+/// Collects the subqueries of an expression over groups that read columns of the query, all of them the same within a group.
+fn of_group(
+    expr: &Expr,
+    keys: &[(Expr, Type)],
+    apart: &[bool],
+    (scope, subqueries): (&Scope, &[Subquery]),
+    same: &mut Vec<(Expr, Type)>,
+) -> Result<()> {
+    let known = |expr: &Expr| keys.iter().any(|(key, _)| key == expr);
+    if known(expr) || same.iter().any(|(key, _)| key == expr) {
+        return Ok(());
+    }
+    let number = match expr {
+        Expr::Subquery(number)
+        | Expr::InSubquery {
+            subquery: number, ..
+        }
+        | Expr::Rows {
+            from: RowsFrom::Subquery(number),
+            ..
+        } => *number,
+        _ => {
+            let mut done = Ok(());
+            expr.children(&mut |child| {
+                if done.is_ok() {
+                    done = of_group(child, keys, apart, (scope, subqueries), same);
+                }
+            });
+            return done;
+        }
+    };
+    let Some(subquery) = subqueries.get(usize::from(number)) else {
+        return Ok(());
+    };
+    if !subquery.select.correlated {
+        return Ok(());
+    }
+    let (mut reads, mut differs) = (false, None);
+    columns_read(
+        &Expr::Subquery(number),
+        subqueries,
+        &mut |table, position| {
+            reads = true;
+            let is_same = apart.get(usize::from(table)) == Some(&true)
+                || known(&Expr::Column { table, position });
+            if !is_same {
+                differs = Some((usize::from(table), usize::from(position)));
+            }
+        },
+    );
+    if let Some((table, position)) = differs {
+        let table = &scope.tables[table];
+        let message = format!(
+            "subquery uses ungrouped column \"{}.{}\" from outer query",
+            table.name, table.columns[position].name
+        );
+        return Err(SqlError::new(sqlstate::GROUPING_ERROR, message));
+    }
+    if !reads {
+        return Ok(());
+    }
+    let ty = match (&subquery.kind, subquery.select.types.first()) {
+        (SubqueryKind::Scalar, Some(ty)) => *ty,
+        (SubqueryKind::Array(_), _) | (SubqueryKind::Scalar, None) => {
+            return Err(SqlError::unsupported("such a subquery of a group"));
+        }
+        _ => Type::Bool,
+    };
+    let mut computed = false;
+    expr.walk(&mut |part| computed |= matches!(part, Expr::Slot(_)));
+    if computed || keys.len() + same.len() >= usize::from(COMPARED_MAX) {
+        let text = "a subquery of a group that is compared with an aggregate";
+        return Err(SqlError::unsupported(text));
+    }
+    check_equality(ty)?;
+    same.push((expr.clone(), ty));
+    Ok(())
 }
 
 /// Numbers of the keys that GROUPING asks for.

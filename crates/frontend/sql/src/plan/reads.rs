@@ -6,6 +6,11 @@ use crate::expr::{Expr, RowsFrom};
 
 /// Calls `each` with the number of every table of the query that an expression stands in. `subqueries` are those of that query.
 pub(crate) fn tables_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16)) {
+    columns_read(expr, subqueries, &mut |table, _| each(table));
+}
+
+/// The same with the positions of the columns.
+pub(super) fn columns_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16, u16)) {
     Reads { depth: 0, each }.expression(expr, subqueries);
 }
 
@@ -26,14 +31,18 @@ pub(crate) fn reads_from(expr: &Expr, subqueries: &[Subquery], from: u16) -> boo
 /// A walk, so many queries inside of the one that is asked about.
 struct Reads<'e> {
     depth: u16,
-    each: &'e mut dyn FnMut(u16),
+    each: &'e mut dyn FnMut(u16, u16),
 }
 
 impl Reads<'_> {
     fn expression(&mut self, expr: &Expr, subqueries: &[Subquery]) {
         expr.walk(&mut |expr| match expr {
-            Expr::Column { table, .. } if self.depth == 0 => (self.each)(*table),
-            Expr::Outer { level, table, .. } if *level == self.depth => (self.each)(*table),
+            Expr::Column { table, position } if self.depth == 0 => (self.each)(*table, *position),
+            Expr::Outer {
+                level,
+                table,
+                position,
+            } if *level == self.depth => (self.each)(*table, *position),
             Expr::Subquery(number)
             | Expr::InSubquery {
                 subquery: number, ..

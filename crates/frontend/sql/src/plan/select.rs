@@ -508,7 +508,8 @@ impl Binder<'_> {
         let aggregates = self.aggregates.take().unwrap_or_default();
         let mut windows = self.windows.take().unwrap_or_default();
         let asked = std::mem::replace(&mut self.groupings, asked_around);
-        if sets.is_none() && !keys.is_empty() {
+        let groups = !keys.is_empty() || !aggregates.is_empty() || having.is_some();
+        if sets.is_none() && groups {
             let sorted = sort.iter().filter_map(|key| match &key.expr {
                 SortBy::Expr(expr) => Some(expr),
                 SortBy::Output(_) => None,
@@ -524,7 +525,7 @@ impl Binder<'_> {
             for window in &mut windows {
                 window.expressions_mut(&mut |expr| read.push(expr.clone()));
             }
-            depending(&mut keys, &read, &self.scope);
+            depending(&mut keys, &read, &self.scope, &self.subqueries)?;
         }
         let (keys, types): (Vec<Expr>, Vec<Type>) = keys.into_iter().unzip();
         let asked = asked_keys(asked.unwrap_or_default(), &keys)?;

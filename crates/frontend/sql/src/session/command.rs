@@ -82,7 +82,7 @@ impl Session {
                 self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
             }
             Statement::Declare { stmts } => match stmts.as_slice() {
-                [declare] => self.declare(declare)?,
+                [declare] => self.declare(declare, &prepared.text)?,
                 _ => return Err(SqlError::syntax("one cursor at a time")),
             },
             Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,

@@ -11,7 +11,7 @@
 use super::encode::{Special, encode, format_of, special_columns};
 use super::row_store::RowStore;
 use super::run::{Output, Prepared};
-use super::{Session, TransactionStatus, gone};
+use super::{Session, TransactionStatus, clock_time, gone};
 use crate::bind::folded;
 use crate::error::{Result, SqlError};
 use crate::parse::MOVE;
@@ -22,6 +22,7 @@ use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
+use vellum_row::datetime::Timestamp;
 use vellum_row::{Column, RowView, Schema, Typmod};
 
 /// A cursor.
@@ -42,11 +43,24 @@ struct Cursor {
     /// Declared by the transaction that is open.
     new: bool,
     number: u64,
+    /// The text that it was declared in.
+    text: Arc<str>,
+    since: Timestamp,
+}
+
+/// What `pg_cursors` says of one.
+pub(crate) struct ShownCursor<'c> {
+    pub name: &'c str,
+    pub statement: &'c str,
+    pub hold: bool,
+    pub binary: bool,
+    pub scrolls: bool,
+    pub since: Timestamp,
 }
 
 /// The cursors of a session.
 #[derive(Debug, Default)]
-pub(super) struct Cursors {
+pub(crate) struct Cursors {
     by_name: HashMap<String, Cursor>,
     declared: u64,
 }
@@ -72,6 +86,21 @@ impl Cursors {
     /// K2.
     pub fn forget_from(&mut self, declared: u64) {
         self.by_name.retain(|_, cursor| cursor.number < declared);
+    }
+
+    /// All of them, by name.
+    pub fn shown(&self) -> Vec<ShownCursor<'_>> {
+        let shown = self.by_name.iter().map(|(name, cursor)| ShownCursor {
+            name,
+            statement: &cursor.text,
+            hold: cursor.hold,
+            binary: cursor.format == Format::Binary,
+            scrolls: !cursor.forward_only,
+            since: cursor.since,
+        });
+        let mut shown: Vec<_> = shown.collect();
+        shown.sort_by_key(|shown| shown.name);
+        shown
     }
 
     /// Closes all.
@@ -221,7 +250,11 @@ fn number(limit: &ast::ValueWithSpan) -> Result<i64> {
 
 impl Session {
     /// DECLARE.
-    pub(super) fn declare(&mut self, declare: &ast::Declare) -> Result<CommandTag> {
+    pub(super) fn declare(
+        &mut self,
+        declare: &ast::Declare,
+        whole: &Arc<str>,
+    ) -> Result<CommandTag> {
         let (Some(name), Some(query)) = (declare.names.first(), &declare.for_query) else {
             return Err(SqlError::syntax("a cursor needs a name and a query"));
         };
@@ -263,6 +296,8 @@ impl Session {
             hold,
             new: true,
             number,
+            text: whole.clone(),
+            since: clock_time(),
         };
         self.cursors.by_name.insert(name, cursor);
         Ok(CommandTag::plain("DECLARE CURSOR"))

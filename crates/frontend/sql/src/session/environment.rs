@@ -1,5 +1,6 @@
 //! What expressions ask of their session.
 
+use super::cursor::Cursors;
 use super::settings::SessionSettings;
 use super::transaction::{Characteristics, Open, clock_time};
 use super::{Config, NamedStatement, Saying, SessionOptions};
@@ -50,6 +51,7 @@ pub(crate) struct Env<'s> {
     pub characteristics: Characteristics,
     /// The session's prepared statements.
     pub statements: &'s HashMap<String, NamedStatement>,
+    pub cursors: &'s Cursors,
     /// Fails if the statement is to end.
     pub look: &'s dyn Fn() -> Result<()>,
     /// Takes a lock on a number, and waits for it.
@@ -74,6 +76,7 @@ pub(crate) struct Asked<'a> {
     pub sequences: &'a RefCell<Drawn>,
     pub random: &'a RefCell<Random>,
     pub statements: &'a HashMap<String, NamedStatement>,
+    pub cursors: &'a Cursors,
     /// Number of the session among all.
     pub session: u64,
 }
@@ -107,6 +110,7 @@ impl Asked<'_> {
             explain: None,
             characteristics: open.characteristics,
             statements: self.statements,
+            cursors: self.cursors,
             look: &look,
             take_advisory: &take_advisory,
             advisory: &open.advisory,

@@ -411,6 +411,7 @@ impl Session {
             explain: self.explaining.as_ref().map(|(told, how)| (told, *how)),
             characteristics: open.characteristics,
             statements: &self.statements,
+            cursors: &self.cursors,
             look: &look,
             take_advisory: &take_advisory,
             advisory: &open.advisory,

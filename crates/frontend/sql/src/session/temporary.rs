@@ -95,6 +95,7 @@ impl Session {
                 sequences: &self.sequences,
                 random: &self.random,
                 statements: &self.statements,
+                cursors: &self.cursors,
                 session: self.activity.number,
             },
         };

@@ -32,6 +32,14 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: pg_settings,
     },
     Spec {
+        name: "pg_cursors",
+        oid: 12077,
+        view: true,
+        columns: "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time \
+         timestamptz",
+        fill: pg_cursors,
+    },
+    Spec {
         name: "pg_prepared_statements",
         oid: 12095,
         view: true,
@@ -129,6 +137,21 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: vellum_locks,
     },
 ];
+
+/// The session's own that DECLARE has made.
+fn pg_cursors(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for shown in scan.env.cursors.shown() {
+        rows.push(vec![
+            text(shown.name),
+            text(shown.statement),
+            Value::Bool(shown.hold),
+            Value::Bool(shown.binary),
+            Value::Bool(shown.scrolls),
+            Value::Timestamptz(shown.since),
+        ]);
+    }
+    Ok(())
+}
 
 /// The session's own. A program runs whatever the parameters: plans are generic.
 fn pg_prepared_statements(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {

@@ -53,14 +53,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "pg_cursors",
-        oid: 12077,
-        view: true,
-        columns: "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time \
-         timestamptz",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_db_role_setting",
         oid: 2964,
         view: false,

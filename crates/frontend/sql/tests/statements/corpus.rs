@@ -87,6 +87,7 @@ corpus!(
     aggregates,
     analytics,
     arithmetic,
+    brackets,
     casts,
     catalog_clients,
     changes,

@@ -161,3 +161,22 @@ fn a_cursor_hands_out_values_of_every_type_as_the_query_does() {
         client.ok("commit");
     }
 }
+
+#[test]
+fn cursors_are_shown_until_they_are_closed() {
+    let mut client = Client::new();
+    let shown = "select name, statement, is_holdable, is_binary, is_scrollable, creation_time <= now() + interval '1 hour' from pg_cursors";
+    assert_eq!(client.ok(shown), "");
+    client.ok("begin");
+    client.ok("declare b no scroll cursor for select 1;");
+    client.ok("declare a binary scroll cursor with hold for select 2");
+    assert_eq!(
+        client.ok(&format!("{shown} order by name")),
+        "a|declare a binary scroll cursor with hold for select 2|t|t|t|t\n\
+         b|declare b no scroll cursor for select 1;|f|f|f|t"
+    );
+    client.ok("commit");
+    assert_eq!(client.ok("select name from pg_cursors"), "a");
+    client.ok("close a");
+    assert_eq!(client.ok("select count(*) from pg_cursors"), "0");
+}
