@@ -19,6 +19,7 @@ use crate::expr::RowRef;
 use crate::lock::{Obstacle, RowName, Strength};
 use crate::plan::Foreign;
 use crate::rows::{Duplicate, Shape};
+use std::collections::hash_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 use vellum::{Newest, Transaction, TransactionOptions};
@@ -257,9 +258,8 @@ impl Run<'_, '_> {
     pub(crate) fn settle_owed(&self, owed: &[Owed], catalog: &Catalog) -> Result<()> {
         let mut known: HashMap<(Check, Oid), Option<About>> = HashMap::default();
         for one in owed {
-            let name = (one.check, one.constraint);
-            if !known.contains_key(&name) {
-                known.insert(name, about(one, catalog)?);
+            if let Entry::Vacant(free) = known.entry((one.check, one.constraint)) {
+                free.insert(about(one, catalog)?);
             }
         }
         let all = owed.iter().filter_map(|one| {

@@ -6,7 +6,7 @@
 //! Invariants:
 //! - H1 A tree is at most as high as the chains in which it stands and those in it have operators together. A comma ends a chain of operators
 //!   at its level of brackets and begins another beside it; what stands in brackets is part of the chain around them. A chain of set
-//!   operations goes on behind commas.
+//!   operations goes on behind commas. CASE and its END are brackets, WHEN, THEN and ELSE between them commas.
 //! - H2 Every token that can join what stands left of it to a new tree counts. Words that are none are known: names are many, and
 //!   join nothing.
 
@@ -32,9 +32,17 @@ struct Level {
     highest: usize,
     /// Set operations, in operators.
     queries: usize,
+    /// What began it is a CASE.
+    case: bool,
 }
 
 impl Level {
+    /// A comma, or what is like one.
+    fn go_on(&mut self) {
+        self.highest = self.highest.max(self.chain);
+        self.chain = 0;
+    }
+
     fn height(self) -> usize {
         self.chain.max(self.highest) + self.queries
     }
@@ -49,6 +57,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut level = Level::default();
     let (mut table, mut parentheses) = (false, 0_usize);
     let mut intervals = 0_usize;
+    let mut behind_period = false;
     for token in tokens {
         match &token.token {
             Token::Whitespace(_) => continue,
@@ -66,22 +75,27 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         };
         match &token.token {
             Token::SemiColon if around.is_empty() => level = Level::default(),
-            Token::Comma | Token::SemiColon => {
-                level.highest = level.highest.max(level.chain);
-                level.chain = 0;
-            }
+            Token::Comma | Token::SemiColon => level.go_on(),
             Token::LParen | Token::LBracket | Token::LBrace => {
                 // `a[1][1]` is a chain.
                 level.chain += usize::from(token.token == Token::LBracket);
                 around.push(std::mem::take(&mut level));
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
-                // One that closes nothing is refused by the parser.
-                if let Some(outer) = around.pop() {
-                    let inner = std::mem::replace(&mut level, outer);
-                    level.chain += inner.height();
+                // One that closes nothing is refused by the parser, and so is a CASE without an END.
+                while level.case {
+                    close(&mut level, &mut around);
                 }
+                close(&mut level, &mut around);
             }
+            Token::Word(word) if word.keyword == Keyword::CASE && !behind_period => {
+                around.push(std::mem::take(&mut level));
+                level.case = true;
+            }
+            Token::Word(word) if word.keyword == Keyword::END && level.case => {
+                close(&mut level, &mut around);
+            }
+            Token::Word(word) if level.case && is_part_of_case(word.keyword) => level.go_on(),
             Token::Word(word) if is_set_operation(word.keyword) => level.queries += SET_OPERATION,
             Token::Word(word) if !is_operator(word.keyword) && !is_word(&token.token, "isnull") => {
             }
@@ -95,8 +109,21 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         {
             return Err(too_deep());
         }
+        behind_period = token.token == Token::Period;
     }
     Ok(())
+}
+
+/// What stands in brackets is part of the chain around them.
+fn close(level: &mut Level, around: &mut Vec<Level>) {
+    if let Some(outer) = around.pop() {
+        let inner = std::mem::replace(level, outer);
+        level.chain += inner.height();
+    }
+}
+
+fn is_part_of_case(keyword: Keyword) -> bool {
+    matches!(keyword, Keyword::WHEN | Keyword::THEN | Keyword::ELSE)
 }
 
 fn is_set_operation(keyword: Keyword) -> bool {
@@ -185,6 +212,31 @@ mod tests {
         let unions = |many: usize| format!("select 1, 2{}", " union select 1, 2".repeat(many));
         assert!(fits(&unions(CHAIN_MAX / SET_OPERATION)));
         assert!(!fits(&unions(CHAIN_MAX / SET_OPERATION + 1)));
+    }
+
+    #[test]
+    fn branches_of_a_case_stand_beside_each_other() {
+        let branches = |many: usize| format!("case{} end", " when a = 1 then b + 1".repeat(many));
+        assert!(fits(&format!("select {}", branches(2 * CHAIN_MAX))));
+        let chain = |many: usize| format!("1{}", " + 1".repeat(many));
+        let half = chain(CHAIN_MAX / 2);
+        assert!(fits(&format!(
+            "select case {half} when {half} then {half} else {half} end"
+        )));
+        assert!(!fits(&format!(
+            "select {half} + case when a then 1 else {half} end"
+        )));
+        assert!(!fits(&format!(
+            "select case when case when a then {half} end then 1 end + 1 + {half}"
+        )));
+        assert!(!fits(&format!(
+            "select (case when a then {half}) + 1 + {half}"
+        )));
+        assert!(!fits(&format!("select t.case + {half} + 1 + {half}")));
+        assert!(!fits(&"case when ".repeat(NESTING_MAX + 1)));
+        assert!(fits(&format!(
+            "begin; select {half}; end; select {half}; end"
+        )));
     }
 
     #[test]

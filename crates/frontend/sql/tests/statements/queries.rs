@@ -338,3 +338,17 @@ fn clauses_of_with_that_are_not_there_are_no_syntax_errors() {
     client.ok("CREATE TABLE t (a int)");
     assert_eq!(client.state(merges), "0A000");
 }
+
+#[test]
+fn a_case_may_have_thousands_of_branches() {
+    let mut client = Client::new();
+    client.ok("create table t (id int primary key, n text); insert into t select g, '' from generate_series(1, 2000) g");
+    let branches: String = (1..=2000)
+        .map(|n| format!(" when (id = {n}) then ('v' || {n})::text"))
+        .collect();
+    client.ok(&format!("update t set n = (case{branches} else null end)"));
+    assert_eq!(
+        client.ok("select count(*), max(n) from t where n = 'v' || id"),
+        "2000|v999"
+    );
+}
