@@ -169,6 +169,38 @@ impl Ddl<'_> {
     }
 }
 
+/// VALIDATE CONSTRAINT: rows are checked when a constraint is made, NOT VALID or not.
+///
+/// # Errors
+/// `42704`; `42809` for a key.
+pub(super) fn validate(relation: &Relation, name: &str) -> Result<()> {
+    let (checks, keys, indexes) = relation.table().map_or((false, false, false), |table| {
+        let indexes = table.indexes.iter();
+        let indexes = indexes.filter(|index| index.constraint.is_some());
+        let checks = table.checks.iter().any(|check| *check.name == *name);
+        let keys = table.foreign_keys.iter().any(|key| *key.name == *name);
+        (
+            checks,
+            keys,
+            indexes.map(|index| &index.name).any(|own| **own == *name),
+        )
+    });
+    if checks || keys {
+        return Ok(());
+    }
+    let (state, what) = if indexes {
+        let what = "is not a foreign key or check constraint";
+        (sqlstate::WRONG_OBJECT_TYPE, what)
+    } else {
+        (sqlstate::UNDEFINED_OBJECT, "does not exist")
+    };
+    let message = format!(
+        "constraint \"{name}\" of relation \"{}\" {what}",
+        relation.name
+    );
+    Err(SqlError::new(state, message))
+}
+
 /// An index whose table has another name for a column.
 fn renamed_index(
     before: &Arc<Relation>,

@@ -1,7 +1,7 @@
 //! CREATE TABLE, ALTER TABLE.
 
 use super::Ddl;
-use super::alter::numbered;
+use super::alter::{numbered, validate};
 use super::deferral::timing_of;
 use super::dependency::Object;
 use super::like::Made;
@@ -637,6 +637,7 @@ impl Ddl<'_> {
                 };
                 return self.alter_identity(relation, column, &clauses);
             }
+            Operation::ValidateConstraint { name } => validate(relation, &folded(name))?,
             Operation::OwnerTo { new_owner } => return self.give_to(relation, new_owner),
             other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
