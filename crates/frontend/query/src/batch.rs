@@ -14,7 +14,8 @@ use std::any::Any;
 use std::sync::Arc;
 use vellum_row::datetime::{Date, Interval, Time, Timestamp};
 use vellum_row::{
-    ArrayRef as Items, FixedPlace, JsonbRef, NumericRef, RowView, Stored, Type, Value, ValueRef,
+    ArrayRef as Items, EnumValue, FixedPlace, JsonbRef, NumericRef, RowView, Stored, Type, Value,
+    ValueRef,
 };
 
 /// Rows in a batch, at most.
@@ -299,6 +300,7 @@ impl ColumnBuilder {
                 | V::Timestamp(Timestamp(value))
                 | V::Timestamptz(Timestamp(value)),
             ) => made.append_value(value),
+            (Made::Int8(made), V::Enum(value)) => made.append_value(value.position),
             (Made::Oid(made), V::Oid(value)) => made.append_value(value),
             (Made::Float4(made), V::Float4(value)) => made.append_value(value),
             (Made::Float8(made), V::Float8(value)) => made.append_value(value),
@@ -423,6 +425,7 @@ impl<'a> ColumnReader<'a> {
             },
             Read::Int8(array) if array.is_valid(row) => match (self.ty, array.value(row)) {
                 (Type::Time, value) => ValueRef::Time(Time(value)),
+                (Type::Enum(of), position) => ValueRef::Enum(EnumValue { of, position }),
                 (Type::Timestamp, value) => ValueRef::Timestamp(Timestamp(value)),
                 (Type::Timestamptz, value) => ValueRef::Timestamptz(Timestamp(value)),
                 (_, value) => ValueRef::Int8(value),

@@ -103,6 +103,8 @@ impl Form {
             Type::Int2 => Self::Int2,
             Type::Int4 | Type::Date => Self::Int4,
             Type::Int8 | Type::Time | Type::Timestamp | Type::Timestamptz => Self::Int8,
+            // The position, which has the order of the labels.
+            Type::Enum(_) => Self::Int8,
             Type::Float4 => Self::Float4,
             Type::Float8 => Self::Float8,
             Type::Char | Type::Json => Self::Text,

@@ -1,4 +1,4 @@
-//! Values in the protocol's binary format (big-endian).
+//! Values in the protocol's binary format (big-endian), but for enums: those are positions here (`user` has what clients see).
 
 use crate::array::Array;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
@@ -8,6 +8,7 @@ use crate::numeric::Numeric;
 use crate::strings;
 use crate::text::text_of_bytes;
 use crate::types::{Type, Typmod};
+use crate::user::EnumValue;
 use crate::value::{Value, ValueRef};
 
 /// 08P01: the bytes end too early.
@@ -98,6 +99,10 @@ pub fn receive(ty: Type, typmod: Typmod, bytes: &[u8]) -> Result<Value> {
             Value::Interval(interval.coerce(typmod))
         }
         Type::Uuid => Value::Uuid(exactly(bytes)?),
+        Type::Enum(of) => Value::Enum(EnumValue {
+            of,
+            position: i64::from_be_bytes(exactly(bytes)?),
+        }),
         Type::Json => {
             let text = text_of_bytes(bytes)?;
             json::check(text)?;
@@ -163,6 +168,7 @@ pub fn send(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&value.months.to_be_bytes());
         }
         ValueRef::Uuid(value) => out.extend_from_slice(&value),
+        ValueRef::Enum(value) => out.extend_from_slice(&value.position.to_be_bytes()),
         ValueRef::Array(value) => value.send(out),
         ValueRef::Jsonb(value) => {
             let mut text = String::new();

@@ -55,6 +55,8 @@ pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         (V::Timestamp(a), V::Timestamp(b)) | (V::Timestamptz(a), V::Timestamptz(b)) => a.cmp(&b),
         (V::Interval(a), V::Interval(b)) => a.span().cmp(&b.span()),
         (V::Uuid(a), V::Uuid(b)) => a.cmp(&b),
+        // Of one enum.
+        (V::Enum(a), V::Enum(b)) => a.position.cmp(&b.position),
         (V::Jsonb(a), V::Jsonb(b)) => a.compare(b),
         (V::Array(a), V::Array(b)) => a.compare(b),
         _ => match (a.as_i64(), b.as_i64()) {
@@ -88,6 +90,7 @@ pub fn hash<H: Hasher>(value: ValueRef<'_>, state: &mut H) {
         ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => value.hash(state),
         ValueRef::Interval(value) => state.write_i128(value.span()),
         ValueRef::Uuid(value) => state.write(&value),
+        ValueRef::Enum(value) => state.write_i64(value.position),
         ValueRef::Jsonb(value) => value.feed(state),
         ValueRef::Array(value) => value.feed(state),
     }

@@ -81,6 +81,8 @@ states! {
     TOO_COMPLEX = "54001";
     /// 54011: more columns than a table may have.
     TOO_MANY_COLUMNS = "54011";
+    /// 55P04: a value of an enum that has not committed.
+    UNSAFE_NEW_ENUM_VALUE = "55P04";
     /// 57014: it was to stop.
     QUERY_CANCELED = "57014";
     /// XX000: an error of ours.

@@ -28,6 +28,7 @@ mod settings;
 mod strings;
 mod text;
 mod types;
+mod user;
 mod value;
 
 pub use array::{Array, ArrayRef};
@@ -44,5 +45,9 @@ pub use settings::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings};
 pub use text::{input, output, text_of_bytes};
 pub use types::{
     CATALOG_TYPES, IntervalFields, NUMERIC_PRECISION_MAX, STRING_LENGTH_MAX, TYPES, Type, Typmod,
+};
+pub use user::{
+    EnumId, EnumLabel, EnumType, EnumValue, FIRST_USER_OID, KEPT, LABEL_BYTES_MAX, Neighbour,
+    UserTypes, receive_from_client, send_to_client,
 };
 pub use value::{Value, ValueRef};

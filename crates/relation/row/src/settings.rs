@@ -1,6 +1,8 @@
 //! What the forms of values depend on and a session can set.
 
 use crate::datetime::{TimeZone, Timestamp};
+use crate::user::UserTypes;
+use std::sync::Arc;
 
 /// How dates and times are written (`DateStyle`, first part).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -72,6 +74,10 @@ pub struct Settings {
     /// The start of the transaction: what `now`, `today` and the like mean, and `time` inputs are
     /// of.
     pub now: Timestamp,
+    /// What users have made, as the transaction sees it.
+    pub types: Arc<UserTypes>,
+    /// Oids of the schemas in which a type is found by its name alone; they need not be there if `types` is empty.
+    pub path: Arc<[u32]>,
 }
 
 impl Default for Settings {
@@ -84,6 +90,8 @@ impl Default for Settings {
             extra_float_digits: 1,
             time_zone: TimeZone::utc(),
             now: Timestamp(0),
+            types: Arc::default(),
+            path: Arc::default(),
         }
     }
 }

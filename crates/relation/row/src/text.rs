@@ -38,6 +38,7 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         Type::SingleChar => Value::Text(strings::to_single_char(text).into()),
         Type::Int2Vector => Value::Array(array::parse_vector(Type::Int2, text, settings)?),
         Type::OidVector => Value::Array(array::parse_vector(Type::Oid, text, settings)?),
+        Type::Enum(id) => Value::Enum(crate::user::read(id, text, settings)?),
         Type::Array(element) => Value::Array(array::parse(element.ty(), typmod, text, settings)?),
         Type::Varchar => Value::Text(strings::to_varchar(text, typmod, false)?.into()),
         Type::Char => Value::Char(strings::to_char(text, typmod, false)?),
@@ -80,6 +81,7 @@ pub fn output(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
         ValueRef::Interval(value) => value.write(settings.interval_style, out),
         ValueRef::Uuid(value) => bytes::write_uuid(value, out),
         ValueRef::Jsonb(value) => value.write(out),
+        ValueRef::Enum(value) => crate::user::write(value, settings, out),
         ValueRef::Array(value) => array::write(value, settings, out),
     }
 }

@@ -4,6 +4,7 @@
 //! Not here: parsing the name of a type (the SQL parser's), what values do.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::user::{EnumId, FIRST_USER_OID};
 
 /// The type of a column or expression, without its modifier.
 ///
@@ -77,23 +78,44 @@ pub enum Type {
     OidVector = 32,
     /// `record`: a row without a type of its own; its modifier tells what is in it. Text, in the form of a composite value
     Record = 33,
+    /// An enum that a user has made.
+    Enum(EnumId) = 64,
     /// An array of one of the types above.
     Array(Element) = 128,
 }
 
-/// The type of an array's elements.
+/// The type of an array's elements: its persisted number, or the oid of an enum, which is above all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Element(u8);
+pub struct Element(u32);
 
 impl Element {
+    const fn of(ty: Type) -> Self {
+        Self(match ty {
+            Type::Enum(id) => id.oid(),
+            scalar => scalar.code() as u32,
+        })
+    }
+
     /// The type.
     pub fn ty(self) -> Type {
-        ALL[usize::from(self.0) - 1]
+        match EnumId::of(self.0) {
+            Some(id) => Type::Enum(id),
+            None => ALL[self.0 as usize - 1],
+        }
+    }
+
+    const fn code(self) -> u8 {
+        match EnumId::of(self.0) {
+            Some(_) => ENUM_CODE,
+            None => self.0 as u8,
+        }
     }
 }
 
 /// Set in the persisted number of a type of arrays; the rest is the number of its elements' type.
 const ARRAY_CODE: u8 = 0x80;
+/// The persisted number of an enum, whose oid stands behind it.
+const ENUM_CODE: u8 = 64;
 
 /// The types of users' values, in the order of their numbers; arrays and those of the system catalogs ([`CATALOG_TYPES`]) are others.
 pub const TYPES: [Type; 21] = [
@@ -233,26 +255,31 @@ static FACTS: [Facts; COUNT] = [
     facts!("record", "record", 2249, 0, -1, 'P', false),
 ];
 
+/// Of all enums.
+static ENUM_FACTS: Facts = facts!("enum", "enum", 0, 0, 4, 'E', false);
+
 impl Type {
     /// What is known of it, of an array of its elements' type.
     fn facts(self) -> &'static Facts {
-        &FACTS[usize::from(self.code() & !ARRAY_CODE) - 1]
+        let number = usize::from(self.code() & !ARRAY_CODE) - 1;
+        FACTS.get(number).unwrap_or(&ENUM_FACTS)
     }
 
-    /// The type with this persisted number.
+    /// The type with this persisted number, which is no enum's.
     pub fn from_code(code: u8) -> Option<Self> {
         let scalar = ALL.get(usize::from(code & !ARRAY_CODE).checked_sub(1)?)?;
         Some(if code & ARRAY_CODE == 0 {
             *scalar
         } else {
-            Self::Array(Element(code & !ARRAY_CODE))
+            scalar.array()
         })
     }
 
-    /// The persisted number.
+    /// The persisted number; all enums have one, and all types of their arrays.
     pub const fn code(self) -> u8 {
         match self {
-            Self::Array(element) => ARRAY_CODE | element.0,
+            Self::Array(element) => ARRAY_CODE | element.code(),
+            Self::Enum(_) => ENUM_CODE,
             Self::Bool => 1,
             Self::Int2 => 2,
             Self::Int4 => 3,
@@ -293,7 +320,7 @@ impl Type {
     pub const fn array(self) -> Self {
         match self {
             Self::Array(_) => self,
-            scalar => Self::Array(Element(scalar.code())),
+            scalar => Self::Array(Element::of(scalar)),
         }
     }
 
@@ -307,8 +334,23 @@ impl Type {
         }
     }
 
-    /// The type with this oid in `pg_type`.
+    /// The enum that it is, or that its elements are.
+    pub fn enum_id(self) -> Option<EnumId> {
+        match self {
+            Self::Enum(id) => Some(id),
+            Self::Array(element) => EnumId::of(element.0),
+            _ => None,
+        }
+    }
+
+    /// The type with this oid in `pg_type`. Of those that users make it is the one that has this oid if there is one.
     pub fn from_oid(oid: u32) -> Option<Self> {
+        if oid >= FIRST_USER_OID {
+            return Some(match EnumId::of(oid) {
+                Some(id) => Self::Enum(id),
+                None => Self::Enum(EnumId::of(oid - 1)?).array(),
+            });
+        }
         let find = |ty: &Type| ty.oid() == oid || ty.array_oid() == oid && oid != 0;
         let found = ALL.into_iter().find(find)?;
         Some(if found.oid() == oid {
@@ -333,7 +375,11 @@ impl Type {
     /// Its oid in `pg_type`.
     pub fn oid(self) -> u32 {
         match self {
-            Self::Array(_) => self.facts().array_oid,
+            Self::Enum(id) => id.oid(),
+            Self::Array(element) => match EnumId::of(element.0) {
+                Some(id) => id.array_oid(),
+                None => self.facts().array_oid,
+            },
             _ => self.facts().oid,
         }
     }
@@ -342,11 +388,12 @@ impl Type {
     pub fn array_oid(self) -> u32 {
         match self {
             Self::Array(_) => 0,
+            Self::Enum(id) => id.array_oid(),
             _ => self.facts().array_oid,
         }
     }
 
-    /// `typname`: `int4`, `bpchar`, `_int4`.
+    /// `typname`: `int4`, `bpchar`, `_int4`. Those of enums the catalog knows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Array(_) => self.facts().array_names.0,
@@ -354,7 +401,7 @@ impl Type {
         }
     }
 
-    /// The name in SQL: `integer`, `character`, `integer[]`. What messages say.
+    /// The name in SQL: `integer`, `character`, `integer[]`. What messages say, but of enums ([`crate::Settings::name_of`]).
     pub fn sql_name(self) -> &'static str {
         match self {
             Self::Array(_) => self.facts().array_names.1,
@@ -688,6 +735,16 @@ mod tests {
         for code in [0, 34, 128, 128 + 34] {
             assert_eq!(Type::from_code(code), None);
         }
+        let own = Type::from_oid(16_384).unwrap();
+        for ty in [own, own.array()] {
+            assert_eq!(Type::from_oid(ty.oid()), Some(ty));
+            assert_eq!(ty.enum_id().map(EnumId::oid), Some(16_384));
+            assert_eq!(Type::from_code(ty.code()), None);
+        }
+        assert_eq!(
+            (own.array_oid(), own.array().element()),
+            (16_385, Some(own))
+        );
         assert_eq!(Type::from_oid(0), None);
         assert_eq!(
             (Type::Text.array().oid(), Type::Text.array().name()),

@@ -12,6 +12,7 @@ use crate::datetime::{Date, Interval, Time, Timestamp};
 use crate::json::{Jsonb, JsonbRef};
 use crate::numeric::{Numeric, NumericRef};
 use crate::types::Type;
+use crate::user::EnumValue;
 
 /// A value that owns its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,8 @@ pub enum Value {
     Jsonb(Jsonb),
     /// `oid` and the types that are oids by other names
     Oid(u32),
+    /// A value of an enum
+    Enum(EnumValue),
     /// An array
     Array(Array),
 }
@@ -103,6 +106,8 @@ pub enum ValueRef<'a> {
     Jsonb(JsonbRef<'a>),
     /// `oid` and the types that are oids by other names
     Oid(u32),
+    /// A value of an enum
+    Enum(EnumValue),
     /// An array
     Array(ArrayRef<'a>),
 }
@@ -140,6 +145,7 @@ impl Value {
             Value::Json(value) => ValueRef::Json(value),
             Value::Jsonb(value) => ValueRef::Jsonb(value.as_ref()),
             Value::Oid(value) => ValueRef::Oid(*value),
+            Value::Enum(value) => ValueRef::Enum(*value),
             Value::Array(value) => ValueRef::Array(value.as_ref()),
         }
     }
@@ -180,6 +186,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Json(value) => Value::Json(value.into()),
             ValueRef::Jsonb(value) => Value::Jsonb(value.to_jsonb()),
             ValueRef::Oid(value) => Value::Oid(value),
+            ValueRef::Enum(value) => Value::Enum(value),
             ValueRef::Array(value) => Value::Array(value.to_array()),
         }
     }
@@ -213,6 +220,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Json(_) => Type::Json,
             ValueRef::Jsonb(_) => Type::Jsonb,
             ValueRef::Oid(_) => Type::Oid,
+            ValueRef::Enum(value) => Type::Enum(value.of),
             ValueRef::Array(value) => value.ty(),
         })
     }

@@ -524,6 +524,41 @@ public class Jdbc {
         }
     }
 
+    static void enums(Connection connection) throws SQLException {
+        out.println("# enums");
+        run(connection, "create type mood as enum ('sad', 'ok', 'happy')");
+        run(connection, "create table moods (id int primary key, mood mood, many mood[])");
+        try (var insert = connection.prepareStatement("insert into moods values (?, ?, ?)")) {
+            for (int i = 1; i <= 7; i++) {
+                insert.setInt(1, i);
+                insert.setObject(2, i % 2 == 0 ? "sad" : "happy", Types.OTHER);
+                insert.setArray(3, connection.createArrayOf("mood", new String[] {"ok", null}));
+                insert.executeUpdate();
+            }
+        }
+        try (var select = connection.prepareStatement("select mood, many from moods where mood = ?::mood and id < 3 order by mood")) {
+            for (int i = 0; i < 7; i++) {
+                select.setString(1, i % 2 == 0 ? "sad" : "happy");
+                try (var set = select.executeQuery()) {
+                    while (set.next()) {
+                        out.println(set.getString(1) + " " + set.getObject(1).getClass().getSimpleName() + " "
+                            + java.util.Arrays.toString((Object[]) set.getArray(2).getArray()) + " " + set.getMetaData().getColumnTypeName(1)
+                            + " " + set.getMetaData().getColumnType(1) + " " + set.getMetaData().getColumnTypeName(2));
+                    }
+                }
+            }
+        }
+        rows("getColumns", connection.getMetaData().getColumns(null, "public", "moods", "%"), "COLUMN_NAME", "DATA_TYPE", "TYPE_NAME", "COLUMN_SIZE");
+        try (var insert = connection.prepareStatement("insert into moods values (9, ?)")) {
+            insert.setString(1, "sad");
+            insert.executeUpdate();
+        } catch (SQLException error) {
+            out.println(error.getSQLState() + " " + error.getMessage().lines().findFirst().orElse(""));
+        }
+        run(connection, "drop table moods");
+        run(connection, "drop type mood");
+    }
+
     public static void main(String[] arguments) throws Exception {
         out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         java.util.TimeZone.setDefault(java.util.TimeZone.getTimeZone("UTC"));
@@ -538,6 +573,7 @@ public class Jdbc {
             transactions(connection);
             cancelling(connection);
             metadata(connection);
+            enums(connection);
         }
     }
 }

@@ -217,6 +217,25 @@ async def listening(conn):
     await conn.reset()
 
 
+async def enums(conn):
+    say("# enums")
+    await conn.execute("create type mood as enum ('sad', 'ok', 'happy')")
+    await conn.execute("create table moods (id int primary key, mood mood, many mood[])")
+    insert = await conn.prepare("insert into moods values ($1, $2, $3)")
+    say([(ty.name, ty.kind, ty.schema) for ty in insert.get_parameters()])
+    await insert.executemany([(1, "happy", ["sad", None]), (2, "sad", []), (3, None, None)])
+    await conn.copy_records_to_table("moods", records=[(4, "ok", ["ok"]), (5, "sad", None)])
+    say([tuple(row) for row in await conn.fetch("select * from moods order by mood, id")])
+    say(await conn.fetchval("select array_agg(id order by id) from moods where mood = $1", "sad"))
+    say(await conn.fetchval("select array_agg(id order by id) from moods where mood = any ($1::mood[])", ["ok", "happy"]))
+    say(await conn.fetchval("select row(mood, 1) from moods where id = 1"))
+    await fails(conn.execute("insert into moods values (6, $1, null)", "none"))
+    await fails(conn.execute("drop type mood"))
+    await conn.execute("drop table moods")
+    await conn.execute("drop type mood")
+    await conn.reload_schema_state()
+
+
 async def pools():
     say("# pools")
     async with asyncpg.create_pool(min_size=2, max_size=4) as pool:
@@ -241,6 +260,7 @@ async def main():
     await copies(conn)
     await cancelling(conn)
     await listening(conn)
+    await enums(conn)
     await pools()
     await conn.execute("drop table t, c")
     await conn.close()

@@ -1,5 +1,6 @@
 """psycopg 3 at a server that the environment names (PGHOST ...); prints what it sees. `driver.out` is what it prints at PostgreSQL 15."""
 
+import enum
 import sys
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 from psycopg import sql
+from psycopg.types.enum import EnumInfo, register_enum
 from psycopg.types.json import Json, Jsonb
 
 HERE = Path(__file__).parent
@@ -395,12 +397,43 @@ def cancelling(conn):
     conn.execute("reset statement_timeout")
 
 
+class Mood(enum.Enum):
+    sad = 1
+    ok = 2
+
+
+def enums(conn):
+    say("# enums")
+    conn.execute("create type mood as enum ('sad', 'ok')")
+    info = EnumInfo.fetch(conn, "mood")
+    say(info.name, info.labels)
+    register_enum(info, conn, Mood)
+    conn.execute("create table moods (id int, mood mood, many mood[])")
+    for binary in (False, True):
+        with conn.cursor(binary=binary) as cursor:
+            word = "%b" if binary else "%t"
+            cursor.execute(f"insert into moods values (1, {word}, {word}) returning mood, many", (Mood.ok, [Mood.sad, Mood.ok]))
+            say(cursor.fetchone(), cursor.description[0].type_display, cursor.description[1].type_display)
+        with conn.cursor().copy(f"copy moods from stdin (format {'binary' if binary else 'text'})") as copy:
+            copy.set_types(["int4", "mood", "mood[]"])
+            copy.write_row((2, Mood.sad, [Mood.sad]))
+        with conn.cursor(binary=binary).copy(f"copy moods to stdout (format {'binary' if binary else 'text'})") as copy:
+            say(b"".join(bytes(piece) for piece in copy).replace(info.oid.to_bytes(4), b"oid!"))
+    for statement in ("select 'none'::mood", "insert into moods values (1, 'none')", "drop type mood", "alter type mood add value 'ok'", "create type mood as enum ()"):
+        try:
+            conn.execute(statement)
+        except psycopg.Error as error:
+            say(fields(error))
+    conn.execute("drop table moods")
+    conn.execute("drop type mood")
+
+
 def main():
     sys.stdout.reconfigure(encoding="utf-8")
     connecting()
     with psycopg.connect(autocommit=True) as conn:
         conn.execute("set timezone = 'UTC'")
-        for part in (types, parameters, prepared, batches, copies, errors, transactions, cursors, cancelling):
+        for part in (types, parameters, prepared, batches, copies, errors, transactions, cursors, cancelling, enums):
             part(conn)
 
 

@@ -177,12 +177,25 @@ async function cancelling(client) {
   await hasty.end();
 }
 
+async function enums(client) {
+  say('# enums');
+  await client.query("create type mood as enum ('sad', 'ok', 'happy')");
+  await client.query('create table moods (id int, mood mood, many mood[])');
+  await client.query('insert into moods values ($1, $2, $3), (2, $4, null)', [1, 'happy', ['sad', null], 'ok']);
+  say((await client.query('select * from moods order by mood')).rows);
+  say((await client.query('select id from moods where mood > $1 and mood = any ($2) order by id', ['sad', ['ok', 'happy']])).rows);
+  say((await client.query({ name: 'one', text: 'select mood from moods where id = $1', values: [2] })).rows);
+  await client.query('insert into moods values (3, $1)', ['none']).catch((error) => say(fields(error)));
+  await client.query('drop type mood').catch((error) => say(fields(error)));
+  await client.query('drop table moods; drop type mood');
+}
+
 async function main() {
   say('# connecting');
   const client = await connect({ application_name: 'a client' });
   say((await client.query("select current_user, current_database(), current_setting('application_name') as name")).rows);
   await client.query("set timezone = 'UTC'");
-  for (const part of [everyType, prepared, copies, errors, transactions, cancelling]) await part(client);
+  for (const part of [everyType, prepared, copies, errors, transactions, cancelling, enums]) await part(client);
   await client.end();
 }
 

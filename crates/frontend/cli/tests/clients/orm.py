@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import enum
 import sys
 import uuid
 
@@ -198,6 +199,36 @@ def query(engine):
         say(sum(1 for _ in stream))
 
 
+class Mood(enum.Enum):
+    sad = 1
+    ok = 2
+    happy = 3
+
+
+def enums(engine):
+    say("# enums")
+    tables = sa.MetaData()
+    moods = sa.Table(
+        "moods", tables,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("mood", sa.Enum(Mood, name="mood"), nullable=False, server_default="ok", index=True),
+        sa.Column("letters", pg.ARRAY(sa.Enum("a", "B c", name="letters"))),
+    )
+    with engine.begin() as connection:
+        tables.create_all(connection)
+        tables.create_all(connection)
+        connection.execute(moods.insert(), [{"mood": Mood.sad, "letters": ["a"]}, {"mood": Mood.happy, "letters": ["B c", None]}, {"mood": Mood.ok, "letters": None}])
+        connection.execute(sa.text("alter type mood add value 'meh' before 'ok'"))
+        say([tuple(row) for row in connection.execute(sa.select(moods).order_by(moods.c.mood.desc()))])
+        say(connection.scalars(sa.select(moods.c.id).where(moods.c.mood > Mood.sad, moods.c.mood.in_([Mood.ok, Mood.happy])).order_by(moods.c.id)).all())
+        inspector = sa.inspect(connection)
+        say(plain(inspector.get_enums()), [(column["name"], column["type"], column["default"]) for column in inspector.get_columns("moods")])
+        reflected = sa.Table("moods", sa.MetaData(), autoload_with=connection)
+        say(" ".join(str(sa.schema.CreateTable(reflected).compile(engine)).split()), reflected.c.mood.type.enums)
+        tables.drop_all(connection)
+        say(inspector.get_enums(), connection.scalar(sa.text("select count(*) from pg_enum")))
+
+
 def main():
     sys.stdout.reconfigure(encoding="utf-8")
     engine = sa.create_engine("postgresql+psycopg://", connect_args={"options": "-c timezone=UTC"})
@@ -211,6 +242,7 @@ def main():
     look(engine)
     reflect(engine)
     query(engine)
+    enums(engine)
     Base.metadata.drop_all(engine, tables=[Order.__table__])
     say(sorted(sa.inspect(engine).get_table_names()))
 

@@ -1,6 +1,6 @@
 //! Aggregates: which there are, and what they return.
 
-use super::call::no_function;
+use super::call::undefined;
 use super::{Binder, Bound, COMPARED_MAX};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -205,7 +205,7 @@ impl Binder<'_> {
             Err(if found {
                 SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text)
             } else {
-                no_function(name, &[])
+                self.no_function(name, &[])
             })
         };
         match (kind.is_ordered_set(), function.within_group.is_empty()) {
@@ -260,14 +260,14 @@ impl Binder<'_> {
                 {
                     let (_, table) = super::object_name(table)?;
                     let row = self.whole_row(&table);
-                    let row = row.ok_or_else(|| no_function(name, &[]))?;
+                    let row = row.ok_or_else(|| self.no_function(name, &[]))?;
                     let there = match kind {
                         AggregateKind::Count => self.row_is_there(&table, &row),
                         _ => None,
                     };
                     given.push(there.unwrap_or(row));
                 }
-                _ => return Err(no_function(name, &[])),
+                _ => return Err(self.no_function(name, &[])),
             }
         }
         if kind == AggregateKind::Count && list.args.is_empty() {
@@ -333,7 +333,8 @@ impl Binder<'_> {
     ) -> Result<(Written, Vec<(Expr, Type)>, Type)> {
         use AggregateKind as K;
         let types: Vec<Option<Type>> = given.iter().map(|bound| bound.ty).collect();
-        let none = || no_function(name, &types);
+        let settings = self.settings;
+        let none = || undefined(settings, name, &types);
         let count = match kind {
             K::Join | K::Members { .. } | K::Pair(_) => 2,
             K::Count if given.is_empty() => return Ok((Vec::new(), Vec::new(), Type::Int8)),
@@ -411,14 +412,15 @@ impl Binder<'_> {
         let mut given = Vec::with_capacity(direct.len());
         for argument in direct {
             let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(node)) = argument else {
-                return Err(no_function(name, &[]));
+                return Err(self.no_function(name, &[]));
             };
             given.push(self.expr(node)?);
         }
         let mut order = self.sort_expressions(within)?;
         let mut types: Vec<Option<Type>> = given.iter().map(|bound| bound.ty).collect();
         types.extend(order.iter().map(|key| Some(key.ty)));
-        let none = || no_function(name, &types);
+        let settings = self.settings;
+        let none = || undefined(settings, name, &types);
         let asked = match (kind, given.pop()) {
             (AggregateKind::Mode, None) => None,
             (AggregateKind::Mode, Some(_)) | (_, None) => return Err(none()),
@@ -509,7 +511,7 @@ impl Binder<'_> {
             (K::BitAnd | K::BitOr | K::BitXor, Type::Int2 | Type::Int4 | Type::Int8) => ty,
             (K::Array, ty) if ty.element().is_none() && ty != Type::Record => ty.array(),
             (K::Array, _) => return Err(SqlError::unsupported("array_agg of this type")),
-            _ => return Err(no_function(name, &[Some(ty)])),
+            _ => return Err(self.no_function(name, &[Some(ty)])),
         };
         // What is summed is summed as what it sums up to.
         let computed = match (kind, result) {

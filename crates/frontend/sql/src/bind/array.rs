@@ -1,6 +1,6 @@
 //! Arrays, operators that are named with their schema, collations, and casts of oids that are shown as names.
 
-use super::operator::{comparison_type, no_operator};
+use super::operator::comparison_type;
 use super::row::row_of;
 use super::types::{folded, object_name};
 use super::{Binder, Bound, holding};
@@ -100,7 +100,7 @@ fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
     } else {
         let message = format!(
             "column notation .{name} applied to type {}, which is not a composite type",
-            ty.sql_name()
+            binder.name_of(Some(ty))
         );
         return Err(SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message));
     };
@@ -251,7 +251,7 @@ impl Binder<'_> {
             })?,
         };
         let ty = comparison_type(value.ty, Some(element))
-            .ok_or_else(|| no_operator(&shown, value.ty, Some(element)))?;
+            .ok_or_else(|| self.no_operator(&shown, value.ty, Some(element)))?;
         let value = self.compared_as(value, ty)?;
         // Elements that compare with the value as they are stay as they are.
         let same = ty == element
@@ -346,7 +346,7 @@ impl Binder<'_> {
             return self.letter(root, index);
         }
         let element = root.ty.and_then(Type::element).ok_or_else(|| {
-            let name = root.ty.map_or("unknown", Type::sql_name);
+            let name = self.name_of(root.ty);
             let message =
                 format!("cannot subscript type {name} because it does not support subscripting");
             SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
@@ -435,14 +435,14 @@ impl Binder<'_> {
         let sign = if as_text { "->>" } else { "->" };
         let (json, key) = (left.ty, right.ty);
         let Some(json) = json.filter(|ty| matches!(ty, Type::Json | Type::Jsonb)) else {
-            return Err(no_operator(sign, json, key));
+            return Err(self.no_operator(sign, json, key));
         };
         let wanted = match key {
             Some(ty) if ty.is_integer() => Type::Int4,
             _ => Type::Text,
         };
         let bound = self.coerce(right, wanted, Typmod::NONE, CastContext::Implicit);
-        let bound = bound.map_err(|_| no_operator(sign, Some(json), key))?;
+        let bound = bound.map_err(|_| self.no_operator(sign, Some(json), key))?;
         let ty = if as_text { Type::Text } else { json };
         let arguments = vec![left.expr, bound];
         Ok(Bound::new(

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr, Signature, find_scalar};
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
-use vellum_row::{CastContext, Type, Typmod, Value, cast_between};
+use vellum_row::{CastContext, Settings, Type, Typmod, Value, cast_between};
 
 impl Binder<'_> {
     /// The time at which the transaction began, in another form or rounded.
@@ -39,14 +39,14 @@ impl Binder<'_> {
                 if let Some(bound) = self.choice(name, arguments)? {
                     return Ok(bound);
                 }
-                return Err(no_function(name, &[]));
+                return Err(self.no_function(name, &[]));
             }
             ("nullif", 2) => {
                 let mut arguments = arguments.into_iter();
                 if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
                     return self.null_if(left, right);
                 }
-                return Err(no_function(name, &[]));
+                return Err(self.no_function(name, &[]));
             }
             (
                 "json_build_object" | "jsonb_build_object" | "json_build_array"
@@ -57,33 +57,36 @@ impl Binder<'_> {
                 if let Some(argument) = arguments.into_iter().next() {
                     return self.json_of(argument, name == "to_jsonb");
                 }
-                return Err(no_function(name, &[]));
+                return Err(self.no_function(name, &[]));
             }
             ("row_to_json", 1) => {
                 if let Some(argument) = arguments.into_iter().next() {
                     if argument.ty != Some(Type::Record) {
-                        return Err(no_function(name, &[argument.ty]));
+                        return Err(self.no_function(name, &[argument.ty]));
                     }
                     return self.json_of(argument, false);
                 }
-                return Err(no_function(name, &[]));
+                return Err(self.no_function(name, &[]));
             }
             ("localtime" | "localtimestamp" | "current_timestamp", 0 | 1) => {
                 return self.moment(name, &arguments);
+            }
+            ("enum_first" | "enum_last", 1) | ("enum_range", 1 | 2) => {
+                return self.enum_function(name, arguments);
             }
             ("mod", 2) => {
                 let mut arguments = arguments.into_iter();
                 if let (Some(left), Some(right)) = (arguments.next(), arguments.next()) {
                     return self.binary(&BinaryOperator::Modulo, left, right);
                 }
-                return Err(no_function(name, &[]));
+                return Err(self.no_function(name, &[]));
             }
             _ => {}
         }
         let types: Vec<Option<Type>> = arguments.iter().map(|argument| argument.ty).collect();
         // Operators and what the binder calls stand in the same tables, under names that no function has.
         if !name.starts_with(|first: char| first.is_alphabetic() || first == '_') {
-            return Err(no_function(name, &types));
+            return Err(self.no_function(name, &types));
         }
         // Of a pattern only `substring` takes a part.
         let by_place = name == "substr" && types.len() == 2 && types[1].is_none();
@@ -94,7 +97,7 @@ impl Binder<'_> {
             return self.called(signature, arguments);
         }
         let Some(signature) = Builtin::find(name, &types) else {
-            return Err(no_function(name, &types));
+            return Err(self.no_function(name, &types));
         };
         let mut arguments = arguments
             .into_iter()
@@ -106,7 +109,7 @@ impl Binder<'_> {
                         || name == "concat"
                 });
                 if !fits {
-                    return Err(no_function(name, &types));
+                    return Err(self.no_function(name, &types));
                 }
                 match argument.ty {
                     Some(_) if name == "concat" => Ok(argument.expr),
@@ -164,6 +167,24 @@ impl Binder<'_> {
         };
         Ok(Bound::new(expr, signature.result))
     }
+
+    /// `42883`.
+    #[cold]
+    pub(super) fn no_function(&self, name: &str, arguments: &[Option<Type>]) -> SqlError {
+        undefined(self.settings, name, arguments)
+    }
+}
+
+/// `42883`.
+#[cold]
+pub(super) fn undefined(settings: &Settings, name: &str, arguments: &[Option<Type>]) -> SqlError {
+    let types = arguments.iter();
+    let types = types.map(|ty| ty.map_or("unknown".into(), |ty| settings.name_of(ty)));
+    let types: Vec<_> = types.collect();
+    let message = format!("function {name}({}) does not exist", types.join(", "));
+    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No function matches the given name and argument types. You might need to add explicit type casts.",
+    )
 }
 
 /// The array of `ALL (array)`, which the parser takes for a function.
@@ -186,6 +207,7 @@ pub(super) fn all_of(pattern: &ast::Expr) -> Option<&ast::Expr> {
 /// # Errors
 /// `42883` for a name that no parameter has.
 pub(super) fn in_order(
+    settings: &Settings,
     name: &str,
     given: Vec<Bound>,
     named: Vec<(String, Bound)>,
@@ -208,7 +230,7 @@ pub(super) fn in_order(
     let mut all: Vec<Option<Bound>> = given.into_iter().map(Some).collect();
     for (own, bound) in named {
         let at = parameters.iter().position(|parameter| *parameter == own);
-        let at = at.ok_or_else(|| no_function(name, &types))?;
+        let at = at.ok_or_else(|| undefined(settings, name, &types))?;
         if all.len() <= at {
             all.resize(at + 1, None);
         }
@@ -221,19 +243,7 @@ pub(super) fn in_order(
     let filled = all.into_iter().map(|bound| match bound {
         Some(bound) => Ok(bound),
         None if name == "make_interval" => Ok(zero()),
-        None => Err(no_function(name, &types)),
+        None => Err(undefined(settings, name, &types)),
     });
     filled.collect()
-}
-
-#[cold]
-pub(super) fn no_function(name: &str, arguments: &[Option<Type>]) -> SqlError {
-    let types: Vec<&str> = arguments
-        .iter()
-        .map(|ty| ty.map_or("unknown", Type::sql_name))
-        .collect();
-    let message = format!("function {name}({}) does not exist", types.join(", "));
-    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
-        "No function matches the given name and argument types. You might need to add explicit type casts.",
-    )
 }

@@ -92,7 +92,7 @@ impl Binder<'_> {
             Some(Type::Varchar) => Some(Type::Text),
             found => found,
         };
-        let unknown = || super::operator::no_operator("=", own, right.ty);
+        let unknown = || self.no_operator("=", own, right.ty);
         let ty = ty.filter(|ty| ty.is_orderable()).ok_or_else(unknown)?;
         let implicit = CastContext::Implicit;
         let right = match kept {

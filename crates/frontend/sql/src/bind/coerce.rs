@@ -29,7 +29,11 @@ impl Binder<'_> {
             return Ok(bound.expr);
         }
         if from != ty && cast_between(from, ty).is_none_or(|least| least > context) {
-            let message = format!("cannot cast type {} to {}", from.sql_name(), ty.sql_name());
+            let message = format!(
+                "cannot cast type {} to {}",
+                self.settings.name_of(from),
+                self.settings.name_of(ty)
+            );
             return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
         }
         if let Expr::Const(value) = &bound.expr {
@@ -132,8 +136,8 @@ impl Binder<'_> {
                 Some(had) if had.category() != ty.category() => {
                     let message = format!(
                         "{what} types {} and {} cannot be matched",
-                        had.sql_name(),
-                        ty.sql_name()
+                        self.settings.name_of(had),
+                        self.settings.name_of(ty)
                     );
                     return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message));
                 }

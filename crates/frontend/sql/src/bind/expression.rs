@@ -2,10 +2,9 @@
 
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
-use super::call::{all_of, in_order, no_function};
-use super::operator::no_operator;
+use super::call::{all_of, in_order};
 use super::row::{null_test, query_of, row_of, rows_of};
-use super::types::{folded, interval_modifier, object_name, type_of};
+use super::types::{folded, interval_modifier, object_name};
 use super::window::needs_window;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
@@ -41,7 +40,7 @@ impl Binder<'_> {
             Some(other) => {
                 let message = format!(
                     "argument of {clause} must be type boolean, not type {}",
-                    other.sql_name()
+                    self.settings.name_of(other)
                 );
                 Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).at(self.place(node)))
             }
@@ -66,7 +65,7 @@ impl Binder<'_> {
             E::Nested(inner) => self.expr(inner),
             E::Value(value) => self.value(&value.value),
             E::TypedString(typed) => {
-                let (ty, typmod) = type_of(&typed.data_type)?;
+                let (ty, typmod) = self.type_of(&typed.data_type)?;
                 let literal = self.value(&typed.value.value)?;
                 self.cast(literal, ty, typmod)
             }
@@ -77,7 +76,7 @@ impl Binder<'_> {
                 data_type,
                 ..
             } => {
-                let (ty, typmod) = type_of(data_type)?;
+                let (ty, typmod) = self.type_of(data_type)?;
                 let operand = self.expr(expr)?;
                 self.cast(operand, ty, typmod)
             }
@@ -498,7 +497,7 @@ impl Binder<'_> {
                 let ty = bound.ty.unwrap_or(Type::Float8);
                 let negatable = ty.category() == 'N' && ty != Type::Oid || ty == Type::Interval;
                 if !negatable {
-                    return Err(no_operator("-", None, bound.ty));
+                    return Err(self.no_operator("-", None, bound.ty));
                 }
                 let operand = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
                 Ok(Bound::new(Expr::Negate(Box::new(operand)), ty))
@@ -554,10 +553,10 @@ impl Binder<'_> {
         all.push(operand.clone());
         let ty = self.common_type("IN", &all).map_err(|_| {
             let odd = items.iter().find(|item| item.ty != operand.ty);
-            no_operator("=", operand.ty, odd.and_then(|item| item.ty))
+            self.no_operator("=", operand.ty, odd.and_then(|item| item.ty))
         })?;
         if !ty.is_orderable() {
-            return Err(no_operator("=", operand.ty, operand.ty));
+            return Err(self.no_operator("=", operand.ty, operand.ty));
         }
         let operand = self.compared_as(operand, ty)?;
         let items = items
@@ -612,7 +611,7 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         for side in [&operand, &pattern] {
             if side.ty.is_some_and(|ty| ty.category() != 'S') {
-                return Err(no_operator("~~", operand.ty, pattern.ty));
+                return Err(self.no_operator("~~", operand.ty, pattern.ty));
             }
         }
         // The blanks of a char(n) count here.
@@ -653,7 +652,7 @@ impl Binder<'_> {
                 let message = format!("schema \"{schema}\" does not exist");
                 return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
             }
-            return Err(no_function(&name, &[]));
+            return Err(self.no_function(&name, &[]));
         }
         if let Some(over) = &function.over {
             return self.window(&name, function, over);
@@ -720,7 +719,7 @@ impl Binder<'_> {
             }
         }
         if !named.is_empty() {
-            arguments = in_order(&name, arguments, named)?;
+            arguments = in_order(self.settings, &name, arguments, named)?;
         }
         if !self.void_params.is_empty() {
             let void = &self.void_params;

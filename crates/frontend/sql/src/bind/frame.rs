@@ -120,7 +120,7 @@ impl Binder<'_> {
             _ => {
                 let message = format!(
                     "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-                    key.sql_name()
+                    self.settings.name_of(key)
                 );
                 return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
             }
@@ -131,8 +131,8 @@ impl Binder<'_> {
         if !fits {
             let message = format!(
                 "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {} and offset type {}",
-                key.sql_name(),
-                given.map_or("unknown", Type::sql_name)
+                self.settings.name_of(key),
+                self.name_of(given)
             );
             let hint = "Cast the offset value to an appropriate type.";
             return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message).with_hint(hint));

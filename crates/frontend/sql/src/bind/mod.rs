@@ -10,6 +10,7 @@ mod array;
 mod call;
 mod choice;
 mod coerce;
+mod enums;
 mod expression;
 mod frame;
 mod operator;
@@ -22,7 +23,9 @@ pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
-pub(crate) use types::{NAME_BYTES, cut, folded, object_name, type_of};
+pub(crate) use types::{
+    NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, object_name, type_label,
+};
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 
 use crate::catalog::{Catalog, Named, Oid, Relation};
@@ -222,6 +225,22 @@ impl<'c> Binder<'c> {
             records: Vec::new(),
             watched: None,
         }
+    }
+
+    /// Where types are looked up.
+    pub fn type_names(&self) -> TypeNames<'c> {
+        TypeNames {
+            catalog: self.catalog,
+            search_path: self.search_path,
+        }
+    }
+
+    /// The type that a name of a type stands for.
+    ///
+    /// # Errors
+    /// As [`types::type_of`].
+    pub fn type_of(&self, data_type: &ast::DataType) -> Result<(Type, Typmod)> {
+        types::type_of(data_type, self.type_names())
     }
 
     /// Notes that a column is read, so many queries outwards.

@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, find_scalar};
 use crate::sqlstate;
 use sqlparser::ast::BinaryOperator;
+use std::borrow::Cow;
 use vellum_row::arithmetic::{Operator, resolve};
 use vellum_row::{CastContext, Type, Typmod, cast_between};
 
@@ -25,7 +26,7 @@ impl Binder<'_> {
             return match (named_operator(parts), parts.as_slice()) {
                 (Some(plain), _) => self.binary(&plain, left, right),
                 (None, [.., sign]) => self.scalar_operator(sign, vec![left, right]),
-                (None, []) => Err(no_operator("", left.ty, right.ty)),
+                (None, []) => Err(self.no_operator("", left.ty, right.ty)),
             };
         }
         let comparison = match operator {
@@ -71,7 +72,7 @@ impl Binder<'_> {
         // An unknown operand is taken to be of the other's type.
         let (mut a, mut b) = (left.ty, right.ty);
         if a.is_none() && b.is_none() {
-            return Err(no_operator(&operator.to_string(), None, None));
+            return Err(self.no_operator(&operator.to_string(), None, None));
         }
         if let (None, Some(known)) | (Some(known), None) = (a, b) {
             // Of the other's type, if there is such an operator; else of the one that there is.
@@ -85,7 +86,7 @@ impl Binder<'_> {
         }
         let resolved = a.zip(b).and_then(|(a, b)| resolve(arithmetic, a, b));
         let Some(resolved) = resolved else {
-            return Err(no_operator(&operator.to_string(), left.ty, right.ty));
+            return Err(self.no_operator(&operator.to_string(), left.ty, right.ty));
         };
         let left = self.coerce(left, resolved.left, Typmod::NONE, CastContext::Implicit)?;
         let right = self.coerce(right, resolved.right, Typmod::NONE, CastContext::Implicit)?;
@@ -101,7 +102,7 @@ impl Binder<'_> {
     fn matches(&mut self, left: Bound, right: Bound, fold: bool, not: bool) -> Result<Bound> {
         let is_text = |ty: Option<Type>| ty.is_none_or(|ty| ty.category() == 'S');
         if !is_text(left.ty) || !is_text(right.ty) {
-            return Err(no_operator("~", left.ty, right.ty));
+            return Err(self.no_operator("~", left.ty, right.ty));
         }
         let mut side = |side| self.coerce(side, Type::Text, Typmod::NONE, CastContext::Implicit);
         let arguments = [side(left)?, side(right)?].into();
@@ -123,10 +124,9 @@ impl Binder<'_> {
         match find_scalar(sign, &types)? {
             Some(signature) => self.called(signature, operands),
             None => Err(match types.as_slice() {
-                [left, right] => no_operator(sign, *left, *right),
+                [left, right] => self.no_operator(sign, *left, *right),
                 types => {
-                    let name = types.first().copied().flatten();
-                    let name = name.map_or("unknown", Type::sql_name);
+                    let name = self.name_of(types.first().copied().flatten());
                     let message = format!("operator does not exist: {sign} {name}");
                     SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
                 }
@@ -148,7 +148,7 @@ impl Binder<'_> {
         }
         let is_text = |ty: Option<Type>| ty.is_none_or(|ty| ty.category() == 'S');
         if !is_text(left.ty) && !is_text(right.ty) {
-            return Err(no_operator("||", left.ty, right.ty));
+            return Err(self.no_operator("||", left.ty, right.ty));
         }
         // Whatever is no text is cast to it.
         let mut side = |side| self.coerce(side, Type::Text, Typmod::NONE, CastContext::Explicit);
@@ -168,10 +168,10 @@ impl Binder<'_> {
         right: Bound,
     ) -> Result<(Expr, Expr)> {
         let Some(ty) = comparison_type(left.ty, right.ty) else {
-            return Err(no_operator(operator, left.ty, right.ty));
+            return Err(self.no_operator(operator, left.ty, right.ty));
         };
         if !ty.is_orderable() {
-            return Err(no_operator(operator, left.ty, right.ty));
+            return Err(self.no_operator(operator, left.ty, right.ty));
         }
         Ok((self.compared_as(left, ty)?, self.compared_as(right, ty)?))
     }
@@ -188,6 +188,26 @@ impl Binder<'_> {
             Some(own) if own.is_oid() && ty.is_oid() => Ok(bound.expr),
             _ => self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit),
         }
+    }
+
+    /// `42883`.
+    #[cold]
+    pub(super) fn no_operator(
+        &self,
+        operator: &str,
+        left: Option<Type>,
+        right: Option<Type>,
+    ) -> SqlError {
+        let (left, right) = (self.name_of(left), self.name_of(right));
+        let message = format!("operator does not exist: {left} {operator} {right}");
+        SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+            "No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+    }
+
+    /// What messages call a type, as far as it is known.
+    pub(crate) fn name_of(&self, ty: Option<Type>) -> Cow<'static, str> {
+        ty.map_or(Cow::Borrowed("unknown"), |ty| self.settings.name_of(ty))
     }
 }
 
@@ -226,18 +246,4 @@ pub(super) fn comparison_type(left: Option<Type>, right: Option<Type>) -> Option
         }
     }
     None
-}
-
-/// `42883`.
-#[cold]
-pub(super) fn no_operator(operator: &str, left: Option<Type>, right: Option<Type>) -> SqlError {
-    let name = |ty: Option<Type>| ty.map_or("unknown", Type::sql_name);
-    let message = format!(
-        "operator does not exist: {} {operator} {}",
-        name(left),
-        name(right)
-    );
-    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
-        "No operator matches the given name and argument types. You might need to add explicit type casts.",
-    )
 }

@@ -1,9 +1,10 @@
 //! Names, and names of types.
 
+use crate::catalog::{Catalog, Oid};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast::{self, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
-use vellum_row::{IntervalFields, Type, Typmod};
+use vellum_row::{IntervalFields, KEPT, Type, Typmod};
 
 /// Longest name, in bytes.
 pub(crate) const NAME_BYTES: usize = 63;
@@ -56,11 +57,72 @@ pub(super) fn shown(name: &ast::ObjectName) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
+/// Where types are looked up that users have made.
+#[derive(Clone, Copy)]
+pub(crate) struct TypeNames<'c> {
+    pub catalog: &'c Catalog,
+    pub search_path: &'c [Oid],
+}
+
+/// How the text of a definition names a type that a user has made.
+pub(crate) fn kept_name(ty: Type) -> ast::ObjectName {
+    let own = ast::Ident::with_quote('"', format!("{KEPT}{}", ty.oid()));
+    ast::ObjectName::from(vec![ast::Ident::new("pg_catalog"), own])
+}
+
+/// The oid in such a name.
+pub(crate) fn kept_oid(name: &str) -> Option<Oid> {
+    name.strip_prefix(KEPT)?.parse().ok()
+}
+
+impl TypeNames<'_> {
+    /// The type of a name, in a schema or along the search path. A name with an underscore in front may stand for the type of its arrays.
+    ///
+    /// # Errors
+    /// `3F000` for a schema that is not there.
+    pub fn find(&self, schema: Option<&str>, name: &str) -> Result<Option<Type>> {
+        let in_schema = |namespace: Oid| {
+            let own = |name: &str| self.catalog.type_named(namespace, name)?.as_type();
+            let element = || own(name.strip_prefix('_')?).map(Type::array);
+            own(name).or_else(element)
+        };
+        if let (Some("pg_catalog"), Some(oid)) = (schema, kept_oid(name)) {
+            return Ok(Type::from_oid(oid).filter(|ty| ty.enum_id().is_some()));
+        }
+        let Some(schema) = schema else {
+            return Ok(self.search_path.iter().copied().find_map(in_schema));
+        };
+        match self.catalog.schema_named(schema, self.search_path) {
+            Some(namespace) => Ok(in_schema(namespace)),
+            None => {
+                let message = format!("schema \"{schema}\" does not exist");
+                Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message))
+            }
+        }
+    }
+
+    /// Names that the parser does not know as types.
+    fn custom(&self, name: &ast::ObjectName) -> Result<(Type, Typmod)> {
+        let (schema, base) = object_name(name)?;
+        let built_in = match schema.as_deref() {
+            None | Some("pg_catalog") => Type::from_name(&base),
+            Some(_) => None,
+        };
+        let found = match built_in {
+            None => self.find(schema.as_deref(), &base)?,
+            found => found,
+        };
+        found
+            .map(|ty| (ty, Typmod::NONE))
+            .ok_or_else(|| unknown(&shown(name)))
+    }
+}
+
 /// The type that a name of a type stands for.
 ///
 /// # Errors
 /// `42704` for unknown ones, `22023` for modifiers that cannot be.
-pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, Typmod)> {
+pub(super) fn type_of(data_type: &DataType, names: TypeNames<'_>) -> Result<(Type, Typmod)> {
     let plain = |ty| Ok((ty, Typmod::NONE));
     match data_type {
         DataType::Boolean | DataType::Bool => plain(Type::Bool),
@@ -126,28 +188,39 @@ pub(crate) fn type_of(data_type: &DataType) -> Result<(Type, Typmod)> {
             | ast::ArrayElemTypeDef::AngleBracket(inner)
             | ast::ArrayElemTypeDef::Parenthesis(inner),
         ) => {
-            let (element, typmod) = type_of(inner)?;
+            let (element, typmod) = type_of(inner, names)?;
             Ok((element.array(), typmod))
         }
-        DataType::Custom(name, modifiers) if modifiers.is_empty() => custom(name),
-        other => Err(unknown(&other.to_string())),
+        DataType::Custom(name, modifiers) if modifiers.is_empty() => names.custom(name),
+        other => Err(unknown(&other.to_string().to_lowercase())),
     }
 }
 
-/// Names that the parser does not know as types.
-fn custom(name: &ast::ObjectName) -> Result<(Type, Typmod)> {
-    let (schema, base) = object_name(name)?;
-    if schema.is_some_and(|schema| schema != "pg_catalog") {
-        return Err(unknown(&shown(name)));
+/// The name that a cast to a type gives a column: of an array, that of its elements' type.
+pub(crate) fn type_label(data_type: &DataType) -> String {
+    let none = TypeNames {
+        catalog: &Catalog::default(),
+        search_path: &[],
+    };
+    match (type_of(data_type, none), data_type) {
+        (Ok((ty, _)), _) => ty.element().unwrap_or(ty).name().to_owned(),
+        (
+            Err(_),
+            DataType::Array(
+                ast::ArrayElemTypeDef::SquareBracket(inner, _)
+                | ast::ArrayElemTypeDef::Parenthesis(inner),
+            ),
+        ) => type_label(inner),
+        (Err(_), DataType::Custom(name, _)) => {
+            object_name(name).map_or_else(|_| shown(name), |(_, name)| name)
+        }
+        _ => "?column?".to_owned(),
     }
-    Type::from_name(&base)
-        .map(|ty| (ty, Typmod::NONE))
-        .ok_or_else(|| unknown(&shown(name)))
 }
 
 #[cold]
 fn unknown(name: &str) -> SqlError {
-    let message = format!("type \"{}\" does not exist", name.to_lowercase());
+    let message = format!("type \"{name}\" does not exist");
     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
 }
 

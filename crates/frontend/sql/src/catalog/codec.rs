@@ -13,7 +13,7 @@ use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
 use std::sync::Arc;
 use vellum_base::codec::{Put, Reader};
-use vellum_row::{ColumnId, Schema};
+use vellum_row::{ColumnId, EnumId, EnumLabel, Schema};
 
 const VERSION: u8 = 3;
 const VERSION_WITH_RIGHTS: u8 = 2;
@@ -25,6 +25,7 @@ const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_TIMING;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
+const ENUM: u8 = 4;
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
     out.put_u32(text.len() as u32);
@@ -144,6 +145,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
         Kind::Table(_) => TABLE,
         Kind::View(_) => VIEW,
         Kind::Sequence(_) => SEQUENCE,
+        Kind::Enum(_) => ENUM,
         Kind::System(_) => return Err(SqlError::internal("a system relation has no row")),
     });
     out.put_u32(relation.namespace);
@@ -170,9 +172,29 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
             put_i64(&mut out, sequence.begin);
             put_i64(&mut out, sequence.cache);
         }
+        Kind::Enum(labels) => put_list(&mut out, labels, |out, label| {
+            out.put_u32(label.oid);
+            put_i64(out, label.position);
+            put_text(out, &label.text);
+        }),
         Kind::System(_) => {}
     }
     Ok(out)
+}
+
+/// The labels of an enum, in order.
+fn labels(oid: Oid, reader: &mut Reader<'_>) -> Option<Arc<[EnumLabel]>> {
+    EnumId::of(oid)?;
+    let labels = list(reader, |reader| {
+        Some(EnumLabel {
+            oid: reader.u32()?,
+            position: i64_of(reader)?,
+            text: text(reader)?,
+            fresh: false,
+        })
+    })?;
+    let in_order = labels.is_sorted_by(|a, b| a.position < b.position);
+    in_order.then(|| labels.into())
 }
 
 /// Reads a relation's row.
@@ -195,6 +217,7 @@ pub(super) fn decode_relation(oid: Oid, value: &[u8], runtimes: &Runtimes) -> Op
             columns: list(&mut reader, text)?,
         }),
         SEQUENCE => Kind::Sequence(sequence(oid, version, &mut reader)?),
+        ENUM => Kind::Enum(labels(oid, &mut reader)?),
         _ => return None,
     };
     let known_by = match &kind {

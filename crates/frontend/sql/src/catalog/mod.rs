@@ -39,6 +39,7 @@ use crate::database::FIRST_ROLE;
 use crate::roles::{Grant, Rights, Role};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
+use vellum_row::{EnumId, EnumType, Type, UserTypes};
 
 /// Oid of `pg_catalog`.
 pub(crate) const PG_CATALOG: Oid = 11;
@@ -78,6 +79,10 @@ pub(crate) struct Catalog {
     relations: HashMap<Oid, Arc<Relation>>,
     /// Relations and indexes by schema and name; of an index the oid is its table's.
     names: HashMap<(Oid, Box<str>), Named>,
+    /// Types by schema and name.
+    type_names: HashMap<(Oid, Box<str>), Oid>,
+    /// What the forms of their values depend on.
+    types: Arc<UserTypes>,
     roles: HashMap<Oid, Arc<Role>>,
     comments: comments::Comments,
 }
@@ -104,6 +109,26 @@ pub(crate) enum Change {
     DropRole(Arc<Role>),
     /// Adds, replaces or takes away.
     PutComment(Comment),
+}
+
+impl Change {
+    /// The change as others see it once it has committed: labels that were added can be used.
+    fn committed(&self) -> std::borrow::Cow<'_, Self> {
+        use std::borrow::Cow;
+        let Self::PutRelation(relation) = self else {
+            return Cow::Borrowed(self);
+        };
+        let Kind::Enum(labels) = &relation.kind else {
+            return Cow::Borrowed(self);
+        };
+        let mut labels = labels.to_vec();
+        labels.iter_mut().for_each(|label| label.fresh = false);
+        let relation = Relation {
+            kind: Kind::Enum(labels.into()),
+            ..Relation::clone(relation)
+        };
+        Cow::Owned(Self::PutRelation(Arc::new(relation)))
+    }
 }
 
 impl Catalog {
@@ -229,6 +254,11 @@ impl Catalog {
         let Some(old) = self.relations.remove(&oid) else {
             return;
         };
+        if let Some(Type::Enum(id)) = old.as_type() {
+            self.type_names.remove(&(old.namespace, old.name.clone()));
+            Arc::make_mut(&mut self.types).remove(id);
+            return;
+        }
         self.names.remove(&(old.namespace, old.name.clone()));
         if let Kind::Table(table) = &old.kind {
             for index in &table.indexes {
@@ -240,6 +270,12 @@ impl Catalog {
     fn remember(&mut self, relation: &Arc<Relation>) {
         let oid = relation.oid;
         let key = (relation.namespace, relation.name.clone());
+        if let Some(own) = self.enum_type(relation) {
+            self.type_names.insert(key, oid);
+            Arc::make_mut(&mut self.types).put(Arc::new(own));
+            self.relations.insert(oid, relation.clone());
+            return;
+        }
         self.names.insert(key, Named::Relation(oid));
         if let Kind::Table(table) = &relation.kind {
             for index in &table.indexes {
@@ -252,6 +288,20 @@ impl Catalog {
             }
         }
         self.relations.insert(oid, relation.clone());
+    }
+
+    /// What the forms of an enum's values depend on.
+    fn enum_type(&self, relation: &Relation) -> Option<EnumType> {
+        let Kind::Enum(labels) = &relation.kind else {
+            return None;
+        };
+        let schema = crate::names::quoted(self.namespace_name(relation.namespace));
+        Some(EnumType {
+            id: EnumId::of(relation.oid)?,
+            schema: (relation.namespace, schema.into()),
+            name: crate::names::quoted(&relation.name).into(),
+            labels: labels.to_vec(),
+        })
     }
 
     /// The schema of this name.
@@ -301,7 +351,26 @@ impl Catalog {
         self.names.get(&(namespace, name.into())).copied()
     }
 
-    /// The relation with this oid.
+    /// The type of this name in a schema.
+    pub fn type_named(&self, namespace: Oid, name: &str) -> Option<&Arc<Relation>> {
+        let oid = self.type_names.get(&(namespace, name.into()))?;
+        self.relations.get(oid)
+    }
+
+    /// What the forms of values of users' types depend on.
+    pub fn types(&self) -> &Arc<UserTypes> {
+        &self.types
+    }
+
+    /// The types that users have made, by oid.
+    pub fn user_types(&self) -> Vec<&Arc<Relation>> {
+        let mut all: Vec<_> = self.relations.values().collect();
+        all.retain(|relation| relation.is_type());
+        all.sort_by_key(|relation| relation.oid);
+        all
+    }
+
+    /// The relation, or type, with this oid.
     pub fn relation(&self, oid: Oid) -> Option<&Arc<Relation>> {
         self.relations.get(&oid)
     }
@@ -317,7 +386,7 @@ impl Catalog {
 
     /// Schema and name of a relation or an index.
     pub fn name_of(&self, oid: Oid) -> Option<(Oid, &str)> {
-        if let Some(relation) = self.relation(oid) {
+        if let Some(relation) = self.relation(oid).filter(|one| !one.is_type()) {
             return Some((relation.namespace, &relation.name));
         }
         let (relation, index) = self.index(oid)?;
@@ -382,6 +451,7 @@ impl Catalog {
         }
         let rights = match relation.kind {
             Kind::Sequence(_) => Rights::SEQUENCE,
+            Kind::Enum(_) => Rights::USAGE,
             _ => Rights::TABLE,
         };
         let owner = self.role_oid(&relation.owner);
@@ -441,9 +511,10 @@ impl Catalog {
         found
     }
 
-    /// All relations, by oid.
+    /// All relations, by oid; without types.
     pub fn relations(&self) -> Vec<&Arc<Relation>> {
         let mut all: Vec<_> = self.relations.values().collect();
+        all.retain(|relation| !relation.is_type());
         all.sort_by_key(|relation| relation.oid);
         all
     }

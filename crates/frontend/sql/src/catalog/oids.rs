@@ -41,6 +41,23 @@ const OIDS: SequenceDefinition = SequenceDefinition {
 };
 
 impl Oids {
+    /// The next two oids, of which the first is even (C3): what an enum and the type of its arrays have.
+    ///
+    /// # Errors
+    /// What the engine reports.
+    pub fn draw_pair(&self, engine: &Database) -> Result<Oid> {
+        let mut taken = self.drawn.lock();
+        loop {
+            let first = next(engine, "oids", &OIDS, &mut taken)?;
+            if first % 2 != 0 {
+                continue;
+            }
+            next(engine, "oids", &OIDS, &mut taken)?;
+            return Oid::try_from(first)
+                .map_err(|_| SqlError::internal("an oid outside its range"));
+        }
+    }
+
     /// The next oid (C3).
     pub fn draw(&self, engine: &Database) -> Result<Oid> {
         let mut taken = self.drawn.lock();

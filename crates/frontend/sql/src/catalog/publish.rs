@@ -87,7 +87,7 @@ impl Published {
             let mut next = Catalog::clone(&image);
             let version = self.draw_version();
             for change in changes {
-                next.advance(change, version);
+                next.advance(&change.committed(), version);
             }
             *image = Arc::new(next);
         }

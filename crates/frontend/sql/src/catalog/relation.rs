@@ -6,12 +6,12 @@ use crate::roles::Grant;
 use crate::system::Definition;
 use std::sync::{Arc, OnceLock};
 use vellum::Transaction;
-use vellum_row::{ColumnId, Schema};
+use vellum_row::{ColumnId, EnumId, EnumLabel, Schema, Type};
 
 /// Number of an object of the catalog.
 pub(crate) type Oid = u32;
 
-/// A table, view or sequence.
+/// A table, view or sequence; or a type, which has a name among types.
 #[derive(Clone, Debug)]
 pub(crate) struct Relation {
     pub oid: Oid,
@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Table(Box<Table>),
     View(View),
     Sequence(SequenceDefinition),
+    /// An enum: its labels in order.
+    Enum(Arc<[EnumLabel]>),
     /// Not in the catalog's rows: the program has it.
     System(&'static Definition),
 }
@@ -297,6 +299,19 @@ pub(crate) struct SequenceDefinition {
 }
 
 impl Relation {
+    /// Whether it is a type.
+    pub fn is_type(&self) -> bool {
+        matches!(self.kind, Kind::Enum(_))
+    }
+
+    /// The type that it is, if it is one.
+    pub fn as_type(&self) -> Option<Type> {
+        match self.kind {
+            Kind::Enum(_) => EnumId::of(self.oid).map(Type::Enum),
+            _ => None,
+        }
+    }
+
     /// The table, if it is one.
     pub fn table(&self) -> Option<&Table> {
         match &self.kind {

@@ -1,7 +1,7 @@
 //! The catalog's rows in the engine.
 //!
 //! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
-//! schema, name` of every relation and index (value: its oid), so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
+//! schema, name` of every relation and index (value: its oid), `5` of every type, so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
 //! said of an object (value: the text).
 
 use super::relation::{Kind, Table};
@@ -19,6 +19,7 @@ const NAMESPACE: u8 = 1;
 const RELATION: u8 = 2;
 const NAME: u8 = 3;
 const COMMENT: u8 = 4;
+const TYPE_NAME: u8 = 5;
 
 /// Reads and writes them.
 pub(crate) struct Store;
@@ -65,7 +66,7 @@ impl Store {
         let mut cursor = transaction.cursor(&table, ..)?;
         while let Some((key, value)) = cursor.next()? {
             let (kind, rest) = key.split_first().ok_or_else(damaged)?;
-            if *kind == NAME {
+            if matches!(*kind, NAME | TYPE_NAME) {
                 continue;
             }
             if *kind == COMMENT {
@@ -125,8 +126,7 @@ impl Store {
                 for (name, oid) in new.iter().filter(|name| !old.contains(name)) {
                     match transaction.insert(&table, name, &oid.to_be_bytes()) {
                         Err(vellum::Error::KeyExists { .. }) => {
-                            let message = format!("relation \"{}\" already exists", relation.name);
-                            return Err(SqlError::new(sqlstate::DUPLICATE_TABLE, message));
+                            return Err(already_there(relation));
                         }
                         done => done?,
                     }
@@ -201,7 +201,8 @@ fn drop_comments(
 /// Keys of the names that a relation has taken, each with its oid.
 fn names(relation: &Relation) -> Vec<(Vec<u8>, Oid)> {
     let name = |name: &str, oid: Oid| {
-        let mut key = key(NAME, relation.namespace).to_vec();
+        let space = if relation.is_type() { TYPE_NAME } else { NAME };
+        let mut key = key(space, relation.namespace).to_vec();
         key.extend_from_slice(name.as_bytes());
         (key, oid)
     };
@@ -233,6 +234,19 @@ fn refers_to_what_is_there(table: &Table, catalog: &Catalog) -> bool {
                         && target.unique_index(&key.target_columns).is_some()
                 })
         })
+}
+
+/// The name of a relation or of a type is taken.
+#[cold]
+fn already_there(relation: &Relation) -> SqlError {
+    let (word, state) = match relation.is_type() {
+        true => ("type", sqlstate::DUPLICATE_OBJECT),
+        false => ("relation", sqlstate::DUPLICATE_TABLE),
+    };
+    SqlError::new(
+        state,
+        format!("{word} \"{}\" already exists", relation.name),
+    )
 }
 
 fn damaged() -> SqlError {

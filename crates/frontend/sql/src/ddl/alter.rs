@@ -103,6 +103,19 @@ impl Ddl<'_> {
         Ok(())
     }
 
+    /// Positions of the columns that a CHECK reads.
+    pub(super) fn columns_of_check(&self, relation: &Arc<Relation>, sql: &str) -> Vec<usize> {
+        let mut reads = Vec::new();
+        if let Ok(condition) = self.bound_check(relation, sql) {
+            condition.walk(&mut |expr| {
+                if let Expr::Column { position, .. } = expr {
+                    reads.push(usize::from(*position));
+                }
+            });
+        }
+        reads
+    }
+
     fn bound_check(&self, relation: &Arc<Relation>, expression: &str) -> Result<Expr> {
         let mut binder = self.binder();
         binder.scope.add(ScopeTable::of(relation, None)?)?;

@@ -154,7 +154,7 @@ impl Ddl<'_> {
         for clause in clauses {
             match clause {
                 Clause::As(data_type) => {
-                    let given = crate::bind::type_of(data_type)?.0;
+                    let given = self.binder().type_of(data_type)?.0;
                     if ty.replace(given).is_some() {
                         return Err(redundant());
                     }

@@ -48,6 +48,7 @@ impl Ddl<'_> {
                 }
                 (crate::system::DATABASE_OID, 0)
             }
+            CommentObject::Type => (self.type_to_tell(name)?, 0),
             CommentObject::Procedure => self.constraint_to_tell(name)?,
             other => return Err(SqlError::unsupported(format!("COMMENT ON {other}"))),
         };

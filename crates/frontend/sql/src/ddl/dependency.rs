@@ -4,22 +4,28 @@
 //! turn, and each once. What belongs to something that goes (the sequence of a column, a table's own constraints and defaults) goes with it and is not told.
 
 use super::Ddl;
-use crate::catalog::{Change, ForeignKey, Index, Kind, Namespace, Oid, Relation, Table};
+use crate::catalog::{
+    Change, Check, Default, ForeignKey, Index, Kind, Namespace, Oid, Relation, Table,
+};
 use crate::error::{Fields, Result, SqlError};
+use crate::rows::Parts;
 use crate::sqlstate;
 use std::sync::Arc;
-use vellum_row::ColumnId;
+use vellum_row::{ColumnId, Type};
 
 /// Something that is dropped, or depends on what is.
 #[derive(Clone)]
 pub(super) enum Object {
     Schema(Arc<Namespace>),
     Relation(Arc<Relation>),
+    /// The type of a type's arrays.
+    Arrays(Arc<Relation>),
     Column(Arc<Relation>, ColumnId),
     /// An index, or the constraint that it stands for.
     Index(Arc<Relation>, Arc<Index>),
     Key(Arc<Relation>, ForeignKey),
-    /// A default that reads a sequence.
+    Check(Arc<Relation>, Check),
+    /// A default that reads a sequence, or names a type.
     Default(Arc<Relation>, ColumnId),
 }
 
@@ -39,6 +45,8 @@ impl Object {
             Self::Index(_, index) => (2, index.oid, 0),
             Self::Key(_, key) => (3, key.oid, 0),
             Self::Default(table, column) => (4, table.oid, column.0),
+            Self::Check(_, check) => (5, check.oid, 0),
+            Self::Arrays(of) => (6, of.oid + 1, 0),
         }
     }
 
@@ -58,13 +66,15 @@ impl Object {
                 has((1, table.oid, 0)) || columns.any(|column| has((1, table.oid, column.0)))
             }
             Self::Default(table, column) => has((1, table.oid, 0)) || has((1, table.oid, column.0)),
+            Self::Check(table, _) | Self::Arrays(table) => has((1, table.oid, 0)),
             Self::Relation(relation) => match &relation.kind {
                 Kind::Sequence(own) => {
                     has((1, own.owner.0, 0)) || has((1, own.owner.0, own.owner.1))
                 }
                 _ => false,
             },
-            Self::Schema(_) | Self::Index(..) => false,
+            Self::Index(table, _) => has((1, table.oid, 0)),
+            Self::Schema(_) => false,
         }
     }
 }
@@ -184,8 +194,16 @@ impl Ddl<'_> {
                     }
                     _ => true,
                 });
-                alone.cloned().map(Object::Relation).collect()
+                let types = catalog.user_types().into_iter();
+                let types = types.filter(|own| own.namespace == namespace.oid);
+                alone.chain(types).cloned().map(Object::Relation).collect()
             }
+            Object::Relation(relation) if relation.is_type() => {
+                let mut all = self.users_of_type(relation);
+                all.push(Object::Arrays(relation.clone()));
+                all
+            }
+            Object::Arrays(of) => self.columns_of_type(|ty| ty.oid() == of.oid + 1),
             Object::Relation(relation) => {
                 let views = self.views_of(relation).into_iter().map(Object::Relation);
                 let mut all: Vec<Object> = views.collect();
@@ -199,7 +217,7 @@ impl Ddl<'_> {
                         let readers = self.readers(relation.oid).into_iter();
                         all.extend(readers.map(|(table, column)| Object::Default(table, column)));
                     }
-                    Kind::View(_) | Kind::System(_) => {}
+                    Kind::View(_) | Kind::Enum(_) | Kind::System(_) => {}
                 }
                 all
             }
@@ -231,8 +249,68 @@ impl Ddl<'_> {
                 let keys = self.keys_to(relation).filter(|(_, key)| stands_on(key));
                 keys.map(|(table, key)| Object::Key(table, key)).collect()
             }
-            Object::Key(..) | Object::Default(..) => Vec::new(),
+            Object::Key(..) | Object::Check(..) | Object::Default(..) => Vec::new(),
         })
+    }
+
+    /// The columns of such a type.
+    fn columns_of_type(&self, is_it: impl Fn(Type) -> bool) -> Vec<Object> {
+        let mut all = Vec::new();
+        for relation in self.open.catalog.1.relations() {
+            let table = relation.table();
+            let columns = table.into_iter().flat_map(|table| table.schema.columns());
+            let columns = columns.filter(|column| is_it(column.ty));
+            all.extend(columns.map(|column| Object::Column(relation.clone(), column.id)));
+        }
+        all
+    }
+
+    /// What is of a type, or names it: columns, defaults, constraints, indexes, views.
+    fn users_of_type(&self, of: &Relation) -> Vec<Object> {
+        let names = |sql: &str| super::types_in(sql).contains(&of.oid);
+        let mut all = self.columns_of_type(|ty| ty.oid() == of.oid);
+        for relation in self.open.catalog.1.relations() {
+            let table = match &relation.kind {
+                Kind::View(view) if names(&view.query) => {
+                    all.push(Object::Relation(relation.clone()));
+                    continue;
+                }
+                Kind::Table(table) => table,
+                _ => continue,
+            };
+            for (column, default) in &table.defaults {
+                all.extend(match default {
+                    Default::Expression(sql) if names(sql) => {
+                        Some(Object::Default(relation.clone(), *column))
+                    }
+                    Default::Generated(sql) if names(sql) => {
+                        Some(Object::Column(relation.clone(), *column))
+                    }
+                    _ => None,
+                });
+            }
+            // What reads a column of the type goes with that.
+            let is_own = |at: usize| {
+                table
+                    .schema
+                    .column(at)
+                    .ty
+                    .enum_id()
+                    .is_some_and(|id| id.oid() == of.oid)
+            };
+            let checks = table.checks.iter().filter(|check| {
+                let reads = || self.columns_of_check(relation, &check.expression);
+                names(&check.expression) && !reads().into_iter().any(is_own)
+            });
+            all.extend(checks.map(|check| Object::Check(relation.clone(), check.clone())));
+            let indexes = table.indexes.iter().filter(|index| {
+                let mut texts = index.expressions().chain(index.predicate.as_deref());
+                let reads = || Parts::of(relation, index).map_or(Vec::new(), |parts| parts.reads());
+                texts.any(names) && !reads().into_iter().any(is_own)
+            });
+            all.extend(indexes.map(|index| Object::Index(relation.clone(), index.clone())));
+        }
+        all
     }
 
     /// The foreign keys whose target a table is, its own as its definition has them.
@@ -264,6 +342,10 @@ impl Ddl<'_> {
             Object::Key(table, key) => {
                 format!("constraint {} on {}", key.name, self.described(table))
             }
+            Object::Arrays(of) => format!("type {}[]", self.type_shown(of)),
+            Object::Check(table, check) => {
+                format!("constraint {} on {}", check.name, self.described(table))
+            }
             Object::Default(table, column) => {
                 format!(
                     "default value for {}",
@@ -275,6 +357,9 @@ impl Ddl<'_> {
 
     pub(super) fn described(&self, relation: &Relation) -> String {
         let word = super::kind_word(&relation.kind);
+        if relation.is_type() {
+            return format!("{word} {}", self.type_shown(relation));
+        }
         let name = crate::names::quoted(&relation.name);
         if self.search_path.contains(&relation.namespace) {
             return format!("{word} {name}");
@@ -309,11 +394,23 @@ impl Ddl<'_> {
                     self.discard(relation)?;
                     continue;
                 }
-                Object::Column(table, _) | Object::Key(table, _) | Object::Default(table, _) => {
+                Object::Column(table, _)
+                | Object::Key(table, _)
+                | Object::Check(table, _)
+                | Object::Default(table, _) => {
                     let is_changed = changed.as_ref().filter(|own| own.oid == table.oid);
                     (table, next.as_deref_mut().zip(is_changed))
                 }
-                Object::Schema(_) | Object::Index(..) => continue,
+                Object::Index(table, index) => {
+                    // It may have gone with a column.
+                    let now = self.open.catalog.1.index(index.oid);
+                    if now.is_some() {
+                        let table = self.alone(table)?;
+                        self.discard_index(&table, index.oid)?;
+                    }
+                    continue;
+                }
+                Object::Schema(_) | Object::Arrays(_) => continue,
             };
             if let Some((next, own)) = own {
                 self.take_out(&object, own, next)?;
@@ -343,6 +440,7 @@ impl Ddl<'_> {
     ) -> Result<()> {
         match part {
             Object::Key(_, key) => next.foreign_keys.retain(|own| own.oid != key.oid),
+            Object::Check(_, check) => next.checks.retain(|own| own.oid != check.oid),
             Object::Default(_, column) => next.defaults.retain(|(id, _)| id != column),
             Object::Column(_, column) => {
                 if let Some(position) = next.schema.position_of(*column) {
@@ -353,7 +451,7 @@ impl Ddl<'_> {
                     self.drop_column(&now, next, position)?;
                 }
             }
-            Object::Schema(_) | Object::Relation(_) | Object::Index(..) => {}
+            Object::Schema(_) | Object::Relation(_) | Object::Arrays(_) | Object::Index(..) => {}
         }
         Ok(())
     }

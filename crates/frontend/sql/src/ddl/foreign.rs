@@ -108,8 +108,8 @@ impl Ddl<'_> {
                     "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
                     from.name,
                     to.name,
-                    from.ty.format(from.typmod),
-                    to.ty.format(to.typmod)
+                    self.forms.format_type(from.ty, from.typmod),
+                    self.forms.format_type(to.ty, to.typmod)
                 );
                 return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).with_detail(detail));
             }

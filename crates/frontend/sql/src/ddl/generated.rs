@@ -51,8 +51,8 @@ impl Ddl<'_> {
                     let message = format!(
                         "column \"{}\" is of type {} but default expression is of type {}",
                         column.name,
-                        column.ty.sql_name(),
-                        from.sql_name()
+                        self.forms.name_of(column.ty),
+                        self.forms.name_of(from)
                     );
                     SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
                         .with_hint("You will need to rewrite or cast the expression.")

@@ -15,6 +15,7 @@ mod computed;
 mod deferral;
 mod dependency;
 mod dependents;
+mod enums;
 mod fill;
 mod foreign;
 mod generated;
@@ -34,9 +35,11 @@ mod sorted;
 mod table;
 mod temporary;
 mod truncate;
+mod type_texts;
 mod view;
 
 pub(crate) use readers::named_sequences;
+pub(crate) use type_texts::{each_type, types_in};
 
 use self::dependency::Object;
 use crate::bind::Binder;
@@ -117,6 +120,11 @@ impl Ddl<'_> {
             } => self.create_schema(schema_name, *if_not_exists),
             Statement::AlterSchema(alter) => self.alter_schema(alter),
             Statement::CreateView(create) => self.create_view(create),
+            Statement::CreateType {
+                name,
+                representation,
+            } => self.create_type(name, representation.as_ref()),
+            Statement::AlterType(alter) => self.alter_type(alter),
             Statement::Comment {
                 object_type,
                 object_name,
@@ -232,8 +240,14 @@ impl Ddl<'_> {
         self.open.begin_statement(self.shared)?;
         let found = self.open.catalog.1.relation(oid).cloned();
         found.ok_or_else(|| {
-            let message = format!("relation \"{}\" does not exist", relation.name);
-            SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+            let (word, state) = match relation.is_type() {
+                true => ("type", sqlstate::UNDEFINED_OBJECT),
+                false => ("relation", sqlstate::UNDEFINED_TABLE),
+            };
+            SqlError::new(
+                state,
+                format!("{word} \"{}\" does not exist", relation.name),
+            )
         })
     }
 
@@ -258,6 +272,7 @@ impl Ddl<'_> {
             kind: Kind::Table(Box::new(table)),
             ..relation.clone()
         });
+        self.hold_types(&next)?;
         self.open
             .change(self.shared, Change::PutRelation(next.clone()))?;
         Ok(next)
@@ -317,6 +332,7 @@ impl Ddl<'_> {
             ObjectType::Sequence => ("sequence", "DROP SEQUENCE"),
             ObjectType::Schema => ("schema", "DROP SCHEMA"),
             ObjectType::Role | ObjectType::User => ("role", "DROP ROLE"),
+            ObjectType::Type => ("type", "DROP TYPE"),
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
         let mut objects = Vec::with_capacity(names.len());
@@ -324,6 +340,7 @@ impl Ddl<'_> {
             match object {
                 ObjectType::Schema => objects.extend(self.schema_to_drop(name, if_exists)?),
                 ObjectType::Role | ObjectType::User => self.drop_role(name, if_exists)?,
+                ObjectType::Type => objects.extend(self.type_to_drop(name, if_exists)?),
                 _ => objects.extend(self.object_to_drop(name, object, word, if_exists)?),
             }
         }
@@ -335,7 +352,11 @@ impl Ddl<'_> {
                     .change(self.shared, Change::DropNamespace(namespace.oid))?,
                 Object::Relation(relation) => self.discard(&relation)?,
                 Object::Index(relation, index) => self.discard_index(&relation, index.oid)?,
-                Object::Column(..) | Object::Key(..) | Object::Default(..) => {}
+                Object::Column(..)
+                | Object::Arrays(_)
+                | Object::Key(..)
+                | Object::Check(..)
+                | Object::Default(..) => {}
             }
         }
         Ok(CommandTag::plain(tag))
@@ -463,6 +484,7 @@ fn kind_word(kind: &Kind) -> &'static str {
         Kind::Table(_) | Kind::System(_) => "table",
         Kind::View(_) => "view",
         Kind::Sequence(_) => "sequence",
+        Kind::Enum(_) => "type",
     }
 }
 

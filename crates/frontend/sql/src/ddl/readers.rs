@@ -47,7 +47,7 @@ impl Ddl<'_> {
     /// `42P01` for one that is not there.
     pub(super) fn default_text(&self, expr: &ast::Expr) -> Result<Box<str>> {
         let catalog = &self.open.catalog.1;
-        let text = with_names(&expr.to_string(), |name| {
+        let text = with_names(&self.kept_text(expr), |name| {
             let found = self
                 .sequence_named(name)
                 .and_then(|oid| catalog.relation(oid));

@@ -26,6 +26,7 @@ impl Ddl<'_> {
             Altered::Index => "ALTER INDEX",
             Altered::Sequence => "ALTER SEQUENCE",
             Altered::Table => "ALTER TABLE",
+            Altered::Type => return self.alter_type_place(alter, clauses),
         });
         let Some(named) = self.binder().named(&alter.name)? else {
             if alter.if_exists {

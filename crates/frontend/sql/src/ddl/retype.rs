@@ -3,7 +3,7 @@
 //! Differences: a column of a foreign key, on either side, keeps its type (`0A000`; PostgreSQL looks at the key again).
 
 use super::Ddl;
-use crate::bind::{ScopeTable, type_of};
+use crate::bind::ScopeTable;
 use crate::catalog::{Default, Kind, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame, Plain, RowRef};
@@ -27,7 +27,7 @@ impl Ddl<'_> {
         using: Option<&ast::Expr>,
     ) -> Result<()> {
         let column = next.schema.column(position).clone();
-        let (ty, typmod) = type_of(data_type)?;
+        let (ty, typmod) = self.binder().type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
         if using.is_none() && (ty, typmod) == (column.ty, column.typmod) {
             // Nothing becomes another.
@@ -106,7 +106,7 @@ impl Ddl<'_> {
             if !matches!(error.sqlstate(), sqlstate::DATATYPE_MISMATCH | sqlstate::CANNOT_COERCE) {
                 return error;
             }
-            let shown = ty.format(typmod);
+            let shown = self.forms.format_type(ty, typmod);
             if using.is_some() {
                 let message = format!(
                     "result of USING clause for column \"{}\" cannot be cast automatically to type {shown}",
@@ -144,7 +144,7 @@ impl Ddl<'_> {
                     let message = format!(
                         "default for column \"{}\" cannot be cast automatically to type {}",
                         column.name,
-                        ty.format(typmod)
+                        self.forms.format_type(ty, typmod)
                     );
                     SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
                 })

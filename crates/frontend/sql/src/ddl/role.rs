@@ -193,6 +193,7 @@ impl Ddl<'_> {
         let needed = catalog
             .relations()
             .iter()
+            .chain(&catalog.user_types())
             .any(|relation| *relation.owner == *name || granted(relation.acl.as_deref()))
             || catalog
                 .namespaces()

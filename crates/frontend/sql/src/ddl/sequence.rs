@@ -29,7 +29,7 @@ impl Ddl<'_> {
         }
         let ty = match made.data_type {
             None => Type::Int8,
-            Some(data_type) => crate::bind::type_of(data_type)?.0,
+            Some(data_type) => self.binder().type_of(data_type)?.0,
         };
         let clauses: Vec<Clause> = made.options.iter().map(Clause::of_option).collect();
         let mut definition = definition(ty, &clauses)?;

@@ -5,7 +5,7 @@ use super::alter::{numbered, validate};
 use super::deferral::timing_of;
 use super::dependency::Object;
 use super::like::Made;
-use crate::bind::{ScopeTable, folded, type_of};
+use crate::bind::{ScopeTable, folded};
 use crate::catalog::{
     Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table, Timing,
 };
@@ -55,6 +55,7 @@ impl Ddl<'_> {
         if self.is_taken(namespace, &name, create.if_not_exists)? {
             return Ok(tag);
         }
+        self.check_no_type(namespace, &name)?;
         super::check_table_columns(create.columns.len())?;
         let oid = self.draw_oid()?;
         self.note_at_commit(oid, namespace, create.on_commit.as_ref())?;
@@ -107,6 +108,7 @@ impl Ddl<'_> {
         for constraint in later {
             self.constrain(&mut relation, constraint)?;
         }
+        self.hold_types(&relation)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))?;
         self.copy_comments(oid, comments)?;
@@ -153,6 +155,7 @@ impl Ddl<'_> {
             made.push(Column::new(name, ty, typmod, true));
         }
         let relation = self.bare_table((oid, name, namespace), made, Vec::new())?;
+        self.hold_types(&relation)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(relation)))
     }
@@ -169,7 +172,7 @@ impl Ddl<'_> {
         let serial = serial_type(&definition.data_type);
         let (ty, typmod) = match serial {
             Some(ty) => (ty, Typmod::NONE),
-            None => type_of(&definition.data_type)?,
+            None => self.binder().type_of(&definition.data_type)?,
         };
         check_column_type(&name, ty)?;
         let mut nullable = true;
@@ -231,7 +234,7 @@ impl Ddl<'_> {
                         let text = "for a generated column, GENERATED ALWAYS must be specified";
                         return Err(SqlError::syntax(text));
                     }
-                    if generated.replace(expr.to_string()).is_some() {
+                    if generated.replace(self.kept_text(expr)).is_some() {
                         let message = format!(
                             "multiple generation clauses specified for column \"{name}\" of table \"{}\"",
                             table.1
@@ -335,7 +338,7 @@ impl Ddl<'_> {
                 let check = Check {
                     oid: self.draw_oid()?,
                     name: name.unwrap_or(free).into(),
-                    expression: expr.to_string().into(),
+                    expression: self.kept_text(&expr).into(),
                 };
                 if let Kind::Table(table) = &mut relation.kind {
                     table.checks.push(check);

@@ -75,7 +75,9 @@ impl Ddl<'_> {
                 return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
             }
         }
-        let settled = self.settled(&create.query, &columns);
+        self.check_no_type(namespace, &name)?;
+        let mut settled = self.settled(&create.query, &columns);
+        super::type_texts::keep_types(&mut settled, self.type_names());
         let view = View {
             query: settled.to_string().into(),
             columns: names,
@@ -87,6 +89,7 @@ impl Ddl<'_> {
             }
             Some(old) => self.replaced(&old, view, &columns)?,
         };
+        self.hold_types(&next)?;
         self.open
             .change(self.shared, Change::PutRelation(Arc::new(next)))?;
         Ok(tag)
@@ -130,8 +133,8 @@ impl Ddl<'_> {
             if (own.ty, own.modifier()) != (other.ty, other.modifier()) {
                 let message = format!(
                     "cannot change data type of view column \"{name}\" from {} to {}",
-                    own.ty.format(own.typmod),
-                    other.ty.format(other.typmod)
+                    self.forms.format_type(own.ty, own.typmod),
+                    self.forms.format_type(other.ty, other.typmod)
                 );
                 return Err(invalid(message));
             }

@@ -50,7 +50,7 @@ pub(crate) fn send(
             send(&text, within.map(|fields| &fields.0), settings, out)?;
         } else {
             let value = input(ty, Typmod::NONE, &text, settings)?;
-            vellum_row::send(value.as_ref(), out);
+            vellum_row::send_to_client(value.as_ref(), settings, out);
         }
         let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
         out[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -60,12 +60,12 @@ pub(crate) fn send(
 
 /// The modifier of the rows that `_pg_expandarray` returns for elements of a type.
 pub(crate) fn expanded(element: Type) -> Typmod {
-    Typmod(i32::from(element.code()))
+    Typmod(element.oid() as i32)
 }
 
 /// The columns of rows with this modifier.
 pub(crate) fn fields(typmod: Typmod) -> Option<[(&'static str, Type); 2]> {
-    let element = Type::from_code(u8::try_from(typmod.0).ok()?)?;
+    let element = Type::from_oid(typmod.0 as u32)?;
     Some([("x", element), ("n", Type::Int4)])
 }
 

@@ -4,7 +4,7 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::{commands, sequences};
+use super::{commands, sequences, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Interval, KeyOrIndexDisplay,
     NullsDistinctOption, Statement, UnaryOperator, UniqueConstraint, Value,
@@ -310,6 +310,7 @@ impl Dialect for Bounded {
     /// Statements that the parser does not know.
     fn parse_statement(&self, parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
         let own = explain_of_query(parser).or_else(|| commands::statement(parser));
+        let own = own.or_else(|| types::statement(parser));
         own.or_else(|| sequences::statement(parser))
     }
 

@@ -18,6 +18,7 @@ mod normalize;
 mod options;
 mod sequences;
 mod tables;
+mod types;
 
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;

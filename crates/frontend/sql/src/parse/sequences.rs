@@ -18,13 +18,15 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 /// In front of what ALTER SEQUENCE says.
 const SEQUENCE: &str =
     "a sequence is altered, by what is said behind; this is longer than any name in a text";
-/// The same of ALTER VIEW, ALTER INDEX, and of what ALTER TABLE says that the parser does not know.
+/// The same of ALTER VIEW, ALTER INDEX, ALTER TYPE, and of what ALTER TABLE says that the parser does not know.
 const VIEW: &str =
     "a view is altered, by what is said behind; this is longer than any name in a text";
 const INDEX: &str =
     "an index is altered, by what is said behind; this is longer than any name in a text";
 const TABLE: &str =
     "a table is altered, by what is said behind; this is longer than any name in a text";
+const TYPE: &str =
+    "a type is altered, by what is said behind; this is longer than any name in a text";
 /// In front of what is said of a column's identity: the column, then the clauses.
 const IDENTITY: &str =
     "the identity of a column, by what is said behind; this is longer than any name in a text";
@@ -102,14 +104,16 @@ pub(crate) enum Altered {
     View,
     Index,
     Table,
+    Type,
 }
 
 impl Altered {
-    const ALL: [(Self, &'static str); 4] = [
+    const ALL: [(Self, &'static str); 5] = [
         (Self::Sequence, SEQUENCE),
         (Self::View, VIEW),
         (Self::Index, INDEX),
         (Self::Table, TABLE),
+        (Self::Type, TYPE),
     ];
 }
 

@@ -55,7 +55,7 @@ impl Binder<'_> {
                         self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
                     cast.map_err(|error| match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
-                            mismatch(&column.name, column.ty, from)
+                            mismatch(self.settings, &column.name, column.ty, from)
                         }
                         _ => error,
                     })?

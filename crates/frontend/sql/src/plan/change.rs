@@ -15,7 +15,7 @@ use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Type, Typmod, Value};
+use vellum_row::{CastContext, Settings, Type, Typmod, Value};
 
 /// INSERT.
 #[derive(Debug)]
@@ -192,7 +192,8 @@ impl Binder<'_> {
                             typmod: column.typmod,
                         };
                         let cast = self.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
-                        let cast = cast.map_err(|_| mismatch(&own.name, own.ty, column.ty))?;
+                        let cast = cast
+                            .map_err(|_| mismatch(self.settings, &own.name, own.ty, column.ty))?;
                         columns[*target] = taken.then_some(Given::Cast(cast));
                     }
                     InsertSource::Select(Box::new(select))
@@ -287,7 +288,7 @@ impl Binder<'_> {
                 let value = value.map_err(|error| {
                     match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
-                            mismatch(&column.name, column.ty, from)
+                            mismatch(self.settings, &column.name, column.ty, from)
                         }
                         _ => error,
                     }
@@ -705,11 +706,11 @@ fn check_width(given: usize, targets: usize, implicit: bool) -> Result<()> {
 }
 
 #[cold]
-pub(super) fn mismatch(column: &str, ty: Type, from: Type) -> SqlError {
+pub(super) fn mismatch(settings: &Settings, column: &str, ty: Type, from: Type) -> SqlError {
     let message = format!(
         "column \"{column}\" is of type {} but expression is of type {}",
-        ty.sql_name(),
-        from.sql_name()
+        settings.name_of(ty),
+        settings.name_of(from)
     );
     SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
         .with_hint("You will need to rewrite or cast the expression.")

@@ -259,6 +259,7 @@ impl Binder<'_> {
                         Ok(SourceKind::System(definition))
                     }
                     Kind::Sequence(_) => self.sequence(&relation, own, alias.as_ref()),
+                    Kind::Enum(_) => Err(self.no_relation(name)),
                 }
             }
             ast::TableFactor::Table {

@@ -215,7 +215,7 @@ pub(crate) fn compile(
         if *oid == void {
             binder.void_params.push(number);
         }
-        let ty = Type::from_oid(*oid);
+        let ty = surroundings.settings.type_with_oid(*oid);
         binder
             .params
             .push(ty.or((*oid == void).then_some(Type::Text)));

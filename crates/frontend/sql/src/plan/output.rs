@@ -2,7 +2,7 @@
 
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
-use crate::bind::{Binder, Bound, folded};
+use crate::bind::{Binder, Bound, folded, type_label};
 use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -379,7 +379,7 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
             expr, data_type, ..
         } => match figured(expr) {
             Some((name, Strength::Strong)) => strong(name),
-            _ => weak(type_name(data_type)),
+            _ => weak(type_label(data_type)),
         },
         ast::Expr::Nested(inner) => figured(inner),
         ast::Expr::Case { else_result, .. } => match else_result.as_deref().and_then(figured) {
@@ -415,7 +415,7 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
         ast::Expr::AtTimeZone { .. } => strong("timezone".to_owned()),
         ast::Expr::Array(_) => strong("array".to_owned()),
         ast::Expr::Tuple(_) => strong("row".to_owned()),
-        ast::Expr::TypedString(typed) => weak(type_name(&typed.data_type)),
+        ast::Expr::TypedString(typed) => weak(type_label(&typed.data_type)),
         ast::Expr::Interval(_) => weak("interval".to_owned()),
         ast::Expr::BinaryOp {
             op: ast::BinaryOperator::Overlaps,
@@ -432,14 +432,6 @@ fn figured(node: &ast::Expr) -> Option<(String, Strength)> {
         }
         _ => None,
     }
-}
-
-/// The name that a cast to a type gives: of an array, that of its elements' type.
-fn type_name(data_type: &ast::DataType) -> String {
-    crate::bind::type_of(data_type).map_or_else(
-        |_| "?column?".to_owned(),
-        |(ty, _)| ty.element().unwrap_or(ty).name().to_owned(),
-    )
 }
 
 impl Select {

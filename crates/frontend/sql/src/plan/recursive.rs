@@ -8,7 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{CastContext, Type, Typmod, cast_between};
+use vellum_row::{CastContext, Settings, Type, Typmod, cast_between};
 
 /// Where a query of WITH reads itself and must not.
 const IN_BASE: &str = "must not appear within its non-recursive term";
@@ -141,17 +141,18 @@ impl Binder<'_> {
                 let modified = own.typmod != Typmod::NONE && own.ty != Type::Record;
                 if modified && own.typmod != made.typmod {
                     return Err(other_type(
+                        self.settings,
                         &with.name,
                         at,
                         own,
-                        &made.ty.format(made.typmod),
+                        &self.settings.format_type(made.ty, made.typmod),
                     ));
                 }
                 continue;
             }
             if cast_between(made.ty, own.ty) != Some(CastContext::Implicit) {
-                let overall = made.ty.format(Typmod::NONE);
-                return Err(other_type(&with.name, at, own, &overall));
+                let overall = self.settings.format_type(made.ty, Typmod::NONE);
+                return Err(other_type(self.settings, &with.name, at, own, &overall));
             }
             step.cast_output(at, own.ty);
         }
@@ -311,11 +312,17 @@ fn refused(name: &str, why: &str) -> SqlError {
 }
 
 #[cold]
-fn other_type(name: &str, at: usize, own: &ScopeColumn, overall: &str) -> SqlError {
+fn other_type(
+    settings: &Settings,
+    name: &str,
+    at: usize,
+    own: &ScopeColumn,
+    overall: &str,
+) -> SqlError {
     let message = format!(
         "recursive query \"{name}\" column {} has type {} in non-recursive term but type {overall} overall",
         at + 1,
-        own.ty.format(own.typmod)
+        settings.format_type(own.ty, own.typmod)
     );
     SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
         .with_hint("Cast the output of the non-recursive term to the correct type.")

@@ -215,10 +215,11 @@ impl Binder<'_> {
         } else {
             Type::Int4
         };
+        let settings = self.settings;
         let none = || {
             let names = given.iter();
-            let names = names.map(|ty| ty.map_or("unknown", Type::sql_name));
-            let names: Vec<&str> = names.collect();
+            let names = names.map(|ty| ty.map_or("unknown".into(), |ty| settings.name_of(ty)));
+            let names: Vec<_> = names.collect();
             let message = format!(
                 "function generate_series({}) does not exist",
                 names.join(", ")

@@ -129,7 +129,7 @@ impl Env<'_> {
         let mut text = String::new();
         vellum_row::output(value.as_ref(), self.forms, &mut text);
         let whole = text.bytes().all(|byte| byte.is_ascii_digit());
-        let name = ty.format(Typmod::NONE);
+        let name = self.forms.format_type(ty, Typmod::NONE);
         (sql.starts_with('\'') && whole).then(|| format!("'{text}'::{name}"))
     }
 
@@ -167,7 +167,7 @@ impl Env<'_> {
         let node = crate::parse::expression(&format!("NULL::{name}")).ok()?;
         match node {
             sqlparser::ast::Expr::Cast { data_type, .. } => {
-                crate::bind::type_of(&data_type).ok().map(|(ty, _)| ty)
+                self.binder().type_of(&data_type).ok().map(|(ty, _)| ty)
             }
             _ => None,
         }

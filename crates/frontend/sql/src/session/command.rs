@@ -485,10 +485,10 @@ impl Session {
                 message,
             ));
         }
-        let types = types
-            .iter()
-            .map(|ty| Ok(crate::bind::type_of(ty)?.0.oid()))
-            .collect::<Result<Vec<u32>>>()?;
+        let search_path = self.search_path();
+        let binder = self.surroundings(&search_path, "").binder();
+        let types = types.iter().map(|ty| Ok(binder.type_of(ty)?.0.oid()));
+        let types = types.collect::<Result<Vec<u32>>>()?;
         let text = statement.to_string();
         let prepared = Session::prepare_one(&text, statement.clone(), &types);
         let mut first = None;
@@ -551,8 +551,8 @@ impl Session {
             Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
                 let message = format!(
                     "parameter ${number} of type {} cannot be coerced to the expected type {}",
-                    from.sql_name(),
-                    ty.sql_name()
+                    self.settings.forms.name_of(from),
+                    self.settings.forms.name_of(ty)
                 );
                 SqlError::new(sqlstate::DATATYPE_MISMATCH, message)
                     .with_hint("You will need to rewrite or cast the expression.")

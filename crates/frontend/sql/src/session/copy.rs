@@ -329,7 +329,8 @@ impl Session {
             if copy.ended {
                 return Err(bad("received copy data after EOF marker"));
             }
-            let row = copy_binary::row(&pending[at..], &copy.types, &mut copy.row);
+            let types = (&*copy.types, &self.settings.forms);
+            let row = copy_binary::row(&pending[at..], types, &mut copy.row);
             match row {
                 Err(error) => {
                     let context = place(&copy.table, copy.line + 1);

@@ -6,7 +6,7 @@
 use super::copy_text::bad;
 use crate::error::Result;
 use vellum_base::codec::Put;
-use vellum_row::{Type, Typmod, Value, receive};
+use vellum_row::{Settings, Type, Typmod, Value, receive_from_client};
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 /// Flags from this bit on change what follows.
@@ -77,7 +77,7 @@ pub(super) struct Begun {
 /// `22P04`; the type's for bytes that are none of its values.
 pub(super) fn row(
     bytes: &[u8],
-    types: &[(Type, Typmod)],
+    (types, forms): (&[(Type, Typmod)], &Settings),
     begun: &mut Begun,
 ) -> Result<Piece<Option<Vec<Value>>>> {
     if begun.at == 0 {
@@ -112,7 +112,9 @@ pub(super) fn row(
         let Some(field) = bytes.get(at..at + length) else {
             return Ok(Piece::Partial);
         };
-        begun.values.push(receive(*ty, *typmod, field)?);
+        begun
+            .values
+            .push(receive_from_client(*ty, *typmod, field, forms)?);
         begun.at = at + length;
     }
     let Begun { values, at } = std::mem::take(begun);

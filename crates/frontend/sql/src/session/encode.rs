@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::expr::{RowType, send_record};
 use crate::plan::Program;
 use crate::wire::Format;
-use vellum_row::{Settings, Type, Value, ValueRef, output, send};
+use vellum_row::{Settings, Type, Value, ValueRef, output, send_to_client};
 
 /// A column whose values do not say by themselves how they are written.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ pub(super) fn encode(
             output(value, forms, text);
             body.extend_from_slice(text.as_bytes());
         }
-        (Format::Binary, value) => send(value, body),
+        (Format::Binary, value) => send_to_client(value, forms, body),
     }
     set_length(body, at);
 }

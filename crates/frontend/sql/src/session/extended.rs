@@ -13,7 +13,7 @@ use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod, Value, input, receive};
+use vellum_row::{Type, Typmod, Value, input, receive_from_client};
 
 /// A statement with parameters.
 #[derive(Debug)]
@@ -194,7 +194,12 @@ impl Session {
             return Ok(Value::Null);
         };
         match format {
-            Format::Binary => Ok(receive(ty, Typmod::NONE, bytes)?),
+            Format::Binary => Ok(receive_from_client(
+                ty,
+                Typmod::NONE,
+                bytes,
+                &self.settings.forms,
+            )?),
             Format::Text => {
                 let text = vellum_row::text_of_bytes(bytes)?;
                 Ok(input(ty, Typmod::NONE, text, &self.settings.forms)?)

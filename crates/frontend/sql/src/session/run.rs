@@ -129,10 +129,21 @@ impl Session {
                 characteristics,
             )?);
         }
-        match &mut self.open {
-            Some(open) => open.begin_statement(&self.shared),
-            None => Ok(()),
+        if let Some(open) = &mut self.open {
+            open.begin_statement(&self.shared)?;
         }
+        self.know_types();
+        Ok(())
+    }
+
+    /// Values are read and written as the image of the transaction has their types.
+    fn know_types(&mut self) {
+        let types = self.image().types();
+        if Arc::ptr_eq(types, &self.settings.forms.types) && types.is_empty() {
+            return;
+        }
+        let (types, path) = (types.clone(), self.search_path());
+        (self.settings.forms.types, self.settings.forms.path) = (types, path);
     }
 
     /// Oids of the schemas that names are looked up in.
@@ -319,6 +330,7 @@ impl Session {
                 let word = match relation.kind {
                     Kind::View(_) => "view",
                     Kind::Sequence(_) => "sequence",
+                    Kind::Enum(_) => "type",
                     Kind::Table(_) | Kind::System(_) => "table",
                 };
                 return denied(format!("{word} {}", relation.name));
@@ -351,13 +363,18 @@ impl Session {
             None => waiting.look_cancelled()?,
         }
         open.begin_statement(&shared)?;
+        self.know_types();
         Ok(true)
     }
 
     /// The image was not right about a table that is to be written.
     fn refresh_image(&mut self) -> Result<()> {
         match &mut self.open {
-            Some(open) if !open.characteristics.repeatable => open.begin_statement(&self.shared),
+            Some(open) if !open.characteristics.repeatable => {
+                open.begin_statement(&self.shared)?;
+                self.know_types();
+                Ok(())
+            }
             _ => Err(SqlError::new(
                 sqlstate::SERIALIZATION_FAILURE,
                 "could not serialize access due to a concurrent change of the table",

@@ -9,6 +9,7 @@ use vellum_row::Value;
 const CLASS: Oid = 1259;
 const CONSTRAINT: Oid = 2606;
 const NAMESPACE: Oid = 2615;
+const TYPE: Oid = 1247;
 const ROLE: Oid = 1260;
 const DATABASE: Oid = 1262;
 
@@ -16,6 +17,9 @@ const DATABASE: Oid = 1262;
 fn class_of(catalog: &Catalog, object: Oid) -> Oid {
     if object == DATABASE_OID {
         return DATABASE;
+    }
+    if catalog.relation(object).is_some_and(|own| own.is_type()) {
+        return TYPE;
     }
     if catalog.name_of(object).is_some() {
         return CLASS;
@@ -70,6 +74,7 @@ pub(super) fn of_object(catalog: &Catalog, object: Oid, of: Option<&str>) -> Val
         Some("pg_class") => Some(CLASS),
         Some("pg_constraint") => Some(CONSTRAINT),
         Some("pg_namespace") => Some(NAMESPACE),
+        Some("pg_type") => Some(TYPE),
         Some("pg_authid") => Some(ROLE),
         Some("pg_database") => Some(DATABASE),
         Some(_) => return Value::Null,

@@ -51,7 +51,9 @@ impl Writer<'_> {
 
     fn constant(&self, value: &Value, ty: Option<Type>, nested: bool) -> String {
         let own = ty.filter(|ty| value.as_ref().fits(*ty)).or(value.ty());
-        let name = own.unwrap_or(Type::Text).format(Typmod::NONE);
+        let name = self
+            .settings
+            .format_type(own.unwrap_or(Type::Text), Typmod::NONE);
         let mut text = String::new();
         output(value.as_ref(), self.settings, &mut text);
         match value {
@@ -163,7 +165,7 @@ impl Writer<'_> {
             Expr::Const(value) => self.constant(value, None, false),
             other => self.at(other, Around::Cast),
         };
-        let name = ty.format(typmod);
+        let name = self.settings.format_type(ty, typmod);
         let closed = inner.starts_with('(') && inner.ends_with(')');
         if self.pretty || closed {
             format!("{inner}::{name}")

@@ -1,6 +1,6 @@
 //! What needs what: `pg_depend`, by which `pg_dump` orders what it writes.
 //!
-//! Of a view: the relations that it reads, not their columns, and the primary keys that it groups by; of a default: the sequences that it names, not the other columns of a generated one.
+//! Of a table: the types of its columns that users have made; of a view: the relations that it reads, not their columns, and the primary keys that it groups by; of a default: the sequences that it names, not the other columns of a generated one.
 
 use super::constraints::{self, What};
 use super::{Scan, Spec, derived_oid, text};
@@ -21,6 +21,7 @@ pub(super) const RELATIONS: &[Spec] = &[Spec {
 /// Oids of the relations that the two sides of a dependency are rows of.
 const CLASS: Oid = 1259;
 const NAMESPACE: Oid = 2615;
+const TYPE: Oid = 1247;
 const CONSTRAINT: Oid = 2606;
 const DEFAULT: Oid = 2604;
 const RULE: Oid = 2618;
@@ -82,13 +83,26 @@ fn pg_depend(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                     rows.push(own, (CLASS, table, column), how);
                 }
             }
-            Kind::System(_) => {}
+            Kind::Enum(_) | Kind::System(_) => {}
+        }
+    }
+    for own in scan.catalog.user_types() {
+        let ty = (TYPE, own.oid);
+        rows.push(ty, (NAMESPACE, own.namespace, 0), How::Normal);
+        if let Some(array) = own.as_type().map(|ty| ty.array_oid()) {
+            rows.push((TYPE, array), (TYPE, own.oid, 0), How::Internal);
         }
     }
     Ok(())
 }
 
 fn of_table(scan: &Scan<'_>, relation: &Arc<Relation>, table: &Table, rows: &mut Rows<'_>) {
+    for column in table.schema.columns() {
+        if column.ty.enum_id().is_some() {
+            let own = (CLASS, relation.oid);
+            rows.push(own, (TYPE, column.ty.oid(), 0), How::Normal);
+        }
+    }
     for (column, default) in &table.defaults {
         let own = (DEFAULT, derived_oid(relation.oid, column.0));
         let (sql, how) = match default {

@@ -7,6 +7,7 @@ use crate::catalog::{Action, Index, Kind, Oid, Relation, Table};
 use crate::names::quoted;
 use crate::rows::Parts;
 use crate::session::Env;
+use sqlparser::ast::{Ident, ObjectName};
 use std::sync::Arc;
 use vellum_row::{ColumnId, Type, Typmod};
 
@@ -51,12 +52,12 @@ pub(super) fn list_of(node: &str) -> Option<Vec<&str>> {
 const LIST: &str = "list";
 
 /// `format_type`.
-pub(super) fn format_type(oid: Oid, typmod: Option<i32>) -> String {
-    match (Type::from_oid(oid), typmod) {
-        (Some(ty), None) => ty.sql_name().to_owned(),
-        (Some(ty), Some(typmod)) => ty.format(Typmod(typmod)),
+pub(super) fn format_type(env: &Env<'_>, oid: Oid, typmod: Option<i32>) -> String {
+    match (env.forms.type_with_oid(oid), typmod) {
+        (Some(ty), None) => env.forms.name_of(ty).into_owned(),
+        (Some(ty), Some(typmod)) => env.forms.format_type(ty, Typmod(typmod)),
         (None, _) if oid == 0 => "-".to_owned(),
-        (None, _) => super::types::type_name(oid).unwrap_or("???").to_owned(),
+        (None, _) => super::types::pseudo_name(oid).unwrap_or("???").to_owned(),
     }
 }
 
@@ -195,10 +196,31 @@ pub(super) fn action_words(action: Action) -> Option<&'static str> {
     }
 }
 
-/// `pg_get_viewdef`: the query as it was given.
+/// A query as a definition keeps it, in which types are called as they are now.
+pub(super) fn with_type_names(env: &Env<'_>, query: &str) -> String {
+    let named = !crate::ddl::types_in(query).is_empty();
+    let read = || crate::parse::statements(query).ok()?.pop();
+    let Some(mut statement) = named.then(read).flatten() else {
+        return query.to_owned();
+    };
+    crate::ddl::each_type(&mut statement, |name| {
+        let kept = match crate::bind::object_name(name) {
+            Ok((Some(schema), own)) if schema == "pg_catalog" => crate::bind::kept_oid(&own),
+            _ => None,
+        };
+        if let Some(ty) = kept.and_then(|oid| env.forms.type_with_oid(oid)) {
+            // A schema and brackets may be in it: it is written as it is.
+            let shown = Ident::new(env.forms.name_of(ty).into_owned());
+            *name = ObjectName::from(vec![shown]);
+        }
+    });
+    statement.to_string()
+}
+
+/// `pg_get_viewdef`: the query as it was given, but for types that users have made, whose names are those that they have now.
 pub(super) fn view_definition(env: &Env<'_>, oid: Oid) -> Option<String> {
     match &env.catalog.relation(oid)?.kind {
-        Kind::View(view) => Some(format!(" {};", view.query)),
+        Kind::View(view) => Some(format!(" {};", with_type_names(env, &view.query))),
         _ => None,
     }
 }

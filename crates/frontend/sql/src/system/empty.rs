@@ -74,13 +74,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: super::comments::described,
     },
     Spec {
-        name: "pg_enum",
-        oid: 3501,
-        view: false,
-        columns: "oid oid, enumtypid oid, enumsortorder float4, enumlabel name",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_event_trigger",
         oid: 3466,
         view: false,

@@ -35,7 +35,7 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let typmod = value(1)
                 .as_i64()
                 .and_then(|typmod| i32::try_from(typmod).ok());
-            Value::text(describe::format_type(first, typmod))
+            Value::text(describe::format_type(env, first, typmod))
         }
         F::Expression => {
             let relation = oid(1).and_then(|oid| env.catalog.relation(oid));
@@ -81,10 +81,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             Some(name) => Value::Bool(is_visible(env.catalog, env.search_path, first, name)),
             None => Value::Null,
         },
-        F::TypeIsVisible => match types::type_name(first) {
-            Some(_) => Value::Bool(true),
-            None => Value::Null,
-        },
+        F::TypeIsVisible => {
+            let found = types::is_type_visible(env.catalog, env.search_path, first);
+            found.map_or(Value::Null, Value::Bool)
+        }
         F::FunctionIsVisible => match types::function_of(first) {
             Some(_) => Value::Bool(true),
             None => Value::Null,

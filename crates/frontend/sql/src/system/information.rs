@@ -298,7 +298,7 @@ fn tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Kind::Table(_) => ("BASE TABLE", true),
             Kind::System(definition) if !definition.is_view => ("BASE TABLE", false),
             Kind::View(_) | Kind::System(_) => ("VIEW", false),
-            Kind::Sequence(_) => continue,
+            Kind::Sequence(_) | Kind::Enum(_) => continue,
         };
         let mut row = vec![
             database(),
@@ -464,6 +464,7 @@ fn column(
     let table_name = text(relation.name.clone());
     let data_type = match ty {
         Type::Array(_) | Type::Int2Vector | Type::OidVector => "ARRAY",
+        Type::Enum(_) => "USER-DEFINED",
         ty => ty.sql_name(),
     };
     let mut row = vec![database(), scan.schema_of(relation), table_name, text(name)];
@@ -489,7 +490,8 @@ fn column(
     }
     row.truncate(25);
     row.resize(25, Value::Null);
-    row.extend([database(), text("pg_catalog"), text(ty.name())]);
+    let (schema, name) = super::types::catalog_name(scan.catalog, ty);
+    row.extend([database(), text(schema), text(name)]);
     row.resize(32, Value::Null);
     row.push(text(number.to_string()));
     row.extend([yes_or_no(false), yes_or_no(is_identity)]);

@@ -180,6 +180,7 @@ impl Scan<'_> {
                     .map(|(number, (name, ty))| (number, name.into(), ty, Typmod::NONE, false))
                     .collect()
             }
+            Kind::Enum(_) => Vec::new(),
             Kind::System(definition) => (1..)
                 .zip(&definition.columns)
                 .map(|(number, column)| (number, column.name.into(), column.ty, Typmod::NONE, true))

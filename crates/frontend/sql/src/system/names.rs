@@ -20,7 +20,7 @@ pub(crate) fn reg_text_in(catalog: &Catalog, search_path: &[Oid], ty: Type, oid:
     }
     let found = match ty {
         Type::Regclass => relation_name(catalog, search_path, oid),
-        Type::Regtype => types::type_name(oid).map(str::to_owned),
+        Type::Regtype => types::type_name(catalog, search_path, oid),
         Type::Regproc => types::function_of(oid).map(|(name, ..)| quoted(&name)),
         Type::Regnamespace => catalog
             .namespace_by_oid(oid)

@@ -111,6 +111,8 @@ fn class_row(
         (Kind::Table(_), None) => "r",
         (Kind::View(_), None) => "v",
         (Kind::Sequence(_), None) => "S",
+        // Types are in `pg_type`.
+        (Kind::Enum(_), None) => return,
         (Kind::System(definition), None) if definition.is_view => "v",
         (Kind::System(_), None) => "r",
     };
@@ -458,7 +460,7 @@ fn pg_rewrite(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             text("O"),
             Value::Bool(true),
             Value::Null,
-            text(view.query.clone()),
+            text(super::describe::with_type_names(scan.env, &view.query)),
         ]);
     }
     Ok(())

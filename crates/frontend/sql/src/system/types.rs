@@ -2,7 +2,7 @@
 
 use super::relations::collation_of;
 use super::{Scan, Spec, text};
-use crate::catalog::PG_CATALOG;
+use crate::catalog::{Catalog, Oid, PG_CATALOG, Relation};
 use crate::error::Result;
 use crate::expr::{self, CatalogEntry};
 use vellum_base::maps::HashSet;
@@ -20,6 +20,13 @@ pub(super) const RELATIONS: &[Spec] = &[
          typnotnull bool, typbasetype oid, typtypmod int4, typndims int4, typcollation oid, typdefaultbin \
          pg_node_tree, typdefault text, typacl _aclitem",
         fill: pg_type,
+    },
+    Spec {
+        name: "pg_enum",
+        oid: 3501,
+        view: false,
+        columns: "oid oid, enumtypid oid, enumsortorder float4, enumlabel name",
+        fill: pg_enum,
     },
     Spec {
         name: "pg_collation",
@@ -116,6 +123,8 @@ const FORMS: [(Type, &str, [u32; 4]); 33] = [
 ];
 /// The same of all arrays.
 const ARRAY_FORMS: [u32; 4] = [750, 751, 2400, 2401];
+/// The same of all enums.
+const ENUM_FORMS: [u32; 4] = [3506, 3507, 3532, 3533];
 const FORM_SUFFIXES: [&str; 4] = ["in", "out", "recv", "send"];
 
 /// Operator classes for btree: type, oid, name, family.
@@ -198,11 +207,50 @@ const PSEUDO_TYPES: [(u32, &str); 7] = [
     (5078, "anycompatiblearray"),
 ];
 
-/// The name of a type by its oid, those without values included.
-pub(super) fn type_name(oid: u32) -> Option<&'static str> {
-    let pseudo = PSEUDO_TYPES.iter().find(|(other, _)| *other == oid);
-    let own = || Type::from_oid(oid).map(Type::sql_name);
-    pseudo.map(|(_, name)| *name).or_else(own)
+/// The name of a type of which there are no values, by its oid.
+pub(super) fn pseudo_name(oid: u32) -> Option<&'static str> {
+    let found = PSEUDO_TYPES.iter().find(|(other, _)| *other == oid);
+    found.map(|(_, name)| *name)
+}
+
+/// The name of a type by its oid, those without values included; with its schema where the search path does not lead to it.
+pub(super) fn type_name(catalog: &Catalog, search_path: &[Oid], oid: u32) -> Option<String> {
+    if let Some(name) = pseudo_name(oid) {
+        return Some(name.to_owned());
+    }
+    let ty = Type::from_oid(oid)?;
+    let there = ty
+        .enum_id()
+        .is_none_or(|id| catalog.types().get(id).is_some());
+    there.then(|| catalog.types().name_of(ty, search_path).into_owned())
+}
+
+/// Schema and `typname` of a type. That of arrays has an underscore in front.
+pub(super) fn catalog_name(catalog: &Catalog, ty: Type) -> (Box<str>, Box<str>) {
+    let own = ty.enum_id().and_then(|id| catalog.relation(id.oid()));
+    match (own, ty) {
+        (None, _) => ("pg_catalog".into(), ty.name().into()),
+        (Some(own), _) => {
+            let schema = catalog.namespace_name(own.namespace).into();
+            let name = match ty {
+                Type::Array(_) => format!("_{}", own.name).into(),
+                _ => own.name.clone(),
+            };
+            (schema, name)
+        }
+    }
+}
+
+/// Whether a type's name without schema stands for it; none if there is no such type.
+pub(super) fn is_type_visible(catalog: &Catalog, search_path: &[Oid], oid: u32) -> Option<bool> {
+    type_name(catalog, search_path, oid)?;
+    let id = Type::from_oid(oid).and_then(Type::enum_id);
+    let Some(own) = id.and_then(|id| catalog.relation(id.oid())) else {
+        return Some(true);
+    };
+    let mut path = search_path.iter();
+    let first = path.find_map(|schema| catalog.type_named(*schema, &own.name));
+    Some(first.is_some_and(|first| first.oid == own.oid))
 }
 
 fn type_row(ty: Type) -> Vec<Value> {
@@ -253,8 +301,43 @@ fn type_row(ty: Type) -> Vec<Value> {
     ]
 }
 
-fn pg_type(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+/// A type that a user has made, or the type of its arrays.
+fn user_type_row(scan: &Scan<'_>, own: &Relation, ty: Type) -> Vec<Value> {
+    let mut row = type_row(ty);
+    let (_, name) = catalog_name(scan.catalog, ty);
+    (row[1], row[2], row[3]) = (text(name), Value::Oid(own.namespace), scan.role(&own.owner));
+    if let Type::Enum(_) = ty {
+        (row[5], row[6]) = (Value::Bool(true), text("e"));
+        for (at, oid) in (15..19).zip(ENUM_FORMS) {
+            row[at] = Value::Oid(oid);
+        }
+        (row[22], row[23]) = (text("i"), text("p"));
+    }
+    row
+}
+
+fn pg_enum(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for own in scan.catalog.types().enums() {
+        for (number, label) in (1u32..).zip(&own.labels) {
+            rows.push(vec![
+                Value::Oid(label.oid),
+                Value::Oid(own.id.oid()),
+                Value::Float4(number as f32),
+                text(label.text.clone()),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn pg_type(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     rows.extend(all().map(type_row));
+    for own in scan.catalog.user_types() {
+        let types = own.as_type().map(|ty| [ty, ty.array()]);
+        for ty in types.into_iter().flatten() {
+            rows.push(user_type_row(scan, own, ty));
+        }
+    }
     for (oid, name) in PSEUDO_TYPES {
         let mut row = type_row(Type::Oid);
         (row[0], row[1]) = (Value::Oid(oid), text(name));
@@ -366,8 +449,11 @@ fn procedures() -> Vec<Procedure> {
                 result: expr::type_oid(entry.result),
             }),
     );
-    let arrays = (Type::Text.array(), "array_", ARRAY_FORMS);
-    for (ty, stem, oids) in FORMS.into_iter().chain([arrays]) {
+    let others = [
+        (Type::Text.array(), "array_", ARRAY_FORMS),
+        (Type::Text, "enum_", ENUM_FORMS),
+    ];
+    for (ty, stem, oids) in FORMS.into_iter().chain(others) {
         for (suffix, oid) in FORM_SUFFIXES.into_iter().zip(oids) {
             if oid != 0 {
                 let result = if suffix == "in" || suffix == "recv" {
@@ -399,7 +485,13 @@ pub(super) fn functions_named(name: &str) -> Vec<u32> {
 /// Name, arguments and result of a function, as text.
 pub(super) fn function_of(oid: u32) -> Option<(String, String, String)> {
     let found = procedures().into_iter().find(|one| one.oid == oid)?;
-    let shown = |oid: &u32| type_name(*oid).unwrap_or("-").to_owned();
+    let own = |oid: u32| Type::from_oid(oid).map(Type::sql_name);
+    let shown = |oid: &u32| {
+        pseudo_name(*oid)
+            .or_else(|| own(*oid))
+            .unwrap_or("-")
+            .to_owned()
+    };
     let arguments: Vec<String> = found.arguments.iter().map(shown).collect();
     Some((found.name, arguments.join(", "), shown(&found.result)))
 }

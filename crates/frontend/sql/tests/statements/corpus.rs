@@ -98,6 +98,7 @@ corpus!(
     documents,
     drops,
     edges,
+    enums,
     functions,
     gather,
     generated,

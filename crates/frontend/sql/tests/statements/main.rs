@@ -13,6 +13,7 @@ mod deferred;
 mod definitions;
 mod direct;
 mod drops;
+mod enums;
 mod filled;
 mod foreign;
 mod forms;

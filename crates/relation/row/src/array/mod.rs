@@ -189,6 +189,19 @@ impl Array {
     /// # Errors
     /// `08P01`, `22P03`, `42804` for another type of elements, those of the elements.
     pub(crate) fn receive(ty: Type, bytes: &[u8]) -> Result<Self> {
+        let element = ty.element().ok_or_else(|| SqlError::damaged("array"))?;
+        Self::receive_with(ty, bytes, |bytes| receive(element, Typmod::NONE, bytes))
+    }
+
+    /// The same, of elements that `item` reads.
+    ///
+    /// # Errors
+    /// As [`Self::receive`]; those of `item`.
+    pub(crate) fn receive_with(
+        ty: Type,
+        bytes: &[u8],
+        item_of: impl Fn(&[u8]) -> Result<Value>,
+    ) -> Result<Self> {
         let bad = |message: &'static str| SqlError::new(SqlState::INVALID_BINARY, message);
         let element = ty.element().ok_or_else(|| SqlError::damaged("array"))?;
         let mut reader = Reader(bytes);
@@ -230,7 +243,7 @@ impl Array {
             let item = reader.item().ok_or_else(crate::binary::short)?;
             items.push(match item {
                 None => Value::Null,
-                Some(bytes) => receive(element, Typmod::NONE, bytes)?,
+                Some(bytes) => item_of(bytes)?,
             });
         }
         if !reader.0.is_empty() {
@@ -367,6 +380,21 @@ impl<'a> ArrayRef<'a> {
         let flags = self.word(4) & NULLS;
         if let Some(place) = out.get_mut(at + 4..at + 8) {
             place.copy_from_slice(&flags.to_be_bytes());
+        }
+    }
+
+    /// The same of elements whose bytes `each` appends.
+    pub(crate) fn send_with(self, out: &mut Vec<u8>, each: impl Fn(Value, &mut Vec<u8>)) {
+        let head = HEADER + self.dimension_count() * 8;
+        out.extend_from_slice(self.0.get(..head).unwrap_or_default());
+        for item in self.items() {
+            let at = out.len();
+            out.extend_from_slice(&(-1i32).to_be_bytes());
+            if !item.is_null() {
+                each(item, out);
+                let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
+                out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            }
         }
     }
 

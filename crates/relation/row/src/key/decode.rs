@@ -12,6 +12,7 @@ use crate::numeric::{Digits, Numeric, NumericRef, SCALE_MAX, SMALL_MAX};
 use crate::schema::fixed_scale;
 use crate::strings;
 use crate::types::Type;
+use crate::user::EnumValue;
 use crate::value::{Value, ValueRef};
 
 /// How deep a `jsonb` key may be nested.
@@ -196,6 +197,10 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
             Value::Interval(Interval::of_span(i128::from_be_bytes(wide) - SPAN_BIAS)?)
         }
         Type::Uuid => Value::Uuid(bytes.array()?),
+        Type::Enum(of) => Value::Enum(EnumValue {
+            of,
+            position: bytes.i64()?,
+        }),
         Type::Jsonb => {
             let mut text = String::new();
             json(bytes, &mut text, 0)?;

@@ -19,6 +19,7 @@
 //! bytea                        each zero byte as 0 0xff, and 0 0 at the end
 //! interval                     microseconds with months of 30 days, 12 bytes as an integer
 //! uuid                         its bytes
+//! an enum                      the position, as a bigint
 //! jsonb                        0x01 an empty array that is the whole value; 0x10 null; 0x20 string, as text;
 //!                              0x30 number, as numeric; 0x40 false, 0x41 true; 0x50 array: count (u32), elements;
 //!                              0x60 object: count (u32), for each pair key as text, value
@@ -166,6 +167,7 @@ fn body(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()
             out.extend_from_slice(&biased.to_be_bytes()[16 - SPAN_BYTES..]);
         }
         ValueRef::Uuid(value) => out.extend_from_slice(&value),
+        ValueRef::Enum(value) => put_i64(value.position, out),
         ValueRef::Numeric(number) => match fixed_scale(column.typmod) {
             None => put_number(number, out),
             Some(scale) => match number {

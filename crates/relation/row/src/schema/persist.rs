@@ -1,7 +1,7 @@
 //! A schema as the catalog keeps it.
 //!
 //! Layout (little-endian): `u8 format = 1, u16 version, u16 columns`, then for each column, dropped ones
-//! included: `u16 id, u8 type, i32 modifier, u8 flags (1 nullable, 2 stored, 4 dropped, 8 has a value for
+//! included: `u16 id, u8 type (behind those of enums and of their arrays u32 oid), i32 modifier, u8 flags (1 nullable, 2 stored, 4 dropped, 8 has a value for
 //! older rows), u16 added, u16 dropped, name, value for older rows`; the last two with their length in
 //! front (u32). The value stands as it would in a row.
 
@@ -30,6 +30,9 @@ impl Schema {
         for column in &self.all {
             out.put_u16(column.id.0);
             out.put_u8(column.ty.code());
+            if column.ty.enum_id().is_some() {
+                out.put_u32(column.ty.oid());
+            }
             out.put_u32(column.typmod.0 as u32);
             let flag = |on: bool, flag: u8| if on { flag } else { 0 };
             out.put_u8(
@@ -82,7 +85,11 @@ impl Schema {
 
 fn parse_column(reader: &mut Reader<'_>, version: u16) -> Option<Column> {
     let id = ColumnId(reader.u16()?);
-    let ty = Type::from_code(reader.u8()?)?;
+    let code = reader.u8()?;
+    let ty = match Type::from_code(code) {
+        Some(ty) => ty,
+        None => Type::from_oid(reader.u32()?).filter(|ty| ty.code() == code)?,
+    };
     let typmod = Typmod(reader.u32()? as i32);
     let flags = reader.u8()?;
     let added = reader.u16()?;

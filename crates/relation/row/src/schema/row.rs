@@ -10,6 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::json::JsonbRef;
 use crate::numeric::{NumericRef, SMALL_MAX};
 use crate::types::Type;
+use crate::user::EnumValue;
 use crate::value::ValueRef;
 use std::ops::Range;
 
@@ -526,6 +527,7 @@ fn write_fixed(column: &Column, value: ValueRef<'_>, out: &mut [u8]) -> Result<(
             put(&bytes);
         }
         ValueRef::Uuid(value) => put(&value),
+        ValueRef::Enum(value) => put(&value.position.to_le_bytes()),
         ValueRef::Numeric(number) => {
             let scale = fixed_scale(column.typmod);
             let units = match number {
@@ -578,6 +580,10 @@ fn read_fixed<'a>(column: &Column, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
             })
         }
         Type::Uuid => ValueRef::Uuid(*bytes.first_chunk()?),
+        Type::Enum(of) => ValueRef::Enum(EnumValue {
+            of,
+            position: i64::from_le_bytes(eight()?),
+        }),
         Type::Numeric => {
             let scale = fixed_scale(column.typmod)?;
             match i64::from_le_bytes(eight()?) {

@@ -22,6 +22,7 @@ pub(super) static ENTRIES: &[Entry] = &[
             None => Array::of(element_of(a, 0).unwrap_or(Type::Text), &[item]),
         }))
     }),
+    lenient(0, "%enum_range", "anyarray anyelement anyelement", "anyarray", enum_range),
     lenient(0, "%array_fill", "anyarray anyelement _int4", "anyarray", fill),
     lenient(0, "%array_fill", "anyarray anyelement _int4 _int4", "anyarray", fill),
     lenient(379, "array_prepend", "anycompatible anycompatiblearray", "anycompatiblearray", |_| Err(without_type())),
@@ -125,6 +126,20 @@ fn each(a: &Arguments<'_>, of: impl Fn(Value) -> Option<Value>) -> Result<Value>
         return Ok(Value::Array(made));
     }
     Ok(Value::Array(Array::of(array.element(), &items)))
+}
+
+/// What of all values of an enum, in order, lies between two of them; null stands for an end.
+fn enum_range(a: &Arguments<'_>) -> Result<Value> {
+    let Some(all) = a.array(0) else {
+        return Ok(Value::Null);
+    };
+    let inside = all.items().filter(|item| {
+        let (item, from, to) = (item.as_ref(), a.at(1), a.at(2));
+        (from.is_null() || compare(from, item).is_le())
+            && (to.is_null() || compare(item, to).is_le())
+    });
+    let inside: Vec<Value> = inside.collect();
+    Ok(Value::Array(Array::of(all.element(), &inside)))
 }
 
 fn fill(a: &Arguments<'_>) -> Result<Value> {

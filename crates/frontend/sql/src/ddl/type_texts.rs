@@ -1,0 +1,344 @@
+//! Types, and labels of enums, in the texts that definitions are kept as: defaults, constraints, indexes, queries of views.
+//!
+//! A text names a type by its oid ([`crate::bind::kept_name`]), so it goes on meaning the same whatever the type is called and wherever it is. A literal is kept as
+//! it was written, but in what an index computes: there it is a position. So RENAME VALUE has to find those that are the label: they are the ones in whose place no other text could stand.
+
+use super::Ddl;
+use super::enums::check_label;
+use crate::bind::{Binder, ScopeTable, TypeNames, kept_name, kept_oid};
+use crate::catalog::{Change, Default, Kind, Oid, Relation, Table, View};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use sqlparser::ast::{self, DataType, Expr, Visit, VisitMut};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, Tokenizer};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use vellum_row::{CastContext, KEPT, Type};
+
+/// A label that no enum has: it is longer than labels can be.
+const NO_LABEL: &str =
+    "a text that stands where a label of an enum could, and that is longer than any label can be";
+
+/// Calls `each` with every name of a type that the parser does not know.
+pub(crate) fn each_type(node: &mut impl VisitMut, mut each: impl FnMut(&mut ast::ObjectName)) {
+    struct Types<'e>(&'e mut dyn FnMut(&mut ast::ObjectName));
+    impl ast::VisitorMut for Types<'_> {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Cast { data_type, .. } => named(data_type, self.0),
+                Expr::TypedString(typed) => named(&mut typed.data_type, self.0),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = node.visit(&mut Types(&mut each));
+}
+
+fn named(data_type: &mut DataType, each: &mut dyn FnMut(&mut ast::ObjectName)) {
+    match data_type {
+        DataType::Custom(name, _) => each(name),
+        DataType::Array(
+            ast::ArrayElemTypeDef::SquareBracket(inner, _)
+            | ast::ArrayElemTypeDef::Parenthesis(inner),
+        ) => named(inner, each),
+        _ => {}
+    }
+}
+
+/// An expression or a query as a definition keeps it: types that users have made stand in it by their oids.
+pub(super) fn keep_types(node: &mut impl VisitMut, names: TypeNames<'_>) {
+    each_type(node, |name| {
+        let found = crate::bind::object_name(name).and_then(|(schema, base)| {
+            let built_in = schema.is_none() && Type::from_name(&base).is_some();
+            if built_in {
+                return Ok(None);
+            }
+            names.find(schema.as_deref(), &base)
+        });
+        if let Ok(Some(ty)) = found {
+            *name = kept_name(ty);
+        }
+    });
+}
+
+/// The texts of a relation's definition.
+fn texts_of(relation: &Relation) -> Vec<&str> {
+    match &relation.kind {
+        Kind::View(view) => vec![&view.query],
+        Kind::Table(table) => {
+            let defaults = table
+                .defaults
+                .iter()
+                .filter_map(|(_, default)| match default {
+                    Default::Expression(sql) | Default::Generated(sql) => Some(&**sql),
+                    Default::Identity { .. } => None,
+                });
+            let checks = table.checks.iter().map(|check| &*check.expression);
+            let indexes = table.indexes.iter();
+            let parts =
+                indexes.flat_map(|index| index.expressions().chain(index.predicate.as_deref()));
+            defaults.chain(checks).chain(parts).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The oids of the types that a text names: of an enum, for those of its arrays as well.
+pub(crate) fn types_in(sql: &str) -> Vec<Oid> {
+    if !sql.contains(KEPT) {
+        return Vec::new();
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize();
+    let tokens = tokens.unwrap_or_default().into_iter();
+    let named = tokens.filter_map(|token| match token {
+        Token::Word(word) if word.quote_style.is_some() => kept_oid(&word.value),
+        _ => None,
+    });
+    named
+        .filter_map(|oid| Some(Type::from_oid(oid)?.enum_id()?.oid()))
+        .collect()
+}
+
+/// The oids of the types that a relation's columns and texts are of, each once.
+pub(super) fn types_of(relation: &Relation) -> Vec<Oid> {
+    let texts = texts_of(relation).into_iter().flat_map(types_in);
+    let columns = relation.table().into_iter().flat_map(|table| {
+        let columns = table.schema.columns();
+        columns.filter_map(|column| Some(column.ty.enum_id()?.oid()))
+    });
+    let mut all: Vec<Oid> = columns.chain(texts).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+impl Ddl<'_> {
+    /// An expression as SQL that goes on meaning the same.
+    pub(super) fn kept_text(&self, expr: &Expr) -> String {
+        let mut expr = expr.clone();
+        keep_types(&mut expr, self.type_names());
+        expr.to_string()
+    }
+
+    /// ALTER TYPE … RENAME VALUE, of a type that is held alone.
+    ///
+    /// # Errors
+    /// `22023` for a label that is not there, `42710` for one that is, `42602`.
+    pub(super) fn rename_value(
+        &mut self,
+        relation: &Arc<Relation>,
+        from: &str,
+        to: &str,
+    ) -> Result<()> {
+        check_label(to)?;
+        let own = self.enum_of(relation)?;
+        let at = own.labels.iter().position(|label| *label.text == *from);
+        let at = at.ok_or_else(|| {
+            let message = format!("\"{from}\" is not an existing enum label");
+            SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+        })?;
+        if own.label(to).is_some() {
+            let message = format!("enum label \"{to}\" already exists");
+            return Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message));
+        }
+        let refusal = format!(
+            "invalid input value for enum {}: \"{NO_LABEL}\"",
+            self.type_shown(relation)
+        );
+        let mut changed = Vec::new();
+        for other in self.open.catalog.1.relations() {
+            if !texts_of(other).iter().any(|sql| sql.contains(from)) {
+                continue;
+            }
+            if let Some(next) = self.with_label(other, (from, to), &refusal) {
+                changed.push((other.clone(), next));
+            }
+        }
+        let mut labels = own.labels.clone();
+        labels[at].text = to.into();
+        self.put_labels(relation, labels)?;
+        for (before, kind) in changed {
+            let now = self.alone(&before)?;
+            if now.generation != before.generation {
+                return Err(SqlError::new(
+                    sqlstate::SERIALIZATION_FAILURE,
+                    "could not serialize access due to a concurrent change of the table",
+                ));
+            }
+            let next = Relation {
+                generation: now.generation + 1,
+                kind,
+                ..Relation::clone(&now)
+            };
+            self.open
+                .change(self.shared, Change::PutRelation(Arc::new(next)))?;
+        }
+        Ok(())
+    }
+
+    /// A relation whose texts say the new label; none if they need not.
+    fn with_label(
+        &self,
+        relation: &Arc<Relation>,
+        labels: (&str, &str),
+        refusal: &str,
+    ) -> Option<Kind> {
+        match &relation.kind {
+            Kind::View(view) => {
+                let mut statements = crate::parse::statements(&view.query).ok()?;
+                let Some(ast::Statement::Query(query)) = statements.pop() else {
+                    return None;
+                };
+                let bind = |query: &Box<ast::Query>| self.binder().query(query).map(drop);
+                let query = relabelled(&query, labels, refusal, bind)?;
+                Some(Kind::View(View {
+                    query: query.to_string().into(),
+                    columns: view.columns.clone(),
+                }))
+            }
+            Kind::Table(table) => {
+                let mut next = table.clone();
+                let texts = Texts {
+                    ddl: self,
+                    relation,
+                    labels,
+                    refusal,
+                };
+                texts.relabel(&mut next).then_some(Kind::Table(next))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The texts of a table, in which a label is to be called otherwise.
+struct Texts<'t, 'd> {
+    ddl: &'t Ddl<'d>,
+    relation: &'t Arc<Relation>,
+    labels: (&'t str, &'t str),
+    refusal: &'t str,
+}
+
+impl Texts<'_, '_> {
+    /// Whether anything was to be changed.
+    fn relabel(&self, next: &mut Table) -> bool {
+        let mut any = false;
+        let schema = next.schema.clone();
+        for (id, default) in &mut next.defaults {
+            let column = schema.column(schema.position_of(*id).unwrap_or(0));
+            let (Default::Expression(sql) | Default::Generated(sql)) = default else {
+                continue;
+            };
+            any |= self.text(sql, |binder, node| {
+                let bound = binder.expr(node)?;
+                let context = CastContext::Assignment;
+                binder.coerce(bound, column.ty, column.typmod, context)?;
+                Ok(())
+            });
+        }
+        let alone = |binder: &mut Binder<'_>, node: &Expr| binder.expr(node).map(drop);
+        for check in &mut next.checks {
+            any |= self.text(&mut check.expression, alone);
+        }
+        any
+    }
+
+    fn text(
+        &self,
+        sql: &mut Box<str>,
+        bind: impl Fn(&mut Binder<'_>, &Expr) -> Result<()>,
+    ) -> bool {
+        if !sql.contains(self.labels.0) {
+            return false;
+        }
+        let Ok(node) = crate::parse::expression(sql) else {
+            return false;
+        };
+        let bound = |node: &Expr| {
+            let mut binder = self.ddl.binder();
+            binder.scope.add(ScopeTable::of(self.relation, None)?)?;
+            bind(&mut binder, node)
+        };
+        match relabelled(&node, self.labels, self.refusal, bound) {
+            None => false,
+            Some(next) => {
+                *sql = next.to_string().into();
+                true
+            }
+        }
+    }
+}
+
+/// A tree in which those literals are called otherwise that are the label: whose place nothing may have that is no label. None if there is none.
+fn relabelled<N: VisitMut + Visit + Clone>(
+    node: &N,
+    (from, to): (&str, &str),
+    refusal: &str,
+    bind: impl Fn(&N) -> Result<()>,
+) -> Option<N> {
+    let mut next = node.clone();
+    let mut any = false;
+    let mut number = 0;
+    loop {
+        let mut probe = node.clone();
+        if !replace_literal(&mut probe, from, number, NO_LABEL) {
+            break;
+        }
+        let refused = bind(&probe).err();
+        if refused.is_some_and(|error| error.message() == refusal) {
+            // What was replaced before is no literal of this text any more.
+            let number = number + count(&next, from) - count(node, from);
+            any |= replace_literal(&mut next, from, number, to);
+        }
+        number += 1;
+    }
+    any.then_some(next)
+}
+
+/// Literals that have a text.
+fn count<N: Visit>(node: &N, text: &str) -> usize {
+    let mut found = 0;
+    let _ = ast::visit_expressions(node, |expr| {
+        found += usize::from(is_literal(expr, text));
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+fn is_literal(expr: &Expr, text: &str) -> bool {
+    match expr {
+        Expr::Value(value) => {
+            matches!(&value.value, ast::Value::SingleQuotedString(own) if own == text)
+        }
+        Expr::TypedString(typed) => {
+            matches!(&typed.value.value, ast::Value::SingleQuotedString(own) if own == text)
+        }
+        _ => false,
+    }
+}
+
+/// Puts another text in the place of a literal, by its number among those that have a text; false if there are not as many.
+fn replace_literal(node: &mut impl VisitMut, text: &str, number: usize, by: &str) -> bool {
+    let mut left = number;
+    let found = ast::visit_expressions_mut(node, |expr| {
+        if !is_literal(expr, text) {
+            return ControlFlow::Continue(());
+        }
+        if left > 0 {
+            left -= 1;
+            return ControlFlow::Continue(());
+        }
+        let literal = ast::Value::SingleQuotedString(by.to_owned());
+        match expr {
+            Expr::TypedString(typed) => typed.value.value = literal,
+            Expr::Value(value) => value.value = literal,
+            _ => {}
+        }
+        ControlFlow::Break(())
+    });
+    found.is_break()
+}
