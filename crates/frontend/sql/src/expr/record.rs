@@ -58,14 +58,19 @@ pub(crate) fn send(
     Ok(())
 }
 
+/// Set in a modifier that has the oid of a type, and not the number of a row.
+const EXPANDED: i32 = i32::MIN;
+
 /// The modifier of the rows that `_pg_expandarray` returns for elements of a type.
 pub(crate) fn expanded(element: Type) -> Typmod {
-    Typmod(element.oid() as i32)
+    Typmod(EXPANDED | element.oid() as i32)
 }
 
 /// The columns of rows with this modifier.
 pub(crate) fn fields(typmod: Typmod) -> Option<[(&'static str, Type); 2]> {
-    let element = Type::from_oid(typmod.0 as u32)?;
+    let of_elements = typmod.0 < 0 && !typmod.is_none();
+    let oid = of_elements.then_some((typmod.0 & !EXPANDED) as u32)?;
+    let element = Type::from_oid(oid)?;
     Some([("x", element), ("n", Type::Int4)])
 }
 
