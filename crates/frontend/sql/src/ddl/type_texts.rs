@@ -193,8 +193,8 @@ impl Ddl<'_> {
                 let Some(ast::Statement::Query(query)) = statements.pop() else {
                     return None;
                 };
-                let bind = |query: &Box<ast::Query>| self.binder().query(query).map(drop);
-                let query = relabelled(&query, labels, refusal, bind)?;
+                let bind = |query: &ast::Query| self.binder().query(query).map(drop);
+                let query = relabelled(&*query, labels, refusal, bind)?;
                 Some(Kind::View(View {
                     query: query.to_string().into(),
                     columns: view.columns.clone(),
