@@ -331,7 +331,7 @@ fn comments_stay_with_what_they_are_about() {
         ("comment on constraint nobody on t is 'x'", "42704"),
         ("comment on schema nobody is 'x'", "3F000"),
         ("comment on role nobody is 'x'", "42704"),
-        ("comment on type nobody is 'x'", "0A000"),
+        ("comment on type nobody is 'x'", "42704"),
     ] {
         assert_eq!(client.state(refused), state, "{refused}");
     }
