@@ -75,7 +75,7 @@ pub(crate) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
     }
 }
 
-/// Where modifiers of records begin that tell which row it is: those below tell types of elements.
+/// Where modifiers of records begin that tell which row it is; far above them are those that tell a type of elements (`expr/record`).
 const RECORDS: i32 = 1000;
 
 impl Binder<'_> {

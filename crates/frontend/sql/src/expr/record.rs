@@ -58,8 +58,9 @@ pub(crate) fn send(
     Ok(())
 }
 
-/// Set in a modifier that has the oid of a type, and not the number of a row.
-const EXPANDED: i32 = i32::MIN;
+/// Set in a modifier that has the oid of a type, and not the number of a row: a statement has not so many of these, nor a database
+/// so many types.
+const EXPANDED: i32 = 1 << 30;
 
 /// The modifier of the rows that `_pg_expandarray` returns for elements of a type.
 pub(crate) fn expanded(element: Type) -> Typmod {
@@ -68,9 +69,8 @@ pub(crate) fn expanded(element: Type) -> Typmod {
 
 /// The columns of rows with this modifier.
 pub(crate) fn fields(typmod: Typmod) -> Option<[(&'static str, Type); 2]> {
-    let of_elements = typmod.0 < 0 && !typmod.is_none();
-    let oid = of_elements.then_some((typmod.0 & !EXPANDED) as u32)?;
-    let element = Type::from_oid(oid)?;
+    let oid = (typmod.0 >= EXPANDED).then_some(typmod.0 & !EXPANDED)?;
+    let element = Type::from_oid(oid as u32)?;
     Some([("x", element), ("n", Type::Int4)])
 }
 
