@@ -35,6 +35,7 @@ fn random_settings(random: &mut Random) -> Settings {
         extra_float_digits: 1,
         time_zone: TimeZone::named(zones[pick(5)]).expect("a zone of the database"),
         now: Timestamp(0),
+        ..Settings::default()
     }
 }
 
