@@ -28,7 +28,10 @@ pub(super) fn is_immutable(expr: &Expr, columns: &[Column]) -> bool {
             }
             Expr::Cast {
                 operand, ty: to, ..
-            } => !ty(operand).is_some_and(|from| cast_depends(from, *to)),
+            } => match ty(operand) {
+                Some(from) => !cast_depends(from, *to),
+                None => is_enum(*to) || !has_enum(operand, columns),
+            },
             // Days and months have the length that the time zone gives them.
             Expr::Arithmetic {
                 operator: Operator::Add | Operator::Subtract,
@@ -64,8 +67,28 @@ fn depends_on_settings(function: Builtin) -> bool {
     }
 }
 
-/// Casts that read the session's time zone or the style of dates.
+/// Whether values of a type are labels, which may be called otherwise.
+fn is_enum(ty: Type) -> bool {
+    matches!(ty.element().unwrap_or(ty), Type::Enum(_))
+}
+
+/// Whether an expression reads a column of labels.
+fn has_enum(expr: &Expr, columns: &[Column]) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        if let Expr::Column { position, .. } = part {
+            let column = columns.get(usize::from(*position));
+            found |= column.is_some_and(|column| is_enum(column.ty));
+        }
+    });
+    found
+}
+
+/// Casts that read the session's time zone or the style of dates, or the labels of an enum.
 fn cast_depends(from: Type, to: Type) -> bool {
+    if is_enum(from) || is_enum(to) {
+        return from != to;
+    }
     let dated = |ty: Type| {
         matches!(
             ty,

@@ -151,9 +151,6 @@ impl Ddl<'_> {
         );
         let mut changed = Vec::new();
         for other in self.open.catalog.1.relations() {
-            if !texts_of(other).iter().any(|sql| sql.contains(from)) {
-                continue;
-            }
             if let Some(next) = self.with_label(other, (from, to), &refusal) {
                 changed.push((other.clone(), next));
             }
@@ -252,9 +249,6 @@ impl Texts<'_, '_> {
         sql: &mut Box<str>,
         bind: impl Fn(&mut Binder<'_>, &Expr) -> Result<()>,
     ) -> bool {
-        if !sql.contains(self.labels.0) {
-            return false;
-        }
         let Ok(node) = crate::parse::expression(sql) else {
             return false;
         };
@@ -310,15 +304,19 @@ fn count<N: Visit>(node: &N, text: &str) -> usize {
 }
 
 fn is_literal(expr: &Expr, text: &str) -> bool {
-    match expr {
-        Expr::Value(value) => {
-            matches!(&value.value, ast::Value::SingleQuotedString(own) if own == text)
-        }
-        Expr::TypedString(typed) => {
-            matches!(&typed.value.value, ast::Value::SingleQuotedString(own) if own == text)
-        }
-        _ => false,
-    }
+    let literal = match expr {
+        Expr::Value(value) => &value.value,
+        Expr::TypedString(typed) => &typed.value.value,
+        _ => return false,
+    };
+    let own = match literal {
+        ast::Value::SingleQuotedString(own)
+        | ast::Value::EscapedStringLiteral(own)
+        | ast::Value::UnicodeStringLiteral(own) => own,
+        ast::Value::DollarQuotedString(own) => &own.value,
+        _ => return false,
+    };
+    own == text
 }
 
 /// Puts another text in the place of a literal, by its number among those that have a text; false if there are not as many.

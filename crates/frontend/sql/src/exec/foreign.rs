@@ -20,6 +20,7 @@ use crate::lock::{Obstacle, RowName, Strength};
 use crate::plan::{Access, Foreign, ForeignTables};
 use crate::rows;
 use crate::sqlstate;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use vellum::{Newest, TransactionOptions};
 use vellum_row::{Settings, Value, compare, output};
@@ -100,7 +101,8 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Settles what is due, at the end of a statement.
+    /// Settles what is due, at the end of a statement: first what follows from it, then whether rows are alone under their keys, for those that the
+    /// actions have changed, too.
     ///
     /// # Errors
     /// `23503`, `23505`, and what the actions meet.
@@ -111,18 +113,35 @@ impl Run<'_, '_> {
             // Behind the tombstones and the claims: whoever has released a lock by now has committed before this snapshot.
             self.transaction.begin_statement()?;
         }
+        let (mut alone, mut followed) = (VecDeque::new(), false);
         loop {
             let due = self.dues.borrow_mut().pop_front();
             match due {
-                None => return Ok(()),
+                None => break,
                 Some(Due::Target(foreign, row)) => self.hold_target(&foreign, &row)??,
-                Some(Due::Alone(claim)) => self.look_alone(&claim)?,
+                Some(due @ Due::Alone(_)) => alone.push_back(due),
                 Some(Due::Children { foreign, old, new }) => {
                     self.step()?;
                     self.follow(tables, &foreign, &old, new.as_deref())?;
+                    followed = true;
                 }
             }
         }
+        if followed && !alone.is_empty() {
+            // Actions have put rows under keys, too, and those are not claimed yet.
+            *self.dues.borrow_mut() = alone;
+            self.claim_keys()?;
+            if !self.repeatable {
+                self.transaction.begin_statement()?;
+            }
+            alone = std::mem::take(&mut *self.dues.borrow_mut());
+        }
+        for due in alone {
+            if let Due::Alone(claim) = due {
+                self.look_alone(&claim)?;
+            }
+        }
+        Ok(())
     }
 
     /// The target of a row is there, and stays; `Err` inside `Ok`: it is not.

@@ -149,7 +149,8 @@ fn drop_all_in(shared: &Shared, open: &mut Open, namespace: Oid) -> Result<()> {
     if image.namespace_by_oid(namespace).is_none() {
         return Ok(());
     }
-    for relation in image.relations() {
+    // Types behind the tables that have columns of them.
+    for relation in image.relations().into_iter().chain(image.user_types()) {
         if relation.namespace != namespace {
             continue;
         }

@@ -125,6 +125,29 @@ fn of_two_that_take_one_key_the_second_waits_for_the_first() {
     }
 }
 
+/// Symptom: two deletes that both had children fall back on one default left two of them under a deferrable key. Cause: keys were claimed
+/// before a statement's actions were taken, and those put rows under keys, too.
+#[test]
+fn keys_that_actions_come_to_are_claimed() {
+    for timing in ["immediate", "deferred"] {
+        for (end, expected) in [("commit", "23505"), ("rollback", "COMMIT")] {
+            let (_database, [mut a, mut b]) = family();
+            a.ok(&format!(
+                "create table q (id int primary key);
+                 create table d (id int primary key, f int default 0 references q on delete set default,
+                     unique (f) deferrable initially {timing});
+                 insert into q values (0), (1), (2); insert into d values (1, 1), (2, 2);
+                 begin; delete from q where id = 1"
+            ));
+            b.ok("begin");
+            let (mut b, told) = waits(b, "delete from q where id = 2; commit", &mut a, end);
+            assert_eq!(told.last().map(String::as_str), Some(expected), "{timing}");
+            b.ok("rollback");
+            assert_eq!(b.ok("select count(*) from d where f = 0"), "1", "{timing}");
+        }
+    }
+}
+
 #[test]
 fn who_takes_a_key_waits_for_who_gives_it_up() {
     for (end, expected) in [("commit", "INSERT 0 1"), ("rollback", "23505")] {

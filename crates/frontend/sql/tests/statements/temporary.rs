@@ -37,7 +37,14 @@ fn a_temporary_table_is_its_sessions_own() {
         one.ok("select relpersistence, pg_my_temp_schema() = relnamespace, pg_is_other_temp_schema(relnamespace) from pg_class where relname = 't' and pg_table_is_visible(oid)"),
         "t|t|f"
     );
+    one.ok(
+        "create type pg_temp.own as enum ('a'); create temporary table labelled (m pg_temp.own)",
+    );
     drop(one);
+    assert_eq!(
+        other.ok("select count(*) from pg_type where typname in ('own', '_own')"),
+        "0"
+    );
     assert_eq!(
         other.ok("select count(*) from pg_class where relpersistence = 't' and relkind <> 'S'"),
         "1"
