@@ -136,9 +136,9 @@ fn keys_that_actions_come_to_are_claimed() {
                 "create table q (id int primary key);
                  create table d (id int primary key, f int default 0 references q on delete set default,
                      unique (f) deferrable initially {timing});
-                 insert into q values (0), (1), (2); insert into d values (1, 1), (2, 2);
-                 begin; delete from q where id = 1"
+                 insert into q values (0), (1), (2); insert into d values (1, 1), (2, 2)"
             ));
+            a.ok("begin; delete from q where id = 1");
             b.ok("begin");
             let (mut b, told) = waits(b, "delete from q where id = 2; commit", &mut a, end);
             assert_eq!(told.last().map(String::as_str), Some(expected), "{timing}");
