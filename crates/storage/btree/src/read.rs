@@ -236,7 +236,7 @@ impl LeafCopy {
     /// The records, for who goes through many of them.
     #[inline]
     pub fn records(&self) -> Records<'_> {
-        debug_assert!(self.is_whole());
+        debug_assert!(self.is_whole() && !self.id.is_zero(), "{self:?} is void");
         Records::new(&self.page)
     }
 
@@ -430,13 +430,17 @@ impl Tree {
         end: Option<&[u8]>,
         into: &mut LeafCopy,
     ) -> Result<()> {
-        if let Some(path) = self.try_descend(seek.target(), 0)?
-            && end.is_none_or(|end| seek.ends_before(&path.page, end))
-        {
+        if let Some(path) = self.try_descend(seek.target(), 0)? {
             let parent = path.parent.map_or(PageId::ZERO, |parent| parent.page_id());
-            if into.take_glimpse(&path.page, parent, seek) {
+            if end.is_none_or(|end| seek.ends_before(&path.page, end)) {
+                if into.take_glimpse(&path.page, parent, seek) {
+                    self.context().count_search();
+                    into.tree = self.root();
+                    return Ok(());
+                }
+            } else if into.take(&path.page, parent) {
                 self.context().count_search();
-                into.tree = self.root();
+                into.settle(self.root(), seek);
                 return Ok(());
             }
         }
