@@ -1,5 +1,6 @@
 //! Backups: consistent while everything goes on, no database before they are whole, harmless where they fail.
 
+use crate::support::seed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use vellum::{
@@ -28,12 +29,6 @@ fn config() -> Config {
     config.checkpoint_log_bytes = 512 << 10;
     config.data_bytes_max = 1 << 30;
     config
-}
-
-fn seed(test: &str) -> u64 {
-    let seed = vellum_base::replay::seed();
-    println!("replay with VELLUM_SEED={seed} cargo test -p vellum --test database {test}");
-    seed
 }
 
 fn open(directory: Arc<dyn Directory>, config: Config) -> Database {

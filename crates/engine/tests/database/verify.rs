@@ -1,5 +1,6 @@
 //! Verification: of an open database, of closed directories sound and damaged, and that it writes nothing.
 
+use crate::support::seed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vellum::{
@@ -20,12 +21,6 @@ fn config() -> Config {
     config.log_bytes_max = 4 << 20;
     config.data_bytes_max = 1 << 30;
     config
-}
-
-fn seed(test: &str) -> u64 {
-    let seed = vellum_base::replay::seed();
-    println!("replay with VELLUM_SEED={seed} cargo test -p vellum --test database {test}");
-    seed
 }
 
 fn by_value(start: u32, end: u32, unique: bool) -> KeyDescription {

@@ -1,7 +1,7 @@
 //! Whether an expression over a row has the same value whenever and by whomever it is asked: what generated columns and indexes keep.
 //!
-//! Functions whose result depends on the time zone, on the style of dates or on the session are known by their names, casts by their types. What is not
-//! known to depend on any of these does not.
+//! Functions whose result depends on the time zone, on the style of dates or on the session are known by their names, casts by their types; one between an enum
+//! and anything else depends on how its labels are called. What is not known to depend on any of these does not.
 
 use crate::expr::{Builtin, Expr};
 use vellum_row::arithmetic::{self, Operator};
