@@ -1,12 +1,7 @@
 //! Statements through the program, by PostgreSQL's own clients: psql and pgbench. Where they are not installed, what needs them counts
 //! as skipped; `frontend/server/tests` has no need of them.
 
-// Helpers of tests are not marked as tests.
-#![allow(clippy::unwrap_used)]
-
-mod program;
-
-use program::{Program, command, end};
+use crate::program::{Program, command, end};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -199,11 +194,11 @@ fn psql_describes_everything_as_it_does_at_postgresql() {
     let folder = tempfile::tempdir().unwrap();
     let server = Program::start(command(folder.path(), &[]));
     let script = folder.path().join("catalog.sql");
-    std::fs::write(&script, include_str!("golden/catalog.sql")).unwrap();
+    std::fs::write(&script, include_str!("../golden/catalog.sql")).unwrap();
     let mut psql = client("psql", &server, folder.path());
     let output = psql.args(["-X", "-q", "-f"]).arg(&script).output().unwrap();
     let (text, errors) = texts(output);
-    let expected: Vec<&str> = include_str!("golden/catalog.out").lines().collect();
+    let expected: Vec<&str> = include_str!("../golden/catalog.out").lines().collect();
     let found: Vec<&str> = text.lines().collect();
     for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
         assert_eq!(found, expected, "line {}\n{text}\n{errors}", number + 1);
@@ -286,7 +281,7 @@ fn what_pg_dump_writes_is_restored() {
     };
     script(&server, folder.path(), &source);
     let whole = dumped(&server, folder.path(), &[]);
-    let expected = include_str!("golden/clients/dumped.out");
+    let expected = include_str!("../golden/clients/dumped.out");
     for (number, (found, expected)) in (1..).zip(whole.iter().zip(expected.lines())) {
         assert_eq!(found, expected, "line {number}");
     }

@@ -10,12 +10,7 @@
 //!
 //! Not here: what psql and pgbench get (`psql.rs`).
 
-// Helpers of tests are not marked as tests.
-#![allow(clippy::unwrap_used)]
-
-mod program;
-
-use program::{Program, command, end};
+use crate::program::{Program, command, end};
 use rustix::process::Signal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -79,30 +74,30 @@ fn python(script: &str, expected: &str) {
 
 #[test]
 fn psycopg_gets_what_it_gets_from_postgresql() {
-    python("driver.py", include_str!("golden/clients/driver.out"));
+    python("driver.py", include_str!("../golden/clients/driver.out"));
 }
 
 #[test]
 fn asyncpg_gets_what_it_gets_from_postgresql() {
-    python("async.py", include_str!("golden/clients/async.out"));
+    python("async.py", include_str!("../golden/clients/async.out"));
 }
 
 /// Two and three sessions, under read committed and repeatable read: what each sees, for whom it waits, when it goes on.
 #[test]
 fn stories_of_several_sessions_go_as_at_postgresql() {
-    python("stories.py", include_str!("golden/clients/stories.out"));
+    python("stories.py", include_str!("../golden/clients/stories.out"));
 }
 
 #[test]
 fn sqlalchemy_creates_and_queries_as_at_postgresql() {
-    python("orm.py", include_str!("golden/clients/orm.out"));
+    python("orm.py", include_str!("../golden/clients/orm.out"));
 }
 
 #[test]
 fn django_migrates_and_queries_as_at_postgresql() {
     python(
         "django_app.py",
-        include_str!("golden/clients/django_app.out"),
+        include_str!("../golden/clients/django_app.out"),
     );
 }
 
@@ -113,7 +108,7 @@ fn node_postgres_gets_what_it_gets_from_postgresql() {
         command
             .arg(source("node.js"))
             .env("NODE_PATH", folder.join("node_modules"));
-        prints(command, include_str!("golden/clients/node.out"));
+        prints(command, include_str!("../golden/clients/node.out"));
     }
 }
 
@@ -126,6 +121,6 @@ fn jdbc_gets_what_it_gets_from_postgresql() {
             .arg(folder.join("postgresql.jar"))
             .arg(source("Jdbc.java"))
             .arg(source("types.txt"));
-        prints(command, include_str!("golden/clients/jdbc.out"));
+        prints(command, include_str!("../golden/clients/jdbc.out"));
     }
 }

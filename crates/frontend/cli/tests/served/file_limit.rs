@@ -1,11 +1,6 @@
 //! A limit of file sizes (`ulimit -f`) is an error to who needs more, and ends no process.
 
-// Helpers of tests are not marked as tests.
-#![allow(clippy::unwrap_used)]
-
-mod program;
-
-use program::{Program, command, end};
+use crate::program::{Program, command, end};
 use rustix::process::Signal;
 use std::process::{Command, Output};
 

@@ -2,13 +2,8 @@
 //!
 //! Not here: drivers of other languages (`clients.rs`).
 
-// Helpers of tests are not marked as tests.
-#![allow(clippy::unwrap_used)]
-
-mod program;
-
+use crate::program::{Program, command, end};
 use futures::{SinkExt, StreamExt, TryStreamExt};
-use program::{Program, command, end};
 use rustix::process::Signal;
 use std::error::Error;
 use std::pin::pin;
@@ -78,7 +73,7 @@ fn every_type_comes_back_as_it_was_sent_in_binary() {
     at_a_server(|config| async move {
         let client = connect(&config).await;
         client.batch_execute("set timezone = 'UTC'").await.unwrap();
-        let lines = include_str!("clients/types.txt").lines();
+        let lines = include_str!("../clients/types.txt").lines();
         for line in lines.filter(|line| !line.starts_with('#')) {
             let (ty, text) = line.split_once('\t').unwrap();
             let query = format!("select $1::text::{ty}, $1::text::{ty}::text");

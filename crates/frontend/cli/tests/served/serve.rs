@@ -1,11 +1,6 @@
 //! `vellum serve` as a program: what it prints, who gets in, how it ends.
 
-// Helpers of tests are not marked as tests.
-#![allow(clippy::unwrap_used)]
-
-mod program;
-
-use program::{Program, command, end};
+use crate::program::{Program, command, end};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
