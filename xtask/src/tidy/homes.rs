@@ -50,7 +50,7 @@ const LOOKS_AT_FILES: [&str; 9] = [
 ];
 
 /// The rules. They hold for everything below `crates/`.
-const HOMES: [Home; 16] = [
+const HOMES: [Home; 17] = [
     Home {
         what: "files of the operating system are opened in io only",
         paths: &[
@@ -99,6 +99,21 @@ const HOMES: [Home; 16] = [
         paths: &["collections::HashMap", "collections::HashSet"],
         folders: &["crates/foundation/base/src/maps.rs"],
         free_in_tests: true,
+    },
+    Home {
+        what: "syntax trees are walked by parse::walk: each visitor is compiled with a function for every kind of node",
+        paths: &[
+            "VisitorMut",
+            "Visitor",
+            "visit_expressions",
+            "visit_expressions_mut",
+            "visit_relations",
+            "visit_relations_mut",
+            "visit_statements",
+            "visit_statements_mut",
+        ],
+        folders: &["crates/frontend/sql/src/parse/walk.rs"],
+        free_in_tests: false,
     },
     Home {
         what: "sockets are opened in server only",
@@ -431,6 +446,24 @@ mod tests {
             );
         }
         assert!(!caught(outside, "env!(\"CARGO_PKG_VERSION\")"));
+    }
+
+    #[test]
+    fn visitors_of_syntax_trees_are_at_home_only() {
+        for code in [
+            "let _ = ast::visit_expressions(node, |e| f(e));",
+            "impl ast::VisitorMut for Names { fn f() {} }",
+            "use sqlparser::ast::{self, visit_relations_mut};",
+        ] {
+            assert!(
+                caught("crates/frontend/sql/src/ddl/view.rs", code),
+                "{code}"
+            );
+            assert!(
+                !caught("crates/frontend/sql/src/parse/walk.rs", code),
+                "{code}"
+            );
+        }
     }
 
     #[test]

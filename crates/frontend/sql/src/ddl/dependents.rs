@@ -9,10 +9,10 @@ use super::view::{quoted, same};
 use crate::bind::{Binder, folded};
 use crate::catalog::{Catalog, Change, Kind, Oid, Relation, Table, View};
 use crate::error::{Result, SqlError};
+use crate::parse::walk;
 use crate::plan::OutputColumn;
 use crate::sqlstate;
-use sqlparser::ast::{self, Visit as _};
-use std::ops::ControlFlow;
+use sqlparser::ast;
 use std::sync::Arc;
 
 impl Ddl<'_> {
@@ -146,14 +146,14 @@ impl Ddl<'_> {
                 continue;
             };
             let catalog = &self.open.catalog.1;
-            let mut renaming = Renaming {
+            let renaming = Renaming {
                 before,
                 after,
                 schema_before: catalog.namespace_name(before.namespace),
                 schema: quoted(catalog.namespace_name(after.namespace)),
                 hidden: with_names(&query),
             };
-            let _ = ast::VisitMut::visit(&mut query, &mut renaming);
+            walk::change_factors(&mut query, &mut |factor| renaming.rename(factor));
             let view = self.alone(&view)?;
             let next = Relation {
                 generation: view.generation + 1,
@@ -230,19 +230,12 @@ pub(super) fn last_part(name: &ast::ObjectName) -> String {
 
 /// The names that WITH gives anywhere in a query.
 pub(super) fn with_names(query: &ast::Query) -> Vec<String> {
-    struct Names(Vec<String>);
-    impl ast::Visitor for Names {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-            let with = query.with.iter().flat_map(|with| &with.cte_tables);
-            self.0.extend(with.map(|cte| folded(&cte.alias.name)));
-            ControlFlow::Continue(())
-        }
-    }
-    let mut names = Names(Vec::new());
-    let _ = query.visit(&mut names);
-    names.0
+    let mut names = Vec::new();
+    walk::queries(query, &mut |query| {
+        let with = query.with.iter().flat_map(|with| &with.cte_tables);
+        names.extend(with.map(|cte| folded(&cte.alias.name)));
+    });
+    names
 }
 
 /// The relations that a query names by itself, one after the other. A name that WITH gives is none, though it may be one elsewhere in the query.
@@ -252,7 +245,7 @@ pub(super) fn named_in(
 ) -> impl Iterator<Item = Arc<Relation>> + use<> {
     let hidden = with_names(query);
     let mut found: Vec<Arc<Relation>> = Vec::new();
-    let _ = ast::visit_relations(query, |name| {
+    walk::relations(query, &mut |name| {
         let is_hidden = name.0.len() == 1 && hidden.contains(&last_part(name));
         if !is_hidden
             && let Ok(relation) = binder.relation(name)
@@ -260,7 +253,6 @@ pub(super) fn named_in(
         {
             found.push(relation);
         }
-        ControlFlow::<()>::Continue(())
     });
     found.into_iter()
 }
@@ -274,10 +266,8 @@ struct Renaming<'r> {
     hidden: Vec<String>,
 }
 
-impl ast::VisitorMut for Renaming<'_> {
-    type Break = ();
-
-    fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<()> {
+impl Renaming<'_> {
+    fn rename(&self, factor: &mut ast::TableFactor) {
         let ast::TableFactor::Table {
             name,
             alias,
@@ -285,7 +275,7 @@ impl ast::VisitorMut for Renaming<'_> {
             ..
         } = factor
         else {
-            return ControlFlow::Continue(());
+            return;
         };
         // Whatever is called so in another schema was settled with that schema's name.
         let schema = match name.0.as_slice() {
@@ -297,7 +287,7 @@ impl ast::VisitorMut for Renaming<'_> {
             .is_none_or(|schema| *schema == *self.schema_before);
         let is_hidden = schema.is_none() && self.hidden.contains(&last_part(name));
         if !own || is_hidden || last_part(name) != *self.before.name {
-            return ControlFlow::Continue(());
+            return;
         }
         let new = [self.schema.clone(), quoted(&self.after.name)];
         name.0 = new
@@ -329,6 +319,5 @@ impl ast::VisitorMut for Renaming<'_> {
                     data_type: None,
                 }));
         }
-        ControlFlow::Continue(())
     }
 }

@@ -8,6 +8,7 @@ use crate::bind::{Binder, ScopeTable, folded};
 use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table, Timing};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::walk;
 use crate::plan::{column_position, index_column_names};
 use crate::rows::{self, Part, Parts};
 use crate::sqlstate;
@@ -343,13 +344,13 @@ fn kept_text(
     }
     let mut given = given.clone();
     // The table may be called otherwise tomorrow.
-    let _ = ast::visit_expressions_mut(&mut given, |expr| {
+    walk::change_expressions(&mut given, &mut |expr| {
         if let ast::Expr::CompoundIdentifier(parts) = expr
             && let Some(column) = parts.pop()
         {
             *expr = ast::Expr::Identifier(column);
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     let shown = || expression_over(relation, bound, ty, rows::index_settings(), false);
     for text in [&|| given.to_string(), &shown as &dyn Fn() -> String] {

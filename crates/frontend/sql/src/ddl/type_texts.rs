@@ -8,6 +8,7 @@ use super::enums::check_label;
 use crate::bind::{Binder, ScopeTable, TypeNames, kept_name, kept_oid};
 use crate::catalog::{Change, Default, Kind, Oid, Relation, Table, View};
 use crate::error::{Result, SqlError};
+use crate::parse::walk;
 use crate::sqlstate;
 use sqlparser::ast::{self, DataType, Expr, Visit, VisitMut};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -22,20 +23,14 @@ const NO_LABEL: &str =
 
 /// Calls `each` with every name of a type that the parser does not know.
 pub(crate) fn each_type(node: &mut impl VisitMut, mut each: impl FnMut(&mut ast::ObjectName)) {
-    struct Types<'e>(&'e mut dyn FnMut(&mut ast::ObjectName));
-    impl ast::VisitorMut for Types<'_> {
-        type Break = ();
-
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Cast { data_type, .. } => named(data_type, self.0),
-                Expr::TypedString(typed) => named(&mut typed.data_type, self.0),
-                _ => {}
-            }
-            ControlFlow::Continue(())
+    walk::change_expressions(node, &mut |expr| {
+        match expr {
+            Expr::Cast { data_type, .. } => named(data_type, &mut each),
+            Expr::TypedString(typed) => named(&mut typed.data_type, &mut each),
+            _ => {}
         }
-    }
-    let _ = node.visit(&mut Types(&mut each));
+        ControlFlow::Continue(())
+    });
 }
 
 fn named(data_type: &mut DataType, each: &mut dyn FnMut(&mut ast::ObjectName)) {
@@ -296,9 +291,8 @@ fn relabelled<N: VisitMut + Visit + Clone>(
 /// Literals that have a text.
 fn count<N: Visit>(node: &N, text: &str) -> usize {
     let mut found = 0;
-    let _ = ast::visit_expressions(node, |expr| {
-        found += usize::from(is_literal(expr, text));
-        ControlFlow::<()>::Continue(())
+    walk::expressions(node, &mut |expr| {
+        found += usize::from(is_literal(expr, text))
     });
     found
 }
@@ -322,7 +316,7 @@ fn is_literal(expr: &Expr, text: &str) -> bool {
 /// Puts another text in the place of a literal, by its number among those that have a text; false if there are not as many.
 fn replace_literal(node: &mut impl VisitMut, text: &str, number: usize, by: &str) -> bool {
     let mut left = number;
-    let found = ast::visit_expressions_mut(node, |expr| {
+    walk::change_expressions(node, &mut |expr| {
         if !is_literal(expr, text) {
             return ControlFlow::Continue(());
         }
@@ -337,6 +331,5 @@ fn replace_literal(node: &mut impl VisitMut, text: &str, number: usize, by: &str
             _ => {}
         }
         ControlFlow::Break(())
-    });
-    found.is_break()
+    })
 }

@@ -11,11 +11,11 @@ use super::Ddl;
 use super::dependents::named_in;
 use crate::catalog::{Change, Kind, Mode, Named, Relation, View};
 use crate::error::{Fields, Result, SqlError};
+use crate::parse::walk;
 use crate::plan::OutputColumn;
 use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Ddl<'_> {
@@ -151,7 +151,7 @@ impl Ddl<'_> {
         let mut settled = query.clone();
         let hidden = super::dependents::with_names(query);
         let binder = self.binder();
-        let _ = ast::visit_relations_mut(&mut settled, |name| {
+        walk::change_relations(&mut settled, &mut |name| {
             let plain = name.0.len() == 1;
             if plain
                 && !hidden.contains(&super::dependents::last_part(name))
@@ -162,7 +162,6 @@ impl Ddl<'_> {
                 let schema = ast::ObjectNamePart::Identifier(quoted(schema));
                 name.0.insert(0, schema);
             }
-            ControlFlow::<()>::Continue(())
         });
         self.spell_columns(&mut settled, columns);
         let bound = self.binder().query(&settled);

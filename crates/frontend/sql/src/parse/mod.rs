@@ -19,6 +19,7 @@ mod options;
 mod sequences;
 mod tables;
 mod types;
+pub(crate) mod walk;
 
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;

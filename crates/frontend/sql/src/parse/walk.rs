@@ -1,0 +1,103 @@
+//! Walks over syntax trees, whatever their roots: for every closure that the parser's own walks are given, they are compiled anew with a function for each kind
+//! of node there is, which was two thirds of this crate.
+
+use sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
+use std::ops::ControlFlow;
+
+/// What a walk looks at.
+enum Seen<'f> {
+    Queries(&'f mut dyn FnMut(&Query)),
+    Expressions(&'f mut dyn FnMut(&Expr)),
+    Relations(&'f mut dyn FnMut(&ObjectName)),
+}
+
+impl Visitor for Seen<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let Self::Queries(each) = self {
+            each(query);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Self::Expressions(each) = self {
+            each(expr);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        if let Self::Relations(each) = self {
+            each(name);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a walk changes.
+enum Changed<'f> {
+    Expressions(&'f mut dyn FnMut(&mut Expr) -> ControlFlow<()>),
+    Relations(&'f mut dyn FnMut(&mut ObjectName)),
+    Factors(&'f mut dyn FnMut(&mut TableFactor)),
+}
+
+impl VisitorMut for Changed<'_> {
+    type Break = ();
+
+    // Behind what is in it: what an expression is changed to is not walked over.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match self {
+            Self::Expressions(each) => each(expr),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn post_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<()> {
+        if let Self::Relations(each) = self {
+            each(name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let Self::Factors(each) = self {
+            each(factor);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Calls `each` with every query, those in it behind it.
+pub(crate) fn queries(node: &impl Visit, each: &mut dyn FnMut(&Query)) {
+    let _ = node.visit(&mut Seen::Queries(each));
+}
+
+/// Calls `each` with every expression, those in it behind it.
+pub(crate) fn expressions(node: &impl Visit, each: &mut dyn FnMut(&Expr)) {
+    let _ = node.visit(&mut Seen::Expressions(each));
+}
+
+/// Calls `each` with the name of everything that stands where a relation is named.
+pub(crate) fn relations(node: &impl Visit, each: &mut dyn FnMut(&ObjectName)) {
+    let _ = node.visit(&mut Seen::Relations(each));
+}
+
+/// Calls `each` with every expression, those in it before it, until it breaks off; says whether it did.
+pub(crate) fn change_expressions(
+    node: &mut impl VisitMut,
+    each: &mut dyn FnMut(&mut Expr) -> ControlFlow<()>,
+) -> bool {
+    node.visit(&mut Changed::Expressions(each)).is_break()
+}
+
+/// Calls `each` with the name of everything that stands where a relation is named.
+pub(crate) fn change_relations(node: &mut impl VisitMut, each: &mut dyn FnMut(&mut ObjectName)) {
+    let _ = node.visit(&mut Changed::Relations(each));
+}
+
+/// Calls `each` with everything that FROM names, before what is in it.
+pub(crate) fn change_factors(node: &mut impl VisitMut, each: &mut dyn FnMut(&mut TableFactor)) {
+    let _ = node.visit(&mut Changed::Factors(each));
+}
