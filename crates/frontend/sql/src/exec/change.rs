@@ -22,6 +22,7 @@ impl Run<'_, '_> {
     ) -> Result<u64> {
         if insert.conflict.is_some() {
             self.began.set(self.transaction.own_writes());
+            self.unchanged.borrow_mut().clear();
         }
         if self.ready && insert.as_given {
             self.step()?;
@@ -180,7 +181,7 @@ impl Run<'_, '_> {
         let seen = self.transaction.see_own_writes(self.began.get());
         let before = self.row_of(shape, key);
         self.transaction.see_own_writes(seen);
-        if before?.is_none_or(|before| before != row) {
+        if before?.is_none_or(|before| before != row) || self.unchanged.borrow().contains(key) {
             return Err(twice());
         }
         let old = self.values_of(shape, &row)?;
@@ -204,6 +205,10 @@ impl Run<'_, '_> {
             Some(&insert.rules),
             subqueries,
         )?;
+        if new == old {
+            self.keep(2 * key.len() + 64)?;
+            self.unchanged.borrow_mut().insert(key.clone());
+        }
         self.owes_targets(&insert.keys, shape.relation.oid, Some(&old), &new)?;
         self.owes_children(&insert.keys, shape.relation.oid, &old, Some(&new))?;
         self.return_row(insert.returning.as_deref(), &new, subqueries, each)?;

@@ -43,7 +43,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
-use vellum_base::maps::HashMap;
+use vellum_base::maps::{HashMap, HashSet};
 use vellum_row::{Array, Value, ValueRef};
 
 /// Whether more rows are wanted.
@@ -103,6 +103,8 @@ pub(crate) struct Run<'r, 'w> {
     together: Cell<bool>,
     /// What the transaction had written when an INSERT with ON CONFLICT began.
     began: Cell<OwnWrites>,
+    /// Keys of the rows that it has changed to what they were before: their bytes do not tell that it was there.
+    unchanged: RefCell<HashSet<Vec<u8>>>,
     /// Steps since it last looked whether it was cancelled.
     steps: Cell<u32>,
     /// Rows of system relations.
@@ -142,6 +144,7 @@ impl<'r, 'w> Run<'r, 'w> {
             writes_as_it_reads: Cell::new(false),
             together: Cell::new(false),
             began: Cell::new(OwnWrites::ALL),
+            unchanged: RefCell::default(),
             env,
             params: &[],
             ready: false,
@@ -175,6 +178,7 @@ impl<'r, 'w> Run<'r, 'w> {
             writes_as_it_reads: self.writes_as_it_reads.clone(),
             together: self.together.clone(),
             began: self.began.clone(),
+            unchanged: RefCell::default(),
             steps: Cell::new(0),
             system: self.system.clone(),
             work: self.work.clone(),

@@ -1,13 +1,11 @@
-//! Commands that the parser does not know: ABORT, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit; ALTER VIEW and ALTER INDEX.
+//! Commands that the parser does not know: ABORT, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit.
 //!
 //! The syntax trees are the parser's, so a command is carried in a RENAME TABLE, the first of whose tables has a name that none in a text can be
-//! ([`COMMAND`]); [`Command`] reads it again. What alters is an ALTER TABLE, as in [`super::sequences`].
+//! ([`COMMAND`]); [`Command`] reads it again.
 
 use super::dialect::is_word;
-use super::sequences::{self, Altered, Clause};
 use sqlparser::ast::{
-    AlterTableOperation, Ident, ObjectName, ObjectNamePart, RenameTable, RenameTableNameKind,
-    Statement,
+    Ident, ObjectName, ObjectNamePart, RenameTable, RenameTableNameKind, Statement,
 };
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -177,10 +175,6 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
         |parser| end_prepared(parser, true)
     } else if first("rollback") && second("prepared") {
         |parser| end_prepared(parser, false)
-    } else if first("alter") && second("view") {
-        |parser| altered(parser, Altered::View)
-    } else if first("alter") && second("index") {
-        |parser| altered(parser, Altered::Index)
     } else {
         return None;
     };
@@ -272,34 +266,6 @@ fn end_prepared(parser: &mut Parser<'_>, commit: bool) -> Result<Statement, Pars
         transaction,
     };
     Ok(command.carried())
-}
-
-/// What stands behind ALTER VIEW and ALTER INDEX.
-fn altered(parser: &mut Parser<'_>, what: Altered) -> Result<Statement, ParserError> {
-    let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
-    let name = parser.parse_object_name(false)?;
-    let of_view = what == Altered::View;
-    let mut clauses = Vec::new();
-    let mut operation = None;
-    if parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
-        let name = ObjectName::from(vec![parser.parse_identifier()?]);
-        operation = Some(AlterTableOperation::RenameTable {
-            table_name: RenameTableNameKind::To(name),
-        });
-    } else if of_view && parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
-        clauses.push(Clause::Schema(parser.parse_identifier()?));
-    } else if of_view {
-        operation = Some(parser.parse_alter_table_operation()?);
-    } else {
-        return parser.expected_ref("RENAME TO", parser.peek_token_ref());
-    }
-    Ok(sequences::altering(
-        parser,
-        what,
-        (name, if_exists),
-        clauses,
-        operation,
-    ))
 }
 
 /// DEFERRABLE and NOT DEFERRABLE of a transaction are for serializable ones, of which there are none: they are passed over, with a comma that stood

@@ -1,5 +1,5 @@
 //! What is said of sequences and identity columns, little of which the parser knows: CREATE and ALTER SEQUENCE with options in any order, ALTER
-//! COLUMN … of an identity, the options of one that is made, OVERRIDING.
+//! COLUMN … of an identity, the options of one that is made, OVERRIDING. And what ALTER VIEW, ALTER INDEX and ALTER TABLE say in the same words.
 //!
 //! The syntax trees are the parser's, so what is read here is carried in them as options, behind a name that no statement can have
 //! ([`SEQUENCE`], [`IDENTITY`]); [`Clause`] reads them again.
@@ -305,14 +305,19 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
     if !parser.peek_keyword(Keyword::ALTER) {
         return None;
     }
-    let read = match nth_keyword(parser, 1) {
-        Keyword::SEQUENCE => alter_sequence,
-        Keyword::TABLE => alter_table,
+    let what = match nth_keyword(parser, 1) {
+        Keyword::SEQUENCE => Altered::Sequence,
+        Keyword::VIEW => Altered::View,
+        Keyword::INDEX => Altered::Index,
+        Keyword::TABLE => Altered::Table,
         _ => return None,
     };
     parser.advance_token();
     parser.advance_token();
-    Some(read(parser))
+    Some(match what {
+        Altered::Table => alter_table(parser),
+        _ => alter(parser, what),
+    })
 }
 
 fn create_sequence(parser: &mut Parser<'_>, temporary: bool) -> Result<Statement, ParserError> {
@@ -351,7 +356,8 @@ fn create_sequence(parser: &mut Parser<'_>, temporary: bool) -> Result<Statement
     })
 }
 
-fn alter_sequence(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
+/// What stands behind ALTER VIEW, ALTER INDEX or ALTER SEQUENCE.
+fn alter(parser: &mut Parser<'_>, what: Altered) -> Result<Statement, ParserError> {
     let if_exists = parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
     let name = parser.parse_object_name(false)?;
     let mut clauses = Vec::new();
@@ -361,11 +367,15 @@ fn alter_sequence(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
         operation = Some(AlterTableOperation::RenameTable {
             table_name: RenameTableNameKind::To(name),
         });
+    } else if what == Altered::Index {
+        return parser.expected_ref("RENAME TO", parser.peek_token_ref());
+    } else if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
+        clauses.push(Clause::Schema(parser.parse_identifier()?));
+    } else if what == Altered::View {
+        operation = Some(parser.parse_alter_table_operation()?);
     } else if parser.parse_keywords(&[Keyword::OWNER, Keyword::TO]) {
         let new_owner = parser.parse_owner()?;
         operation = Some(AlterTableOperation::OwnerTo { new_owner });
-    } else if parser.parse_keywords(&[Keyword::SET, Keyword::SCHEMA]) {
-        clauses.push(Clause::Schema(parser.parse_identifier()?));
     } else {
         while let Some(option) = option(parser)? {
             clauses.push(option);
@@ -376,7 +386,7 @@ fn alter_sequence(parser: &mut Parser<'_>) -> Result<Statement, ParserError> {
     }
     Ok(altering(
         parser,
-        Altered::Sequence,
+        what,
         (name, if_exists),
         clauses,
         operation,
