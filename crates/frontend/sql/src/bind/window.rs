@@ -1,12 +1,13 @@
 //! Window functions: which there are, and what their windows are.
 
+use super::frame::Frame;
 use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{General, SortKey};
 use crate::sqlstate;
 use sqlparser::ast;
-use vellum_query::{Frame, WindowFunction};
+use vellum_query::WindowFunction;
 use vellum_row::{CastContext, Type, Typmod, Value};
 
 /// Slots from here on are those of window functions.
@@ -75,6 +76,9 @@ impl Window {
             if let crate::plan::SortBy::Expr(expr) = &mut key.expr {
                 each(expr);
             }
+        }
+        if let Some(frame) = &mut self.frame {
+            frame.expressions_mut(each);
         }
     }
 }

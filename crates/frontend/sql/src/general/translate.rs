@@ -591,13 +591,16 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 nulls_first: key.nulls_first,
             });
         }
+        let frame = window.frame.as_ref();
+        let frame = frame.map(|frame| frame.settled(|expr| self.constant(expr)));
+        let frame = frame.transpose()?;
         Ok(Windowing {
             function,
             arguments,
             result: window.result,
             partition,
             order,
-            frame: window.frame,
+            frame,
         })
     }
 

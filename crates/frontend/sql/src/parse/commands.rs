@@ -4,9 +4,7 @@
 //! ([`COMMAND`]); [`Command`] reads it again.
 
 use super::dialect::is_word;
-use sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, RenameTable, RenameTableNameKind, Statement,
-};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, RenameTable, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};

@@ -10,6 +10,7 @@ mod commands;
 mod conflicts;
 mod constraints;
 mod dialect;
+mod fetch;
 mod height;
 mod literal;
 mod locks;
@@ -90,6 +91,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     }
     if words.any(&[Keyword::CREATE]) {
         tables::adapt(&mut tokens);
+    }
+    if words.any(&[Keyword::FETCH]) {
+        fetch::adapt(&mut tokens);
     }
     if words.any(&[Keyword::FOR]) {
         locks::limits_first(&mut tokens);

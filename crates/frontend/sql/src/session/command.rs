@@ -77,12 +77,12 @@ impl Session {
                 ..
             } => {
                 let analyze = is_analyze(*analyze, options.as_deref())?;
-                let rows = self.explained(prepared, statement, analyze)?;
+                let rows = self.explained(prepared, statement, params, analyze)?;
                 let fields = self.command_fields(&prepared.statement)?;
                 self.tell_texts(fields, rows, formats, describe, "EXPLAIN", sink)?
             }
             Statement::Declare { stmts } => match stmts.as_slice() {
-                [declare] => self.declare(declare, &prepared.text)?,
+                [declare] => self.declare(declare, prepared, params)?,
                 _ => return Err(SqlError::syntax("one cursor at a time")),
             },
             Statement::Fetch { .. } => self.fetch_cursor(statement, formats, describe, sink)?,

@@ -23,7 +23,7 @@ use sqlparser::ast::{self, FetchDirection, Statement};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
 use vellum_row::datetime::Timestamp;
-use vellum_row::{Column, RowView, Schema, Typmod};
+use vellum_row::{Column, RowView, Schema, Typmod, Value};
 
 /// A cursor.
 #[derive(Debug)]
@@ -253,9 +253,12 @@ impl Session {
     pub(super) fn declare(
         &mut self,
         declare: &ast::Declare,
-        whole: &Arc<str>,
+        whole: &Prepared,
+        params: &[Value],
     ) -> Result<CommandTag> {
-        let (Some(name), Some(query)) = (declare.names.first(), &declare.for_query) else {
+        let (Some(name), Some(query), Some(inner)) =
+            (declare.names.first(), &declare.for_query, &whole.inner)
+        else {
             return Err(SqlError::syntax("a cursor needs a name and a query"));
         };
         if writes_in_with(query) {
@@ -272,14 +275,11 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
-        let text = query.to_string();
-        let statement = Statement::Query(query.clone());
-        let prepared: Arc<Prepared> = Session::prepare_one(&text, statement, &[]);
         self.start_statement()?;
-        let program = self.program(&prepared)?;
+        let program = self.program(inner)?;
         let (fields, schema) = (program.fields(), schema_of(&program)?);
         let mut rows = RowStore::new(self.shared.queries.clone(), self.work_memory());
-        self.run_program(&prepared, &[], &[], Output::Store(&mut rows, &schema))?;
+        self.run_program(inner, params, &[], Output::Store(&mut rows, &schema))?;
         let number = self.cursors.declared;
         self.cursors.declared += 1;
         let cursor = Cursor {
@@ -296,7 +296,7 @@ impl Session {
             hold,
             new: true,
             number,
-            text: whole.clone(),
+            text: whole.text.clone(),
             since: clock_time(),
         };
         self.cursors.by_name.insert(name, cursor);

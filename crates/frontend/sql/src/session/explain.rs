@@ -4,7 +4,7 @@ use super::Session;
 use super::run::{Output, Prepared};
 use crate::error::{Result, SqlError};
 use crate::expr::Explain;
-use crate::plan::{compile, explain};
+use crate::plan::explain;
 use crate::sqlstate;
 use sqlparser::ast::{Expr, Ident, Statement, UtilityOption, Value};
 use std::cell::RefCell;
@@ -85,12 +85,16 @@ impl Session {
         &mut self,
         outer: &Prepared,
         statement: &Statement,
+        params: &[vellum_row::Value],
         analyze: bool,
     ) -> Result<Vec<Vec<String>>> {
         self.start_statement()?;
-        let search_path = self.search_path();
-        let surroundings = self.surroundings(&search_path, &outer.text);
-        let program = compile(statement, &[], surroundings)?;
+        let inner = match &outer.inner {
+            Some(inner) => inner.clone(),
+            // No plan: compiling it says so.
+            None => Self::prepare_one(&outer.text, statement.clone(), &[]),
+        };
+        let program = self.program(&inner)?;
         let mut lines = explain(&program);
         if analyze || program.is_general_query() {
             let how = if analyze {
@@ -98,12 +102,11 @@ impl Session {
             } else {
                 Explain::Plan
             };
-            let inner = Self::prepare_one(&outer.text, statement.clone(), &[]);
             let touched_before = self.touched();
             let before = self.shared.engine.statistics();
             let started = monotonic_nanos();
             self.explaining = Some((RefCell::default(), how));
-            let done = self.run_program(&inner, &[], &[], Output::Drop);
+            let done = self.run_program(&inner, params, &[], Output::Drop);
             let told = self.explaining.take();
             let (tag, spent) = (done?, monotonic_nanos() - started);
             let told = told.map_or_else(Vec::new, |(told, _)| told.into_inner());

@@ -5,10 +5,12 @@ use super::row_store::RowStore;
 use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::{
-    Parameters, Progress, Session, StatementDescription, TransactionStatus, gone, no_portal,
+    NamedStatement, Parameters, Progress, Session, StatementDescription, TransactionStatus, gone,
+    no_portal,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{Command, with_stack};
+use crate::plan::Program;
 use crate::sqlstate;
 use crate::wire::{CommandTag, Field, Format, OutputRow, Sink};
 use sqlparser::ast::Statement;
@@ -95,9 +97,10 @@ impl Session {
             self.refuse_in_failed_block()?;
         }
         let mut first = None;
-        if is_program(&prepared.statement) {
+        if let Some(with_parameters) = prepared.takes_parameters() {
             self.start_statement()?;
-            first = Some(self.program(&prepared)?);
+            let program = self.program(with_parameters)?;
+            first = is_program(&prepared.statement).then_some(program);
         }
         self.name_statement(name, prepared, first, false);
         Ok(())
@@ -148,17 +151,16 @@ impl Session {
             self.refuse_in_failed_block()?;
         }
         let mut params = Vec::new();
-        if is_program(&prepared.statement) {
-            self.start_statement()?;
-            let program = self.program_of(&named)?;
-            let given = parameters.values.len();
-            if given != program.params.len() {
-                let message = format!(
-                    "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {}",
-                    program.params.len()
-                );
-                return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
-            }
+        let program = self.program_with_parameters(&named)?;
+        let given = parameters.values.len();
+        let required = program.as_ref().map_or(0, |program| program.params.len());
+        if given != required {
+            let message = format!(
+                "bind message supplies {given} parameters, but prepared statement \"{statement}\" requires {required}"
+            );
+            return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
+        }
+        if let Some(program) = program {
             if parameters.formats.len() > 1 && parameters.formats.len() != given {
                 let message = format!(
                     "bind message has {} parameter formats but {given} parameters",
@@ -166,7 +168,8 @@ impl Session {
                 );
                 return Err(SqlError::new(sqlstate::PROTOCOL_VIOLATION, message));
             }
-            if formats.len() > 1 && formats.len() != program.columns.len() {
+            let own = is_program(&prepared.statement);
+            if own && formats.len() > 1 && formats.len() != program.columns.len() {
                 let message = format!(
                     "bind message has {} result formats but query has {} columns",
                     formats.len(),
@@ -219,20 +222,34 @@ impl Session {
     fn describe_inner(&mut self, name: &str) -> Result<StatementDescription> {
         let named = self.named(name)?;
         let prepared = named.prepared.clone();
-        if !is_program(&prepared.statement) {
-            let fields = self.command_fields(&prepared.statement)?;
-            return Ok(StatementDescription {
-                parameters: Arc::new([]),
-                fields,
-            });
+        if prepared.takes_parameters().is_some() {
+            self.refuse_in_failed_block()?;
         }
-        self.refuse_in_failed_block()?;
-        self.start_statement()?;
-        let program = self.program_of(&named)?;
+        let program = self.program_with_parameters(&named)?;
+        let fields = match &program {
+            Some(program) if is_program(&prepared.statement) => {
+                program.returns.then(|| program.fields())
+            }
+            _ => self.command_fields(&prepared.statement)?,
+        };
+        let parameters = program.iter().flat_map(|program| &program.params);
         Ok(StatementDescription {
-            parameters: program.params.iter().map(|ty| ty.oid()).collect(),
-            fields: program.returns.then(|| program.fields()),
+            parameters: parameters.map(|ty| ty.oid()).collect(),
+            fields,
         })
+    }
+
+    /// The program that takes a statement's parameters, if it can have some. The transaction and the statement in it are begun then.
+    fn program_with_parameters(&mut self, named: &NamedStatement) -> Result<Option<Arc<Program>>> {
+        let prepared = &named.prepared;
+        let Some(with_parameters) = prepared.takes_parameters() else {
+            return Ok(None);
+        };
+        self.start_statement()?;
+        if Arc::ptr_eq(with_parameters, prepared) {
+            return self.program_of(named).map(Some);
+        }
+        self.program(with_parameters).map(Some)
     }
 
     /// Describes a portal: its columns and their formats; `None` if it returns no rows.
@@ -291,9 +308,9 @@ impl Session {
         };
         self.activity.runs(&prepared.text);
         if !is_program(&prepared.statement) {
-            let formats = portal.formats.clone();
+            let (params, formats) = (portal.params.clone(), portal.formats.clone());
             self.portals.insert(name.to_owned(), portal);
-            return self.command(&prepared, &[], &formats, false, sink);
+            return self.command(&prepared, &params, &formats, false, sink);
         }
         let mut portal = portal;
         let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);

@@ -13,6 +13,7 @@ use crate::lock::Obstacle;
 use crate::parse;
 use crate::plan::{Program, ProgramKind, Surroundings, compile};
 use crate::roles::Rights;
+use crate::session::simple::{is_program, statement_in};
 use crate::session::transaction::{Open, Point};
 use crate::sqlstate;
 use crate::system;
@@ -30,7 +31,31 @@ pub(crate) struct Prepared {
     pub statement: Statement,
     /// Types that the client gave for parameters.
     pub parameter_types: Vec<u32>,
+    /// The statement that it is about: it has the parameters of DECLARE and EXPLAIN.
+    pub inner: Option<Arc<Self>>,
     program: Mutex<Option<Arc<Program>>>,
+}
+
+impl Prepared {
+    fn new(text: Arc<str>, statement: Statement, parameter_types: &[u32]) -> Arc<Self> {
+        let inner =
+            statement_in(&statement).map(|inner| Self::new(text.clone(), inner, parameter_types));
+        Arc::new(Self {
+            text,
+            statement,
+            parameter_types: parameter_types.to_vec(),
+            inner,
+            program: Mutex::new(None),
+        })
+    }
+
+    /// The statement whose program takes the parameters; `None` if there can be none.
+    pub fn takes_parameters(self: &Arc<Self>) -> Option<&Arc<Self>> {
+        if is_program(&self.statement) {
+            return Some(self);
+        }
+        self.inner.as_ref()
+    }
 }
 
 #[cfg(test)]
@@ -89,14 +114,7 @@ impl Session {
         let statements = parse::statements(text)?;
         let prepared: Vec<Arc<Prepared>> = statements
             .into_iter()
-            .map(|statement| {
-                Arc::new(Prepared {
-                    text: shared_text.clone(),
-                    statement,
-                    parameter_types: Vec::new(),
-                    program: Mutex::new(None),
-                })
-            })
+            .map(|statement| Prepared::new(shared_text.clone(), statement, &[]))
             .collect();
         if let [one] = prepared.as_slice() {
             self.plans.keep(one);
@@ -110,12 +128,7 @@ impl Session {
         statement: Statement,
         parameter_types: &[u32],
     ) -> Arc<Prepared> {
-        Arc::new(Prepared {
-            text: text.into(),
-            statement,
-            parameter_types: parameter_types.to_vec(),
-            program: Mutex::new(None),
-        })
+        Prepared::new(text.into(), statement, parameter_types)
     }
 
     /// Begins a transaction if there is none, and the statement in it.

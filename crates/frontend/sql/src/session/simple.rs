@@ -193,3 +193,16 @@ pub(super) fn is_program(statement: &Statement) -> bool {
             | Statement::Merge(_)
     )
 }
+
+/// The statement that another is about, if it reads or changes rows.
+pub(super) fn statement_in(statement: &Statement) -> Option<Statement> {
+    let inner = match statement {
+        Statement::Declare { stmts } => match stmts.as_slice() {
+            [declare] => Statement::Query(declare.for_query.clone()?),
+            _ => return None,
+        },
+        Statement::Explain { statement, .. } => Statement::clone(statement),
+        _ => return None,
+    };
+    is_program(&inner).then_some(inner)
+}
