@@ -128,6 +128,13 @@ impl SqlError {
         )
     }
 
+    /// `40001` of a transaction that goes on with an older catalog than what it wants to use.
+    #[cold]
+    pub(crate) fn changed_meanwhile() -> Self {
+        let text = "could not serialize access due to a concurrent change of the table";
+        Self::new(sqlstate::SERIALIZATION_FAILURE, text)
+    }
+
     /// `42601`.
     #[cold]
     pub fn syntax(message: impl Into<String>) -> Self {

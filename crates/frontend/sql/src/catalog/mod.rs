@@ -73,6 +73,8 @@ pub(crate) struct Version {
 pub(crate) struct Catalog {
     /// The last change that was not of a temporary relation alone.
     common: u64,
+    /// The last one of these in the published image that this one was made from.
+    base: u64,
     /// By schema of temporary relations: the last change in it.
     own: HashMap<Oid, u64>,
     namespaces: HashMap<Oid, Arc<Namespace>>,
@@ -176,6 +178,20 @@ impl Catalog {
             self.own.remove(oid);
         }
         self.apply(change);
+    }
+
+    /// What others have committed in it, but for temporary relations: images with the same number differ by what a transaction has changed itself.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The image with all that a transaction has changed, under a number that no other image has.
+    pub fn with_all(&self, changes: &[Change], version: u64) -> Self {
+        let mut next = self.clone();
+        for change in changes {
+            next.advance(change, version);
+        }
+        next
     }
 
     /// What statements of a session are compiled for that has this schema of temporary relations.

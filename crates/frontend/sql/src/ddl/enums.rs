@@ -9,7 +9,7 @@ use super::Ddl;
 use super::dependency::Object;
 use super::role::denied;
 use crate::bind::{TypeNames, folded};
-use crate::catalog::{Change, Kind, Mode, Oid, Relation};
+use crate::catalog::{Change, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::names::quoted;
 use crate::parse::Clause;
@@ -337,23 +337,6 @@ impl Ddl<'_> {
         let relation = relation.ok_or_else(|| no_type(name))?;
         self.check_type_owner(&relation)?;
         Ok(Some(Object::Relation(self.alone(&relation)?)))
-    }
-
-    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do.
-    ///
-    /// # Errors
-    /// `42704` for one that was dropped meanwhile; those of waiting.
-    pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
-        for oid in super::type_texts::types_of(relation) {
-            let waiting = Some(&mut self.waiting);
-            let right = self.open.enter(self.shared, oid, Mode::Write, waiting)?;
-            // With other labels, or called otherwise, it is good as well.
-            if !right && self.shared.catalog.now().relation(oid).is_none() {
-                let message = format!("type with OID {oid} does not exist");
-                return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
-            }
-        }
-        Ok(())
     }
 
     /// Where types are looked up.

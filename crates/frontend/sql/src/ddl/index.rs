@@ -24,6 +24,8 @@ impl Ddl<'_> {
         let relation = self.table_alone(&create.table_name)?;
         self.check_owner(&relation)?;
         self.check_not_pending(&relation, "CREATE INDEX")?;
+        // Before its entries are made (`gates`).
+        self.hold_types(&relation)?;
         let table = relation.table().ok_or_else(|| {
             let message = format!("\"{}\" is not a table", relation.name);
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)

@@ -130,6 +130,21 @@ impl Ddl<'_> {
         }
     }
 
+    /// RENAME TO of a relation that is held alone; the relation as it is then.
+    ///
+    /// # Errors
+    /// `42P07`.
+    pub(super) fn rename_relation(
+        &mut self,
+        relation: &Arc<Relation>,
+        to: &ast::RenameTableNameKind,
+    ) -> Result<Arc<Relation>> {
+        let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) = to;
+        let (_, name) = crate::bind::object_name(name)?;
+        self.is_taken(relation.namespace, &name, false)?;
+        self.put_named(relation, relation.namespace, &name)
+    }
+
     /// Gives an index of a table another name.
     ///
     /// # Errors

@@ -147,7 +147,7 @@ fn what_depends_on_a_type_is_told_and_goes() {
     let mut client = client();
     client.ok("create table t (id int primary key, m mood, l mood[], x text default 'sad'::mood::text, y text check (y <> 'ok'::mood::text));
          create index on t (id) where m = 'sad'; create index i on t ((m = 'ok'));
-         create view v as select m from t; create view w as select 'ok'::mood");
+         create view v as select m from t; create view w as select 'ok'::mood; create view u as select id from t where m = 'ok'");
     let error = client.failure("drop type mood");
     assert_eq!(
         error.message(),
@@ -168,6 +168,7 @@ fn what_depends_on_a_type_is_told_and_goes() {
             "default value for column x of table t depends on type mood",
             "constraint t_y_check on table t depends on type mood",
             "view w depends on type mood",
+            "view u depends on type mood",
         ]
     );
     let heard = client.hear("drop type mood cascade");
@@ -181,7 +182,7 @@ fn what_depends_on_a_type_is_told_and_goes() {
         "1|x|ok"
     );
     assert_eq!(
-        client.ok("select count(*) from pg_class where relname in ('v', 'w', 'i')"),
+        client.ok("select count(*) from pg_class where relname in ('u', 'v', 'w', 'i')"),
         "0"
     );
     client.ok("create schema s; create type s.own as enum ('a')");
