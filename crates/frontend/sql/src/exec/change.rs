@@ -123,7 +123,7 @@ impl Run<'_, '_> {
             Ok(()) => {}
             Err(duplicate) => {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
-                    return Err(duplicate.error(&insert.shape, values, self.env));
+                    return Err(duplicate.error(&insert.shape, values, self.env, self.catalog));
                 };
                 self.transaction.rollback_to(&savepoint)?;
                 let duplicate = match &conflict.indexes {
@@ -138,7 +138,8 @@ impl Run<'_, '_> {
                                 })?;
                             }
                         }
-                        found.ok_or_else(|| duplicate.error(shape, values, self.env))?
+                        found
+                            .ok_or_else(|| duplicate.error(shape, values, self.env, self.catalog))?
                     }
                     _ => duplicate,
                 };
@@ -410,7 +411,7 @@ impl Run<'_, '_> {
                 self.owes_alone(shape, Some(old), &new)?;
                 Ok(new)
             }
-            Err(duplicate) => Err(duplicate.error(shape, &new, self.env)),
+            Err(duplicate) => Err(duplicate.error(shape, &new, self.env, self.catalog)),
         }
     }
 
@@ -456,7 +457,7 @@ impl Run<'_, '_> {
                 );
                 return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message)
                     .with_detail(self.failing_row(values))
-                    .on_table("public", relation)
+                    .on_table(&shape.relation, self.catalog)
                     .on_column(&column.name));
             }
         }
@@ -470,7 +471,7 @@ impl Run<'_, '_> {
                 );
                 return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message)
                     .with_detail(self.failing_row(values))
-                    .on_table("public", relation)
+                    .on_table(&shape.relation, self.catalog)
                     .on_constraint(name));
             }
         }

@@ -6,7 +6,7 @@
 use super::conjuncts;
 use super::implied::is_implied;
 use crate::bind::{Binder, ScopeTable};
-use crate::catalog::Relation;
+use crate::catalog::{Catalog, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::ConflictTarget;
@@ -17,7 +17,11 @@ use std::sync::Arc;
 
 /// # Errors
 /// `55000` if one of these indexes of a table is of a constraint that is deferrable: rows may be in it twice.
-pub(super) fn check_arbiters(relation: &Relation, numbers: &[usize]) -> Result<()> {
+pub(super) fn check_arbiters(
+    relation: &Relation,
+    numbers: &[usize],
+    catalog: &Catalog,
+) -> Result<()> {
     let indexes = relation.table().map_or(&[][..], |table| &table.indexes);
     let mut asked = numbers.iter().filter_map(|number| indexes.get(*number));
     match asked.find(|index| index.timing.is_deferrable()) {
@@ -26,7 +30,7 @@ pub(super) fn check_arbiters(relation: &Relation, numbers: &[usize]) -> Result<(
             let text = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
             Err(
                 SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
-                    .on_table("public", &relation.name)
+                    .on_table(relation, catalog)
                     .on_constraint(&index.name),
             )
         }
@@ -62,7 +66,7 @@ impl Binder<'_> {
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
         }
-        check_arbiters(relation, &found)?;
+        check_arbiters(relation, &found, self.catalog)?;
         Ok(found)
     }
 

@@ -412,7 +412,7 @@ impl Binder<'_> {
         let indexes = match &conflict.conflict_target {
             None => {
                 let all: Vec<usize> = (0..table.indexes.len()).collect();
-                check_arbiters(relation, &all)?;
+                check_arbiters(relation, &all, self.catalog)?;
                 None
             }
             Some(ast::ConflictTarget::Columns(columns)) => Some(self.arbiters(relation, columns)?),
@@ -429,7 +429,7 @@ impl Binder<'_> {
                     );
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
                 })?;
-                check_arbiters(relation, &[found])?;
+                check_arbiters(relation, &[found], self.catalog)?;
                 Some([found].into())
             }
         };

@@ -94,7 +94,11 @@ fn regress_what_waits_for_a_label_to_be_renamed_is_made_with_the_labels_that_are
                 }
                 assert_eq!(heard.len(), 1, "{definition}, {end}: {heard:?}");
                 b.ok("commit");
-                assert_eq!(a.ok(&with(used, label)), with(answer, label), "{used}, {end}");
+                assert_eq!(
+                    a.ok(&with(used, label)),
+                    with(answer, label),
+                    "{used}, {end}"
+                );
                 // What is kept is renamed with the label.
                 a.ok(&format!("alter type mood rename value '{label}' to 'low'"));
                 assert_eq!(a.ok(&with(used, "low")), with(answer, "low"), "{used}");
@@ -296,7 +300,10 @@ fn what_a_statement_had_done_before_it_began_again_is_not_there_twice() {
     assert_eq!(heard, ["ALTER TABLE"]);
     b.ok("commit");
     assert_eq!(a.ok("select * from t order by id"), "1|1|low\n2|2|low");
-    assert_eq!(a.ok("insert into u (m) values ('ok') returning *"), "1|1|ok");
+    assert_eq!(
+        a.ok("insert into u (m) values ('ok') returning *"),
+        "1|1|ok"
+    );
     let sequences = "select count(*) from pg_class where relkind = 'S'";
     assert_eq!(a.ok(sequences), "3");
     assert_eq!(b.state("select * from k"), "42P01");
