@@ -103,6 +103,14 @@ impl Run<'_, '_> {
         each: &mut Each<'_>,
     ) -> Result<u64> {
         self.check(&insert.shape, values, &insert.rules.checks, subqueries)?;
+        if let Some(conflict) = &insert.conflict
+            && let Some(refused) = &conflict.refused
+        {
+            let duplicate = self.duplicate_among(&insert.shape, &refused.before, values)?;
+            let relation = &insert.shape.relation;
+            let duplicate = duplicate.ok_or_else(|| refused.error(relation, self.catalog))?;
+            return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
+        }
         let mut key = Vec::new();
         // A duplicate may be found when some of the row is written.
         let savepoint = match &insert.conflict {
@@ -129,15 +137,8 @@ impl Run<'_, '_> {
                 let duplicate = match &conflict.indexes {
                     Some(indexes) if !indexes.contains(&duplicate.index) => {
                         // An index that is asked for decides, whichever was looked at first.
-                        let (transaction, shape) = (self.transaction, &insert.shape);
-                        let mut found = None;
-                        for index in indexes {
-                            if found.is_none() {
-                                found = self.write(|| {
-                                    rows::duplicate_in(transaction, shape, *index, values)
-                                })?;
-                            }
-                        }
+                        let shape = &insert.shape;
+                        let found = self.duplicate_among(shape, indexes, values)?;
                         found
                             .ok_or_else(|| duplicate.error(shape, values, self.env, self.catalog))?
                     }
@@ -150,6 +151,22 @@ impl Run<'_, '_> {
         self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values)?;
         self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
         Ok(1)
+    }
+
+    /// What stands in the way of a row in the first of these indexes in which something does.
+    fn duplicate_among(
+        &self,
+        shape: &Shape,
+        indexes: &[usize],
+        values: &[Value],
+    ) -> Result<Option<Duplicate>> {
+        for index in indexes {
+            let look = || rows::duplicate_in(self.transaction, shape, *index, values);
+            if let Some(found) = self.write(look)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// ON CONFLICT: the row is there.

@@ -86,6 +86,7 @@ corpus!(
     accepted,
     aggregates,
     analytics,
+    arbiters,
     arithmetic,
     brackets,
     casts,
