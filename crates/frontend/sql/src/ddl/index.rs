@@ -11,7 +11,7 @@ use crate::expr::Expr;
 use crate::plan::{column_position, index_column_names};
 use crate::rows::{self, Part, Parts};
 use crate::sqlstate;
-use crate::system::expression_over;
+use crate::system::exact_expression_over;
 use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::ops::ControlFlow;
@@ -329,7 +329,7 @@ fn check_immutable(expr: &Expr, columns: &[Column], what: &str) -> Result<()> {
 }
 
 /// An expression as the catalog keeps it: a text that says `bound` whatever the settings of who reads it. A literal that reads them, as one of a
-/// timestamp does, is kept as PostgreSQL would show it.
+/// timestamp or of an enum does, is kept as what it was read as.
 ///
 /// # Errors
 /// `0A000` where no such text is found.
@@ -353,7 +353,7 @@ fn kept_text(
         }
         ControlFlow::<()>::Continue(())
     });
-    let shown = || expression_over(relation, bound, ty, rows::index_settings(), false);
+    let shown = || exact_expression_over(relation, bound, ty, rows::index_settings());
     for text in [&|| given.to_string(), &shown as &dyn Fn() -> String] {
         let text = text();
         if read(&text).is_ok_and(|read| read == *bound) {

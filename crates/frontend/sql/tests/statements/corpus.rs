@@ -99,6 +99,7 @@ corpus!(
     documents,
     drops,
     edges,
+    enum_indexes,
     enums,
     functions,
     gather,
