@@ -24,7 +24,7 @@ pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{
-    NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, object_name, type_label,
+    NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name, type_label,
 };
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 

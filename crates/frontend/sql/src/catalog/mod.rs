@@ -378,6 +378,11 @@ impl Catalog {
         &self.types
     }
 
+    /// Whether a type with this id is here. Who binds without a catalog, with an image that has no relation at all, takes a text's word for it (P1 of `rows/part`).
+    pub fn may_have_type(&self, id: EnumId) -> bool {
+        self.types.get(id).is_some() || self.relations.is_empty()
+    }
+
     /// The types that users have made, by oid.
     pub fn user_types(&self) -> Vec<&Arc<Relation>> {
         let mut all: Vec<_> = self.relations.values().collect();

@@ -8,7 +8,7 @@
 use super::Ddl;
 use super::dependency::Object;
 use super::role::denied;
-use crate::bind::{TypeNames, folded};
+use crate::bind::{TypeNames, folded, no_type};
 use crate::catalog::{Change, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::names::quoted;
@@ -57,7 +57,7 @@ impl Ddl<'_> {
 
     /// # Errors
     /// `42710` for a name that a type has, or the rows of a table.
-    fn check_type_free(&self, namespace: Oid, name: &str, moves: bool) -> Result<()> {
+    pub(super) fn check_type_free(&self, namespace: Oid, name: &str, moves: bool) -> Result<()> {
         let catalog = &self.open.catalog.1;
         let rows = catalog.named(namespace, name);
         let rows = match rows {
@@ -361,15 +361,4 @@ fn label_twice(oid: Oid, text: &str) -> SqlError {
     let message = "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"";
     let detail = format!("Key (enumtypid, enumlabel)=({oid}, {text}) already exists.");
     SqlError::new(sqlstate::UNIQUE_VIOLATION, message).with_detail(detail)
-}
-
-#[cold]
-fn no_type(name: &ast::ObjectName) -> SqlError {
-    let parts = name.0.iter().filter_map(|part| match part {
-        ast::ObjectNamePart::Identifier(ident) => Some(folded(ident)),
-        ast::ObjectNamePart::Function(_) => None,
-    });
-    let name = parts.collect::<Vec<_>>().join(".");
-    let message = format!("type \"{name}\" does not exist");
-    SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
 }

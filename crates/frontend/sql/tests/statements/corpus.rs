@@ -118,6 +118,7 @@ corpus!(
     syntax,
     tables,
     text,
+    type_names,
     unions,
     views,
     window_ranges,

@@ -343,6 +343,27 @@ fn parameters_and_rows_are_labels_in_both_formats() {
 }
 
 #[test]
+fn a_definition_names_types_that_are_there() {
+    let mut client = client();
+    let oid: u32 = client.ok("select 'mood'::regtype::oid").parse().unwrap();
+    client.ok(&format!(
+        "create table t (m pg_catalog.\"type {oid}\", l pg_catalog.\"type {}\")",
+        oid + 1
+    ));
+    let types = "select string_agg(format_type(atttypid, atttypmod), ',' order by attnum) from pg_attribute where attrelid = 't'::regclass and attnum > 0";
+    assert_eq!(client.ok(types), "mood,mood[]");
+    for other in [oid + 2, oid + 3, 5, 16, 0] {
+        assert_eq!(
+            client.fails(&format!("select null::pg_catalog.\"type {other}\"")),
+            (
+                "42704".to_owned(),
+                format!("type \"pg_catalog.type {other}\" does not exist")
+            )
+        );
+    }
+}
+
+#[test]
 fn copy_reads_and_writes_labels() {
     let mut client = client();
     client.ok("create table t (id int primary key, m mood)");
