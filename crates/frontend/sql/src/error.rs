@@ -2,6 +2,7 @@
 //!
 //! Every error has a SQLSTATE. Texts are PostgreSQL's where it has the same error: people search for them.
 
+use crate::catalog::{Catalog, Relation};
 use crate::sqlstate::{self, SqlState};
 
 /// Result of anything that a statement can make fail.
@@ -128,6 +129,13 @@ impl SqlError {
         )
     }
 
+    /// `40001` of a transaction that goes on with an older catalog than what it wants to use.
+    #[cold]
+    pub(crate) fn changed_meanwhile() -> Self {
+        let text = "could not serialize access due to a concurrent change of the table";
+        Self::new(sqlstate::SERIALIZATION_FAILURE, text)
+    }
+
     /// `42601`.
     #[cold]
     pub fn syntax(message: impl Into<String>) -> Self {
@@ -214,11 +222,11 @@ impl SqlError {
         self
     }
 
-    /// Names the table.
+    /// Names the table, and its schema as an image of the catalog calls it.
     #[must_use]
-    pub fn on_table(mut self, schema: &str, table: &str) -> Self {
-        self.inner.schema = Some(schema.into());
-        self.inner.table = Some(table.into());
+    pub(crate) fn on_table(mut self, table: &Relation, catalog: &Catalog) -> Self {
+        self.inner.schema = Some(catalog.namespace_name(table.namespace).into());
+        self.inner.table = Some(table.name.as_ref().into());
         self
     }
 

@@ -68,6 +68,11 @@ impl Binder<'_> {
 
     /// A literal or parameter of unknown type becomes one of `ty`.
     fn decide(&mut self, bound: Bound, ty: Type, typmod: Typmod, explicit: bool) -> Result<Expr> {
+        if let (Some(types), Some(id), 0) = (&mut self.literal_types, ty.enum_id(), self.view_depth)
+            && !types.contains(&id)
+        {
+            types.push(id);
+        }
         match bound.expr {
             Expr::Const(Value::Null) => Ok(Expr::Const(Value::Null)),
             Expr::Const(value) => {

@@ -24,7 +24,7 @@ pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
 pub(crate) use types::{
-    NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, object_name, type_label,
+    NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name, type_label,
 };
 pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
 
@@ -36,8 +36,7 @@ use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::Settings;
-use vellum_row::{Type, Typmod};
+use vellum_row::{EnumId, Settings, Type, Typmod};
 
 /// An expression while its surroundings are being bound.
 #[derive(Clone, Debug)]
@@ -175,6 +174,8 @@ pub(crate) struct Binder<'c> {
     pub records: Vec<Vec<(String, Type, Typmod)>>,
     /// A column, by its table and its number, and whether an expression was found to read it: who asks whether it can be dropped.
     pub watched: Option<((Oid, i16), bool)>,
+    /// Where they are asked for, the enums that literals of the statement were read as. What a view reads is the view's own.
+    pub literal_types: Option<Vec<EnumId>>,
 }
 
 /// The most tables, aggregates, keys of groups of a query: each is compared with all others, and no limit of time ends that.
@@ -224,6 +225,7 @@ impl<'c> Binder<'c> {
             set_functions: None,
             records: Vec::new(),
             watched: None,
+            literal_types: None,
         }
     }
 

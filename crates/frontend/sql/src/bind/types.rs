@@ -87,7 +87,11 @@ impl TypeNames<'_> {
             own(name).or_else(element)
         };
         if let (Some("pg_catalog"), Some(oid)) = (schema, kept_oid(name)) {
-            return Ok(Type::from_oid(oid).filter(|ty| ty.enum_id().is_some()));
+            let is_there = |ty: &Type| {
+                let id = ty.enum_id();
+                id.is_some_and(|id| self.catalog.may_have_type(id))
+            };
+            return Ok(Type::from_oid(oid).filter(is_there));
         }
         let Some(schema) = schema else {
             return Ok(self.search_path.iter().copied().find_map(in_schema));
@@ -114,7 +118,7 @@ impl TypeNames<'_> {
         };
         found
             .map(|ty| (ty, Typmod::NONE))
-            .ok_or_else(|| unknown(&shown(name)))
+            .ok_or_else(|| no_type(name))
     }
 }
 
@@ -216,6 +220,12 @@ pub(crate) fn type_label(data_type: &DataType) -> String {
         }
         _ => "?column?".to_owned(),
     }
+}
+
+/// `42704`.
+#[cold]
+pub(crate) fn no_type(name: &ast::ObjectName) -> SqlError {
+    unknown(&shown(name))
 }
 
 #[cold]

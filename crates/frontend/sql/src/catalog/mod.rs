@@ -73,6 +73,8 @@ pub(crate) struct Version {
 pub(crate) struct Catalog {
     /// The last change that was not of a temporary relation alone.
     common: u64,
+    /// The last one of these in the published image that this one was made from.
+    base: u64,
     /// By schema of temporary relations: the last change in it.
     own: HashMap<Oid, u64>,
     namespaces: HashMap<Oid, Arc<Namespace>>,
@@ -176,6 +178,20 @@ impl Catalog {
             self.own.remove(oid);
         }
         self.apply(change);
+    }
+
+    /// What others have committed in it, but for temporary relations: images with the same number differ by what a transaction has changed itself.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The image with all that a transaction has changed, under a number that no other image has.
+    pub fn with_all(&self, changes: &[Change], version: u64) -> Self {
+        let mut next = self.clone();
+        for change in changes {
+            next.advance(change, version);
+        }
+        next
     }
 
     /// What statements of a session are compiled for that has this schema of temporary relations.
@@ -360,6 +376,11 @@ impl Catalog {
     /// What the forms of values of users' types depend on.
     pub fn types(&self) -> &Arc<UserTypes> {
         &self.types
+    }
+
+    /// Whether a type with this id is here. Who binds without a catalog, with an image that has no relation at all, takes a text's word for it (P1 of `rows/part`).
+    pub fn may_have_type(&self, id: EnumId) -> bool {
+        self.types.get(id).is_some() || self.relations.is_empty()
     }
 
     /// The types that users have made, by oid.

@@ -22,7 +22,8 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    pub fn new(image: Catalog) -> Self {
+    pub fn new(mut image: Catalog) -> Self {
+        image.base = image.common;
         let last_version = AtomicU64::new(image.common);
         Self {
             number: AtomicU64::new(0),
@@ -89,6 +90,7 @@ impl Published {
             for change in changes {
                 next.advance(&change.committed(), version);
             }
+            next.base = next.common;
             *image = Arc::new(next);
         }
         self.number.store(number + 2, Ordering::Release);

@@ -70,11 +70,7 @@ impl Ddl<'_> {
                 }
             }
             Operation::RenameTable { table_name } => {
-                let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) =
-                    table_name;
-                let (_, name) = crate::bind::object_name(name)?;
-                self.is_taken(relation.namespace, &name, false)?;
-                self.put_named(relation, relation.namespace, &name)
+                self.rename_relation(relation, table_name).map(drop)
             }
             other => {
                 let message = format!(
@@ -99,7 +95,9 @@ impl Ddl<'_> {
         }
         match self.new_schema(relation, schema)? {
             None => Ok(()),
-            Some(namespace) => self.put_named(relation, namespace, &relation.name),
+            Some(namespace) => self
+                .put_named(relation, namespace, &relation.name)
+                .map(drop),
         }
     }
 
@@ -109,7 +107,7 @@ impl Ddl<'_> {
         relation: &Arc<Relation>,
         namespace: Oid,
         name: &str,
-    ) -> Result<()> {
+    ) -> Result<Arc<Relation>> {
         let schema = self.open.catalog.1.namespace_name(namespace);
         let called = format!("{}.{}", quoted(schema), quoted(name));
         let mut texts: Vec<(Reader, String)> = Vec::new();
@@ -136,7 +134,10 @@ impl Ddl<'_> {
         for ((table, column), sql) in texts {
             self.change_default(&table, column, Some(sql))?;
         }
-        self.keep_views_of(relation, views, &next)
+        self.keep_views_of(relation, views, &next)?;
+        // Its own defaults may have called it so.
+        let now = self.open.catalog.1.relation(next.oid).cloned();
+        Ok(now.unwrap_or(next))
     }
 
     /// Changes what is known of a sequence; of the sequence of an identity, as its column says.

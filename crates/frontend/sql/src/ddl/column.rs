@@ -1,6 +1,7 @@
 //! ADD COLUMN and DROP COLUMN.
 
 use super::Ddl;
+use super::rewrite::contains_nulls;
 use super::table::serial_type;
 use crate::bind::{ScopeTable, folded};
 use crate::catalog::{Default, Index, Kind, Oid, Relation, Table};
@@ -70,11 +71,7 @@ impl Ddl<'_> {
         let numbered = sequence.is_some() || computed.is_some();
         let none = missing.is_null() && !numbered && !generated;
         if !nullable && none && self.has_rows(relation)? {
-            let message = format!(
-                "column \"{name}\" of relation \"{}\" contains null values",
-                relation.name
-            );
-            return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+            return Err(contains_nulls(relation, &name, &self.open.catalog.1));
         }
         next.schema = Arc::new(next.schema.add_column(column.with_missing(missing))?);
         next.defaults.extend(default.map(|default| (id, default)));

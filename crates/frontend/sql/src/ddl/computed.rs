@@ -4,6 +4,7 @@
 //! may differ from row to row (`nextval`, `random`) is computed for each, and the rows are written anew.
 
 use super::Ddl;
+use super::rewrite::contains_nulls;
 use crate::catalog::{Default, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Frame};
@@ -69,11 +70,7 @@ impl Ddl<'_> {
                     for row in rows {
                         let value = expr.eval(&Frame::over(&[], env))?.into_value();
                         if value.is_null() && !column.nullable {
-                            let message = format!(
-                                "column \"{}\" of relation \"{}\" contains null values",
-                                column.name, relation.name
-                            );
-                            return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+                            return Err(contains_nulls(relation, &column.name, env.catalog));
                         }
                         row.push(value);
                     }

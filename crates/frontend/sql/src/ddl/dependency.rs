@@ -271,7 +271,7 @@ impl Ddl<'_> {
         let mut all = self.columns_of_type(|ty| ty.oid() == of.oid);
         for relation in self.open.catalog.1.relations() {
             let table = match &relation.kind {
-                Kind::View(view) if names(&view.query) => {
+                Kind::View(view) if names(&view.query) || self.has_literal_of(relation, of.oid) => {
                     all.push(Object::Relation(relation.clone()));
                     continue;
                 }

@@ -14,6 +14,15 @@ use crate::plan::OutputColumn;
 use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
+use vellum_row::EnumId;
+
+/// What is found when a view is bound.
+struct BoundView {
+    columns: Vec<OutputColumn>,
+    /// Whether one of its expressions reads the column that is watched.
+    reads: bool,
+    literal_types: Vec<EnumId>,
+}
 
 impl Ddl<'_> {
     /// The columns of a view in an image; none if it cannot be bound there.
@@ -22,16 +31,23 @@ impl Ddl<'_> {
         catalog: &Catalog,
         view: &Relation,
     ) -> Option<Vec<OutputColumn>> {
-        self.bound(catalog, view, None).map(|(columns, _)| columns)
+        self.bound(catalog, view, None).map(|bound| bound.columns)
     }
 
-    /// The same, and whether one of its expressions reads a column of a table.
+    /// Whether a view has values of a type that it need not name: literals that are read as such.
+    pub(super) fn has_literal_of(&self, view: &Relation, ty: Oid) -> bool {
+        let bound = self.bound(&self.open.catalog.1, view, None);
+        let types = bound.map_or(Vec::new(), |bound| bound.literal_types);
+        types.into_iter().any(|id| id.oid() == ty)
+    }
+
+    /// What a view is in an image; `watched` is a column of a table.
     fn bound(
         &self,
         catalog: &Catalog,
         view: &Relation,
         watched: Option<(Oid, i16)>,
-    ) -> Option<(Vec<OutputColumn>, bool)> {
+    ) -> Option<BoundView> {
         let Kind::View(own) = &view.kind else {
             return None;
         };
@@ -39,9 +55,13 @@ impl Ddl<'_> {
         let mut binder = Binder::new(catalog, &self.search_path, self.forms, self.text);
         binder.lasting_only = !catalog.is_temporary(view.namespace);
         binder.watched = watched.map(|column| (column, false));
+        binder.literal_types = Some(Vec::new());
         let (_, columns) = binder.query(&query).ok()?;
-        let reads = binder.watched.is_some_and(|(_, read)| read);
-        Some((columns, reads))
+        Some(BoundView {
+            columns,
+            reads: binder.watched.is_some_and(|(_, read)| read),
+            literal_types: binder.literal_types.unwrap_or_default(),
+        })
     }
 
     /// The views that name a relation.
@@ -98,11 +118,11 @@ impl Ddl<'_> {
         let catalog = &self.open.catalog.1;
         let without = catalog.with(&Change::PutRelation(Arc::new(without)), 0);
         let reads = |view: &Arc<Relation>| {
-            let Some((now, reads)) = self.bound(catalog, view, Some(column)) else {
+            let Some(now) = self.bound(catalog, view, Some(column)) else {
                 return false;
             };
             let then = self.columns_of(&without, view);
-            reads || !then.is_some_and(|then| same(&now, &then))
+            now.reads || !then.is_some_and(|then| same(&now.columns, &then))
         };
         Ok(views.into_iter().filter(reads).collect())
     }

@@ -8,8 +8,8 @@
 use super::Ddl;
 use super::dependency::Object;
 use super::role::denied;
-use crate::bind::{TypeNames, folded};
-use crate::catalog::{Change, Kind, Mode, Oid, Relation};
+use crate::bind::{TypeNames, folded, no_type};
+use crate::catalog::{Change, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
 use crate::names::quoted;
 use crate::parse::Clause;
@@ -57,7 +57,7 @@ impl Ddl<'_> {
 
     /// # Errors
     /// `42710` for a name that a type has, or the rows of a table.
-    fn check_type_free(&self, namespace: Oid, name: &str, moves: bool) -> Result<()> {
+    pub(super) fn check_type_free(&self, namespace: Oid, name: &str, moves: bool) -> Result<()> {
         let catalog = &self.open.catalog.1;
         let rows = catalog.named(namespace, name);
         let rows = match rows {
@@ -339,23 +339,6 @@ impl Ddl<'_> {
         Ok(Some(Object::Relation(self.alone(&relation)?)))
     }
 
-    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do.
-    ///
-    /// # Errors
-    /// `42704` for one that was dropped meanwhile; those of waiting.
-    pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
-        for oid in super::type_texts::types_of(relation) {
-            let waiting = Some(&mut self.waiting);
-            let right = self.open.enter(self.shared, oid, Mode::Write, waiting)?;
-            // With other labels, or called otherwise, it is good as well.
-            if !right && self.shared.catalog.now().relation(oid).is_none() {
-                let message = format!("type with OID {oid} does not exist");
-                return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
-            }
-        }
-        Ok(())
-    }
-
     /// Where types are looked up.
     pub(super) fn type_names(&self) -> TypeNames<'_> {
         self.binder().type_names()
@@ -378,15 +361,4 @@ fn label_twice(oid: Oid, text: &str) -> SqlError {
     let message = "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"";
     let detail = format!("Key (enumtypid, enumlabel)=({oid}, {text}) already exists.");
     SqlError::new(sqlstate::UNIQUE_VIOLATION, message).with_detail(detail)
-}
-
-#[cold]
-fn no_type(name: &ast::ObjectName) -> SqlError {
-    let parts = name.0.iter().filter_map(|part| match part {
-        ast::ObjectNamePart::Identifier(ident) => Some(folded(ident)),
-        ast::ObjectNamePart::Function(_) => None,
-    });
-    let name = parts.collect::<Vec<_>>().join(".");
-    let message = format!("type \"{name}\" does not exist");
-    SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
 }

@@ -183,7 +183,7 @@ impl Ddl<'_> {
                 Some(true) => transaction.get(storage, &bytes, |_| ())?,
             };
             if found.is_none() {
-                return Err(no_target(&foreign, values, &forms));
+                return Err(no_target(&foreign, values, &forms, &self.open.catalog.1));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::parse::walk;
 use crate::plan::{column_position, index_column_names};
 use crate::rows::{self, Part, Parts};
 use crate::sqlstate;
-use crate::system::expression_over;
+use crate::system::exact_expression_over;
 use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::ops::ControlFlow;
@@ -25,6 +25,8 @@ impl Ddl<'_> {
         let relation = self.table_alone(&create.table_name)?;
         self.check_owner(&relation)?;
         self.check_not_pending(&relation, "CREATE INDEX")?;
+        // Before its entries are made (`gates`).
+        self.hold_types(&relation)?;
         let table = relation.table().ok_or_else(|| {
             let message = format!("\"{}\" is not a table", relation.name);
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
@@ -328,7 +330,7 @@ fn check_immutable(expr: &Expr, columns: &[Column], what: &str) -> Result<()> {
 }
 
 /// An expression as the catalog keeps it: a text that says `bound` whatever the settings of who reads it. A literal that reads them, as one of a
-/// timestamp does, is kept as PostgreSQL would show it.
+/// timestamp or of an enum does, is kept as what it was read as.
 ///
 /// # Errors
 /// `0A000` where no such text is found.
@@ -352,7 +354,7 @@ fn kept_text(
         }
         ControlFlow::Continue(())
     });
-    let shown = || expression_over(relation, bound, ty, rows::index_settings(), false);
+    let shown = || exact_expression_over(relation, bound, ty, rows::index_settings());
     for text in [&|| given.to_string(), &shown as &dyn Fn() -> String] {
         let text = text();
         if read(&text).is_ok_and(|read| read == *bound) {

@@ -4,7 +4,7 @@
 //! the catalog's rows, all in its transaction: rolled back, nothing of it is left.
 //!
 //! Interleaving: a writer holds the gate of a table until it commits, so CREATE INDEX waits for it; but its own snapshot
-//! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken; under
+//! may be older than that commit. Under read committed the statement's snapshot is drawn anew after the gate was taken (`gates`); under
 //! repeatable read a row that it does not see is a conflict (`Ddl::newest_rows`).
 
 mod alter;
@@ -18,6 +18,7 @@ mod dependents;
 mod enums;
 mod fill;
 mod foreign;
+mod gates;
 mod generated;
 mod identity;
 mod immutable;
@@ -86,6 +87,8 @@ pub(crate) struct Ddl<'d> {
     pub temporary: &'d mut Temporary,
     /// What expressions ask of the session.
     pub asked: Asked<'d>,
+    /// Whether it has failed only because it is to be run from its beginning (`gates`).
+    pub again: bool,
 }
 
 impl Ddl<'_> {
@@ -198,6 +201,7 @@ impl Ddl<'_> {
             let message = format!("permission denied for schema {}", schema.name);
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
+        self.enter_schema(namespace, Mode::Write)?;
         Ok((namespace, name))
     }
 
@@ -215,40 +219,6 @@ impl Ddl<'_> {
             return Ok(true);
         }
         Err(taken(name))
-    }
-
-    /// A table that is to be changed, alone.
-    fn table_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
-        self.check_schema(name)?;
-        let relation = self.binder().relation(name)?;
-        self.alone(&relation)
-    }
-
-    /// The gate of a relation (G1); the relation as it is then.
-    fn alone(&mut self, relation: &Arc<Relation>) -> Result<Arc<Relation>> {
-        let oid = relation.oid;
-        check_no_system(relation)?;
-        let right = self
-            .open
-            .enter(self.shared, oid, Mode::Alone, Some(&mut self.waiting))?;
-        if !right {
-            return Err(SqlError::new(
-                sqlstate::SERIALIZATION_FAILURE,
-                "could not serialize access due to a concurrent change of the table",
-            ));
-        }
-        self.open.begin_statement(self.shared)?;
-        let found = self.open.catalog.1.relation(oid).cloned();
-        found.ok_or_else(|| {
-            let (word, state) = match relation.is_type() {
-                true => ("type", sqlstate::UNDEFINED_OBJECT),
-                false => ("relation", sqlstate::UNDEFINED_TABLE),
-            };
-            SqlError::new(
-                state,
-                format!("{word} \"{}\" does not exist", relation.name),
-            )
-        })
     }
 
     /// A relation that is made by this statement.
@@ -456,6 +426,7 @@ impl Ddl<'_> {
             let message = format!("must be owner of schema {name}");
             return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message));
         }
+        self.enter_schema(namespace.oid, Mode::Alone)?;
         Ok(Some(Object::Schema(namespace)))
     }
 }

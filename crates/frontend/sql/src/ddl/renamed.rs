@@ -130,6 +130,24 @@ impl Ddl<'_> {
         }
     }
 
+    /// RENAME TO of a relation that is held alone; the relation as it is then.
+    ///
+    /// # Errors
+    /// `42P07`; `42710` for the name of a type, which the rows of a table or view have.
+    pub(super) fn rename_relation(
+        &mut self,
+        relation: &Arc<Relation>,
+        to: &ast::RenameTableNameKind,
+    ) -> Result<Arc<Relation>> {
+        let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) = to;
+        let (_, name) = crate::bind::object_name(name)?;
+        self.is_taken(relation.namespace, &name, false)?;
+        if !matches!(relation.kind, Kind::Sequence(_)) {
+            self.check_type_free(relation.namespace, &name, false)?;
+        }
+        self.put_named(relation, relation.namespace, &name)
+    }
+
     /// Gives an index of a table another name.
     ///
     /// # Errors
@@ -162,21 +180,14 @@ impl Ddl<'_> {
         let Some(namespace) = self.new_schema(relation, schema)? else {
             return Ok(());
         };
+        self.check_type_free(namespace, &relation.name, true)?;
         let table = relation.table();
         let indexes = table.into_iter().flat_map(|table| &table.indexes);
         for index in indexes {
             self.check_free(namespace, &index.name)?;
         }
         let owned = self.owned_sequences(relation.oid, None);
-        let views = self.views_with_columns(relation);
-        let next = Arc::new(Relation {
-            namespace,
-            generation: relation.generation + 1,
-            ..Relation::clone(relation)
-        });
-        self.open
-            .change(self.shared, Change::PutRelation(next.clone()))?;
-        self.keep_views_of(relation, views, &next)?;
+        self.put_named(relation, namespace, &relation.name)?;
         for sequence in owned {
             self.check_free(namespace, &sequence.name)?;
             let sequence = self.alone(&sequence)?;

@@ -29,6 +29,7 @@ impl Ddl<'_> {
         let column = next.schema.column(position).clone();
         let (ty, typmod) = self.binder().type_of(data_type)?;
         super::table::check_column_type(&column.name, ty)?;
+        self.hold_type(ty)?;
         if using.is_none() && (ty, typmod) == (column.ty, column.typmod) {
             // Nothing becomes another.
             return Ok(());

@@ -1,7 +1,7 @@
 //! Looking at, or writing anew, the rows that a table has when its definition changes.
 
 use super::Ddl;
-use crate::catalog::{Index, Kind, Oid, Relation, Storage, Table};
+use crate::catalog::{Catalog, Index, Kind, Oid, Relation, Storage, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Frame, Plain, RowRef};
 use crate::rows::{self, Shape};
@@ -227,14 +227,11 @@ impl Ddl<'_> {
             }
         }
         let plain = Plain(self.forms);
+        let catalog = self.open.catalog.1.clone();
         self.each_row(relation, |_, values| {
             for (column, value) in table.schema.columns().zip(values) {
                 if !column.nullable && value.is_null() {
-                    let message = format!(
-                        "column \"{}\" of relation \"{}\" contains null values",
-                        column.name, relation.name
-                    );
-                    return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+                    return Err(contains_nulls(relation, &column.name, &catalog));
                 }
             }
             let rows = [RowRef::Values(values)];
@@ -245,7 +242,9 @@ impl Ddl<'_> {
                         "check constraint \"{name}\" of relation \"{}\" is violated by some row",
                         relation.name
                     );
-                    return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message));
+                    return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message)
+                        .on_table(relation, &catalog)
+                        .on_constraint(name));
                 }
             }
             Ok(())
@@ -324,15 +323,13 @@ impl Ddl<'_> {
     fn comes_in_order(&mut self, from: &Relation, to: &Shape) -> Result<bool> {
         let (mut last, mut key) = (Vec::new(), Vec::new());
         let mut ascends = true;
-        let name = &from.name;
         let schema = &to.table().schema;
+        let catalog = self.open.catalog.1.clone();
         self.each_row(from, |_, values| {
             for position in &to.keys[0].reads {
                 if values[*position].is_null() {
                     let column = &schema.column(*position).name;
-                    let message =
-                        format!("column \"{column}\" of relation \"{name}\" contains null values");
-                    return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message));
+                    return Err(contains_nulls(from, column, &catalog));
                 }
             }
             key.clear();
@@ -354,14 +351,27 @@ impl Ddl<'_> {
         values: &[Value],
     ) -> SqlError {
         let plain = Plain(self.forms);
-        let shown = duplicate.error(shape, values, &plain);
+        let catalog = &self.open.catalog.1;
+        let shown = duplicate.error(shape, values, &plain, catalog);
         let name = &shape.table().indexes[duplicate.index].name;
         let message = format!("could not create unique index \"{name}\"");
         let detail = shown.fields().detail.clone().unwrap_or_default();
         let detail = detail.replace("already exists", "is duplicated");
         SqlError::new(sqlstate::UNIQUE_VIOLATION, message)
             .with_detail(detail)
-            .on_table("public", &shape.relation.name)
+            .on_table(&shape.relation, catalog)
             .on_constraint(name)
     }
+}
+
+/// `23502` for a column that is to be NOT NULL, and has rows where it is.
+#[cold]
+pub(super) fn contains_nulls(relation: &Relation, column: &str, catalog: &Catalog) -> SqlError {
+    let message = format!(
+        "column \"{column}\" of relation \"{}\" contains null values",
+        relation.name
+    );
+    SqlError::new(sqlstate::NOT_NULL_VIOLATION, message)
+        .on_table(relation, catalog)
+        .on_column(column)
 }

@@ -175,6 +175,7 @@ impl Ddl<'_> {
             None => self.binder().type_of(&definition.data_type)?,
         };
         check_column_type(&name, ty)?;
+        self.hold_type(ty)?;
         let mut nullable = true;
         let mut default = None;
         let mut generated = None;
@@ -472,6 +473,8 @@ impl Ddl<'_> {
         self.check_owner(&relation)?;
         if !alter.operations.iter().all(only_names) {
             self.check_not_pending(&relation, "ALTER TABLE")?;
+            // Before rows are written (`gates`).
+            self.hold_types(&relation)?;
         }
         if relation.table().is_none() {
             // What `pg_dump` says of views and sequences, too.
@@ -582,20 +585,7 @@ impl Ddl<'_> {
                 self.rename_constraint(relation, &mut next, &folded(old_name), &folded(new_name))?;
             }
             Operation::RenameTable { table_name } => {
-                let (ast::RenameTableNameKind::To(name) | ast::RenameTableNameKind::As(name)) =
-                    table_name;
-                let (_, name) = crate::bind::object_name(name)?;
-                self.is_taken(relation.namespace, &name, false)?;
-                let views = self.views_with_columns(relation);
-                let renamed = Arc::new(Relation {
-                    name: name.into(),
-                    generation: relation.generation + 1,
-                    ..Relation::clone(relation)
-                });
-                self.open
-                    .change(self.shared, Change::PutRelation(renamed.clone()))?;
-                self.keep_views_of(relation, views, &renamed)?;
-                return Ok(renamed);
+                return self.rename_relation(relation, table_name);
             }
             Operation::DropConstraint {
                 if_exists,

@@ -155,12 +155,6 @@ impl Ddl<'_> {
         self.put_labels(relation, labels)?;
         for (before, kind) in changed {
             let now = self.alone(&before)?;
-            if now.generation != before.generation {
-                return Err(SqlError::new(
-                    sqlstate::SERIALIZATION_FAILURE,
-                    "could not serialize access due to a concurrent change of the table",
-                ));
-            }
             let next = Relation {
                 generation: now.generation + 1,
                 kind,

@@ -3,9 +3,9 @@
 //! A view keeps its query as SQL, in a form that goes on meaning the same: its relations with their schemas, so that another `search_path` does not
 //! lead elsewhere, and the columns instead of `*`, so that a column which is added later does not come in ([`Ddl::settled`]).
 //!
-//! Interleaving: a relation that the view reads is dropped meanwhile. The statement holds the gates of what it reads with other writers, which DROP
-//! needs alone: either it waits for DROP and does not find the relation, or DROP waits for it and finds the view (`dependents`). A DROP in a
-//! transaction that has changed the catalog before keeps its own image and does not find the view, which then fails with `42P01` where it is read.
+//! Interleaving: a relation that the view reads is dropped meanwhile, or a label that it says is called otherwise. The statement holds the gates of what it
+//! reads, and of the types that it has values of, with other writers; DROP and ALTER TYPE need them alone: either it waits for these and is bound with what
+//! they have left (`gates`), or they wait for it and find the view (`dependents`).
 
 use super::Ddl;
 use super::dependents::named_in;
@@ -17,6 +17,7 @@ use crate::sqlstate;
 use crate::wire::CommandTag;
 use sqlparser::ast;
 use std::sync::Arc;
+use vellum_row::Type;
 
 impl Ddl<'_> {
     pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CommandTag> {
@@ -26,23 +27,25 @@ impl Ddl<'_> {
         }
         for relation in named_in(&self.binder(), &create.query) {
             if !matches!(relation.kind, Kind::System(_)) {
-                let waiting = Some(&mut self.waiting);
-                self.open
-                    .enter(self.shared, relation.oid, Mode::Write, waiting)?;
+                self.enter(relation.oid, Mode::Write)?;
             }
         }
-        self.open.begin_statement(self.shared)?;
-        let (columns, temporary) = {
+        let (columns, temporary, types) = {
             let mut binder = self.binder();
+            binder.literal_types = Some(Vec::new());
             let (_, columns) = binder.query(&create.query)?;
+            let types = binder.literal_types.take().unwrap_or_default();
             let catalog = &self.open.catalog.1;
             let mut reads = binder.accesses.iter();
             let temporary = reads.any(|(oid, _)| {
                 let read = catalog.relation(*oid);
                 read.is_some_and(|read| catalog.is_temporary(read.namespace))
             });
-            (columns, temporary)
+            (columns, temporary, types)
         };
+        for id in types {
+            self.hold_type(Type::Enum(id))?;
+        }
         let (namespace, name) = self.new_name(&create.name, create.temporary || temporary)?;
         if temporary && !create.temporary {
             let message = format!("view \"{name}\" will be a temporary view");

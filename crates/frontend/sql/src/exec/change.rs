@@ -104,6 +104,14 @@ impl Run<'_, '_> {
         each: &mut Each<'_>,
     ) -> Result<u64> {
         self.check(&insert.shape, values, &insert.rules.checks, subqueries)?;
+        if let Some(conflict) = &insert.conflict
+            && let Some(refused) = &conflict.refused
+        {
+            let duplicate = self.duplicate_among(&insert.shape, &refused.before, values)?;
+            let relation = &insert.shape.relation;
+            let duplicate = duplicate.ok_or_else(|| refused.error(relation, self.catalog))?;
+            return self.resolve(insert, conflict, &duplicate, values, subqueries, each);
+        }
         let mut key = Vec::new();
         // A duplicate may be found when some of the row is written.
         let savepoint = match &insert.conflict {
@@ -124,22 +132,16 @@ impl Run<'_, '_> {
             Ok(()) => {}
             Err(duplicate) => {
                 let Some((conflict, savepoint)) = insert.conflict.as_ref().zip(savepoint) else {
-                    return Err(duplicate.error(&insert.shape, values, self.env));
+                    return Err(duplicate.error(&insert.shape, values, self.env, self.catalog));
                 };
                 self.transaction.rollback_to(&savepoint)?;
                 let duplicate = match &conflict.indexes {
                     Some(indexes) if !indexes.contains(&duplicate.index) => {
                         // An index that is asked for decides, whichever was looked at first.
-                        let (transaction, shape) = (self.transaction, &insert.shape);
-                        let mut found = None;
-                        for index in indexes {
-                            if found.is_none() {
-                                found = self.write(|| {
-                                    rows::duplicate_in(transaction, shape, *index, values)
-                                })?;
-                            }
-                        }
-                        found.ok_or_else(|| duplicate.error(shape, values, self.env))?
+                        let shape = &insert.shape;
+                        let found = self.duplicate_among(shape, indexes, values)?;
+                        found
+                            .ok_or_else(|| duplicate.error(shape, values, self.env, self.catalog))?
                     }
                     _ => duplicate,
                 };
@@ -150,6 +152,22 @@ impl Run<'_, '_> {
         self.owes_targets(&insert.keys, insert.shape.relation.oid, None, values)?;
         self.return_row(insert.returning.as_deref(), values, subqueries, each)?;
         Ok(1)
+    }
+
+    /// What stands in the way of a row in the first of these indexes in which something does.
+    fn duplicate_among(
+        &self,
+        shape: &Shape,
+        indexes: &[usize],
+        values: &[Value],
+    ) -> Result<Option<Duplicate>> {
+        for index in indexes {
+            let look = || rows::duplicate_in(self.transaction, shape, *index, values);
+            if let Some(found) = self.write(look)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// ON CONFLICT: the row is there.
@@ -415,7 +433,7 @@ impl Run<'_, '_> {
                 self.owes_alone(shape, Some(old), &new)?;
                 Ok(new)
             }
-            Err(duplicate) => Err(duplicate.error(shape, &new, self.env)),
+            Err(duplicate) => Err(duplicate.error(shape, &new, self.env, self.catalog)),
         }
     }
 
@@ -461,7 +479,7 @@ impl Run<'_, '_> {
                 );
                 return Err(SqlError::new(sqlstate::NOT_NULL_VIOLATION, message)
                     .with_detail(self.failing_row(values))
-                    .on_table("public", relation)
+                    .on_table(&shape.relation, self.catalog)
                     .on_column(&column.name));
             }
         }
@@ -475,7 +493,7 @@ impl Run<'_, '_> {
                 );
                 return Err(SqlError::new(sqlstate::CHECK_VIOLATION, message)
                     .with_detail(self.failing_row(values))
-                    .on_table("public", relation)
+                    .on_table(&shape.relation, self.catalog)
                     .on_constraint(name));
             }
         }

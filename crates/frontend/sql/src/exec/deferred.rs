@@ -197,7 +197,7 @@ impl Run<'_, '_> {
             index: claim.index,
             row_key: Vec::new(),
         };
-        duplicate.error(&claim.shape, &claim.row, self.env)
+        duplicate.error(&claim.shape, &claim.row, self.env, self.catalog)
     }
 
     fn standing(&self, claim: &Claim) -> Result<Standing> {

@@ -13,7 +13,7 @@
 
 use super::deferred::Claim;
 use super::{Flow, Run};
-use crate::catalog::Action;
+use crate::catalog::{Action, Catalog};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, RowRef};
 use crate::lock::{Obstacle, RowName, Strength};
@@ -157,7 +157,7 @@ impl Run<'_, '_> {
         let mut key = Vec::new();
         match foreign.target_key(row, settings, &mut key)? {
             None => return Ok(Ok(())),
-            Some(false) => return Ok(Err(no_target(foreign, row, settings))),
+            Some(false) => return Ok(Err(no_target(foreign, row, settings, self.catalog))),
             Some(true) => {}
         }
         let name = RowName {
@@ -188,7 +188,7 @@ impl Run<'_, '_> {
         if self.repeatable && self.transaction.get(storage, &key, |_| ())?.is_some() {
             return Ok(Err(vellum::Error::Conflict.into()));
         }
-        Ok(Err(no_target(foreign, row, settings)))
+        Ok(Err(no_target(foreign, row, settings, self.catalog)))
     }
 
     /// What refers to a key that is gone.
@@ -361,7 +361,12 @@ impl Run<'_, '_> {
                 Ok(())
             }
             Newest::Nothing | Newest::Committed { .. } => Err(vellum::Error::Conflict.into()),
-            _ => Err(still_referred(foreign, old, self.env.settings())),
+            _ => Err(still_referred(
+                foreign,
+                old,
+                self.env.settings(),
+                self.catalog,
+            )),
         }
     }
 
@@ -385,7 +390,12 @@ impl Run<'_, '_> {
                 Newest::Running { live: true, .. } | Newest::Committed { live: true }
                     if forbidden =>
                 {
-                    return Err(still_referred(foreign, old, self.env.settings()));
+                    return Err(still_referred(
+                        foreign,
+                        old,
+                        self.env.settings(),
+                        self.catalog,
+                    ));
                 }
                 _ => return Err(vellum::Error::Conflict.into()),
             }
@@ -475,7 +485,12 @@ fn shown(shape: &rows::Shape, columns: &[usize], row: &[Value], settings: &Setti
 
 /// `23503` for a row without its target.
 #[cold]
-pub(crate) fn no_target(foreign: &Foreign, row: &[Value], settings: &Settings) -> SqlError {
+pub(crate) fn no_target(
+    foreign: &Foreign,
+    row: &[Value],
+    settings: &Settings,
+    catalog: &Catalog,
+) -> SqlError {
     let (child, parent) = (&foreign.child.relation, &foreign.parent.relation);
     let message = format!(
         "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
@@ -487,13 +502,18 @@ pub(crate) fn no_target(foreign: &Foreign, row: &[Value], settings: &Settings) -
             "{key} is not present in table \"{}\".",
             parent.name
         ))
-        .on_table("public", &child.name)
+        .on_table(child, catalog)
         .on_constraint(&foreign.name)
 }
 
 /// `23503` for a key that something refers to.
 #[cold]
-fn still_referred(foreign: &Foreign, old: &[Value], settings: &Settings) -> SqlError {
+fn still_referred(
+    foreign: &Foreign,
+    old: &[Value],
+    settings: &Settings,
+    catalog: &Catalog,
+) -> SqlError {
     let (child, parent) = (&foreign.child.relation, &foreign.parent.relation);
     let message = format!(
         "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
@@ -505,6 +525,6 @@ fn still_referred(foreign: &Foreign, old: &[Value], settings: &Settings) -> SqlE
             "{key} is still referenced from table \"{}\".",
             child.name
         ))
-        .on_table("public", &child.name)
+        .on_table(child, catalog)
         .on_constraint(&foreign.name)
 }

@@ -29,6 +29,7 @@ pub(crate) use partial::{Partial, Squares};
 pub(crate) use scan::{TableScan, no_step};
 pub(crate) use system::KeptRows;
 
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, Expr, Frame, Out, Queries, RowRef, RowSet, Subresult};
 use crate::lock::HeldLocks;
@@ -83,6 +84,8 @@ pub(crate) struct Run<'r, 'w> {
     pub locks: &'r HeldLocks,
     /// Whether it keeps its first snapshot.
     pub repeatable: bool,
+    /// The image that its transaction works with.
+    pub catalog: &'r Catalog,
     pub env: &'r dyn Environment,
     pub params: &'r [Value],
     /// The parameters of an INSERT are of its columns' types and modifiers.
@@ -145,6 +148,7 @@ impl<'r, 'w> Run<'r, 'w> {
             together: Cell::new(false),
             began: Cell::new(OwnWrites::ALL),
             unchanged: RefCell::default(),
+            catalog: &open.catalog.1,
             env,
             params: &[],
             ready: false,
@@ -166,6 +170,7 @@ impl<'r, 'w> Run<'r, 'w> {
             transaction,
             locks: self.locks,
             repeatable: self.repeatable,
+            catalog: self.catalog,
             env: self.env,
             params: self.params,
             ready: false,

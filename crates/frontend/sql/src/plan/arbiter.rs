@@ -6,7 +6,7 @@
 use super::conjuncts;
 use super::implied::is_implied;
 use crate::bind::{Binder, ScopeTable};
-use crate::catalog::Relation;
+use crate::catalog::{Catalog, Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::ConflictTarget;
@@ -15,21 +15,41 @@ use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// # Errors
-/// `55000` if one of these indexes of a table is of a constraint that is deferrable: rows may be in it twice.
-pub(super) fn check_arbiters(relation: &Relation, numbers: &[usize]) -> Result<()> {
-    let indexes = relation.table().map_or(&[][..], |table| &table.indexes);
-    let mut asked = numbers.iter().filter_map(|number| indexes.get(*number));
-    match asked.find(|index| index.timing.is_deferrable()) {
-        None => Ok(()),
-        Some(index) => {
-            let text = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
-            Err(
-                SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
-                    .on_table("public", &relation.name)
-                    .on_constraint(&index.name),
-            )
-        }
+/// The first index, of those that are asked, whose constraint is deferrable: rows may be in it twice. As in PostgreSQL a row is refused that comes to it, and not
+/// one that is found to be there in an index before it.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub index: usize,
+    /// Those that are asked before it.
+    pub before: Box<[usize]>,
+}
+
+impl Refused {
+    /// Of the indexes with these numbers, or of all that are unique; in the order in which they were made.
+    pub(super) fn among(table: &Table, asked: Option<&[usize]>) -> Option<Self> {
+        let is_asked = |number: &usize| match asked {
+            None => table.indexes[*number].unique,
+            Some(asked) => asked.contains(number),
+        };
+        let mut numbers: Vec<usize> = (0..table.indexes.len()).filter(is_asked).collect();
+        numbers.sort_by_key(|number| table.indexes[*number].oid);
+        let deferrable = |number: &usize| table.indexes[*number].timing.is_deferrable();
+        let at = numbers.iter().position(deferrable)?;
+        Some(Self {
+            index: numbers[at],
+            before: numbers[..at].into(),
+        })
+    }
+
+    /// `55000`.
+    #[cold]
+    pub fn error(&self, relation: &Relation, catalog: &Catalog) -> SqlError {
+        let text = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+        let indexes = relation.table().map_or(&[][..], |table| &table.indexes);
+        let name = indexes.get(self.index).map(|index| &*index.name);
+        SqlError::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, text)
+            .on_table(relation, catalog)
+            .on_constraint(name.unwrap_or_default())
     }
 }
 
@@ -62,7 +82,6 @@ impl Binder<'_> {
                 "there is no unique or exclusion constraint matching the ON CONFLICT specification";
             return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
         }
-        check_arbiters(relation, &found)?;
         Ok(found)
     }
 

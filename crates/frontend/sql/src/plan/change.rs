@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
-use super::arbiter::check_arbiters;
+use super::arbiter::Refused;
 use super::foreign::ForeignTables;
 use super::path::{self, Access};
 use super::select::plain;
@@ -54,6 +54,8 @@ pub(crate) enum Given {
 pub(crate) struct Conflict {
     /// Indexes that are asked; `None`: all unique ones.
     pub indexes: Option<Box<[usize]>>,
+    /// An index that cannot be asked, if there is one among them.
+    pub refused: Option<Refused>,
     pub action: ConflictAction,
 }
 
@@ -410,11 +412,7 @@ impl Binder<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let indexes = match &conflict.conflict_target {
-            None => {
-                let all: Vec<usize> = (0..table.indexes.len()).collect();
-                check_arbiters(relation, &all)?;
-                None
-            }
+            None => None,
             Some(ast::ConflictTarget::Columns(columns)) => Some(self.arbiters(relation, columns)?),
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, name) = crate::bind::object_name(name)?;
@@ -429,7 +427,6 @@ impl Binder<'_> {
                     );
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
                 })?;
-                check_arbiters(relation, &[found])?;
                 Some([found].into())
             }
         };
@@ -456,7 +453,12 @@ impl Binder<'_> {
                 }
             }
         };
-        Ok(Conflict { indexes, action })
+        let refused = Refused::among(table, indexes.as_deref());
+        Ok(Conflict {
+            indexes,
+            refused,
+            action,
+        })
     }
 
     fn returning(

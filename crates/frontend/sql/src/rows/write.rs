@@ -4,6 +4,7 @@
 
 use super::part::{Part, computed};
 use super::{Shape, entry, primary_key_of};
+use crate::catalog::Catalog;
 use crate::error::{Result, SqlError};
 use crate::expr::{Environment, RowRef};
 use crate::sqlstate;
@@ -379,7 +380,13 @@ pub(crate) fn assign(
 impl Duplicate {
     /// `23505`.
     #[cold]
-    pub fn error(&self, shape: &Shape, values: &[Value], env: &dyn Environment) -> SqlError {
+    pub fn error(
+        &self,
+        shape: &Shape,
+        values: &[Value],
+        env: &dyn Environment,
+        catalog: &Catalog,
+    ) -> SqlError {
         let relation = &shape.relation;
         let index = &shape.table().indexes[self.index];
         let parts = &shape.keys[self.index].parts;
@@ -412,7 +419,7 @@ impl Duplicate {
         );
         SqlError::new(sqlstate::UNIQUE_VIOLATION, message)
             .with_detail(detail)
-            .on_table("public", &relation.name)
+            .on_table(relation, catalog)
             .on_constraint(&index.name)
     }
 }

@@ -155,6 +155,7 @@ impl Env<'_> {
                     scope: &binder.scope,
                     settings: self.forms,
                     pretty,
+                    exact: false,
                 };
                 writer.whole(&expr, ty)
             }

@@ -79,8 +79,7 @@ impl Session {
         }
         // With the gate in hand: nobody changes it any more.
         if open.used && open.characteristics.repeatable {
-            let text = "could not serialize access due to a concurrent change of the table";
-            return Err(SqlError::new(sqlstate::SERIALIZATION_FAILURE, text));
+            return Err(SqlError::changed_meanwhile());
         }
         Ok(false)
     }

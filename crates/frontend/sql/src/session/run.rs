@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Values are read and written as the image of the transaction has their types.
-    fn know_types(&mut self) {
+    pub(super) fn know_types(&mut self) {
         let types = self.image().types();
         if Arc::ptr_eq(types, &self.settings.forms.types) && types.is_empty() {
             return;
@@ -388,10 +388,7 @@ impl Session {
                 self.know_types();
                 Ok(())
             }
-            _ => Err(SqlError::new(
-                sqlstate::SERIALIZATION_FAILURE,
-                "could not serialize access due to a concurrent change of the table",
-            )),
+            _ => Err(SqlError::changed_meanwhile()),
         }
     }
 

@@ -11,7 +11,7 @@ use super::{Session, Waiting};
 use crate::catalog::{Catalog, Change, Kind, Oid};
 use crate::database::Shared;
 use crate::ddl::Ddl;
-use crate::error::{Fields, Result};
+use crate::error::{Fields, Result, SqlError};
 use std::sync::Arc;
 
 /// What becomes of a temporary table when a transaction commits.
@@ -61,46 +61,65 @@ impl Session {
             .map(|((), _)| ())
     }
 
-    /// Runs what changes the catalog, in the transaction that is open. What it says stands behind its result.
+    /// Runs what changes the catalog, in the transaction that is open; from its beginning again where others have changed the catalog until it had its gates
+    /// (`ddl::gates`). What it says stands behind its result.
+    ///
+    /// # Errors
+    /// Those of the work.
     pub(super) fn with_ddl<R>(
         &mut self,
         text: &str,
-        work: impl FnOnce(&mut Ddl<'_>) -> Result<R>,
+        mut work: impl FnMut(&mut Ddl<'_>) -> Result<R>,
     ) -> Result<(R, Vec<Fields>)> {
-        let search_path = self.search_path();
         let cancel = self.cancel.clone();
         let statement_ms = self.settings.number("statement_timeout");
         let lock_ms = self.settings.number("lock_timeout");
-        let forms = self.settings.forms.clone();
         let memory = self.settings.number("maintenance_work_mem");
-        let Some(open) = &mut self.open else {
-            return Err(crate::error::SqlError::internal(
-                "a statement without transaction",
-            ));
-        };
-        let mut ddl = Ddl {
-            shared: &self.shared,
-            open,
-            search_path: search_path.to_vec(),
-            forms: &forms,
-            text,
-            owner: &self.options.user,
-            waiting: Waiting::new(&cancel, statement_ms, lock_ms),
-            memory: usize::try_from(memory.saturating_mul(1024)).unwrap_or(usize::MAX),
-            notices: Vec::new(),
-            temporary: &mut self.temporary,
-            asked: Asked {
-                settings: &self.settings,
-                options: &self.options,
-                sequences: &self.sequences,
-                random: &self.random,
-                statements: &self.statements,
-                cursors: &self.cursors,
-                session: self.activity.number,
-            },
-        };
-        let done = work(&mut ddl)?;
-        Ok((done, std::mem::take(&mut ddl.notices)))
+        let waiting = Waiting::new(&cancel, statement_ms, lock_ms);
+        let at_commit = self.temporary.at_commit.clone();
+        let mut point = None;
+        loop {
+            let search_path = self.search_path();
+            let forms = self.settings.forms.clone();
+            let Some(open) = &mut self.open else {
+                return Err(SqlError::internal("a statement without transaction"));
+            };
+            if point.is_none() {
+                point = Some(open.definition_point()?);
+            }
+            let mut ddl = Ddl {
+                shared: &self.shared,
+                open,
+                search_path: search_path.to_vec(),
+                forms: &forms,
+                text,
+                owner: &self.options.user,
+                waiting: waiting.anew(),
+                memory: usize::try_from(memory.saturating_mul(1024)).unwrap_or(usize::MAX),
+                notices: Vec::new(),
+                temporary: &mut self.temporary,
+                asked: Asked {
+                    settings: &self.settings,
+                    options: &self.options,
+                    sequences: &self.sequences,
+                    random: &self.random,
+                    statements: &self.statements,
+                    cursors: &self.cursors,
+                    session: self.activity.number,
+                },
+                again: false,
+            };
+            let done = work(&mut ddl);
+            if done.is_ok() || !ddl.again {
+                return Ok((done?, ddl.notices));
+            }
+            if let Some(point) = &point {
+                ddl.open.undo_definition(&self.shared, point)?;
+            }
+            ddl.open.begin_statement(&self.shared)?;
+            self.temporary.at_commit.clone_from(&at_commit);
+            self.know_types();
+        }
     }
 
     /// The session ends: its temporary relations go.

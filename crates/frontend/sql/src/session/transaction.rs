@@ -92,6 +92,14 @@ pub(crate) struct Point {
     deferred: OwedPoint,
 }
 
+/// The same before a statement that may change the catalog.
+#[derive(Debug)]
+pub(crate) struct DefinitionPoint {
+    statement: Point,
+    catalog: (u64, Arc<Catalog>),
+    changes: usize,
+}
+
 /// Gates that are held; they open when this is dropped.
 #[derive(Debug, Default)]
 struct Gates {
@@ -180,12 +188,19 @@ impl Open {
         // Whoever has said BEGIN may have waited since: the first statement sees what was committed by then.
         if (first && self.begun_before) || (!first && !self.characteristics.repeatable) {
             let transaction = &self.transaction;
+            let draw = || transaction.begin_statement();
             if self.changes.is_empty() {
-                let draw = || transaction.begin_statement();
                 shared.catalog.with_snapshot(&mut self.catalog, draw)?;
-            } else {
-                // Its own image: what others have changed since is not in it, and cannot be what it changed (D1).
-                transaction.begin_statement()?;
+                return Ok(());
+            }
+            let mut newest = self.catalog.clone();
+            shared.catalog.with_snapshot(&mut newest, draw)?;
+            if newest.0 != self.catalog.0 {
+                // What it has changed itself goes on top of what others have committed since: gates, and conflicts of the catalog's rows, have
+                // kept these from the same relations.
+                let version = shared.catalog.draw_version();
+                newest.1 = Arc::new(newest.1.with_all(&self.changes, version));
+                self.catalog = newest;
             }
         }
         Ok(())
@@ -221,6 +236,40 @@ impl Open {
         Ok(())
     }
 
+    /// Where a statement begins that may change the catalog.
+    ///
+    /// # Errors
+    /// As the engine's.
+    pub fn definition_point(&self) -> Result<DefinitionPoint> {
+        Ok(DefinitionPoint {
+            statement: self.point()?,
+            catalog: self.catalog.clone(),
+            changes: self.changes.len(),
+        })
+    }
+
+    /// Reverts such a statement. The gates that it has taken stay held.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn undo_definition(&mut self, shared: &Shared, point: &DefinitionPoint) -> Result<()> {
+        self.undo_statement(shared, &point.statement)?;
+        self.take_changes_back(shared, &point.catalog, point.changes);
+        Ok(())
+    }
+
+    /// The catalog is as it was when so many changes had been made.
+    fn take_changes_back(
+        &mut self,
+        shared: &Shared,
+        catalog: &(u64, Arc<Catalog>),
+        changes: usize,
+    ) {
+        self.catalog = catalog.clone();
+        let undone = self.changes.split_off(changes);
+        forget_sequences(shared, &undone, &catalog.1, &catalog.1);
+    }
+
     /// Takes the gate of a relation, and says whether the image is still right about it (G1). Without `waiting` at once or not at all.
     ///
     /// # Errors
@@ -235,15 +284,64 @@ impl Open {
         let Some(relation) = self.catalog.1.relation(oid).cloned() else {
             return Ok(false);
         };
+        if self.pass(shared, (oid, &relation.runtime), mode, waiting, || {
+            format!("relation \"{}\"", relation.name)
+        })? {
+            return Ok(true);
+        }
+        let own = self.changes.iter().any(|change| match change {
+            Change::PutRelation(changed) => changed.oid == oid,
+            Change::DropRelation(dropped) => *dropped == oid,
+            _ => false,
+        });
+        let published = shared.catalog.now();
+        let now = published.relation(oid).map(|relation| relation.generation);
+        Ok(own || now == Some(relation.generation))
+    }
+
+    /// Takes the gate of a schema, and says whether it is still there.
+    ///
+    /// # Errors
+    /// `57014`, `40P01` while waiting; `55P03`.
+    pub fn enter_schema(
+        &mut self,
+        shared: &Shared,
+        oid: Oid,
+        mode: Mode,
+        waiting: &mut Waiting<'_>,
+    ) -> Result<bool> {
+        let Some(schema) = self.catalog.1.namespace_by_oid(oid).cloned() else {
+            return Ok(false);
+        };
+        let runtime = shared.runtimes.of(oid);
+        let name = || format!("schema \"{}\"", schema.name);
+        self.pass(shared, (oid, &runtime), mode, Some(waiting), name)?;
+        let mut changes = self.changes.iter();
+        let own = changes.any(|change| match change {
+            Change::PutNamespace(made) => made.oid == oid,
+            _ => false,
+        });
+        Ok(own || shared.catalog.now().namespace_by_oid(oid).is_some())
+    }
+
+    /// Takes a gate, and says whether the transaction had it before.
+    fn pass(
+        &mut self,
+        shared: &Shared,
+        (oid, runtime): (Oid, &Arc<Runtime>),
+        mode: Mode,
+        waiting: Option<&mut Waiting<'_>>,
+        name: impl Fn() -> String,
+    ) -> Result<bool> {
         let at = self.gates.held.iter().position(|(other, ..)| *other == oid);
         let held = at.map(|at| self.gates.held[at].2);
         if held >= Some(mode) {
             return Ok(true);
         }
-        let gate = &relation.runtime.gate;
+        let gate = &runtime.gate;
         if !gate.try_enter(held, mode) {
             let Some(waiting) = waiting else {
-                let message = format!("could not obtain lock on relation \"{}\"", relation.name);
+                let message = format!("could not obtain lock on {}", name());
                 return Err(SqlError::new(sqlstate::LOCK_NOT_AVAILABLE, message));
             };
             let own = self.held.own();
@@ -257,22 +355,12 @@ impl Open {
         }
         match at {
             Some(at) => self.gates.held[at].2 = mode,
-            None => self.gates.held.push((oid, relation.runtime.clone(), mode)),
+            None => self.gates.held.push((oid, runtime.clone(), mode)),
         }
         if let Some(told) = &self.gates.told {
             told.holds(self.held.own(), oid, mode);
         }
-        if held.is_some() {
-            return Ok(true);
-        }
-        let own = self.changes.iter().any(|change| match change {
-            Change::PutRelation(changed) => changed.oid == oid,
-            Change::DropRelation(dropped) => *dropped == oid,
-            _ => false,
-        });
-        let published = shared.catalog.now();
-        let now = published.relation(oid).map(|relation| relation.generation);
-        Ok(own || now == Some(relation.generation))
+        Ok(held.is_some())
     }
 
     /// Whether it holds a relation's gate, as `mode` at least.
@@ -335,7 +423,7 @@ impl Open {
             .publish(&changes, || transaction.commit_deferred())?;
         let after = shared.catalog.now();
         for change in &changes {
-            if let Change::DropRelation(oid) = change {
+            if let Change::DropRelation(oid) | Change::DropNamespace(oid) = change {
                 shared.runtimes.forget(*oid);
             }
         }
@@ -405,17 +493,16 @@ impl Open {
         let at = self.mark(name)?;
         self.savepoints.truncate(at + 1);
         let mark = &self.savepoints[at];
+        let (catalog, changes) = (mark.catalog.clone(), mark.changes);
+        let beside = mark.beside;
         self.transaction.rollback_to(&mark.at)?;
         self.held.release_to(mark.locks);
         self.advisory.release_to(mark.advisory);
         self.saying.go_back(mark.said);
         self.deferred.get_mut().go_back_to(&mark.deferred);
         shared.waits.ended(self.held.own());
-        self.catalog = mark.catalog.clone();
-        let undone = self.changes.split_off(mark.changes);
-        let catalog = &mark.catalog.1;
-        forget_sequences(shared, &undone, catalog, catalog);
-        Ok(mark.beside)
+        self.take_changes_back(shared, &catalog, changes);
+        Ok(beside)
     }
 
     /// Whether there is a savepoint to go back to.

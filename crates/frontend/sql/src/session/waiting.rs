@@ -32,6 +32,15 @@ impl<'w> Waiting<'w> {
         }
     }
 
+    /// That of the same statement when it begins again: it has to end when it had to.
+    pub fn anew(&self) -> Self {
+        Self {
+            since: None,
+            obstacle: None,
+            ..*self
+        }
+    }
+
     /// Notes what is in the statement's way.
     pub fn set_obstacle(&mut self, obstacle: Obstacle) {
         self.obstacle = Some(obstacle);

@@ -20,6 +20,8 @@ pub(crate) struct Writer<'w> {
     pub regclass: &'w dyn Fn(&str) -> String,
     /// Without parentheses that say nothing.
     pub pretty: bool,
+    /// So that it is bound to the same again, where PostgreSQL writes what means the same.
+    pub exact: bool,
 }
 
 /// What stands around an expression.
@@ -274,7 +276,14 @@ impl Writer<'_> {
                 } else {
                     ("=", "ANY")
                 };
+                if let ([item], false) = (&**list, self.exact) {
+                    return self.binary(operand, sign, item, around);
+                }
                 let operand = self.operand(operand, '=');
+                if self.exact {
+                    let not = if *negated { "NOT " } else { "" };
+                    return format!("({operand} {not}IN ({}))", items.join(", "));
+                }
                 let text = format!("{operand} {sign} {word} (ARRAY[{}])", items.join(", "));
                 self.closed(text, around == Around::Nothing)
             }
@@ -319,6 +328,15 @@ impl Writer<'_> {
         }
     }
 
+    /// What subscripts stand behind.
+    fn array(&self, array: &Expr) -> String {
+        let text = self.at(array, Around::Nothing);
+        match array {
+            Expr::Column { .. } => text,
+            _ => format!("({text})"),
+        }
+    }
+
     fn call(&self, function: Builtin, arguments: &[Expr], around: Around) -> String {
         match (function, arguments) {
             (Builtin::Catalog(CatalogFunction::Matches { fold }), [text, pattern]) => {
@@ -340,6 +358,27 @@ impl Writer<'_> {
             }
             (Builtin::Catalog(CatalogFunction::MakeArray(_)), items) => {
                 format!("ARRAY[{}]", self.list(items))
+            }
+            (Builtin::Catalog(CatalogFunction::Subscript), [array, places @ ..]) => {
+                let places = places
+                    .iter()
+                    .map(|place| format!("[{}]", self.at(place, Around::Nothing)));
+                format!("{}{}", self.array(array), places.collect::<String>())
+            }
+            (slice, [array, Expr::Const(left_out), bounds @ ..]) if slice.name() == "%slice" => {
+                // A bit for each bound that was left out (`bind/array`).
+                let left_out = left_out.as_ref().as_i64().unwrap_or(0);
+                let mut text = self.array(array);
+                for (number, pair) in bounds.chunks(2).enumerate() {
+                    let bound = |at: usize| match left_out >> (2 * number + at) & 1 {
+                        0 => pair
+                            .get(at)
+                            .map_or_else(String::new, |bound| self.at(bound, Around::Nothing)),
+                        _ => String::new(),
+                    };
+                    text.push_str(&format!("[{}:{}]", bound(0), bound(1)));
+                }
+                text
             }
             (Builtin::Extract, [Expr::Const(Value::Text(field)), operand]) => {
                 let operand = self.at(operand, Around::Nothing);
@@ -377,6 +416,26 @@ pub(crate) fn expression_over(
     settings: &Settings,
     pretty: bool,
 ) -> String {
+    written_over(relation, expr, ty, settings, (pretty, false))
+}
+
+/// The same, so that it is bound to the same again.
+pub(crate) fn exact_expression_over(
+    relation: &Arc<Relation>,
+    expr: &Expr,
+    ty: Type,
+    settings: &Settings,
+) -> String {
+    written_over(relation, expr, ty, settings, (false, true))
+}
+
+fn written_over(
+    relation: &Arc<Relation>,
+    expr: &Expr,
+    ty: Type,
+    settings: &Settings,
+    (pretty, exact): (bool, bool),
+) -> String {
     let mut scope = Scope::default();
     scope.tables.extend(ScopeTable::of(relation, None));
     let writer = Writer {
@@ -384,6 +443,7 @@ pub(crate) fn expression_over(
         settings,
         regclass: &str::to_owned,
         pretty,
+        exact,
     };
     writer.whole(expr, ty)
 }

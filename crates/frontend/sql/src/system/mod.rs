@@ -27,7 +27,7 @@ mod signals;
 mod statistics;
 mod types;
 
-pub(crate) use deparse::{Writer, expression_over, part_text};
+pub(crate) use deparse::{Writer, exact_expression_over, part_text};
 pub(crate) use functions::ask;
 pub(crate) use keywords::keywords;
 pub(crate) use names::{parse_reg, reg_text, reg_text_in};

@@ -252,3 +252,134 @@ fn a_copy_that_fails_leaves_nothing() {
     );
     assert_eq!(client.ok("select count(*) from t"), "0");
 }
+
+#[test]
+fn errors_of_constraints_name_the_table_with_its_schema() {
+    let mut client = Client::new();
+    client.ok("create schema s;
+        create table s.p (id int primary key, n int not null, c int check (c > 0), u int unique deferrable);
+        create table s.c (p int references s.p, q int);
+        insert into s.p values (1, 1, 1, 1); insert into s.c values (1, null), (1, null)");
+    for (sql, state, table, column, constraint) in [
+        (
+            "insert into s.p values (2, null)",
+            "23502",
+            "p",
+            Some("n"),
+            None,
+        ),
+        ("update s.p set n = null", "23502", "p", Some("n"), None),
+        (
+            "insert into s.p values (2, 1, 0)",
+            "23514",
+            "p",
+            None,
+            Some("p_c_check"),
+        ),
+        (
+            "insert into s.p values (1, 1, 1)",
+            "23505",
+            "p",
+            None,
+            Some("p_pkey"),
+        ),
+        (
+            "insert into s.p values (2, 1, 1, 1)",
+            "23505",
+            "p",
+            None,
+            Some("p_u_key"),
+        ),
+        (
+            "insert into s.p values (2, 1, 1, 2) on conflict do nothing",
+            "55000",
+            "p",
+            None,
+            Some("p_u_key"),
+        ),
+        (
+            "insert into s.c values (9)",
+            "23503",
+            "c",
+            None,
+            Some("c_p_fkey"),
+        ),
+        ("update s.c set p = 9", "23503", "c", None, Some("c_p_fkey")),
+        ("delete from s.p", "23503", "c", None, Some("c_p_fkey")),
+        (
+            "update s.p set id = 2",
+            "23503",
+            "c",
+            None,
+            Some("c_p_fkey"),
+        ),
+        (
+            "alter table s.c alter q set not null",
+            "23502",
+            "c",
+            Some("q"),
+            None,
+        ),
+        (
+            "alter table s.c add primary key (q)",
+            "23502",
+            "c",
+            Some("q"),
+            None,
+        ),
+        (
+            "alter table s.c add r int not null",
+            "23502",
+            "c",
+            Some("r"),
+            None,
+        ),
+        (
+            "alter table s.c add r float not null default nullif(random(), 2) * null::float",
+            "23502",
+            "c",
+            Some("r"),
+            None,
+        ),
+        (
+            "alter table s.c add constraint positive check (p > 1)",
+            "23514",
+            "c",
+            None,
+            Some("positive"),
+        ),
+        (
+            "create unique index i on s.c (p)",
+            "23505",
+            "c",
+            None,
+            Some("i"),
+        ),
+        (
+            "insert into s.c values (1, 77); alter table s.c add constraint other foreign key (q) references s.p",
+            "23503",
+            "c",
+            None,
+            Some("other"),
+        ),
+    ] {
+        let error = client.failure(sql);
+        let fields = error.fields();
+        let told = (
+            fields.sqlstate.as_str(),
+            fields.schema.as_deref(),
+            fields.table.as_deref(),
+            fields.column.as_deref(),
+            fields.constraint.as_deref(),
+        );
+        assert_eq!(
+            told,
+            (state, Some("s"), Some(table), column, constraint),
+            "{sql}"
+        );
+    }
+    client.ok("create temp table t (n int not null)");
+    let error = client.failure("insert into t values (null)");
+    let schema = error.fields().schema.clone().unwrap_or_default();
+    assert!(schema.starts_with("pg_temp_"), "{schema}");
+}

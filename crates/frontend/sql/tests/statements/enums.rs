@@ -147,7 +147,7 @@ fn what_depends_on_a_type_is_told_and_goes() {
     let mut client = client();
     client.ok("create table t (id int primary key, m mood, l mood[], x text default 'sad'::mood::text, y text check (y <> 'ok'::mood::text));
          create index on t (id) where m = 'sad'; create index i on t ((m = 'ok'));
-         create view v as select m from t; create view w as select 'ok'::mood");
+         create view v as select m from t; create view w as select 'ok'::mood; create view u as select id from t where m = 'ok'");
     let error = client.failure("drop type mood");
     assert_eq!(
         error.message(),
@@ -168,6 +168,7 @@ fn what_depends_on_a_type_is_told_and_goes() {
             "default value for column x of table t depends on type mood",
             "constraint t_y_check on table t depends on type mood",
             "view w depends on type mood",
+            "view u depends on type mood",
         ]
     );
     let heard = client.hear("drop type mood cascade");
@@ -181,7 +182,7 @@ fn what_depends_on_a_type_is_told_and_goes() {
         "1|x|ok"
     );
     assert_eq!(
-        client.ok("select count(*) from pg_class where relname in ('v', 'w', 'i')"),
+        client.ok("select count(*) from pg_class where relname in ('u', 'v', 'w', 'i')"),
         "0"
     );
     client.ok("create schema s; create type s.own as enum ('a')");
@@ -339,6 +340,27 @@ fn parameters_and_rows_are_labels_in_both_formats() {
         session.sync(&mut Heard::default()).unwrap();
     }
     assert_eq!(client.ok("select * from t"), "ok|{happy,sad}\nok|{sad}");
+}
+
+#[test]
+fn a_definition_names_types_that_are_there() {
+    let mut client = client();
+    let oid: u32 = client.ok("select 'mood'::regtype::oid").parse().unwrap();
+    client.ok(&format!(
+        "create table t (m pg_catalog.\"type {oid}\", l pg_catalog.\"type {}\")",
+        oid + 1
+    ));
+    let types = "select string_agg(format_type(atttypid, atttypmod), ',' order by attnum) from pg_attribute where attrelid = 't'::regclass and attnum > 0";
+    assert_eq!(client.ok(types), "mood,mood[]");
+    for other in [oid + 2, oid + 3, 5, 16, 0] {
+        assert_eq!(
+            client.fails(&format!("select null::pg_catalog.\"type {other}\"")),
+            (
+                "42704".to_owned(),
+                format!("type \"pg_catalog.type {other}\" does not exist")
+            )
+        );
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod enums;
 mod filled;
 mod foreign;
 mod forms;
+mod gates;
 mod general;
 mod indexes;
 mod isolation;

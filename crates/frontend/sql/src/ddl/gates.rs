@@ -1,0 +1,113 @@
+//! The gates that a statement takes, and what it knows when it has them.
+//!
+//! Whatever a statement has read of the catalog (names, types, labels of enums, what depends on what it drops) may be different when it gets a gate: it has
+//! waited for somebody who changes the catalog, or somebody has committed between its snapshot and the gate. So a statement that takes a gate draws a new snapshot, and if
+//! others have changed anything but temporary relations since the last one, it gives up and runs from its beginning (`Session::with_ddl`), with the gates that
+//! it has. This ends: each time it holds a gate more. Its cost is what the statement had done by then, so gates come first where rows are written.
+//!
+//! Invariants:
+//! - W1 What a statement writes into the catalog it has read in an image that was drawn when it held all its gates.
+//!
+//! Under repeatable read the image stays what it was: a relation that others have changed is `40001`. What has come to depend on one without changing it (a view)
+//! is not found.
+
+use super::{Ddl, check_no_system};
+use crate::catalog::{Mode, Oid, Relation};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::Type;
+
+impl Ddl<'_> {
+    /// Takes the gate of a relation or a type, unless the transaction has it (G1, W1).
+    ///
+    /// # Errors
+    /// `40001` if the statement is to begin again, or cannot go on with its image; those of waiting.
+    pub(super) fn enter(&mut self, oid: Oid, mode: Mode) -> Result<()> {
+        if self.open.holds(oid, mode) {
+            return Ok(());
+        }
+        let waiting = Some(&mut self.waiting);
+        let right = self.open.enter(self.shared, oid, mode, waiting)?;
+        if right && self.shared.catalog.now().relation(oid).is_none() {
+            // Made by this transaction: nobody was waited for, and it has another oid the next time.
+            return Ok(());
+        }
+        self.look_again(right)
+    }
+
+    /// The same of a schema: whoever makes something in it holds its gate with others, DROP SCHEMA alone.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`].
+    pub(super) fn enter_schema(&mut self, oid: Oid, mode: Mode) -> Result<()> {
+        if self.open.holds(oid, mode) {
+            return Ok(());
+        }
+        let right = self
+            .open
+            .enter_schema(self.shared, oid, mode, &mut self.waiting)?;
+        self.look_again(right)
+    }
+
+    /// Behind a gate. `right`: whether the image was right about what it is the gate of.
+    fn look_again(&mut self, right: bool) -> Result<()> {
+        let before = self.open.catalog.1.base();
+        self.open.begin_statement(self.shared)?;
+        self.again = self.open.catalog.1.base() != before;
+        match right && !self.again {
+            true => Ok(()),
+            false => Err(SqlError::changed_meanwhile()),
+        }
+    }
+
+    /// A table that is to be changed, alone.
+    pub(super) fn table_alone(&mut self, name: &ast::ObjectName) -> Result<Arc<Relation>> {
+        self.check_schema(name)?;
+        let relation = self.binder().relation(name)?;
+        self.alone(&relation)
+    }
+
+    /// The gate of a relation; the relation as it is then.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`]; `42P01` or `42704` if this transaction has dropped it.
+    pub(super) fn alone(&mut self, relation: &Arc<Relation>) -> Result<Arc<Relation>> {
+        check_no_system(relation)?;
+        self.enter(relation.oid, Mode::Alone)?;
+        let found = self.open.catalog.1.relation(relation.oid).cloned();
+        found.ok_or_else(|| {
+            let (word, state) = match relation.is_type() {
+                true => ("type", sqlstate::UNDEFINED_OBJECT),
+                false => ("relation", sqlstate::UNDEFINED_TABLE),
+            };
+            SqlError::new(
+                state,
+                format!("{word} \"{}\" does not exist", relation.name),
+            )
+        })
+    }
+
+    /// Holds the gate of a type that users have made, with others that name it.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`].
+    pub(super) fn hold_type(&mut self, ty: Type) -> Result<()> {
+        match ty.enum_id() {
+            Some(id) => self.enter(id.oid(), Mode::Write),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds the gates of the types that a relation names, in its columns or in its texts, with others that do.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::enter`].
+    pub(super) fn hold_types(&mut self, relation: &Relation) -> Result<()> {
+        for oid in super::type_texts::types_of(relation) {
+            self.enter(oid, Mode::Write)?;
+        }
+        Ok(())
+    }
+}

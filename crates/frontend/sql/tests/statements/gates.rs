@@ -1,0 +1,306 @@
+//! Statements that change the catalog while others do: what waits for somebody's change goes on with what that has left, and whoever drops something finds what was made meanwhile.
+
+use super::client::{Client, Heard, database};
+use std::thread;
+use vellum_sql::SqlDatabase;
+
+const MOOD: &str = "create type mood as enum ('sad', 'ok', 'happy')";
+
+/// So many clients of one database.
+fn clients<const N: usize>() -> (SqlDatabase, [Client; N]) {
+    let database = database();
+    let clients = [(); N].map(|()| Client::of(&database));
+    (database, clients)
+}
+
+/// Says something beside another client that says `then`, which is in its way if it has not said so by then. Notices and tags of it, or the SQLSTATE of its error.
+#[track_caller]
+fn waits(mut client: Client, sql: &str, other: &mut Client, then: &str) -> (Client, Vec<String>) {
+    let text = sql.to_owned();
+    let waiter = thread::spawn(move || {
+        let mut heard = Heard::default();
+        let told = match client.session.simple_query(&text, &mut heard) {
+            Ok(_) => [heard.notices, heard.tags].concat(),
+            Err(error) => vec![error.sqlstate().to_string()],
+        };
+        (client, told)
+    });
+    other.ok(then);
+    waiter.join().unwrap()
+}
+
+/// Definitions that say a label, and how each of them is used.
+const LABELLED: [(&str, &str, &str); 6] = [
+    (
+        "create table u (m mood default 'LABEL')",
+        "insert into u values (default) returning m",
+        "LABEL",
+    ),
+    (
+        "create table u (m mood check (m <> 'LABEL'))",
+        "insert into u values ('ok') returning m",
+        "ok",
+    ),
+    (
+        "create table u (n int, m mood generated always as (case n when 1 then 'LABEL'::mood end) stored)",
+        "insert into u values (1) returning m",
+        "LABEL",
+    ),
+    (
+        "alter table t alter m set default 'LABEL'",
+        "insert into t values (3) returning m",
+        "LABEL",
+    ),
+    (
+        "alter table t add l mood default 'LABEL'",
+        "insert into t values (3) returning l",
+        "LABEL",
+    ),
+    (
+        "create index i on t (id) where m = 'LABEL'",
+        "select count(*) from t where m = 'LABEL'",
+        "1",
+    ),
+];
+
+#[test]
+fn regress_what_waits_for_a_label_to_be_renamed_is_made_with_the_labels_that_are_then() {
+    for (definition, used, answer) in LABELLED {
+        let with = |text: &str, label| text.replace("LABEL", label);
+        // In a transaction that has changed the catalog before, too.
+        for begin in ["begin", "begin; create table other (n int)"] {
+            for (label, end, told) in [
+                ("gloomy", "commit", None),
+                ("sad", "commit", Some("22P02")),
+                ("sad", "rollback", None),
+                ("gloomy", "rollback", Some("22P02")),
+            ] {
+                let (_database, [mut a, mut b]) = clients();
+                a.ok(MOOD);
+                a.ok("create table t (id int, m mood); insert into t values (1, 'sad'), (2, 'ok')");
+                b.ok(begin);
+                a.ok("begin; alter type mood rename value 'sad' to 'gloomy'");
+                let definition = with(definition, label);
+                let (mut b, heard) = waits(b, &definition, &mut a, end);
+                if let Some(state) = told {
+                    assert_eq!(heard, [state], "{definition}, {end}");
+                    continue;
+                }
+                assert_eq!(heard.len(), 1, "{definition}, {end}: {heard:?}");
+                b.ok("commit");
+                assert_eq!(
+                    a.ok(&with(used, label)),
+                    with(answer, label),
+                    "{used}, {end}"
+                );
+                // What is kept is renamed with the label.
+                a.ok(&format!("alter type mood rename value '{label}' to 'low'"));
+                assert_eq!(a.ok(&with(used, "low")), with(answer, "low"), "{used}");
+            }
+        }
+    }
+}
+
+#[test]
+fn regress_a_view_that_waits_for_a_label_to_be_renamed_is_bound_anew() {
+    for (end, told) in [("commit", "22P02"), ("rollback", "CREATE VIEW")] {
+        let (_database, [mut a, mut b]) = clients();
+        a.ok(MOOD);
+        a.ok("create table t (id int, m mood); insert into t values (1, 'sad')");
+        a.ok("begin; alter type mood rename value 'sad' to 'gloomy'");
+        // A label that is not there yet is none, as in PostgreSQL.
+        let view = "create view v as select id from t where m =";
+        assert_eq!(b.state(&format!("{view} 'gloomy'")), "22P02");
+        let (mut b, heard) = waits(b, &format!("{view} 'sad'"), &mut a, end);
+        assert_eq!(heard, [told]);
+        if told == "CREATE VIEW" {
+            a.ok("alter type mood rename value 'sad' to 'gloomy'");
+            assert_eq!(b.ok("select id from v"), "1");
+        }
+    }
+}
+
+#[test]
+fn a_definition_with_an_older_image_of_a_type_is_refused() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok(MOOD);
+    b.ok("begin isolation level repeatable read; select 1");
+    a.ok("alter type mood rename value 'sad' to 'gloomy'");
+    assert_eq!(b.state("create table u (m mood default 'sad')"), "40001");
+    b.ok("rollback; begin isolation level repeatable read");
+    b.ok("create table u (m mood default 'gloomy'); commit");
+    assert_eq!(a.ok("insert into u values (default) returning m"), "gloomy");
+}
+
+#[test]
+fn a_view_holds_the_types_of_its_literals() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok(MOOD);
+    a.ok("create table t (id int, m mood, l mood[])");
+    b.ok("set lock_timeout = 50");
+    for query in [
+        "select id from t where m = 'sad'",
+        "select id from t where 'sad' < m or m is null",
+        "select case when id = 1 then 'sad' else m end as m from t",
+        "select id from t where l = '{sad}'",
+        "select id from t where m in ('sad', 'ok')",
+    ] {
+        a.ok(&format!("begin; create view v as {query}"));
+        let rename = "alter type mood rename value 'sad' to 'gloomy'";
+        assert_eq!(b.state(rename), "55P03", "{query}");
+        a.ok("rollback");
+    }
+    // What it reads without a word about the type does not hold it.
+    a.ok("begin; create view v as select m from t");
+    b.ok("alter type mood rename value 'sad' to 'gloomy'");
+    a.ok("commit");
+}
+
+#[test]
+fn regress_a_drop_takes_what_was_made_while_it_waited() {
+    for (made, drop, notice) in [
+        (
+            "create view v as select m from s.t",
+            "drop type s.mood cascade",
+            "drop cascades to 2 other objects",
+        ),
+        (
+            "create view v as select m from s.t",
+            "alter table s.t drop m cascade",
+            "drop cascades to view v",
+        ),
+        (
+            "create view v as select m from s.t",
+            "drop schema s cascade",
+            "drop cascades to 3 other objects",
+        ),
+        (
+            "create table s.v (n int)",
+            "drop schema s cascade",
+            "drop cascades to 3 other objects",
+        ),
+        (
+            "create type s.v as enum ()",
+            "drop schema s cascade",
+            "drop cascades to 3 other objects",
+        ),
+        (
+            "create table v (m s.mood)",
+            "drop type s.mood cascade",
+            "drop cascades to 2 other objects",
+        ),
+    ] {
+        for begin in ["begin", "begin; create table other (n int)"] {
+            let (_database, [mut a, mut b]) = clients();
+            a.ok("create schema s; create type s.mood as enum ('sad', 'ok'); create table s.t (id int, m s.mood)");
+            a.ok(begin);
+            b.ok("begin");
+            b.ok(made);
+            let (mut a, heard) = waits(a, drop, &mut b, "commit");
+            assert_eq!(heard[0], notice, "{made}; {drop}");
+            a.ok("commit");
+            let left = "select count(*) from pg_class where relname = 'v' and relkind = 'v'";
+            assert_eq!(b.ok(left), "0", "{made}; {drop}");
+            if made == "create view v as select m from s.t" {
+                b.ok("create view v as select 1");
+            }
+        }
+    }
+}
+
+#[test]
+fn regress_without_cascade_it_is_refused() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok("create schema s");
+    b.ok("begin; create table s.t (n int)");
+    let (mut a, heard) = waits(a, "drop schema s", &mut b, "commit");
+    assert_eq!(heard, ["2BP01"]);
+    a.ok("drop schema s cascade");
+    // The other way round.
+    for made in [
+        "create table s.u (n int)",
+        "create view s.u as select 1 as n",
+        "create sequence s.u",
+        "create type s.u as enum ()",
+        "create table s.u as select 1 as n",
+    ] {
+        let (_database, [mut a, mut b]) = clients();
+        a.ok("create schema s; begin; drop schema s");
+        b.ok("begin");
+        let (mut b, heard) = waits(b, made, &mut a, "commit");
+        assert_eq!(heard, ["3F000"], "{made}");
+        b.ok("rollback");
+    }
+}
+
+#[test]
+fn what_is_there_twice_behind_a_wait_is_said() {
+    let (_database, [mut a, b]) = clients();
+    a.ok("create table t (n int)");
+    a.ok("begin; alter table t add column m int");
+    let (b, heard) = waits(b, "alter table t add column m int", &mut a, "commit");
+    assert_eq!(heard, ["42701"]);
+    a.ok("begin; drop table t");
+    let (mut b, heard) = waits(b, "drop table if exists t", &mut a, "commit");
+    assert_eq!(
+        heard,
+        ["table \"t\" does not exist, skipping", "DROP TABLE"]
+    );
+    a.ok("create table t (n int); begin; alter table t rename to u");
+    b.ok("set search_path = public");
+    let (_, heard) = waits(b, "alter table t add column m int", &mut a, "commit");
+    assert_eq!(heard, ["42P01"]);
+}
+
+#[test]
+fn regress_who_has_changed_the_catalog_sees_what_others_change_since() {
+    let (_database, [mut a, mut b]) = clients();
+    b.ok("create table t (id int primary key, n int); create role r; insert into t select i, i from generate_series(1, 100) i");
+    // Rows go into an index that was made since.
+    a.ok("begin; create table x (n int)");
+    b.ok("create unique index i on t (n)");
+    a.ok("insert into t values (101, 101)");
+    assert_eq!(a.state("insert into t values (102, 101)"), "23505");
+    a.ok("rollback; begin; create table x (n int); insert into x values (1)");
+    b.ok("alter table t add column c int default 7");
+    a.ok("insert into t values (101, 101)");
+    a.ok("grant select on t to r; savepoint s; create table y (n int)");
+    b.ok("create table z (n int default 5)");
+    a.ok("rollback to s; insert into z values (default); commit");
+    assert_eq!(b.ok("select id, c from t where n = 101"), "101|7");
+    assert_eq!(b.ok("select x.n, z.n from x, z"), "1|5");
+    b.ok("set role r");
+    assert_eq!(b.ok("select min(c) from t"), "7");
+    // Under repeatable read it does not.
+    a.ok("begin isolation level repeatable read; create table w (n int)");
+    b.ok("reset role; alter table t add column d int");
+    assert_eq!(a.state("select d from t"), "42703");
+    a.ok("rollback");
+}
+
+#[test]
+fn what_a_statement_had_done_before_it_began_again_is_not_there_twice() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok(MOOD);
+    a.ok("create table t (id int); insert into t values (1), (2)");
+    b.ok("begin; create temp table k (n int) on commit drop");
+    a.ok("begin; alter type mood rename value 'sad' to 'gloomy'");
+    let sql = "create table u (id serial, n int generated by default as identity, m mood default 'gloomy', unique (n))";
+    let (b, heard) = waits(b, sql, &mut a, "commit");
+    assert_eq!(heard, ["CREATE TABLE"]);
+    let mut b = b;
+    b.ok("commit; begin");
+    a.ok("begin; alter type mood rename value 'gloomy' to 'low'");
+    let sql = "alter table t add s serial, add m mood default 'low'";
+    let (mut b, heard) = waits(b, sql, &mut a, "commit");
+    assert_eq!(heard, ["ALTER TABLE"]);
+    b.ok("commit");
+    assert_eq!(a.ok("select * from t order by id"), "1|1|low\n2|2|low");
+    assert_eq!(
+        a.ok("insert into u (m) values ('ok') returning *"),
+        "1|1|ok"
+    );
+    let sequences = "select count(*) from pg_class where relkind = 'S'";
+    assert_eq!(a.ok(sequences), "3");
+    assert_eq!(b.state("select * from k"), "42P01");
+}
