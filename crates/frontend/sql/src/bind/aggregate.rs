@@ -248,7 +248,7 @@ impl Binder<'_> {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
                     let bound = self.expr(expr)?;
                     let row = match (kind, expr) {
-                        (AggregateKind::Count, ast::Expr::Identifier(table)) => {
+                        (AggregateKind::Count, ast::Expr::Identifier(table)) if !distinct => {
                             self.row_is_there(&super::folded(table), &bound)
                         }
                         _ => None,
@@ -262,7 +262,7 @@ impl Binder<'_> {
                     let row = self.whole_row(&table);
                     let row = row.ok_or_else(|| self.no_function(name, &[]))?;
                     let there = match kind {
-                        AggregateKind::Count => self.row_is_there(&table, &row),
+                        AggregateKind::Count if !distinct => self.row_is_there(&table, &row),
                         _ => None,
                     };
                     given.push(there.unwrap_or(row));

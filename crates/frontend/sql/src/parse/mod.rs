@@ -9,6 +9,7 @@
 mod commands;
 mod conflicts;
 mod constraints;
+mod copies;
 mod dialect;
 mod fetch;
 mod height;
@@ -16,6 +17,7 @@ mod literal;
 mod locks;
 mod moves;
 mod normalize;
+mod operators;
 mod options;
 mod sequences;
 mod tables;
@@ -64,6 +66,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             let position = position(text, error.location.line, error.location.column);
             SqlError::syntax(tokenizer_message(&error.message)).at(position)
         })?;
+    operators::split(&mut tokens);
     height::check(&tokens)?;
     if let Some(second) = literal::join_lines(&mut tokens) {
         return Err(at_token(text, &tokens[second]));
@@ -102,6 +105,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         literal::frame_offsets(&mut tokens);
     }
     options::adapt(&mut tokens, &words);
+    if words.any(&[Keyword::COPY]) {
+        copies::without_data(&mut tokens);
+    }
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)

@@ -4,6 +4,7 @@ use super::select::{Body, Join, Select, SourceKind};
 use crate::bind::{Binder, folded};
 use crate::error::{Result, SqlError};
 use crate::lock::Strength;
+use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
 
@@ -84,7 +85,10 @@ impl Binder<'_> {
                         format!("{word} cannot be applied to the nullable side of an outer join");
                     return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
                 }
-                self.targets.push(shape.relation.oid);
+                // As PostgreSQL: who may only read keeps no writer waiting.
+                let relation = shape.relation.clone();
+                self.uses(&relation, Rights::UPDATE);
+                self.targets.push(relation.oid);
                 select.locks.push(RowLock {
                     source,
                     strength,

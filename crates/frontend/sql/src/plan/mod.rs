@@ -22,6 +22,7 @@ mod recursive;
 mod rules;
 mod select;
 mod set_function;
+mod sets;
 mod writing;
 
 pub(crate) use change::{

@@ -17,7 +17,7 @@ use crate::sqlstate;
 use crate::system::Definition;
 use sqlparser::ast;
 use std::sync::Arc;
-use vellum_row::{Type, Typmod, Value};
+use vellum_row::{Type, Typmod};
 
 /// A query.
 #[derive(Debug)]
@@ -280,7 +280,7 @@ impl Binder<'_> {
         Ok((select, columns))
     }
 
-    fn body(
+    pub(super) fn body(
         &mut self,
         body: &ast::SetExpr,
         order: &[ast::OrderByExpr],
@@ -320,88 +320,6 @@ impl Binder<'_> {
             ast::SetExpr::SetOperation { .. } => self.set_operations(body, order),
             other => Err(SqlError::unsupported(format!("the query {other}"))),
         }
-    }
-
-    /// Set operations, which the parser makes a left-deep tree of: bound from its bottom, in a loop.
-    fn set_operations(
-        &mut self,
-        body: &ast::SetExpr,
-        order: &[ast::OrderByExpr],
-    ) -> Result<(Select, Vec<OutputColumn>)> {
-        let mut operations = Vec::new();
-        let mut first = body;
-        while let ast::SetExpr::SetOperation {
-            op,
-            set_quantifier,
-            left,
-            right,
-        } = first
-        {
-            let all = match set_quantifier {
-                ast::SetQuantifier::All => true,
-                ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
-                _ => return Err(SqlError::unsupported("this form of a set operation")),
-            };
-            operations.push((*op, all, &**right));
-            first = left;
-        }
-        let (mut select, mut columns) = self.side(first)?;
-        while let Some((operator, all, right)) = operations.pop() {
-            let (right, others) = self.side(right)?;
-            let body = self.combined(operator, all, (select, &mut columns), (right, &others))?;
-            select = plain(body, Vec::new());
-            select.types = columns.iter().map(|column| column.ty).collect();
-        }
-        select.order = self.order_of_output(order, &columns)?;
-        Ok((select, columns))
-    }
-
-    /// A side of a set operation, with subqueries of its own.
-    fn side(&mut self, body: &ast::SetExpr) -> Result<(Select, Vec<OutputColumn>)> {
-        self.inner(|binder| {
-            if let ast::SetExpr::Query(query) = body {
-                return binder.query(query);
-            }
-            let (mut select, columns) = binder.body(body, &[])?;
-            select.subqueries.append(&mut binder.subqueries);
-            Ok((select, columns))
-        })
-    }
-
-    fn combined(
-        &mut self,
-        operator: ast::SetOperator,
-        all: bool,
-        (mut left, columns): (Select, &mut Vec<OutputColumn>),
-        (mut right, others): (Select, &[OutputColumn]),
-    ) -> Result<Body> {
-        if columns.len() != others.len() {
-            let message = format!("each {operator} query must have the same number of columns");
-            return Err(SqlError::syntax(message));
-        }
-        for (at, (column, other)) in columns.iter_mut().zip(others).enumerate() {
-            let sides = [column.ty, other.ty].map(|ty| Bound::new(Expr::Const(Value::Null), ty));
-            let ty = self.common_type(&operator.to_string(), &sides)?;
-            for (select, own) in [(&mut left, column.ty), (&mut right, other.ty)] {
-                if own != ty {
-                    select.cast_output(at, ty);
-                }
-            }
-            if column.ty != ty || column.typmod != other.typmod {
-                column.typmod = Typmod::NONE;
-            }
-            if !(all && operator == ast::SetOperator::Union) {
-                check_equality(ty)?;
-            }
-            column.ty = ty;
-            column.origin = (0, 0);
-        }
-        Ok(Body::Set {
-            operator,
-            all,
-            left: Box::new(left),
-            right: Box::new(right),
-        })
     }
 
     /// Rows of expressions, each column of one type.

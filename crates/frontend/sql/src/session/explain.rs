@@ -1,7 +1,7 @@
 //! EXPLAIN, and EXPLAIN ANALYZE, which runs the statement.
 
 use super::Session;
-use super::run::{Output, Prepared};
+use super::run::{Output, Prepared, no_parameter};
 use crate::error::{Result, SqlError};
 use crate::expr::Explain;
 use crate::plan::explain;
@@ -95,6 +95,9 @@ impl Session {
             None => Self::prepare_one(&outer.text, statement.clone(), &[]),
         };
         let program = self.program(&inner)?;
+        if params.len() < program.params.len() {
+            return Err(no_parameter(params.len()));
+        }
         let mut lines = explain(&program);
         if analyze || program.is_general_query() {
             let how = if analyze {

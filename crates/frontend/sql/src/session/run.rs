@@ -75,6 +75,12 @@ impl Drop for Prepared {
     }
 }
 
+/// Fewer parameters were given than a statement has.
+pub(super) fn no_parameter(given: usize) -> SqlError {
+    let message = format!("there is no parameter ${}", given + 1);
+    SqlError::new(sqlstate::UNDEFINED_PARAMETER, message)
+}
+
 /// How often a statement is run again, at most.
 pub(super) const RETRIES: u32 = 10_000;
 
@@ -281,8 +287,7 @@ impl Session {
             let program = self.program(prepared)?;
             let given = sets.lists.iter().map(|set| set.len()).min().unwrap_or(0);
             if given < program.params.len() {
-                let message = format!("there is no parameter ${}", given + 1);
-                return Err(SqlError::new(sqlstate::UNDEFINED_PARAMETER, message));
+                return Err(no_parameter(given));
             }
             if program.writes() && !self.enter_target(&program, &mut waiting.borrow_mut())? {
                 self.refresh_image()?;

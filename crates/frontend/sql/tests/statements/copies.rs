@@ -392,3 +392,33 @@ fn elements_of_arrays_in_binary_get_the_modifier_of_their_column() {
     copy_in(&mut client, "t", &out.copied, 1000).unwrap();
     assert_eq!(client.ok("select n from t"), "{1.01,-2.50,NULL}");
 }
+
+#[test]
+fn statements_behind_a_copy_are_run_when_it_has_ended() {
+    let mut client = Client::new();
+    client.ok("create table t (a int)");
+    for tail in [
+        "; insert into t values (9); select count(*) from t",
+        ";",
+        "",
+    ] {
+        client.ok("truncate t");
+        let heard = client.copy(&format!("copy t from stdin{tail}"), "1\n2\n", 3);
+        assert_eq!(heard.tags[0], "COPY 2");
+        let more = tail.len() > 1;
+        assert_eq!(heard.tags.len(), if more { 3 } else { 1 });
+        assert_eq!(heard.text(), if more { "3" } else { "" });
+    }
+    // They are one transaction.
+    client.ok("truncate t");
+    let mut heard = Heard::default();
+    let begun = client
+        .session
+        .simple_query("copy t from stdin; select 1 / 0", &mut heard);
+    assert_eq!(begun.unwrap(), Progress::CopyIn);
+    client.session.copy_data(b"1\n").unwrap();
+    let error = client.session.copy_done(&mut heard).unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "22012");
+    assert_eq!(client.ok("select count(*) from t"), "0");
+    assert_eq!(client.ok("copy (select 1) to stdout; select 2"), "2");
+}

@@ -311,3 +311,60 @@ fn regress_a_portal_that_has_written_is_not_run_again() {
     assert_eq!(heard.rows.len(), 1);
     assert_eq!(client.ok("select * from t"), "2");
 }
+
+#[test]
+fn declare_and_explain_take_parameters() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (id int primary key); insert into t select g from generate_series(1, 9) g",
+    );
+    client.ok("begin");
+    let declare = "declare c cursor for select id from t where id < $1 order by id";
+    client.session.parse("", declare, &[]).unwrap();
+    let described = client.session.describe_statement("").unwrap();
+    assert_eq!(*described.parameters, [23]);
+    assert!(described.fields.is_none());
+    let formats = [Format::Text];
+    bind(&mut client, "", &[Some(b"3")], &formats);
+    let mut heard = Heard::default();
+    client.session.execute("", 0, &mut heard).unwrap();
+    assert_eq!(heard.tags, ["DECLARE CURSOR"]);
+    assert_eq!(client.ok("fetch all from c"), "1\n2");
+    client.ok("commit");
+    // Of a query that a program runs, and of one that none does.
+    for query in [
+        "select id from t where id = $1",
+        "select count(*) from t group by id % $1",
+    ] {
+        let text = format!("explain analyze {query}");
+        client.session.parse("", &text, &[]).unwrap();
+        let described = client.session.describe_statement("").unwrap();
+        assert_eq!((*described.parameters).len(), 1, "{query}");
+        assert_eq!(described.fields.unwrap().len(), 1, "{query}");
+        bind(&mut client, "", &[Some(b"3")], &formats);
+        let mut heard = Heard::default();
+        client.session.execute("", 0, &mut heard).unwrap();
+        let rows = if query.contains("group") { 3 } else { 1 };
+        assert!(
+            heard.text().contains(&format!("Result: SELECT {rows}")),
+            "{query}: {}",
+            heard.text()
+        );
+    }
+    // A statement that has none is not given any.
+    client.session.parse("", "show work_mem", &[]).unwrap();
+    let values: &[Option<&[u8]>] = &[Some(b"3")];
+    let parameters = Parameters {
+        formats: &formats,
+        values,
+    };
+    let error = client.session.bind("", "", parameters, &[]).unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "08P01");
+    client.session.sync(&mut Heard::default()).unwrap();
+    // By the simple protocol there is nothing to take.
+    assert_eq!(client.state("explain select $1::int"), "42P02");
+    assert_eq!(
+        client.state("begin; declare c cursor for select $1::int"),
+        "42P02"
+    );
+}

@@ -59,6 +59,8 @@ fn a_role_does_what_it_was_granted_and_no_more() {
         "delete from t",
         "truncate t",
         "drop table t",
+        "select * from t for update",
+        "select * from t for key share",
         "alter table t add column x int",
         "create index on t (n)",
         "create table u (id int)",
@@ -89,6 +91,17 @@ fn a_role_does_what_it_was_granted_and_no_more() {
     client.ok("grant select on v to readers");
     assert_eq!(ann.ok("select * from v order by 1"), "1\n2");
     assert_eq!(ann.state("select * from t"), "42501");
+    // Rows are locked by those who may change them.
+    client.ok("grant select on t to bob");
+    let mut bob = Client::of_user(&database, "bob");
+    assert_eq!(bob.ok("select id from t where id = 1"), "1");
+    for lock in ["update", "no key update", "share", "key share"] {
+        let text = format!("select id from t where id = 1 for {lock}");
+        assert_eq!(bob.state(&text), "42501", "{lock}");
+    }
+    client.ok("grant update on t to bob");
+    assert_eq!(bob.ok("select id from t where id = 1 for update"), "1");
+    client.ok("revoke all on t from bob");
     client.ok("grant insert on t to ann; grant usage on sequence t_n_seq to ann");
     ann.ok("insert into t (id) values (3)");
     assert_eq!(

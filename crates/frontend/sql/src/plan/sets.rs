@@ -1,0 +1,129 @@
+//! UNION, INTERSECT and EXCEPT.
+
+use super::OutputColumn;
+use super::output::check_equality;
+use super::select::{Body, Select, plain};
+use crate::bind::{Binder, Bound};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use sqlparser::ast;
+use vellum_row::{Type, Typmod, Value};
+
+impl Binder<'_> {
+    /// Set operations, which the parser makes a left-deep tree of: bound from its bottom, in a loop.
+    pub(super) fn set_operations(
+        &mut self,
+        body: &ast::SetExpr,
+        order: &[ast::OrderByExpr],
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        let mut operations = Vec::new();
+        let mut first = body;
+        while let ast::SetExpr::SetOperation {
+            op,
+            set_quantifier,
+            left,
+            right,
+        } = first
+        {
+            let all = match set_quantifier {
+                ast::SetQuantifier::All => true,
+                ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
+                _ => return Err(SqlError::unsupported("this form of a set operation")),
+            };
+            operations.push((*op, all, &**right));
+            first = left;
+        }
+        let mut literals_as = Vec::new();
+        if let (true, Some((.., right))) = (has_literals(first), operations.last()) {
+            // Only its types are asked for: what its parameters are is found out with it.
+            let params = self.params.clone();
+            literals_as = types_of(&self.side(right, Vec::new())?.1);
+            self.params = params;
+        }
+        let (mut select, mut columns) = self.side(first, literals_as)?;
+        while let Some((operator, all, right)) = operations.pop() {
+            let (right, others) = self.side(right, types_of(&columns))?;
+            let body = self.combined(operator, all, (select, &mut columns), (right, &others))?;
+            select = plain(body, Vec::new());
+            select.types = types_of(&columns);
+        }
+        select.order = self.order_of_output(order, &columns)?;
+        Ok((select, columns))
+    }
+
+    /// A side of a set operation, with subqueries of its own. A literal that stands for a column takes the type of the other side's.
+    fn side(
+        &mut self,
+        body: &ast::SetExpr,
+        literals_as: Vec<Type>,
+    ) -> Result<(Select, Vec<OutputColumn>)> {
+        self.inner(|binder| {
+            binder.literals_as = literals_as;
+            if let ast::SetExpr::Query(query) = body {
+                return binder.query(query);
+            }
+            let (mut select, columns) = binder.body(body, &[])?;
+            select.subqueries.append(&mut binder.subqueries);
+            Ok((select, columns))
+        })
+    }
+
+    fn combined(
+        &mut self,
+        operator: ast::SetOperator,
+        all: bool,
+        (mut left, columns): (Select, &mut Vec<OutputColumn>),
+        (mut right, others): (Select, &[OutputColumn]),
+    ) -> Result<Body> {
+        if columns.len() != others.len() {
+            let message = format!("each {operator} query must have the same number of columns");
+            return Err(SqlError::syntax(message));
+        }
+        for (at, (column, other)) in columns.iter_mut().zip(others).enumerate() {
+            let sides = [column.ty, other.ty].map(|ty| Bound::new(Expr::Const(Value::Null), ty));
+            let ty = self.common_type(&operator.to_string(), &sides)?;
+            for (select, own) in [(&mut left, column.ty), (&mut right, other.ty)] {
+                if own != ty {
+                    select.cast_output(at, ty);
+                }
+            }
+            if column.ty != ty || column.typmod != other.typmod {
+                column.typmod = Typmod::NONE;
+            }
+            if !(all && operator == ast::SetOperator::Union) {
+                check_equality(ty)?;
+            }
+            column.ty = ty;
+            column.origin = (0, 0);
+        }
+        Ok(Body::Set {
+            operator,
+            all,
+            left: Box::new(left),
+            right: Box::new(right),
+        })
+    }
+}
+
+fn types_of(columns: &[OutputColumn]) -> Vec<Type> {
+    columns.iter().map(|column| column.ty).collect()
+}
+
+/// Whether a column of a side is a literal or a parameter, so that its type may be the other side's.
+fn has_literals(body: &ast::SetExpr) -> bool {
+    let select = match body {
+        ast::SetExpr::Select(select) => select,
+        ast::SetExpr::Query(query) => return has_literals(&query.body),
+        _ => return false,
+    };
+    select.projection.iter().any(|item| match item {
+        ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+            let mut expr = expr;
+            while let ast::Expr::Nested(inner) = expr {
+                expr = inner;
+            }
+            matches!(expr, ast::Expr::Value(_))
+        }
+        _ => false,
+    })
+}
