@@ -49,3 +49,10 @@ fn prop_headers_of_the_double_write_area_that_nobody_wrote_put_no_image_elsewher
 fn prop_images_of_the_double_write_area_that_nobody_wrote_are_answered() {
     try_all(Change::Image, 120);
 }
+
+/// A leaf whose upper fence lay within it: a scan went on behind that fence, to the same leaf, for ever. Guard: `Scan::enter_next` asks whether it gets further.
+#[test]
+fn regress_a_leaf_that_leads_back_to_itself_ends_a_scan_with_an_error() {
+    let disk = corpus::make().expect("a database");
+    change(&disk, Change::Image, 1_820_007_225).unwrap_or_else(|what| panic!("{what}"));
+}
