@@ -262,6 +262,7 @@ fn word(unit: FrameUnit) -> &'static str {
     }
 }
 
+/// Whether a part of an expression is so.
 fn asks(expr: &Expr, what: &dyn Fn(&Expr) -> bool) -> bool {
     let mut found = false;
     expr.walk(&mut |part| found |= what(part));

@@ -3,23 +3,18 @@
 use super::dialect::is_word;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Ends the data that the parser looks for at once. They come in messages of their own.
+/// Ends the data that the parser looks for at once. They come in messages of their own. In one pass: a text may have many.
 pub(super) fn without_data(tokens: &mut Vec<TokenWithSpan>) {
     // Whether the statement is a COPY, its last word was FROM, and it was FROM STDIN.
     let (mut first, mut copies, mut from, mut stdin) = (true, false, false, false);
-    let mut at = 0;
-    while at < tokens.len() {
-        let token = &tokens[at].token;
-        match token {
+    let mut made = Vec::with_capacity(tokens.len() + 3);
+    for own in tokens.drain(..) {
+        let span = own.span;
+        let mut ends = false;
+        match &own.token {
             Token::Whitespace(_) => {}
             Token::SemiColon => {
-                if stdin {
-                    let span = tokens[at].span;
-                    let made = [Token::Backslash, Token::Period, Token::SemiColon];
-                    let made = made.map(|token| TokenWithSpan { token, span });
-                    tokens.splice(at + 1..at + 1, made);
-                    at += 3;
-                }
+                ends = stdin;
                 (first, copies, from, stdin) = (true, false, false, false);
             }
             token => {
@@ -29,6 +24,11 @@ pub(super) fn without_data(tokens: &mut Vec<TokenWithSpan>) {
                 first = false;
             }
         }
-        at += 1;
+        made.push(own);
+        if ends {
+            let end = [Token::Backslash, Token::Period, Token::SemiColon];
+            made.extend(end.map(|token| TokenWithSpan { token, span }));
+        }
     }
+    *tokens = made;
 }

@@ -7,41 +7,43 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 /// Signs that let an operator end with + or -.
 const OF_OPERATORS: [char; 10] = ['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'];
 
-/// Takes the signs off that the parser's tokenizer took for parts of operators.
+/// Takes the signs off that the parser's tokenizer took for parts of operators. In one pass: a text may have many.
 pub(super) fn split(tokens: &mut Vec<TokenWithSpan>) {
-    let mut at = 0;
-    while at < tokens.len() {
-        if let Token::CustomBinaryOperator(whole) = &tokens[at].token
-            && let Some(parts) = parts(whole)
-        {
-            let span = tokens[at].span;
-            let mut column = span.start.column;
-            let made: Vec<TokenWithSpan> = parts
-                .into_iter()
-                .map(|token| {
-                    let mut own = span;
-                    own.start.column = column;
-                    // Each sign is one byte, and one column.
-                    column += token.to_string().len() as u64;
-                    own.end.column = column;
-                    TokenWithSpan { token, span: own }
-                })
-                .collect();
-            let count = made.len();
-            tokens.splice(at..=at, made);
-            at += count;
-        } else {
-            at += 1;
+    let is_split = |token: &TokenWithSpan| matches!(&token.token, Token::CustomBinaryOperator(whole) if own_part(whole).is_some());
+    if !tokens.iter().any(is_split) {
+        return;
+    }
+    let mut made = Vec::with_capacity(2 * tokens.len());
+    for token in tokens.drain(..) {
+        let parts = match &token.token {
+            Token::CustomBinaryOperator(whole) => parts(whole),
+            _ => None,
+        };
+        let Some(parts) = parts else {
+            made.push(token);
+            continue;
+        };
+        let mut span = token.span;
+        for token in parts {
+            // Each sign is one byte, and one column.
+            span.end.column = span.start.column + token.to_string().len() as u64;
+            made.push(TokenWithSpan { token, span });
+            span.start.column = span.end.column;
         }
     }
+    *tokens = made;
+}
+
+/// What an operator is without the signs behind it; `None` if it is whole.
+fn own_part(whole: &str) -> Option<&str> {
+    let own = whole.trim_end_matches(['+', '-']);
+    let is_whole = own.is_empty() || own.len() == whole.len() || whole.contains(OF_OPERATORS);
+    (!is_whole).then_some(own)
 }
 
 /// The operator and the signs behind it; `None` if it is whole.
 fn parts(whole: &str) -> Option<Vec<Token>> {
-    let own = whole.trim_end_matches(['+', '-']);
-    if own.is_empty() || own.len() == whole.len() || whole.contains(OF_OPERATORS) {
-        return None;
-    }
+    let own = own_part(whole)?;
     let dialect = PostgreSqlDialect {};
     let mut parts = Tokenizer::new(&dialect, own).tokenize().ok()?;
     parts.extend(whole[own.len()..].chars().map(|sign| match sign {
