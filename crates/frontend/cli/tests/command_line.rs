@@ -580,3 +580,31 @@ fn assert_does_not_fit(db: &str) {
     );
     assert!(!told.contains("needs a recovery"), "{told}");
 }
+
+#[test]
+fn a_statement_that_fails_prints_no_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let db = directory.path().join("db").display().to_string();
+    let sql = "select 1 / (n - 3) as q from generate_series(1, 5) n; select 1 / 0 as q";
+    for (form, expected) in [
+        ("table", " q \n---\n 7\n(1 row)\n\n"),
+        ("expanded", "-[ RECORD 1 ]-\nq | 7\n"),
+        ("csv", "q\n7\n"),
+        ("json", "[\n{\"q\": 7}\n]\n"),
+    ] {
+        let said = ["select 1 / 0 as q", "select 7 as q"];
+        let output = vellum(&["sql", "--data", &db, "--format", form, "-c", said[0], "-c", said[1]]);
+        assert_eq!(stdout(&output), expected, "{form}");
+        assert!(stderr(&output).contains("22012"), "{form}");
+        // Rows that came before are printed as they come, where they can be.
+        let output = vellum(&["sql", "--data", &db, "--format", form, "-c", sql]);
+        let text = stdout(&output);
+        match form {
+            "table" => assert_eq!(text, ""),
+            "json" => assert!(text.is_empty() || serde_json::from_str::<Value>(&text).is_ok()),
+            _ => assert!(!text.contains("(0 rows)"), "{text}"),
+        }
+    }
+    let output = vellum(&["sql", "--data", &db, "--format", "csv", "-c", "select 1 as q where false"]);
+    assert_eq!(stdout(&output), "q\n");
+}

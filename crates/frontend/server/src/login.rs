@@ -29,6 +29,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tracing::field::display;
 use vellum_sql::SessionOptions;
 
 /// A login under way.
@@ -63,7 +64,7 @@ impl From<Report> for Turned {
 
 /// Logs a client in and serves it until it pauses. Blocks.
 pub fn run(shared: &Arc<Shared>, socket: Arc<Socket>, login: Login) -> Rest {
-    let address = socket.address();
+    let address = socket.address().map(display);
     let mut entrance = Entrance {
         shared,
         stream: Stream::new(socket),
@@ -93,12 +94,12 @@ pub fn run(shared: &Arc<Shared>, socket: Arc<Socket>, login: Login) -> Rest {
         Turned::Away => {}
         Turned::Told(report) => {
             shared.counts.logins_failed.fetch_add(1, Ordering::Relaxed);
-            tracing::info!(?address, sqlstate = %report.sqlstate, "login failed: {}", report.message);
+            tracing::info!(address, sqlstate = %report.sqlstate, "login failed: {}", report.message);
             report.write(&mut entrance.out);
             // If it cannot be told, it is gone already.
             let _ = entrance.send();
         }
-        Turned::Lost(error) => tracing::debug!(?address, %error, "login not completed"),
+        Turned::Lost(error) => tracing::debug!(address, %error, "login not completed"),
     }
     entrance.stream.close();
     Rest::Ended
@@ -162,14 +163,16 @@ impl Entrance<'_> {
         let socket = self.stream.socket().clone();
         // It reads no more: a thread that waits for its client, or the door, sees an end and asks why.
         cancel.when_shut_down(Box::new(move || socket.shut_down(Shutdown::Read)));
-        seat.set_cancel(cancel);
         // Weak: what the session keeps must not keep the server.
         let (shared, process) = (Arc::downgrade(self.shared), seat.process);
-        session.when_notified(Box::new(move || {
+        let wake = move || {
             if let Some(shared) = shared.upgrade() {
                 shared.bell.tell(process);
             }
-        }));
+        };
+        cancel.when_cancelled(Box::new(wake.clone()));
+        seat.set_cancel(cancel);
+        session.when_notified(Box::new(wake));
         for (name, value) in session.parameter_statuses() {
             self.out.parameter_status(name, &value);
         }
@@ -276,8 +279,8 @@ impl Entrance<'_> {
                 Ok(account)
             }
             _ => {
-                let address = self.stream.socket().address();
-                tracing::warn!(user, ?address, reason, "authentication failed");
+                let address = self.stream.socket().address().map(display);
+                tracing::warn!(user, address, reason, "authentication failed");
                 std::thread::sleep(Duration::from_millis(
                     self.shared.settings.login_failure_delay_ms,
                 ));

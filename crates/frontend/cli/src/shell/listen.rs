@@ -28,13 +28,13 @@ impl<'o> Listener<'o> {
         }
     }
 
-    /// The statements are done, or have failed: what was not printed yet is.
+    /// The statements are done, or one has failed: it has no result then.
     ///
     /// # Errors
     /// What the output reported.
     pub fn end(mut self) -> io::Result<()> {
         if let Some(printer) = self.printer.take() {
-            printer.end(self.out)?;
+            printer.fail(self.out)?;
         }
         self.broken.map_or(Ok(()), Err)
     }
@@ -49,13 +49,8 @@ impl<'o> Listener<'o> {
 
 impl Sink for Listener<'_> {
     fn row_description(&mut self, fields: &[Field], _: &[Format]) -> Told {
-        match Printer::new(self.form, self.null, fields, self.out) {
-            Ok(printer) => {
-                self.printer = Some(printer);
-                Ok(())
-            }
-            Err(error) => self.told(Err(error)),
-        }
+        self.printer = Some(Printer::new(self.form, self.null, fields));
+        Ok(())
     }
 
     fn row(&mut self, row: OutputRow<'_>) -> Told {

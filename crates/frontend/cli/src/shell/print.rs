@@ -40,27 +40,30 @@ pub struct Printer {
 
 impl Printer {
     /// One of a result with these columns. `null` is what stands for NULL in tables.
-    pub fn new(form: Form, null: &str, fields: &[Field], out: &mut dyn Write) -> io::Result<Self> {
-        let printer = Self {
+    pub fn new(form: Form, null: &str, fields: &[Field]) -> Self {
+        Self {
             form,
             null: null.to_owned(),
             fields: fields.to_vec(),
             kept: Vec::new(),
             rows: 0,
-        };
-        match form {
-            Form::Csv => {
-                let names = printer.fields.iter().map(|field| Some(&*field.name));
-                csv_line(names, out)?;
-            }
-            Form::Json => out.write_all(b"[")?,
-            Form::Table | Form::Expanded => {}
         }
-        Ok(printer)
+    }
+
+    /// What stands in front of the first row.
+    fn begin(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self.form {
+            Form::Csv => csv_line(self.fields.iter().map(|field| Some(&*field.name)), out),
+            Form::Json => out.write_all(b"["),
+            Form::Table | Form::Expanded => Ok(()),
+        }
     }
 
     /// Takes the next row.
     pub fn row(&mut self, row: Row, out: &mut dyn Write) -> io::Result<()> {
+        if self.rows == 0 {
+            self.begin(out)?;
+        }
         self.rows += 1;
         match self.form {
             Form::Csv => csv_line(row.iter().map(Option::as_deref), out),
@@ -77,8 +80,19 @@ impl Printer {
         }
     }
 
+    /// There is no result: its statement has failed. What was printed of it before is ended so that it can be read.
+    pub fn fail(self, out: &mut dyn Write) -> io::Result<()> {
+        match self.form {
+            Form::Json if self.rows > 0 => out.write_all(b"\n]\n"),
+            _ => Ok(()),
+        }
+    }
+
     /// There are no more.
     pub fn end(self, out: &mut dyn Write) -> io::Result<()> {
+        if self.rows == 0 {
+            self.begin(out)?;
+        }
         match self.form {
             Form::Csv => Ok(()),
             Form::Json => out.write_all(b"\n]\n"),
@@ -234,7 +248,7 @@ mod tests {
             [None, Some(""), Some("f"), None],
         ];
         let mut out = Vec::new();
-        let mut printer = Printer::new(form, "", &fields, &mut out).unwrap();
+        let mut printer = Printer::new(form, "", &fields);
         for row in rows {
             let row = row.iter().map(|value| value.map(str::to_owned)).collect();
             printer.row(row, &mut out).unwrap();

@@ -108,7 +108,7 @@ pub enum Wake {
     Readable,
     /// It has been idle for too long.
     Expired,
-    /// Others have said something to its session.
+    /// Others have said something to its session, or have asked the COPY to end that it waits for.
     Told,
     /// The server stops.
     Stopping,
@@ -169,14 +169,19 @@ impl Connection {
         self.place.seat().process
     }
 
-    /// Whether its client has to be told what others said, and may be now: not while it is in the middle of something.
+    /// Whether its client has to be told something, and may be now: what others said, unless it is in the middle of something; that its
+    /// COPY is over.
     pub fn has_news(&self) -> bool {
-        self.mode == Mode::Serving && self.session.has_notifications()
+        match self.mode {
+            Mode::Serving => self.session.has_notifications(),
+            Mode::Copying { .. } => self.session.is_copy_over(),
+            Mode::Skipping => false,
+        }
     }
 
     /// Tells its client what others said.
     fn tell_news(&mut self) {
-        if self.has_news() {
+        if self.mode == Mode::Serving {
             for news in self.session.take_notifications() {
                 answers::notification(&mut self.out, &news);
             }
@@ -223,11 +228,12 @@ impl Connection {
             Wake::Readable => self.serve(),
             Wake::Told => {
                 self.tell_news();
-                match self.flush() {
+                match self.end_copy().and_then(|()| self.flush()) {
                     Ok(()) => self.serve(),
                     Err(end) => self.end(end),
                 }
             }
+            Wake::Expired if matches!(self.mode, Mode::Copying { .. }) => self.wake(Wake::Told),
             Wake::Expired => {
                 let report = if self.session.status() == TransactionStatus::Idle {
                     let text = "terminating connection due to idle-session timeout";
@@ -308,6 +314,11 @@ impl Connection {
         }
         if self.out.is_empty() {
             self.out.release();
+        }
+        if matches!(self.mode, Mode::Copying { .. }) {
+            // It is not idle: it is in the middle of a statement.
+            let deadline = self.session.copy_deadline();
+            return Rest::Parked(self, deadline);
         }
         let (name, limit) = match self.session.status() {
             TransactionStatus::Idle => ("idle_session_timeout", self.limits.idle),

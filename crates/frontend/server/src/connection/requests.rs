@@ -243,6 +243,20 @@ impl Connection {
         Ok(())
     }
 
+    /// Ends a COPY that somebody has cancelled, or whose time is over, while its client says nothing.
+    pub(super) fn end_copy(&mut self) -> Result<(), End> {
+        let Mode::Copying { extended } = self.mode else {
+            return Ok(());
+        };
+        match self.session.end_copy() {
+            Some(error) => {
+                self.tell(&error)?;
+                self.after_error(extended)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Handles a message while the client sends data.
     fn handle_copying(&mut self, kind: u8, body: Range<usize>) -> Result<(), End> {
         let Mode::Copying { extended } = self.mode else {

@@ -1,6 +1,6 @@
 //! Connections that pause, stay idle for too long, are cancelled; servers that stop.
 
-use crate::support::{LONG, Raw, World, query};
+use crate::support::{LONG, Raw, World, bind, execute, message, parse, query, sync};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -139,4 +139,75 @@ fn hundreds_of_idle_clients_need_few_threads_and_slow_nobody() {
     for client in &mut idle {
         client.assert_alive();
     }
+}
+
+/// Begins a COPY into `t` and sends a row.
+fn begin_copy(raw: &mut Raw, extended: bool) {
+    if extended {
+        let all = [parse("", "copy t from stdin"), bind("", ""), execute("")].concat();
+        raw.send(&[all, message(b'H', b"")].concat());
+        assert_eq!(raw.receive().unwrap().kind, b'1');
+        assert_eq!(raw.receive().unwrap().kind, b'2');
+    } else {
+        raw.send(&query("copy t from stdin"));
+    }
+    assert_eq!(raw.receive().unwrap().kind, b'G');
+    raw.send(&message(b'd', b"1\n"));
+}
+
+#[test]
+fn a_copy_whose_client_says_nothing_ends_when_it_is_cancelled_or_takes_too_long() {
+    let world = with_http();
+    let mut other = world.client();
+    let mut raw = world.raw();
+    raw.send(&query("create table t (a int)"));
+    raw.until_ready();
+    let cancel = "select pg_cancel_backend(pid) from pg_stat_activity where query like 'copy%' and state = 'active'";
+    for (parked, extended, timeout) in [
+        (true, false, false),
+        (false, false, false),
+        (true, true, false),
+        (true, false, true),
+        (true, true, true),
+    ] {
+        let ms = if timeout { 300 } else { 0 };
+        raw.send(&query(&format!("set statement_timeout = {ms}")));
+        raw.until_ready();
+        begin_copy(&mut raw, extended);
+        if parked && !timeout {
+            // The other one and this one.
+            wait_until(|| metric(&world, "sessions_parked") == 2);
+        }
+        if !timeout {
+            assert_eq!(other.query(cancel, &[]).unwrap().len(), 1);
+        }
+        assert_eq!(raw.receive().unwrap().sqlstate(), "57014");
+        // What the client still says of it is thrown away.
+        raw.send(&[message(b'd', b"2\n"), message(b'c', b"")].concat());
+        if extended {
+            raw.send(&sync());
+        }
+        assert_eq!(raw.kinds(), "");
+        raw.send(&query("select count(*) from t where a > 0"));
+        let answers = raw.until_ready();
+        assert!(answers[1].body.ends_with(b"0"), "{answers:?}");
+    }
+    // It is no idle session, and an administrator may end it all the same.
+    raw.send(&query(
+        "set statement_timeout = 0; set idle_session_timeout = 100",
+    ));
+    raw.until_ready();
+    begin_copy(&mut raw, false);
+    wait_until(|| metric(&world, "sessions_parked") == 2);
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    raw.send(&[message(b'd', b"2\n"), message(b'c', b"")].concat());
+    assert_eq!(raw.kinds(), "C");
+    raw.send(&query("set idle_session_timeout = 0"));
+    raw.until_ready();
+    begin_copy(&mut raw, false);
+    let terminate = cancel.replace("cancel", "terminate");
+    assert_eq!(other.query(&terminate, &[]).unwrap().len(), 1);
+    assert_eq!(raw.until_end()[0].sqlstate(), "57P01");
+    let count = other.query_one("select count(*) from t", &[]).unwrap();
+    assert_eq!(count.get::<_, i64>(0), 2, "what was committed");
 }

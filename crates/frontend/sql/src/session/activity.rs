@@ -10,6 +10,7 @@ use std::sync::Arc;
 use vellum::TransactionId;
 use vellum_row::datetime::Timestamp;
 use vellum_sync::Mutex;
+use vellum_sync::atomic::{AtomicU64, Ordering};
 
 /// A session, as others see it.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Activity {
     /// What ends its statement, or the session.
     pub cancel: CancelHandle,
     now: Mutex<Now>,
+    /// Transactions that it has committed, and rolled back. Written by its thread alone.
+    ends: [AtomicU64; 2],
     /// The gates that its transaction holds.
     gates: Mutex<Vec<(TransactionId, Oid, Mode)>>,
 }
@@ -36,6 +39,8 @@ pub(crate) struct Now {
     pub query_start: Option<Timestamp>,
     pub transaction_start: Option<Timestamp>,
     pub state_change: Timestamp,
+    /// Whether its statement waits for what its client sends: a COPY.
+    pub copies_in: bool,
     transaction: Option<TransactionId>,
 }
 
@@ -51,6 +56,7 @@ impl Activity {
         let time = clock_time();
         now.query = query.clone();
         now.state = "active";
+        now.copies_in = false;
         (now.query_start, now.state_change) = (Some(time), time);
     }
 
@@ -66,6 +72,13 @@ impl Activity {
         now.transaction_start = Some(since);
     }
 
+    /// A transaction of it has ended.
+    pub fn has_ended_one(&self, committed: bool) {
+        let count = &self.ends[usize::from(!committed)];
+        // No other thread writes it: no locked instruction.
+        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
     /// Its transaction holds a gate.
     pub fn holds(&self, transaction: TransactionId, relation: Oid, mode: Mode) {
         self.gates.lock().push((transaction, relation, mode));
@@ -76,10 +89,21 @@ impl Activity {
         self.gates.lock().clear();
     }
 
+    /// Its statement waits for what its client sends.
+    pub fn copies_in(&self) {
+        self.now.lock().copies_in = true;
+    }
+
+    /// The gates that its transaction holds, in the order in which it took them.
+    pub fn gates(&self) -> Vec<(TransactionId, Oid, Mode)> {
+        self.gates.lock().clone()
+    }
+
     /// A statement has ended.
     pub fn rests(&self, state: &'static str) {
         let mut now = self.now.lock();
         now.state = state;
+        now.copies_in = false;
         now.state_change = clock_time();
         if state == "idle" {
             (now.transaction, now.transaction_start) = (None, None);
@@ -95,7 +119,16 @@ impl Activity {
 /// All sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Activities {
-    all: Mutex<(u64, BTreeMap<u64, Arc<Activity>>)>,
+    all: Mutex<All>,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    /// How many there have been.
+    last: u64,
+    open: BTreeMap<u64, Arc<Activity>>,
+    /// What those counted that have ended.
+    ends: [u64; 2],
 }
 
 impl Activities {
@@ -115,11 +148,12 @@ impl Activities {
             query_start: None,
             transaction_start: None,
             state_change: started,
+            copies_in: false,
             transaction: None,
         };
         let mut all = self.all.lock();
-        all.0 += 1;
-        let number = all.0;
+        all.last += 1;
+        let number = all.last;
         let activity = Arc::new(Activity {
             number,
             pid,
@@ -128,20 +162,37 @@ impl Activities {
             started,
             cancel,
             now: Mutex::new(now),
+            ends: Default::default(),
             gates: Mutex::default(),
         });
-        all.1.insert(number, activity.clone());
+        all.open.insert(number, activity.clone());
         activity
     }
 
     /// A session has ended.
     pub fn leave(&self, number: u64) {
-        self.all.lock().1.remove(&number);
+        let mut all = self.all.lock();
+        if let Some(session) = all.open.remove(&number) {
+            all.add(&session);
+        }
     }
 
     /// All of them, in the order in which they came.
     pub fn all(&self) -> Vec<Arc<Activity>> {
-        self.all.lock().1.values().cloned().collect()
+        self.all.lock().open.values().cloned().collect()
+    }
+
+    /// How many sessions there have been, and how many transactions they have committed and rolled back.
+    pub fn counts(&self) -> (u64, [u64; 2]) {
+        let all = self.all.lock();
+        let mut sum = All {
+            ends: all.ends,
+            ..All::default()
+        };
+        for session in all.open.values() {
+            sum.add(session);
+        }
+        (all.last, sum.ends)
     }
 
     /// Transactions other than `own` that hold the gate of a relation in a way that does not go with `mode`.
@@ -161,20 +212,30 @@ impl Activities {
     /// The transaction that a session is in.
     pub fn transaction_of(&self, number: u64) -> Option<TransactionId> {
         let all = self.all.lock();
-        all.1.get(&number).and_then(|session| session.transaction())
+        all.open
+            .get(&number)
+            .and_then(|session| session.transaction())
     }
 
     /// The session of this number.
     pub fn numbered(&self, number: u64) -> Option<Arc<Activity>> {
-        self.all.lock().1.get(&number).cloned()
+        self.all.lock().open.get(&number).cloned()
     }
 
     /// The session of a transaction.
     pub fn of(&self, transaction: TransactionId) -> Option<Arc<Activity>> {
         let all = self.all.lock();
-        let mut sessions = all.1.values();
+        let mut sessions = all.open.values();
         sessions
             .find(|session| session.now.lock().transaction == Some(transaction))
             .cloned()
+    }
+}
+
+impl All {
+    fn add(&mut self, session: &Activity) {
+        for (sum, part) in self.ends.iter_mut().zip(&session.ends) {
+            *sum += part.load(Ordering::Relaxed);
+        }
     }
 }

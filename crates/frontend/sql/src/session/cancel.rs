@@ -19,9 +19,13 @@ pub struct CancelHandle {
 #[derive(Default)]
 struct Asked {
     what: AtomicU8,
-    /// Wakes whoever waits for the session's client.
-    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Wakes whoever waits for the session's client, as the session is to end.
+    wake: OnceLock<Wake>,
+    /// The same, as its statement is to end.
+    nudge: OnceLock<Wake>,
 }
+
+type Wake = Box<dyn Fn() + Send + Sync>;
 
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,12 +37,21 @@ impl CancelHandle {
     /// Asks the statement that runs now to end with `57014`. Does nothing if none runs: the next one forgets it.
     pub fn cancel(&self) {
         // A shutdown is not taken back. Relaxed: it carries nothing but itself.
-        let _ = self.shared.what.compare_exchange(
+        let asked = self.shared.what.compare_exchange(
             NONE,
             CANCELLED,
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
+        if let (Ok(_), Some(nudge)) = (asked, self.shared.nudge.get()) {
+            nudge();
+        }
+    }
+
+    /// Says how whoever waits for the session's client is woken when its statement is to end, which may be a COPY that waits for data; the first to say so
+    /// is heard.
+    pub fn when_cancelled(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.shared.nudge.set(wake);
     }
 
     /// Asks the session to end with `57P01`: the statement that runs now, and every later one.

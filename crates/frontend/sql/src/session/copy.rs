@@ -7,7 +7,7 @@
 use super::copy_binary::{self, Piece};
 use super::copy_text::{Lines, bad, csv_fields, lines_of, plain_line, text_fields, write_field};
 use super::run::{Output, Prepared, Sets};
-use super::{Progress, Session, TransactionStatus, gone};
+use super::{Progress, Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Default, Table};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
@@ -42,6 +42,8 @@ pub(super) struct CopyIn {
     /// What is read of the row that `pending` begins with: of the binary form only.
     row: copy_binary::Begun,
     pub(super) ended: bool,
+    /// When the statement has to end, by the monotonic clock.
+    pub(super) deadline: Option<u64>,
     /// No batch was inserted yet.
     first: bool,
     /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
@@ -217,6 +219,8 @@ impl Session {
             columns: u16::try_from(types.len()).unwrap_or(u16::MAX),
         };
         sink.copy_in(&shape).map_err(gone)?;
+        let statement_ms = self.settings.number("statement_timeout");
+        let deadline = Waiting::new(&self.cancel, statement_ms, 0).deadline();
         let is_array = |(ty, _): &(Type, Typmod)| matches!(ty, Type::Array(_));
         self.copy = Some(CopyIn {
             insert,
@@ -233,6 +237,7 @@ impl Session {
             begun: false,
             row: copy_binary::Begun::default(),
             ended: false,
+            deadline,
             first: true,
             batch: (Vec::new(), 0),
         });
@@ -250,6 +255,7 @@ impl Session {
         copy.pending.extend_from_slice(bytes);
         let most = self.options.copy_row_bytes_max;
         let done = with_stack(|| {
+            self.look_copy_over(&copy)?;
             let done = match self.copy_rows(&mut copy, false) {
                 Ok(()) if copy.pending.len() > most => Err(row_is_too_long(most, &copy)),
                 done => done,
@@ -263,9 +269,38 @@ impl Session {
             }
             Err(error) => {
                 self.failed();
+                self.rests();
                 Err(error)
             }
         }
+    }
+
+    /// # Errors
+    /// What a COPY ends with that somebody has cancelled, or whose time is over.
+    fn look_copy_over(&self, copy: &CopyIn) -> Result<()> {
+        Waiting::new(&self.cancel, 0, 0)
+            .until(copy.deadline)
+            .look_cancelled()
+    }
+
+    /// Whether a COPY waits for data that is to end before they come: [`Session::end_copy`] says why.
+    pub fn is_copy_over(&self) -> bool {
+        let copy = self.copy.as_ref();
+        copy.is_some_and(|copy| self.look_copy_over(copy).is_err())
+    }
+
+    /// When a COPY that waits for data has to end, by the monotonic clock in nanoseconds: `statement_timeout`.
+    pub fn copy_deadline(&self) -> Option<u64> {
+        self.copy.as_ref().and_then(|copy| copy.deadline)
+    }
+
+    /// Ends a COPY that waits for data and was cancelled, or whose time is over, as an error in its data would: what the client still sends of it is to be
+    /// thrown away. Returns the error that the client is owed; none if there is no such COPY.
+    pub fn end_copy(&mut self) -> Option<SqlError> {
+        let error = self.look_copy_over(self.copy.as_ref()?).err()?;
+        self.failed();
+        self.rests();
+        Some(error)
     }
 
     /// The end of a COPY's data. A simple query goes on with its next statement.
@@ -280,10 +315,12 @@ impl Session {
         if done.is_err() {
             self.failed();
         }
+        self.rests();
         done
     }
 
     fn copy_end(&mut self, copy: &mut CopyIn, sink: &mut dyn Sink) -> Result<Progress> {
+        self.look_copy_over(copy)?;
         let done = self.copy_rows(copy, true);
         self.first_error(copy, done)?;
         self.insert_batch(copy)?;
@@ -302,6 +339,7 @@ impl Session {
             return no_copy();
         }
         self.failed();
+        self.rests();
         let message = format!("COPY from stdin failed: {message}");
         SqlError::new(sqlstate::QUERY_CANCELED, message)
     }
@@ -473,6 +511,7 @@ impl Session {
             ready: copy.ready,
             way,
             at: 0,
+            deadline: copy.deadline,
         };
         let done = self.run_each(&copy.insert, &mut sets, &[], Output::Drop);
         match done {

@@ -73,8 +73,7 @@ impl Session {
         let Some(open) = &self.open else {
             return Ok(start);
         };
-        let statement_ms = self.settings.number("statement_timeout");
-        let mut waiting = Waiting::new(&self.cancel, statement_ms, 0);
+        let waiting = Waiting::new(&self.cancel, 0, 0).until(copy.deadline);
         let (mut at, before) = (start, copy.rows);
         while let Some(length) = memchr::memchr(b'\n', &bytes[at..]) {
             let line = &bytes[at..at + length];

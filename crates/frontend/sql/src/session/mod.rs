@@ -278,8 +278,12 @@ impl Session {
         }
     }
 
-    /// A statement has ended: others see what the session waits in.
+    /// A statement has ended, unless it is a COPY that waits for data: others see what the session waits in.
     fn rests(&self) {
+        if self.copy.is_some() {
+            self.activity.copies_in();
+            return;
+        }
         self.activity.rests(match self.status {
             TransactionStatus::Idle => "idle",
             TransactionStatus::InBlock => "idle in transaction",
@@ -290,6 +294,7 @@ impl Session {
     fn roll_back(&mut self) {
         if let Some(open) = self.open.take() {
             open.roll_back(&self.shared);
+            self.activity.has_ended_one(false);
         }
         self.undo_settings(0);
         self.portals.clear();
@@ -304,7 +309,11 @@ impl Session {
         }
         self.portals.clear();
         let done = match self.open.take() {
-            Some(open) => self.commit_saying(open),
+            Some(open) => {
+                let done = self.commit_saying(open);
+                self.activity.has_ended_one(done.is_ok());
+                done
+            }
             None => Ok(()),
         };
         self.cursors.end_transaction(done.is_ok());

@@ -108,6 +108,8 @@ pub(super) struct Sets<'a> {
     pub way: Way,
     /// Number of the list that it runs for, or has failed for.
     pub at: usize,
+    /// When the statement has to end that they are a part of, by the monotonic clock; `None`: counted from now.
+    pub deadline: Option<u64>,
 }
 
 impl Session {
@@ -262,6 +264,7 @@ impl Session {
             ready: false,
             way: Way::Insert,
             at: 0,
+            deadline: None,
         };
         self.run_each(prepared, &mut sets, formats, output)
     }
@@ -277,7 +280,8 @@ impl Session {
         let statement_ms = self.settings.number("statement_timeout");
         let lock_ms = self.settings.number("lock_timeout");
         let cancel = self.cancel.clone();
-        let waiting = RefCell::new(Waiting::new(&cancel, statement_ms, lock_ms));
+        let waiting = Waiting::new(&cancel, statement_ms, lock_ms).until(sets.deadline);
+        let waiting = RefCell::new(waiting);
         if let Some(open) = &self.open {
             open.advisory.begin_statement();
         }

@@ -32,6 +32,17 @@ impl<'w> Waiting<'w> {
         }
     }
 
+    /// The same, of a statement that began earlier: it has to end at this moment of the monotonic clock.
+    pub fn until(mut self, deadline: Option<u64>) -> Self {
+        self.deadline = deadline.or(self.deadline);
+        self
+    }
+
+    /// When it has to end, by the monotonic clock.
+    pub fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
     /// That of the same statement when it begins again: it has to end when it had to.
     pub fn anew(&self) -> Self {
         Self {
@@ -58,7 +69,7 @@ impl<'w> Waiting<'w> {
 
     /// # Errors
     /// `57014`, `57P01`.
-    pub fn look_cancelled(&mut self) -> Result<()> {
+    pub fn look_cancelled(&self) -> Result<()> {
         self.cancel.check()?;
         if self.deadline.is_some_and(|end| monotonic_nanos() >= end) {
             let text = "canceling statement due to statement timeout";

@@ -422,3 +422,82 @@ fn statements_behind_a_copy_are_run_when_it_has_ended() {
     assert_eq!(client.ok("select count(*) from t"), "0");
     assert_eq!(client.ok("copy (select 1) to stdout; select 2"), "2");
 }
+
+#[test]
+fn a_copy_that_waits_for_data_ends_when_it_is_cancelled_or_takes_too_long() {
+    const CANCELLED: &str = "canceling statement due to user request";
+    const TIMEOUT: &str = "canceling statement due to statement timeout";
+    let mut client = Client::new();
+    client.ok("create table t (a int)");
+    let begin = |client: &mut Client| {
+        let begun = client.session.simple_query(
+            "copy t from stdin; insert into t values (9)",
+            &mut Heard::default(),
+        );
+        assert_eq!(begun.unwrap(), Progress::CopyIn);
+        client.session.copy_data(b"1\n2").unwrap();
+        assert!(client.session.end_copy().is_none() && !client.session.is_copy_over());
+    };
+    // Who waits for the client is woken, and asks; or the client speaks first.
+    type End = fn(&mut Client) -> vellum_sql::SqlError;
+    let ends: [End; 3] = [
+        |client| client.session.end_copy().unwrap(),
+        |client| client.session.copy_data(b"3\n").unwrap_err(),
+        |client| client.session.copy_done(&mut Heard::default()).unwrap_err(),
+    ];
+    let woken = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = woken.clone();
+    let handle = client.session.cancel_handle();
+    handle.when_cancelled(Box::new(move || {
+        counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }));
+    for end in ends {
+        begin(&mut client);
+        handle.cancel();
+        assert!(client.session.is_copy_over());
+        let error = end(&mut client);
+        assert_eq!(
+            (error.sqlstate().as_str(), error.message()),
+            ("57014", CANCELLED)
+        );
+        assert!(client.session.end_copy().is_none());
+        assert_eq!(client.ok("select count(*) from t"), "0");
+    }
+    assert_eq!(woken.load(std::sync::atomic::Ordering::SeqCst), 3);
+    client.ok("set statement_timeout = 50");
+    for end in ends {
+        begin(&mut client);
+        assert!(client.session.copy_deadline().is_some());
+        while !client.session.is_copy_over() {
+            std::thread::yield_now();
+        }
+        let error = end(&mut client);
+        assert_eq!(
+            (error.sqlstate().as_str(), error.message()),
+            ("57014", TIMEOUT)
+        );
+        assert_eq!(client.session.copy_deadline(), None);
+    }
+    client.ok("set statement_timeout = 0");
+    assert_eq!(
+        client.copy("copy t from stdin", "1\n2\n", 1).tags,
+        ["COPY 2"]
+    );
+}
+
+#[test]
+fn a_copy_that_waits_for_data_is_shown_as_active() {
+    let database = super::client::database();
+    let mut one = Client::of(&database);
+    let mut other = Client::of(&database);
+    one.ok("create table t (a int)");
+    let state = "select state from pg_stat_activity where query like 'copy t%'";
+    let begun = one
+        .session
+        .simple_query("copy t from stdin", &mut Heard::default());
+    assert_eq!(begun.unwrap(), Progress::CopyIn);
+    one.session.copy_data(b"1\n").unwrap();
+    assert_eq!(other.ok(state), "active");
+    one.session.copy_done(&mut Heard::default()).unwrap();
+    assert_eq!(other.ok(state), "idle");
+}
