@@ -16,9 +16,10 @@ pub struct TransactionId {
 }
 
 impl TransactionId {
-    /// A number that later transactions of any slot have a larger one than, but for the slots' own order.
+    /// A number that no other transaction has while the database is open; later ones of the same slot have larger ones. Its low 32 bits are those of no other
+    /// transaction that is open.
     pub fn number(self) -> u64 {
-        self.number
+        self.number << 16 | u64::from(self.slot)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The catalog's rows in the engine.
 //!
 //! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
-//! schema, name` of every relation and index (value: its oid), `5` of every type, so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
+//! schema, name` of every relation and index (value: its oid), with 0 in place of the schema's oid of every schema, `5` of every type, so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
 //! said of an object (value: the text).
 
 use super::relation::{Kind, Table};
@@ -108,10 +108,27 @@ impl Store {
         let table = transaction.table(TABLE)?;
         match change {
             Change::PutNamespace(namespace) => {
+                let old = before.namespace_by_oid(namespace.oid);
+                let old = old.map(|old| schema_key(&old.name));
+                let name = schema_key(&namespace.name);
+                if old.as_ref() != Some(&name) {
+                    if let Some(old) = old {
+                        transaction.delete(&table, &old)?;
+                    }
+                    match transaction.insert(&table, &name, &namespace.oid.to_be_bytes()) {
+                        Err(vellum::Error::KeyExists { .. }) => {
+                            return Err(schema_there(&namespace.name));
+                        }
+                        done => done?,
+                    }
+                }
                 let value = codec::encode_namespace(namespace);
                 transaction.upsert(&table, &key(NAMESPACE, namespace.oid), &value)?;
             }
             Change::DropNamespace(oid) => {
+                if let Some(old) = before.namespace_by_oid(*oid) {
+                    transaction.delete(&table, &schema_key(&old.name))?;
+                }
                 transaction.delete(&table, &key(NAMESPACE, *oid))?;
                 transaction.delete(&table, &comment_key(*oid, 0))?;
             }
@@ -164,6 +181,13 @@ impl Store {
 fn key(kind: u8, oid: Oid) -> [u8; 5] {
     let mut key = [kind; 5];
     key[1..].copy_from_slice(&oid.to_be_bytes());
+    key
+}
+
+/// Key of the name that a schema has taken. One that an earlier build has made has none, and needs none: all images show it.
+fn schema_key(name: &str) -> Vec<u8> {
+    let mut key = key(NAME, 0).to_vec();
+    key.extend_from_slice(name.as_bytes());
     key
 }
 
@@ -247,6 +271,12 @@ fn already_there(relation: &Relation) -> SqlError {
         state,
         format!("{word} \"{}\" already exists", relation.name),
     )
+}
+
+#[cold]
+fn schema_there(name: &str) -> SqlError {
+    let message = format!("schema \"{name}\" already exists");
+    SqlError::new(sqlstate::DUPLICATE_SCHEMA, message)
 }
 
 fn damaged() -> SqlError {

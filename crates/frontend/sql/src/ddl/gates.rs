@@ -5,6 +5,9 @@
 //! others have changed anything but temporary relations since the last one, it gives up and runs from its beginning (`Session::with_ddl`), with the gates that
 //! it has. This ends: each time it holds a gate more. Its cost is what the statement had done by then, so gates come first where rows are written.
 //!
+//! Names have no gates. Each is a row of the catalog (`catalog::store`), which the first who writes it has locked: who wants to write it, too, is undone, waits for that transaction
+//! and runs from its beginning, as a statement does that meets somebody's row (0018). So two that make one name end as if the second had come when the first had ended.
+//!
 //! Invariants:
 //! - W1 What a statement writes into the catalog it has read in an image that was drawn when it held all its gates.
 //!

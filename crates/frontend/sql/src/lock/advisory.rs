@@ -11,7 +11,7 @@
 //!
 //! Concurrency: one latch for all of them, held for a look; a bell rings for all who wait whenever one is released.
 
-use super::Waits;
+use super::{Waits, WaitsAt};
 use crate::error::{Result, SqlError};
 use crate::session::{Activities, Waiting};
 use crate::sqlstate;
@@ -412,10 +412,10 @@ impl HeldAdvisory {
             };
             let held_by = transactions(&holders);
             let behind = held_by.iter().copied().chain(transactions(&before));
-            let entered = waits.waits_elsewhere(self.own, behind.collect());
+            let entered = waits.waits_elsewhere(self.own, WaitsAt::Advisory, behind.collect());
             let past = entered.is_err() && !before.is_empty();
             if past {
-                waits.waits_elsewhere(self.own, held_by)?;
+                waits.waits_elsewhere(self.own, WaitsAt::Advisory, held_by)?;
             } else {
                 entered?;
             }

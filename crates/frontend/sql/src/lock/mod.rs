@@ -10,7 +10,7 @@ mod waits;
 
 pub(crate) use advisory::{AdvisoryKey, AdvisoryLock, AdvisoryLocks, HeldAdvisory};
 pub(crate) use rows::{HeldLocks, RowLocks, RowName, Strength};
-pub(crate) use waits::Waits;
+pub(crate) use waits::{Waits, WaitsAt};
 
 use vellum::{Blocker, TransactionId};
 

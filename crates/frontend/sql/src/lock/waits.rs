@@ -9,14 +9,16 @@
 //! Concurrency: one latch for all waits; an end takes it only while somebody waits. A Dekker pair: a waiter counts itself, fences, then looks
 //! at the engine; an ending transaction has ended in the engine, fences, then looks at the count.
 
+use crate::catalog::{Mode, Oid};
 use crate::error::{Result, SqlError};
-use crate::session::Waiting;
+use crate::session::{Waiting, clock_time};
 use crate::sqlstate;
 use std::sync::Arc;
 use std::time::Duration;
 use vellum::TransactionId;
 use vellum_base::maps::HashMap;
-use vellum_sync::atomic::{AtomicU32, Ordering, fence};
+use vellum_row::datetime::Timestamp;
+use vellum_sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use vellum_sync::{Condvar, Mutex};
 
 /// How long a wait parks before it looks whether it was cancelled.
@@ -26,12 +28,37 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     count: AtomicU32,
+    /// Circles that were found.
+    circles: AtomicU64,
     entered: Mutex<HashMap<TransactionId, Wait>>,
+}
+
+/// What a transaction waits at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WaitsAt {
+    /// Rows that others have written or locked: their ends.
+    Rows,
+    /// The gate of a relation, a type or a schema, to hold it so.
+    Gate(Oid, Mode),
+    /// An advisory lock: the table of these knows which.
+    Advisory,
+}
+
+/// A wait as others see it.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownWait {
+    pub transaction: TransactionId,
+    pub at: WaitsAt,
+    /// For whom.
+    pub on: Vec<TransactionId>,
+    pub since: Timestamp,
 }
 
 /// One that waits.
 #[derive(Debug)]
 struct Wait {
+    at: WaitsAt,
+    since: Timestamp,
     on: Vec<TransactionId>,
     bell: Arc<Condvar>,
     rung: bool,
@@ -76,17 +103,28 @@ impl Waits {
         done
     }
 
-    /// A transaction waits, by other means, for those who are in its way now: until [`Waits::waits_no_more`].
+    /// A transaction waits, by other means, for those who are in its way now: until [`Waits::waits_no_more`]. Said again as they change.
     ///
     /// # Errors
     /// `40P01` if they wait for it.
-    pub fn waits_elsewhere(&self, own: TransactionId, on: Vec<TransactionId>) -> Result<()> {
+    pub fn waits_elsewhere(
+        &self,
+        own: TransactionId,
+        at: WaitsAt,
+        on: Vec<TransactionId>,
+    ) -> Result<()> {
         let mut entered = self.entered.lock();
-        let bell = Arc::new(Condvar::new());
-        let rung = false;
-        entered.insert(own, Wait { on, bell, rung });
+        let before = entered.get(&own).map(|wait| wait.since);
+        let wait = Wait {
+            at,
+            since: before.unwrap_or_else(clock_time),
+            on,
+            bell: Arc::new(Condvar::new()),
+            rung: false,
+        };
+        entered.insert(own, wait);
         match circle(&entered, own) {
-            Some(circle) => Err(deadlock(&circle)),
+            Some(circle) => Err(self.deadlock(&circle)),
             None => Ok(()),
         }
     }
@@ -94,6 +132,25 @@ impl Waits {
     /// It does not any more.
     pub fn waits_no_more(&self, own: TransactionId) {
         self.entered.lock().remove(&own);
+    }
+
+    /// How many circles were found.
+    pub fn circles(&self) -> u64 {
+        self.circles.load(Ordering::Relaxed)
+    }
+
+    /// All waits that go on.
+    pub fn all(&self) -> Vec<ShownWait> {
+        let entered = self.entered.lock();
+        let waits = entered.iter().filter(|(_, wait)| !wait.rung);
+        waits
+            .map(|(transaction, wait)| ShownWait {
+                transaction: *transaction,
+                at: wait.at,
+                on: wait.on.clone(),
+                since: wait.since,
+            })
+            .collect()
     }
 
     /// For whom a transaction waits; nobody if it does not.
@@ -112,6 +169,7 @@ impl Waits {
         waiting: &mut Waiting<'_>,
     ) -> Result<()> {
         let bell = Arc::new(Condvar::new());
+        let since = clock_time();
         loop {
             waiting.look()?;
             let mut entered = self.entered.lock();
@@ -122,19 +180,37 @@ impl Waits {
                 return Ok(());
             }
             let wait = Wait {
+                at: WaitsAt::Rows,
+                since,
                 on,
                 bell: bell.clone(),
                 rung: false,
             };
             entered.insert(own, wait);
             if let Some(circle) = circle(&entered, own) {
-                return Err(deadlock(&circle));
+                return Err(self.deadlock(&circle));
             }
             let (entered, _) = bell.wait_timeout(entered, LOOK);
             if entered.get(&own).is_some_and(|wait| wait.rung) {
                 return Ok(());
             }
         }
+    }
+
+    #[cold]
+    fn deadlock(&self, circle: &[TransactionId]) -> SqlError {
+        self.circles.fetch_add(1, Ordering::Relaxed);
+        let next = circle.iter().cycle().skip(1);
+        let lines: Vec<String> = circle
+            .iter()
+            .zip(next)
+            .map(|(waiter, blocker)| {
+                format!("Transaction {waiter} waits for transaction {blocker}.")
+            })
+            .collect();
+        SqlError::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected")
+            .with_detail(lines.join("\n"))
+            .with_hint("Run the transaction again.")
     }
 }
 
@@ -165,17 +241,4 @@ fn circle(
         }
     }
     None
-}
-
-#[cold]
-fn deadlock(circle: &[TransactionId]) -> SqlError {
-    let next = circle.iter().cycle().skip(1);
-    let lines: Vec<String> = circle
-        .iter()
-        .zip(next)
-        .map(|(waiter, blocker)| format!("Transaction {waiter} waits for transaction {blocker}."))
-        .collect();
-    SqlError::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected")
-        .with_detail(lines.join("\n"))
-        .with_hint("Run the transaction again.")
 }

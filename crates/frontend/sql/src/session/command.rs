@@ -5,6 +5,7 @@ use super::encode::{encode, format_of};
 use super::explain::is_analyze;
 use super::extended::ends_transaction;
 use super::run::{Output, Prepared};
+use super::simple::is_program;
 use super::transaction::{Characteristics, Open, no_serializable};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::bind::folded;
@@ -135,8 +136,11 @@ impl Session {
         Ok(Progress::Complete)
     }
 
-    /// Columns of a command's rows.
-    pub(super) fn command_fields(&self, statement: &Statement) -> Result<Option<Arc<[Field]>>> {
+    /// Columns of a command's rows. Of EXECUTE they are those of the statement that it runs: the transaction and the statement in it are begun then.
+    ///
+    /// # Errors
+    /// `26000`, `34000`, `0A000`.
+    pub(super) fn command_fields(&mut self, statement: &Statement) -> Result<Option<Arc<[Field]>>> {
         let names: Vec<String> = match statement {
             Statement::ShowVariable { variable } => {
                 let name = joined(variable);
@@ -149,6 +153,18 @@ impl Session {
             Statement::Explain { .. } => vec!["QUERY PLAN".to_owned()],
             Statement::Fetch { name, into, .. } if !is_move(into.as_ref()) => {
                 return self.cursors.fields(&folded(name)).map(Some);
+            }
+            Statement::Execute {
+                name: Some(name), ..
+            } => {
+                let named = self.named(&crate::bind::object_name(name)?.1)?;
+                if !is_program(&named.prepared.statement) {
+                    return self.command_fields(&named.prepared.statement);
+                }
+                self.refuse_in_failed_block()?;
+                self.start_statement()?;
+                let program = self.program_of(&named)?;
+                return Ok(program.returns.then(|| program.fields()));
             }
             _ => return Ok(None),
         };

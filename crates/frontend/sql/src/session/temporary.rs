@@ -6,12 +6,14 @@
 //! Crash: the schemas of sessions that were open stay behind, and are dropped when the database is opened.
 
 use super::environment::Asked;
+use super::run::{RETRIES, is_conflict};
 use super::transaction::{Characteristics, Open};
 use super::{Session, Waiting};
 use crate::catalog::{Catalog, Change, Kind, Oid};
 use crate::database::Shared;
 use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
+use crate::lock::Obstacle;
 use std::sync::Arc;
 
 /// What becomes of a temporary table when a transaction commits.
@@ -62,7 +64,7 @@ impl Session {
     }
 
     /// Runs what changes the catalog, in the transaction that is open; from its beginning again where others have changed the catalog until it had its gates
-    /// (`ddl::gates`). What it says stands behind its result.
+    /// (`ddl::gates`), and when whoever has written what it wants to write, such as a name, has ended. What it says stands behind its result.
     ///
     /// # Errors
     /// Those of the work.
@@ -75,7 +77,8 @@ impl Session {
         let statement_ms = self.settings.number("statement_timeout");
         let lock_ms = self.settings.number("lock_timeout");
         let memory = self.settings.number("maintenance_work_mem");
-        let waiting = Waiting::new(&cancel, statement_ms, lock_ms);
+        let mut waiting = Waiting::new(&cancel, statement_ms, lock_ms);
+        let mut tries = 0;
         let at_commit = self.temporary.at_commit.clone();
         let mut point = None;
         loop {
@@ -110,13 +113,24 @@ impl Session {
                 again: false,
             };
             let done = work(&mut ddl);
-            if done.is_ok() || !ddl.again {
+            let meets = matches!(&done, Err(error) if is_conflict(error));
+            let blocker = ddl.open.transaction.take_blocker().filter(|_| meets);
+            // What it has met has been committed since its snapshot, unless that is the transaction's.
+            let newer = meets && !ddl.open.characteristics.repeatable && tries < RETRIES;
+            if done.is_ok() || !(ddl.again || newer || blocker.is_some()) {
                 return Ok((done?, ddl.notices));
             }
+            tries += 1;
             if let Some(point) = &point {
                 ddl.open.undo_definition(&self.shared, point)?;
             }
-            ddl.open.begin_statement(&self.shared)?;
+            if let Some(blocker) = blocker {
+                let own = open.held.own();
+                let writer = Obstacle::Writer(blocker);
+                let in_the_way = || writer.blockers(&self.shared.engine, &self.shared.locks, own);
+                self.shared.waits.wait(own, &in_the_way, &mut waiting)?;
+            }
+            open.begin_statement(&self.shared)?;
             self.temporary.at_commit.clone_from(&at_commit);
             self.know_types();
         }

@@ -14,7 +14,7 @@ use crate::catalog::{self, Catalog, Change, Kind, Mode, Oid, Runtime, Store};
 use crate::database::Shared;
 use crate::error::{Result, SqlError};
 use crate::exec::{Deferred, OwedMark, OwedPoint};
-use crate::lock::{HeldAdvisory, HeldLocks};
+use crate::lock::{HeldAdvisory, HeldLocks, WaitsAt};
 use crate::sqlstate;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -348,7 +348,9 @@ impl Open {
             waiting.start();
             let done = gate.enter(held, mode, waiting, || {
                 let others = shared.activities.in_the_way(own, oid, mode);
-                shared.waits.waits_elsewhere(own, others)
+                shared
+                    .waits
+                    .waits_elsewhere(own, WaitsAt::Gate(oid, mode), others)
             });
             shared.waits.waits_no_more(own);
             done?;

@@ -3,7 +3,7 @@
 //! Vellum keeps no counters a table: those columns are null.
 
 use super::roles::DATABASE_OID;
-use super::{Scan, Spec, text};
+use super::{Scan, Spec, locks, text};
 use crate::catalog::Kind;
 use crate::database::DATABASE;
 use crate::error::Result;
@@ -88,15 +88,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: pg_stat_user_indexes,
     },
     Spec {
-        name: "pg_locks",
-        oid: 12073,
-        view: true,
-        columns: "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, transactionid xid, \
-         classid oid, objid oid, objsubid int2, virtualtransaction text, pid int4, mode text, granted bool, \
-         fastpath bool, waitstart timestamptz",
-        fill: pg_locks,
-    },
-    Spec {
         name: "pg_stat_activity",
         oid: 12222,
         view: true,
@@ -128,13 +119,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         columns: "transactions_open int8, clock int8, oldest_snapshot int8, oldest_oltp_snapshot int8, \
          newest_olap_snapshot int8, version_bytes int8, snapshots_withdrawn int8",
         fill: vellum_slots,
-    },
-    Spec {
-        name: "vellum_locks",
-        oid: 12903,
-        view: true,
-        columns: "relation regclass, key bytea, strength text, transaction text, pid int4",
-        fill: vellum_locks,
     },
 ];
 
@@ -204,21 +188,30 @@ fn pg_settings(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     Ok(())
 }
 
+/// What Vellum does not count, or does not have, is 0, as it is in PostgreSQL where there was none.
 fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let shared = scan.env.shared;
     let statistics = shared.engine.statistics();
-    let count = |number: u64| Value::Int8(i64::try_from(number).unwrap_or(i64::MAX));
-    let sessions = shared.activities.all();
+    let open = shared.activities.all().len();
+    let (sessions, [committed, rolled_back]) = shared.activities.counts();
     let mut row = vec![
         Value::Oid(DATABASE_OID),
         text(DATABASE),
-        Value::Int4(i32::try_from(sessions.len()).unwrap_or(i32::MAX)),
-        count(statistics.commits_hardened),
-        Value::Null,
+        Value::Int4(i32::try_from(open).unwrap_or(i32::MAX)),
+        count(committed),
+        count(rolled_back),
         count(statistics.pages_read),
     ];
-    row.resize(28, Value::Null);
-    row[27] = Value::Timestamptz(shared.started);
+    // blks_hit to temp_bytes.
+    row.resize(15, Value::Int8(0));
+    row.push(count(shared.waits.circles()));
+    // Pages whose checksum is wrong are errors of statements, and not counted.
+    row.extend([Value::Int8(0), Value::Null]);
+    // Times that are not measured.
+    row.resize(23, Value::Float8(0.0));
+    row.push(count(sessions));
+    row.resize(27, Value::Int8(0));
+    row.push(Value::Timestamptz(shared.started));
     rows.push(row);
     Ok(())
 }
@@ -271,55 +264,21 @@ fn pg_stat_all_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()
     pg_stat_user_indexes(scan, rows)
 }
 
-/// Locks on rows and on numbers. Who waits for a row waits for a transaction.
-fn pg_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for lock in scan.env.shared.advisory.all() {
-        let activity = scan.env.shared.activities.numbered(lock.session);
-        let transaction = activity.as_ref().and_then(|session| session.transaction());
-        let (class, object, part) = lock.key.shown();
-        let mut row = vec![text("advisory"), Value::Oid(DATABASE_OID)];
-        row.resize(16, Value::Null);
-        row[7] = Value::Oid(class);
-        row[8] = Value::Oid(object);
-        row[9] = Value::Int2(part);
-        let none = || format!("{}/0", lock.session);
-        row[10] = text(transaction.map_or_else(none, |own| own.to_string()));
-        row[11] = activity.map_or(Value::Null, |activity| Value::Int4(activity.pid));
-        row[12] = text(if lock.shared {
-            "ShareLock"
-        } else {
-            "ExclusiveLock"
-        });
-        row[13] = Value::Bool(lock.waits_since.is_none());
-        row[14] = Value::Bool(false);
-        row[15] = lock.waits_since.map_or(Value::Null, Value::Timestamptz);
-        rows.push(row);
-    }
-    for (name, transaction, _) in scan.env.shared.locks.all() {
-        let activity = scan.env.shared.activities.of(transaction);
-        let mut row = vec![
-            text("tuple"),
-            Value::Oid(DATABASE_OID),
-            Value::Oid(name.oid),
-        ];
-        row.resize(16, Value::Null);
-        row[10] = text(transaction.to_string());
-        row[11] = activity.map_or(Value::Null, |activity| Value::Int4(activity.pid));
-        row[12] = text("RowShareLock");
-        row[13] = Value::Bool(true);
-        row[14] = Value::Bool(false);
-        rows.push(row);
-    }
-    Ok(())
-}
-
 /// Of the sessions of others, an ordinary user sees that they are there.
 fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let env = scan.env;
     let all = env.check_superuser("").is_ok();
+    let waits = env.shared.waits.all();
     for activity in env.shared.activities.all() {
         let shown = all || activity.user == env.options.user;
         let now = activity.now();
+        let own = activity.transaction();
+        let wait = waits.iter().find(|wait| Some(wait.transaction) == own);
+        let waits_for = match wait {
+            Some(wait) => Some(("Lock", locks::event(scan, wait.at))),
+            None if now.state != "active" || now.copies_in => Some(("Client", "ClientRead")),
+            None => None,
+        };
         let time = |time: Option<_>| match time {
             Some(time) if shown => Value::Timestamptz(time),
             _ => Value::Null,
@@ -345,8 +304,8 @@ fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             time(now.transaction_start),
             time(now.query_start),
             time(Some(now.state_change)),
-            Value::Null,
-            Value::Null,
+            waits_for.map_or(Value::Null, |(kind, _)| said(kind)),
+            waits_for.map_or(Value::Null, |(_, event)| said(event)),
             said(now.state),
             Value::Null,
             Value::Null,
@@ -423,19 +382,5 @@ fn vellum_slots(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         statistics.snapshots_withdrawn,
     ];
     rows.push(numbers.map(count).into());
-    Ok(())
-}
-
-fn vellum_locks(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (name, transaction, strength) in scan.env.shared.locks.all() {
-        let activity = scan.env.shared.activities.of(transaction);
-        rows.push(vec![
-            Value::Oid(name.oid),
-            Value::Bytea(name.key),
-            text(strength.words()),
-            text(transaction.to_string()),
-            activity.map_or(Value::Null, |activity| Value::Int4(activity.pid)),
-        ]);
-    }
     Ok(())
 }

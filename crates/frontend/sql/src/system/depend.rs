@@ -20,8 +20,8 @@ pub(super) const RELATIONS: &[Spec] = &[Spec {
 
 /// Oids of the relations that the two sides of a dependency are rows of.
 const CLASS: Oid = 1259;
-const NAMESPACE: Oid = 2615;
-const TYPE: Oid = 1247;
+pub(super) const NAMESPACE: Oid = 2615;
+pub(super) const TYPE: Oid = 1247;
 const CONSTRAINT: Oid = 2606;
 const DEFAULT: Oid = 2604;
 const RULE: Oid = 2618;

@@ -20,6 +20,7 @@ mod functions;
 mod information;
 mod keywords;
 mod listings;
+mod locks;
 mod names;
 mod relations;
 mod roles;
@@ -86,6 +87,7 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         roles::RELATIONS,
         listings::RELATIONS,
         activity::RELATIONS,
+        locks::RELATIONS,
         statistics::RELATIONS,
         empty::RELATIONS,
     ];
@@ -228,6 +230,7 @@ mod tests {
             roles::RELATIONS,
             listings::RELATIONS,
             activity::RELATIONS,
+            locks::RELATIONS,
             empty::RELATIONS,
             information::RELATIONS,
             information::EMPTY,

@@ -304,3 +304,95 @@ fn what_a_statement_had_done_before_it_began_again_is_not_there_twice() {
     assert_eq!(a.ok(sequences), "3");
     assert_eq!(b.state("select * from k"), "42P01");
 }
+
+#[test]
+fn who_makes_a_name_that_another_is_making_waits_for_that() {
+    for (made, also, taken) in [
+        ("create table v (n int)", "create table v (m text)", "42P07"),
+        (
+            "create table v (n int)",
+            "create view v as select 1",
+            "42P07",
+        ),
+        (
+            "create table v (n int)",
+            "create table v as select 1 as n",
+            "42P07",
+        ),
+        (
+            "create sequence v",
+            "create table u (n int primary key); create index v on u (n)",
+            "42P07",
+        ),
+        (
+            "create table v (n int)",
+            "alter table t rename to v",
+            "42P07",
+        ),
+        (
+            "create type v as enum ()",
+            "create type v as enum ()",
+            "42710",
+        ),
+        ("create schema v", "create schema v", "42P06"),
+        ("create role v", "create role v", "42710"),
+    ] {
+        for begin in ["begin", "begin; create table other (n int)"] {
+            for end in ["commit", "rollback"] {
+                let (_database, [mut a, mut b]) = clients();
+                a.ok("create table t (n int); create schema s");
+                a.ok("begin");
+                a.ok(made);
+                b.ok(begin);
+                let (mut b, heard) = waits(b, also, &mut a, end);
+                if end == "commit" {
+                    assert_eq!(heard, [taken], "{made}; {also}");
+                    continue;
+                }
+                assert!(!heard[0].starts_with("4"), "{made}; {also}: {heard:?}");
+                b.ok("commit");
+                assert_eq!(
+                    a.state(also.rsplit("; ").next().unwrap()).as_str() == taken,
+                    !also.starts_with("alter")
+                );
+            }
+        }
+    }
+    let (_database, [mut a, b]) = clients();
+    a.ok("begin; create table v (n int)");
+    let (b, heard) = waits(b, "create table if not exists v (m int)", &mut a, "commit");
+    let notice = "relation \"v\" already exists, skipping";
+    assert_eq!(heard, [notice, "CREATE TABLE"]);
+    a.ok("begin; drop table v");
+    let (_, heard) = waits(b, "create table v (m int)", &mut a, "commit");
+    assert_eq!(heard, ["CREATE TABLE"]);
+    assert_eq!(a.ok("select count(m) from v"), "0");
+}
+
+#[test]
+fn a_name_that_is_dropped_and_made_again_is_one_schemas() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok("create schema s; begin; drop schema s; create schema s; rollback");
+    assert_eq!(b.state("create schema s"), "42P06");
+    a.ok("begin; drop schema s; create schema s; commit; drop schema s; create schema s");
+    assert_eq!(b.state("create schema s"), "42P06");
+}
+
+#[test]
+fn a_wait_for_a_name_ends_when_its_time_is_over() {
+    let (_database, [mut a, mut b]) = clients();
+    a.ok("begin; create table v (n int)");
+    assert_eq!(
+        b.state("set lock_timeout = 10; create table v (n int)"),
+        "55P03"
+    );
+    assert_eq!(
+        b.state("set lock_timeout = 0; set statement_timeout = 10; create table v (n int)"),
+        "57014"
+    );
+    // Under repeatable read what another has committed since is none of this one's.
+    b.ok("set statement_timeout = 0; begin isolation level repeatable read; select 1");
+    let (mut b, heard) = waits(b, "create table v (n int)", &mut a, "commit");
+    assert_eq!(heard, ["40001"]);
+    b.ok("rollback");
+}

@@ -35,3 +35,4 @@ mod sessions;
 mod statistics;
 mod temporary;
 mod views;
+mod waits;

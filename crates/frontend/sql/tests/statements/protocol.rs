@@ -368,3 +368,37 @@ fn declare_and_explain_take_parameters() {
         "42P02"
     );
 }
+
+#[test]
+fn execute_is_described_by_the_rows_of_what_it_runs() {
+    let mut client = Client::new();
+    client.ok("create table t (a int, b text); insert into t values (1, 'x')");
+    client.ok("prepare pp (int) as select a, b as c from t where a = $1");
+    client.ok("prepare w as insert into t values (2, 'y'); prepare r as insert into t values (3, 'z') returning a");
+    client.ok("prepare x as show work_mem");
+    for (sql, names) in [
+        ("execute pp (1)", Some(vec!["a", "c"])),
+        ("execute w", None),
+        ("execute r", Some(vec!["a"])),
+        ("execute x", Some(vec!["work_mem"])),
+    ] {
+        let session = &mut client.session;
+        session.parse("", sql, &[]).unwrap();
+        session
+            .bind("", "", vellum_sql::Parameters::default(), &[])
+            .unwrap();
+        let of_statement = session.describe_statement("").unwrap().fields;
+        let of_portal = session.describe_portal("").unwrap();
+        let shown = |fields: &[vellum_sql::Field]| -> Vec<String> {
+            fields.iter().map(|field| field.name.clone()).collect()
+        };
+        let names = names.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of_statement.map(|fields| shown(&fields)), names, "{sql}");
+        assert_eq!(of_portal.map(|(fields, _)| shown(&fields)), names, "{sql}");
+        session.sync(&mut Heard::default()).unwrap();
+    }
+    let session = &mut client.session;
+    session.parse("", "execute nowhere", &[]).unwrap();
+    let error = session.describe_statement("").unwrap_err();
+    assert_eq!(error.sqlstate().as_str(), "26000");
+}
