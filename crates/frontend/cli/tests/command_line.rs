@@ -593,7 +593,9 @@ fn a_statement_that_fails_prints_no_result() {
         ("json", "[\n{\"q\": 7}\n]\n"),
     ] {
         let said = ["select 1 / 0 as q", "select 7 as q"];
-        let output = vellum(&["sql", "--data", &db, "--format", form, "-c", said[0], "-c", said[1]]);
+        let output = vellum(&[
+            "sql", "--data", &db, "--format", form, "-c", said[0], "-c", said[1],
+        ]);
         assert_eq!(stdout(&output), expected, "{form}");
         assert!(stderr(&output).contains("22012"), "{form}");
         // Rows that came before are printed as they come, where they can be.
@@ -605,6 +607,14 @@ fn a_statement_that_fails_prints_no_result() {
             _ => assert!(!text.contains("(0 rows)"), "{text}"),
         }
     }
-    let output = vellum(&["sql", "--data", &db, "--format", "csv", "-c", "select 1 as q where false"]);
+    let output = vellum(&[
+        "sql",
+        "--data",
+        &db,
+        "--format",
+        "csv",
+        "-c",
+        "select 1 as q where false",
+    ]);
     assert_eq!(stdout(&output), "q\n");
 }

@@ -156,6 +156,7 @@ impl Entrance<'_> {
             client_address: address
                 .map(|a| a.ip().to_canonical().to_string())
                 .unwrap_or_default(),
+            sessions_max: u32::try_from(self.shared.sessions.connections_max()).unwrap_or(u32::MAX),
             ..SessionOptions::default()
         };
         let session = self.shared.database.session(options).map_err(refused)?;

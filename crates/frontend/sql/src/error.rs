@@ -29,6 +29,8 @@ pub struct Fields {
     pub hint: Option<String>,
     /// Place in the statement's text, in characters, from 1.
     pub position: Option<u32>,
+    /// It is none of those that have a place.
+    without_place: bool,
     /// Where it happened, e.g. the line of a COPY.
     pub context: Option<String>,
     /// Schema of the object that it is about.
@@ -80,6 +82,7 @@ impl Fields {
             detail: None,
             hint: None,
             position: None,
+            without_place: false,
             context: None,
             schema: None,
             table: None,
@@ -96,6 +99,12 @@ impl Fields {
             sqlstate::SUCCESSFUL_COMPLETION,
             message.into(),
         )
+    }
+
+    /// A notice that something is there already, or is not, which would be this error.
+    pub(crate) fn skipping(error: &SqlError) -> Self {
+        let message = format!("{}, skipping", error.message());
+        Self::new(Severity::Notice, error.sqlstate(), message)
     }
 
     /// A warning.
@@ -208,11 +217,25 @@ impl SqlError {
         self
     }
 
-    /// Says where in the text, unless it is known already.
+    /// Says where in the text, unless it is known already, or is to stay unknown.
     #[must_use]
     pub fn at(mut self, position: Option<u32>) -> Self {
-        self.inner.position = self.inner.position.or(position);
+        if !self.inner.without_place {
+            self.inner.position = self.inner.position.or(position);
+        }
         self
+    }
+
+    /// It has no place, wherever it comes from: what PostgreSQL finds out when it runs the statement.
+    #[must_use]
+    pub(crate) fn without_place(mut self) -> Self {
+        self.inner.without_place = true;
+        self
+    }
+
+    /// Whether there is nothing to be said about its place any more.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.inner.without_place || self.inner.position.is_some()
     }
 
     /// Says where it happened.

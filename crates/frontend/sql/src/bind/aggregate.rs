@@ -381,6 +381,7 @@ impl Binder<'_> {
                         expr: expr.clone(),
                         ty: Some(ty),
                         typmod,
+                        start: None,
                     };
                     // Members are JSON until all of them are there.
                     let binary = binary && count == 1;

@@ -121,6 +121,7 @@ fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
         expr,
         ty: Some(ty),
         typmod,
+        start: None,
     })
 }
 
@@ -164,6 +165,7 @@ impl Binder<'_> {
             expr,
             ty: Some(element.array()),
             typmod,
+            start: None,
         })
     }
 
@@ -499,6 +501,7 @@ impl Binder<'_> {
             expr,
             ty: Some(ty),
             typmod,
+            start: None,
         };
         self.coerce(bound, Type::Text, Typmod::NONE, CastContext::Explicit)
     }
@@ -567,6 +570,7 @@ impl Binder<'_> {
             expr: bound.expr.clone(),
             ty: bound.ty,
             typmod: bound.typmod,
+            start: None,
         };
         let text = self.coerce(operand, Type::Text, Typmod::NONE, CastContext::Implicit)?;
         Ok(call(CatalogFunction::RegOf(ty), vec![text]))

@@ -49,6 +49,7 @@ impl Binder<'_> {
             expr: holding(expr, once.flatten()),
             ty: Some(ty),
             typmod,
+            start: None,
         })
     }
 
@@ -75,6 +76,7 @@ impl Binder<'_> {
             },
             ty: Some(ty),
             typmod,
+            start: None,
         }))
     }
 
@@ -111,6 +113,7 @@ impl Binder<'_> {
             } else {
                 Typmod::NONE
             },
+            start: None,
         })
     }
 

@@ -18,6 +18,18 @@ impl Binder<'_> {
         typmod: Typmod,
         context: CastContext,
     ) -> Result<Expr> {
+        let start = bound.start;
+        let done = self.coerce_bound(bound, ty, typmod, context);
+        done.map_err(|error| error.at(start.and_then(|start| self.place_of(start))))
+    }
+
+    fn coerce_bound(
+        &mut self,
+        bound: Bound,
+        ty: Type,
+        typmod: Typmod,
+        context: CastContext,
+    ) -> Result<Expr> {
         let explicit = context == CastContext::Explicit;
         if let Some(done) = self.coerce_reg(&bound, ty, context)? {
             return Ok(done);
@@ -37,8 +49,8 @@ impl Binder<'_> {
             return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
         }
         if let Expr::Const(value) = &bound.expr {
-            let value = cast(value.as_ref(), ty, typmod, explicit, self.settings)?;
-            return Ok(Expr::Const(value));
+            let value = cast(value.as_ref(), ty, typmod, explicit, self.settings);
+            return Ok(Expr::Const(value.map_err(while_running)?));
         }
         if let Expr::Param(number) = bound.expr {
             return Ok(self.cast_param(number, ty, typmod, explicit));
@@ -92,8 +104,8 @@ impl Binder<'_> {
                 } else {
                     input(ty, Typmod::NONE, text, self.settings)?
                 };
-                let value = cast(read.as_ref(), ty, typmod, explicit, self.settings)?;
-                Ok(Expr::Const(value))
+                let value = cast(read.as_ref(), ty, typmod, explicit, self.settings);
+                Ok(Expr::Const(value.map_err(while_running)?))
             }
             Expr::Param(number) => {
                 let known = &mut self.params[usize::from(number)];
@@ -134,7 +146,10 @@ impl Binder<'_> {
     /// `42804`.
     pub fn common_type(&self, what: &str, all: &[Bound]) -> Result<Type> {
         let mut common: Option<Type> = None;
-        for ty in all.iter().filter_map(|bound| bound.ty) {
+        for (ty, start) in all
+            .iter()
+            .filter_map(|bound| Some((bound.ty?, bound.start)))
+        {
             common = Some(match common {
                 None => ty,
                 Some(had) if had == ty => had,
@@ -144,7 +159,8 @@ impl Binder<'_> {
                         self.settings.name_of(had),
                         self.settings.name_of(ty)
                     );
-                    return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message));
+                    let place = start.and_then(|start| self.place_of(start));
+                    return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message).at(place));
                 }
                 Some(had) if had.is_preferred() => had,
                 Some(had) => {
@@ -159,6 +175,12 @@ impl Binder<'_> {
         }
         Ok(common.unwrap_or(Type::Text))
     }
+}
+
+/// The error of a cast that is done now and that PostgreSQL does when it runs the statement.
+#[cold]
+fn while_running(error: vellum_row::SqlError) -> SqlError {
+    SqlError::from(error).without_place()
 }
 
 /// Whether a text may name a date or time by where it lies from now.

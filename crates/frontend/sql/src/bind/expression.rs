@@ -3,6 +3,8 @@
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::call::{all_of, in_order};
+use super::operator::{no_unary_operator, several_operators};
+use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
 use super::types::{folded, interval_modifier, object_name};
 use super::window::needs_window;
@@ -20,11 +22,11 @@ impl Binder<'_> {
     /// # Errors
     /// For names, types and functions that are not there; `0A000` for syntax that nothing here evaluates.
     pub fn expr(&mut self, node: &ast::Expr) -> Result<Bound> {
-        let place = match node {
-            ast::Expr::BinaryOp { .. } => None,
-            _ => self.place(node),
-        };
-        self.expr_inner(node).map_err(|error| error.at(place))
+        match self.expr_inner(node) {
+            Ok(bound) => Ok(bound.from(start_of(node))),
+            Err(error) if error.is_placed() => Err(error),
+            Err(error) => Err(error.at(self.place_of_error(node))),
+        }
     }
 
     /// A condition.
@@ -77,8 +79,13 @@ impl Binder<'_> {
                 ..
             } => {
                 let (ty, typmod) = self.type_of(data_type)?;
-                let operand = self.expr(expr)?;
-                self.cast(operand, ty, typmod)
+                let mut operand = self.expr(expr)?;
+                let start = operand.start;
+                if operand.ty.is_some() {
+                    // What is wrong is the cast, not what is cast.
+                    operand.start = None;
+                }
+                Ok(self.cast(operand, ty, typmod)?.from(start))
             }
             E::BinaryOp { left, op, right } => match op {
                 BinaryOperator::And | BinaryOperator::Or => self.logical(op, node),
@@ -88,8 +95,13 @@ impl Binder<'_> {
                     if let (Some(items), Some(query)) = (row_of(left), query_of(right)) {
                         return self.row_with_query(&items, op, query, RowTest::One);
                     }
-                    let (left, right) = (self.expr(left)?, self.expr(right)?);
-                    self.binary(op, left, right)
+                    let (mut left, mut right) = (self.expr(left)?, self.expr(right)?);
+                    let start = left.start;
+                    for side in [&mut left, &mut right] {
+                        // What is wrong with the types of both is the operator.
+                        side.start = side.start.filter(|_| side.ty.is_none());
+                    }
+                    Ok(self.binary(op, left, right)?.from(start))
                 }
             },
             E::UnaryOp { op, expr } => self.unary(*op, expr),
@@ -178,6 +190,7 @@ impl Binder<'_> {
                     expr: Expr::Subquery(number),
                     ty: column.map(|(ty, _)| ty),
                     typmod: column.map_or(Typmod::NONE, |(_, typmod)| typmod),
+                    start: None,
                 })
             }
             E::Like {
@@ -385,11 +398,15 @@ impl Binder<'_> {
             ty: Some(found.ty),
             typmod: found.typmod,
             expr: found.expr(level as u16)?,
+            start: None,
         })
     }
 
     fn identifier(&mut self, ident: &ast::Ident) -> Result<Bound> {
         let name = folded(ident);
+        if ident.quote_style.is_none() && name == "default" {
+            return Err(SqlError::syntax("DEFAULT is not allowed in this context"));
+        }
         match self.column(None, &name) {
             Ok(found) => Ok(found),
             // Functions that are called without parentheses.
@@ -410,6 +427,7 @@ impl Binder<'_> {
             expr: Expr::Const(value),
             ty: None,
             typmod: Typmod::NONE,
+            start: None,
         };
         Ok(match value {
             V::Null => unknown(Value::Null),
@@ -432,6 +450,7 @@ impl Binder<'_> {
             expr,
             ty: Some(ty),
             typmod,
+            start: None,
         })
     }
 
@@ -443,6 +462,7 @@ impl Binder<'_> {
                 expr: Expr::Const(Value::text(format!("{text} {field}"))),
                 ty: None,
                 typmod: Typmod::NONE,
+                start: None,
             },
             _ => literal,
         };
@@ -496,8 +516,11 @@ impl Binder<'_> {
                 let bound = self.expr(operand)?;
                 let ty = bound.ty.unwrap_or(Type::Float8);
                 let negatable = ty.category() == 'N' && ty != Type::Oid || ty == Type::Interval;
+                if bound.ty.is_none() && matches!(bound.expr, Expr::Const(Value::Text(_))) {
+                    return Err(several_operators("- unknown"));
+                }
                 if !negatable {
-                    return Err(self.no_operator("-", None, bound.ty));
+                    return Err(no_unary_operator("-", &self.name_of(bound.ty)));
                 }
                 let operand = self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit)?;
                 Ok(Bound::new(Expr::Negate(Box::new(operand)), ty))

@@ -14,6 +14,7 @@ mod enums;
 mod expression;
 mod frame;
 mod operator;
+mod place;
 mod row;
 mod scope;
 mod types;
@@ -35,6 +36,7 @@ use crate::plan::{General, Source, Subquery, Writing};
 use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast;
+use sqlparser::tokenizer::Location;
 use std::sync::Arc;
 use vellum_row::{EnumId, Settings, Type, Typmod};
 
@@ -45,6 +47,8 @@ pub(crate) struct Bound {
     /// `None`: unknown: a literal in quotes, NULL, or a parameter without type.
     pub ty: Option<Type>,
     pub typmod: Typmod,
+    /// Where it begins in the statement's text, if that is known: what is wrong with it is said with its place.
+    pub start: Option<Location>,
 }
 
 impl Bound {
@@ -53,6 +57,15 @@ impl Bound {
             expr,
             ty: Some(ty),
             typmod: Typmod::NONE,
+            start: None,
+        }
+    }
+
+    /// Says where it begins, unless that is known.
+    fn from(self, start: Option<Location>) -> Self {
+        Self {
+            start: self.start.or(start),
+            ..self
         }
     }
 
@@ -242,7 +255,10 @@ impl<'c> Binder<'c> {
     /// # Errors
     /// As [`types::type_of`].
     pub fn type_of(&self, data_type: &ast::DataType) -> Result<(Type, Typmod)> {
-        types::type_of(data_type, self.type_names())
+        types::type_of(data_type, self.type_names()).map_err(|error| match data_type {
+            ast::DataType::Custom(name, _) => error.at(self.place(name)),
+            _ => error,
+        })
     }
 
     /// Notes that a column is read, so many queries outwards.
@@ -317,12 +333,6 @@ impl<'c> Binder<'c> {
         SqlError::new(sqlstate::UNDEFINED_TABLE, message).at(self.place(name))
     }
 
-    /// Place of a syntax tree in the text.
-    pub fn place(&self, node: &impl ast::Spanned) -> Option<u32> {
-        let start = node.span().start;
-        crate::parse::position(self.text, start.line, start.column)
-    }
-
     /// The parameter `$n`.
     fn param(&mut self, text: &str) -> Result<Bound> {
         let number: usize = text
@@ -340,6 +350,7 @@ impl<'c> Binder<'c> {
             expr: Expr::Param((number - 1) as u16),
             ty: self.params[number - 1],
             typmod: Typmod::NONE,
+            start: None,
         })
     }
 }

@@ -72,7 +72,7 @@ impl Binder<'_> {
         // An unknown operand is taken to be of the other's type.
         let (mut a, mut b) = (left.ty, right.ty);
         if a.is_none() && b.is_none() {
-            return Err(self.no_operator(&operator.to_string(), None, None));
+            return Err(several_operators(&format!("unknown {operator} unknown")));
         }
         if let (None, Some(known)) | (Some(known), None) = (a, b) {
             // Of the other's type, if there is such an operator; else of the one that there is.
@@ -127,8 +127,7 @@ impl Binder<'_> {
                 [left, right] => self.no_operator(sign, *left, *right),
                 types => {
                     let name = self.name_of(types.first().copied().flatten());
-                    let message = format!("operator does not exist: {sign} {name}");
-                    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message)
+                    no_unary_operator(sign, &name)
                 }
             }),
         }
@@ -209,6 +208,24 @@ impl Binder<'_> {
     pub(crate) fn name_of(&self, ty: Option<Type>) -> Cow<'static, str> {
         ty.map_or(Cow::Borrowed("unknown"), |ty| self.settings.name_of(ty))
     }
+}
+
+/// `42883` of an operator in front of its operand.
+#[cold]
+pub(super) fn no_unary_operator(sign: &str, operand: &str) -> SqlError {
+    let message = format!("operator does not exist: {sign} {operand}");
+    SqlError::new(sqlstate::UNDEFINED_FUNCTION, message).with_hint(
+        "No operator matches the given name and argument type. You might need to add an explicit type cast.",
+    )
+}
+
+/// `42725`: operands of unknown type, and operators of several types that would do.
+#[cold]
+pub(super) fn several_operators(what: &str) -> SqlError {
+    let message = format!("operator is not unique: {what}");
+    SqlError::new(sqlstate::AMBIGUOUS_FUNCTION, message).with_hint(
+        "Could not choose a best candidate operator. You might need to add explicit type casts.",
+    )
 }
 
 /// The type that two operands are compared as.

@@ -103,6 +103,7 @@ impl Binder<'_> {
             expr,
             ty: Some(Type::Record),
             typmod: self.new_record(columns),
+            start: None,
         })
     }
 
@@ -292,6 +293,7 @@ impl Binder<'_> {
             },
             ty: Some(Type::Record),
             typmod: self.new_record(columns),
+            start: None,
         })
     }
 
@@ -422,7 +424,7 @@ impl Binder<'_> {
                 "many"
             };
             let message = format!("subquery has too {few} columns");
-            return Err(SqlError::syntax(message).at(self.place(query)));
+            return Err(SqlError::syntax(message));
         }
         let mut compared = Vec::with_capacity(operands.len());
         for (at, (operand, ty)) in operands.into_iter().zip(types).enumerate() {

@@ -28,12 +28,12 @@ impl Ddl<'_> {
                 "column \"{name}\" of relation \"{}\" already exists",
                 relation.name
             );
+            let error = SqlError::new(sqlstate::DUPLICATE_COLUMN, message);
             if if_not_exists {
-                self.notices
-                    .push(Fields::notice(format!("{message}, skipping")));
+                self.notices.push(Fields::skipping(&error));
                 return Ok(relation.clone());
             }
-            return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            return Err(error);
         }
         let last = table
             .schema

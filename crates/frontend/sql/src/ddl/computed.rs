@@ -24,10 +24,11 @@ impl Ddl<'_> {
         typmod: Typmod,
     ) -> Result<Default> {
         let mut binder = self.binder();
-        let bound = binder.expr(expr)?;
+        let bound = binder.expr(expr).map_err(no_column)?;
         if !binder.subqueries.is_empty() {
             let text = "cannot use subquery in DEFAULT expression";
-            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+            let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+            return Err(error.at(binder.place(expr)));
         }
         binder.coerce(bound, ty, typmod, CastContext::Assignment)?;
         Ok(Default::Expression(self.default_text(expr)?))
@@ -78,4 +79,15 @@ impl Ddl<'_> {
                 })
         })
     }
+}
+
+/// `0A000` where a default reads a column: there is none that it could.
+#[cold]
+fn no_column(error: SqlError) -> SqlError {
+    let state = error.sqlstate();
+    if state != sqlstate::UNDEFINED_COLUMN && state != sqlstate::UNDEFINED_TABLE {
+        return error;
+    }
+    let text = "cannot use column reference in DEFAULT expression";
+    SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text).at(error.fields().position)
 }

@@ -241,12 +241,12 @@ impl Ddl<'_> {
         let own = self.enum_of(&relation)?;
         if own.label(text).is_some() {
             let message = format!("enum label \"{text}\" already exists");
+            let error = SqlError::new(sqlstate::DUPLICATE_OBJECT, message);
             if add.if_not_exists {
-                let message = format!("{message}, skipping");
-                self.notices.push(Fields::notice(message));
+                self.notices.push(Fields::skipping(&error));
                 return Ok(());
             }
-            return Err(SqlError::new(sqlstate::DUPLICATE_OBJECT, message));
+            return Err(error);
         }
         let neighbour = match &add.position {
             None => Neighbour::Last,

@@ -115,6 +115,16 @@ impl Ddl<'_> {
             _ => None,
         };
         match (clauses, known) {
+            // Nothing follows from them: values are stored as they fit, and ANALYZE looks at as many rows as it does.
+            ([Clause::Statistics], _) => Ok(relation.clone()),
+            ([Clause::Storage(kind)], _) => {
+                let kind = crate::bind::folded(kind);
+                if !matches!(&*kind, "plain" | "external" | "extended" | "main") {
+                    let message = format!("invalid storage type \"{kind}\"");
+                    return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+                }
+                Ok(relation.clone())
+            }
             ([Clause::Identity(_), ..], _) => self.add_identity(relation, &column, clauses),
             ([Clause::DropIdentity(true)], None) => {
                 let message = format!("{}, skipping", no_identity(relation, &column));

@@ -214,8 +214,7 @@ impl Ddl<'_> {
             return Ok(false);
         }
         if may_be {
-            let message = format!("relation \"{name}\" already exists, skipping");
-            self.notices.push(Fields::notice(message));
+            self.notices.push(Fields::skipping(&taken(name)));
             return Ok(true);
         }
         Err(taken(name))
@@ -270,12 +269,12 @@ impl Ddl<'_> {
         }
         if self.open.catalog.1.namespace(&name).is_some() {
             let message = format!("schema \"{name}\" already exists");
+            let error = SqlError::new(sqlstate::DUPLICATE_SCHEMA, message);
             if if_not_exists {
-                self.notices
-                    .push(Fields::notice(format!("{message}, skipping")));
+                self.notices.push(Fields::skipping(&error));
                 return Ok(CommandTag::plain("CREATE SCHEMA"));
             }
-            return Err(SqlError::new(sqlstate::DUPLICATE_SCHEMA, message));
+            return Err(error);
         }
         let namespace = Namespace {
             oid: self.draw_oid()?,
@@ -341,8 +340,17 @@ impl Ddl<'_> {
         if_exists: bool,
     ) -> Result<Option<Object>> {
         let Some(named) = self.binder().named(name)? else {
-            let (_, shown) = crate::bind::object_name(name)?;
+            let (schema, shown) = crate::bind::object_name(name)?;
             if if_exists {
+                let found = |schema: &String| {
+                    let catalog = &self.open.catalog.1;
+                    catalog.schema_named(schema, &self.search_path).is_some()
+                };
+                if let Some(schema) = schema.filter(|schema| !found(schema)) {
+                    let message = format!("{}, skipping", no_schema(&schema).message());
+                    self.notices.push(Fields::notice(message));
+                    return Ok(None);
+                }
                 let message = format!("{word} \"{shown}\" does not exist, skipping");
                 self.notices.push(Fields::notice(message));
                 return Ok(None);

@@ -609,7 +609,13 @@ impl Ddl<'_> {
                     match found.map(|index| (index.oid, index.primary)) {
                         Some((_, true)) => return self.drop_primary_key(relation, next),
                         Some((oid, false)) => self.take_index(&mut next, oid)?,
-                        None if *if_exists => {}
+                        None if *if_exists => {
+                            let message = format!(
+                                "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
+                                relation.name
+                            );
+                            self.notices.push(Fields::notice(message));
+                        }
                         None => {
                             let message = format!(
                                 "constraint \"{name}\" of relation \"{}\" does not exist",

@@ -439,6 +439,10 @@ fn strict(function: Builtin, values: &[Value], frame: &Frame<'_>) -> Result<Valu
             if number == 0 {
                 return Err(told("null character not permitted".to_owned()));
             }
+            if number < 0 {
+                let text = "character number must be positive";
+                return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+            }
             let found = u32::try_from(number).ok().and_then(char::from_u32);
             let found = found.ok_or_else(|| {
                 told(format!(

@@ -1,6 +1,9 @@
 //! COPY … FROM STDIN with statements behind it: the parser takes what follows for the data.
 
 use super::dialect::is_word;
+use crate::error::SqlError;
+use crate::sqlstate;
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Ends the data that the parser looks for at once. They come in messages of their own. In one pass: a text may have many.
@@ -31,4 +34,18 @@ pub(super) fn without_data(tokens: &mut Vec<TokenWithSpan>) {
         }
     }
     *tokens = made;
+}
+
+/// `0A000`: the parser has read an option of COPY that is no character.
+#[cold]
+pub(super) fn no_character(parser: &Parser<'_>) -> SqlError {
+    let behind = (0..parser.index()).rev();
+    let mut words = behind.filter_map(|at| match &parser.token_at(at).token {
+        Token::Word(word) => Some(word.value.to_ascii_lowercase()),
+        _ => None,
+    });
+    let option = words.find(|word| matches!(&**word, "delimiter" | "quote" | "escape"));
+    let option = option.unwrap_or_default();
+    let message = format!("COPY {option} must be a single one-byte character");
+    SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
 }

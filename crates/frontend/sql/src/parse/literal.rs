@@ -1,5 +1,6 @@
 //! What the parser reads otherwise than PostgreSQL: literals beside each other, those in the frames of windows, and `TABLE t`.
 
+use crate::error::SqlError;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -147,4 +148,43 @@ fn names_follow(tokens: &[TokenWithSpan]) -> bool {
         .map(|token| &token.token)
         .filter(|token| !matches!(token, Token::Whitespace(_)));
     matches!(spoken.next(), Some(Token::Word(_))) && spoken.next() != Some(&Token::LParen)
+}
+
+/// `22021`: the escapes of the literal at a place, `E'…'`, make bytes that are no text. `None` if that is not what is wrong with it.
+#[cold]
+pub(super) fn wrong_bytes(text: &str, position: Option<u32>) -> Option<SqlError> {
+    let before = usize::try_from(position?.checked_sub(1)?).ok()?;
+    let mut chars = text.chars().skip(before).peekable();
+    let is_escaped = chars.next()?.eq_ignore_ascii_case(&'e') && chars.next()? == '\'';
+    if !is_escaped {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    loop {
+        let char = match chars.next()? {
+            '\'' if chars.next_if_eq(&'\'').is_none() => break,
+            '\\' => chars.next()?,
+            char => {
+                bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
+        };
+        let (radix, first, most) = match char {
+            'x' => (16, None, 2),
+            '0'..='7' => (8, char.to_digit(8), 2),
+            _ => {
+                bytes.push(b'?');
+                continue;
+            }
+        };
+        let mut number = first.unwrap_or(0);
+        for _ in 0..most {
+            let Some(digit) = chars.next_if(|char| char.is_digit(radix)) else {
+                break;
+            };
+            number = number * radix + digit.to_digit(radix)?;
+        }
+        bytes.push((number & 0xff) as u8);
+    }
+    vellum_row::text_of_bytes(&bytes).err().map(SqlError::from)
 }

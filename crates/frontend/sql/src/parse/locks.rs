@@ -1,7 +1,7 @@
-//! LIMIT, OFFSET and FETCH behind FOR UPDATE, as queues like to write it: PostgreSQL takes both orders, the parser the other one.
+//! LIMIT, OFFSET and FETCH behind FOR UPDATE, as queues like to write it: PostgreSQL takes both orders, the parser the other one. And FOR UPDATE of a query without tables.
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Puts them in front of the locks. Each token keeps its place in the text.
 pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
@@ -45,6 +45,54 @@ pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
             _ => {}
         }
         at += 1;
+    }
+}
+
+/// Ends the lists of queries that lock rows and have no tables: the parser takes FOR for the name of the last column. LIMIT ALL says nothing.
+pub(super) fn without_tables(tokens: &mut Vec<TokenWithSpan>) {
+    // For each open bracket whether a list has begun there, and nothing stands behind it yet.
+    let mut lists = vec![false];
+    let mut found = Vec::new();
+    for at in 0..tokens.len() {
+        match &tokens[at].token {
+            Token::LParen => lists.push(false),
+            Token::RParen if lists.len() > 1 => {
+                lists.pop();
+            }
+            Token::SemiColon => lists = vec![false],
+            _ => {}
+        }
+        let Some(list) = lists.last_mut() else {
+            continue;
+        };
+        match keyword(&tokens[at]) {
+            Keyword::SELECT => *list = true,
+            Keyword::FOR if *list && is_lock(&tokens[at..]) => {
+                found.push(at);
+                *list = false;
+            }
+            Keyword::FROM
+            | Keyword::WHERE
+            | Keyword::GROUP
+            | Keyword::HAVING
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::OFFSET
+            | Keyword::FETCH => *list = false,
+            _ => {}
+        }
+    }
+    // From the last to the first, so that places stay what they were; they are few.
+    for at in found.into_iter().rev() {
+        let span = tokens[at].span;
+        let end = ["LIMIT", "ALL"].map(|word| TokenWithSpan {
+            token: Token::make_keyword(word),
+            span,
+        });
+        let space = Token::Whitespace(Whitespace::Space);
+        let [limit, all] = end;
+        let space = TokenWithSpan { token: space, span };
+        tokens.splice(at..at, [limit, space.clone(), all, space]);
     }
 }
 

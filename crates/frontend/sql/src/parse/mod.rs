@@ -20,6 +20,7 @@ mod normalize;
 mod operators;
 mod options;
 mod sequences;
+mod spellings;
 mod tables;
 mod types;
 pub(crate) mod walk;
@@ -64,7 +65,8 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         .tokenize_with_location()
         .map_err(|error| {
             let position = position(text, error.location.line, error.location.column);
-            SqlError::syntax(tokenizer_message(&error.message)).at(position)
+            literal::wrong_bytes(text, position)
+                .unwrap_or_else(|| SqlError::syntax(tokenizer_message(&error.message)).at(position))
         })?;
     operators::split(&mut tokens);
     height::check(&tokens)?;
@@ -100,9 +102,13 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     }
     if words.any(&[Keyword::FOR]) {
         locks::limits_first(&mut tokens);
+        locks::without_tables(&mut tokens);
     }
     if words.any(&[Keyword::PRECEDING, Keyword::FOLLOWING]) {
         literal::frame_offsets(&mut tokens);
+    }
+    if words.any(spellings::WORDS) || tokens.iter().any(|own| own.token == Token::Mul) {
+        spellings::adapt(text, &mut tokens)?;
     }
     options::adapt(&mut tokens, &words);
     if words.any(&[Keyword::COPY]) {
@@ -231,6 +237,9 @@ fn syntax_error(text: &str, parser: &Parser<'_>, error: ParserError) -> SqlError
     match error {
         ParserError::RecursionLimitExceeded => too_deep(),
         ParserError::TokenizerError(message) => SqlError::syntax(tokenizer_message(&message)),
+        ParserError::ParserError(message) if message.starts_with("Expect a char") => {
+            copies::no_character(parser)
+        }
         ParserError::ParserError(message) => {
             // "…, found: TOKEN at Line: 1, Column: 8": the place is in the text of the error only.
             let place = message

@@ -143,6 +143,10 @@ pub(crate) enum Clause {
     DropIdentity(bool),
     /// SET LOGGED, SET UNLOGGED; whether it is LOGGED.
     Logged(bool),
+    /// SET STORAGE of a column, with its kind.
+    Storage(Ident),
+    /// SET STATISTICS of a column.
+    Statistics,
 }
 
 impl Clause {
@@ -164,6 +168,8 @@ impl Clause {
             Self::Generated(_) => "generated",
             Self::DropIdentity(_) => "drop_identity",
             Self::Logged(_) => "logged",
+            Self::Storage(_) => "storage",
+            Self::Statistics => "statistics",
         }
     }
 
@@ -186,7 +192,8 @@ impl Clause {
             | Self::DropIdentity(value)
             | Self::Logged(value) => flag(value),
             Self::OwnedBy(name) | Self::Name(name) => Some(Expr::CompoundIdentifier(name)),
-            Self::Schema(name) => Some(Expr::Identifier(name)),
+            Self::Schema(name) | Self::Storage(name) => Some(Expr::Identifier(name)),
+            Self::Statistics => None,
         };
         match value {
             Some(value) => SqlOption::KeyValue { key, value },
@@ -222,6 +229,8 @@ impl Clause {
             ("generated", _) => Self::Generated(flag),
             ("drop_identity", _) => Self::DropIdentity(flag),
             ("logged", _) => Self::Logged(flag),
+            ("storage", Some(Expr::Identifier(name))) => Self::Storage(name.clone()),
+            ("statistics", _) => Self::Statistics,
             _ => return None,
         })
     }
@@ -464,6 +473,26 @@ fn operation(parser: &mut Parser<'_>) -> Result<AlterTableOperation, ParserError
     }
     // ALTER, maybe COLUMN, and the name.
     let named = 1 + usize::from(nth_keyword(parser, 1) == Keyword::COLUMN);
+    let third = &parser.peek_nth_token_ref(named + 2).token;
+    let (statistics, storage) = (is_word(third, "statistics"), is_word(third, "storage"));
+    if nth_keyword(parser, named + 1) == Keyword::SET && (statistics || storage) {
+        for _ in 0..named {
+            parser.advance_token();
+        }
+        let column = parser.parse_identifier()?;
+        parser.advance_token();
+        parser.advance_token();
+        let clause = if storage {
+            Clause::Storage(parser.parse_identifier()?)
+        } else {
+            // -1: the default.
+            let _ = parser.consume_token(&Token::Minus);
+            parser.parse_literal_uint()?;
+            Clause::Statistics
+        };
+        let options = carried(IDENTITY, Some(column), [clause]);
+        return Ok(AlterTableOperation::SetOptionsParens { options });
+    }
     let words = [1, 2].map(|more| nth_keyword(parser, named + more));
     let own = match words {
         [Keyword::ADD, Keyword::GENERATED]

@@ -26,20 +26,18 @@ impl Binder<'_> {
         let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let made;
-            let mut pairs: Vec<(String, &ast::Expr)> = Vec::new();
+            let mut pairs: Vec<(&ast::ObjectName, &ast::Expr)> = Vec::new();
             match (&node.target, &node.value) {
-                (ast::AssignmentTarget::ColumnName(name), value) => {
-                    pairs.push((crate::bind::object_name(name)?.1, value));
-                }
+                (ast::AssignmentTarget::ColumnName(name), value) => pairs.push((name, value)),
                 (ast::AssignmentTarget::Tuple(names), value) => {
                     made = self.tuple_values(names.len(), value)?;
-                    for (name, value) in names.iter().zip(&made) {
-                        pairs.push((crate::bind::object_name(name)?.1, value));
-                    }
+                    pairs.extend(names.iter().zip(&made));
                 }
             }
-            for (name, value) in pairs {
-                let position = column_position(relation, &name)?;
+            for (target, value) in pairs {
+                let name = crate::bind::object_name(target)?.1;
+                let position = column_position(relation, &name);
+                let position = position.map_err(|error| error.at(self.place(target)))?;
                 if assignments.iter().any(|(other, _)| *other == position) {
                     let message = format!("multiple assignments to same column \"{name}\"");
                     return Err(SqlError::syntax(message));
@@ -50,12 +48,13 @@ impl Binder<'_> {
                 } else {
                     self.check_changeable(relation, position, true)?;
                     let bound = self.expr(value)?;
-                    let from = bound.ty;
+                    let (from, start) = (bound.ty, bound.start);
                     let cast =
                         self.coerce(bound, column.ty, column.typmod, CastContext::Assignment);
                     cast.map_err(|error| match from {
                         Some(from) if error.sqlstate() == sqlstate::CANNOT_COERCE => {
                             mismatch(self.settings, &column.name, column.ty, from)
+                                .at(start.and_then(|start| self.place_of(start)))
                         }
                         _ => error,
                     })?
@@ -85,7 +84,8 @@ impl Binder<'_> {
         let Some(query) = query_of(value) else {
             let text =
                 "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
-            return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+            let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+            return Err(error.at(self.place(value)));
         };
         let general = self.general;
         let (_, columns) = self.within(|binder| binder.query(query))?;

@@ -192,6 +192,7 @@ impl Binder<'_> {
                             },
                             ty: Some(column.ty),
                             typmod: column.typmod,
+                            start: None,
                         };
                         let cast = self.coerce(bound, own.ty, own.typmod, CastContext::Assignment);
                         let cast = cast
@@ -245,11 +246,13 @@ impl Binder<'_> {
             targets.extend(0..relation.table().map_or(0, |table| table.schema.len()));
         }
         for column in columns {
+            let place = || self.place(column);
             let (_, column) = crate::bind::object_name(column)?;
-            let position = column_position(relation, &column)?;
+            let position = column_position(relation, &column);
+            let position = position.map_err(|error| error.at(place()))?;
             if targets.contains(&position) {
                 let message = format!("column \"{column}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message).at(place()));
             }
             targets.push(position);
         }

@@ -81,6 +81,17 @@ impl Binder<'_> {
 
     fn sets_of(&mut self, expr: &ast::Expr, keys: &mut Keys<'_>) -> Result<Sets> {
         let elements = match expr {
+            ast::Expr::GroupingSets(list) if list.iter().any(|set| inner_sets(set).is_some()) => {
+                // Those of each set in turn.
+                let mut sets = Sets::new();
+                for set in list {
+                    match inner_sets(set) {
+                        Some(inner) => sets.extend(self.sets_of(&inner, keys)?),
+                        None => sets.push(self.set(set, keys)?),
+                    }
+                }
+                return Ok(sets);
+            }
             ast::Expr::GroupingSets(list) | ast::Expr::Cube(list) | ast::Expr::Rollup(list) => list,
             plain => return Ok(vec![self.set(std::slice::from_ref(plain), keys)?]),
         };
@@ -394,4 +405,31 @@ pub(super) fn check_distinct_order(
         return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
     }
     Ok(())
+}
+
+/// ROLLUP or CUBE in GROUPING SETS, where the parser takes them for functions.
+fn inner_sets(set: &[ast::Expr]) -> Option<ast::Expr> {
+    let [ast::Expr::Function(function)] = set else {
+        return None;
+    };
+    let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else {
+        return None;
+    };
+    let ast::FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    let sets = list.args.iter().map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(match expr {
+            ast::Expr::Tuple(several) => several.clone(),
+            one => vec![one.clone()],
+        }),
+        _ => None,
+    });
+    let sets = sets.collect::<Option<Vec<_>>>()?;
+    let bare = name.quote_style.is_none() && function.over.is_none();
+    match &*name.value.to_ascii_lowercase() {
+        "rollup" if bare => Some(ast::Expr::Rollup(sets)),
+        "cube" if bare => Some(ast::Expr::Cube(sets)),
+        _ => None,
+    }
 }

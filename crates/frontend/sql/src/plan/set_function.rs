@@ -324,6 +324,7 @@ impl Binder<'_> {
                 },
                 ty: Some(Type::Record),
                 typmod: expanded(*element),
+                start: None,
             },
             _ => {
                 let message = format!("the function {name} in a list");

@@ -145,7 +145,7 @@ impl Session {
             Statement::ShowVariable { variable } => {
                 let name = joined(variable);
                 if name == "all" {
-                    vec!["name".to_owned(), "setting".to_owned()]
+                    ["name", "setting", "description"].map(str::to_owned).into()
                 } else {
                     vec![name]
                 }
@@ -458,7 +458,8 @@ impl Session {
     }
 
     fn reset_all(&mut self) -> Result<()> {
-        self.settings = super::settings::SessionSettings::new(&self.options.user);
+        let (user, sessions_max) = (&self.options.user, self.options.sessions_max);
+        self.settings = super::settings::SessionSettings::new(user, sessions_max);
         self.is_itself();
         for (name, value) in &self.options.settings {
             self.settings.set(name, Some(value))?;
@@ -472,7 +473,7 @@ impl Session {
         match name.as_str() {
             "all" => {
                 let all = self.settings.all().into_iter();
-                Ok(all.map(|(name, value)| vec![name, value]).collect())
+                Ok(all.map(Vec::from).collect())
             }
             "transaction_isolation" | "transaction_read_only" => {
                 let open = self.open.as_ref().map(|open| open.characteristics);

@@ -175,19 +175,22 @@ pub(super) fn csv_fields<'l>(line: &'l [u8], lines: &Lines) -> Result<Vec<Option
 /// What the options of a COPY ask for.
 pub(super) fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption]) -> Result<Lines> {
     let mut format = "text".to_owned();
-    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, b'"', None);
+    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
     let mut header = false;
-    let byte = |char: char| {
-        u8::try_from(char).map_err(|_| SqlError::unsupported("a separator of more than one byte"))
+    let byte_of = |option: &str, char: char| {
+        u8::try_from(char).ok().filter(u8::is_ascii).ok_or_else(|| {
+            let message = format!("COPY {option} must be a single one-byte character");
+            SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        })
     };
     for option in options {
         match option {
             CopyOption::Format(name) => format = name.value.to_lowercase(),
-            CopyOption::Delimiter(char) => delimiter = Some(byte(*char)?),
+            CopyOption::Delimiter(char) => delimiter = Some(byte_of("delimiter", *char)?),
             CopyOption::Null(text) => null = Some(text.clone()),
             CopyOption::Header(wanted) => header = *wanted,
-            CopyOption::Quote(char) => quote = byte(*char)?,
-            CopyOption::Escape(char) => escape = Some(byte(*char)?),
+            CopyOption::Quote(char) => quote = Some(byte_of("quote", *char)?),
+            CopyOption::Escape(char) => escape = Some(byte_of("escape", *char)?),
             CopyOption::Freeze(_) | CopyOption::Encoding(_) => {}
             other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
         }
@@ -199,8 +202,12 @@ pub(super) fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption])
                 for option in inner {
                     match option {
                         ast::CopyLegacyCsvOption::Header => header = true,
-                        ast::CopyLegacyCsvOption::Quote(char) => quote = byte(*char)?,
-                        ast::CopyLegacyCsvOption::Escape(char) => escape = Some(byte(*char)?),
+                        ast::CopyLegacyCsvOption::Quote(char) => {
+                            quote = Some(byte_of("quote", *char)?)
+                        }
+                        ast::CopyLegacyCsvOption::Escape(char) => {
+                            escape = Some(byte_of("escape", *char)?)
+                        }
                         other => {
                             return Err(SqlError::unsupported(format!("{other} of COPY")));
                         }
@@ -208,7 +215,9 @@ pub(super) fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption])
                 }
             }
             ast::CopyLegacyOption::Binary => format = "binary".to_owned(),
-            ast::CopyLegacyOption::Delimiter(char) => delimiter = Some(byte(*char)?),
+            ast::CopyLegacyOption::Delimiter(char) => {
+                delimiter = Some(byte_of("delimiter", *char)?)
+            }
             ast::CopyLegacyOption::Null(text) => null = Some(text.clone()),
             ast::CopyLegacyOption::Header => header = true,
             other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
@@ -234,7 +243,9 @@ pub(super) fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption])
             return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
         }
     };
-    Ok(Lines {
+    let given = (quote.is_some(), escape.is_some());
+    let quote = quote.unwrap_or(b'"');
+    let lines = Lines {
         binary: format == "binary",
         csv,
         delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
@@ -242,7 +253,48 @@ pub(super) fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption])
         quote,
         escape: escape.unwrap_or(quote),
         header,
-    })
+    };
+    check_lines(&lines, given)?;
+    Ok(lines)
+}
+
+/// What options may not say together, in the order in which PostgreSQL looks. `given`: QUOTE and ESCAPE.
+fn check_lines(lines: &Lines, given: (bool, bool)) -> Result<()> {
+    let invalid = |text: &str| Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
+    let only_csv = |what: &str| {
+        let message = format!("COPY {what} available only in CSV mode");
+        Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
+    };
+    let delimiter = lines.delimiter;
+    if matches!(delimiter, b'\n' | b'\r') {
+        return invalid("COPY delimiter cannot be newline or carriage return");
+    }
+    if lines.null.contains(['\n', '\r']) {
+        return invalid("COPY null representation cannot use newline or carriage return");
+    }
+    let letters = b"\\.abcdefghijklmnopqrstuvwxyz0123456789";
+    if !lines.csv && !lines.binary && letters.contains(&delimiter) {
+        let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
+        return invalid(&message);
+    }
+    if !lines.csv && given.0 {
+        return only_csv("quote");
+    }
+    if lines.csv && delimiter == lines.quote {
+        return invalid("COPY delimiter and quote must be different");
+    }
+    if !lines.csv && given.1 {
+        return only_csv("escape");
+    }
+    if lines.null.as_bytes().contains(&delimiter) {
+        let text = "COPY delimiter must not appear in the NULL specification";
+        return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+    }
+    if lines.csv && lines.null.as_bytes().contains(&lines.quote) {
+        let text = "CSV quote character must not appear in the NULL specification";
+        return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+    }
+    Ok(())
 }
 
 #[cold]

@@ -33,6 +33,7 @@ mod environment;
 mod explain;
 mod extended;
 mod identity;
+mod known_settings;
 mod lock_table;
 mod maintenance;
 mod named;
@@ -40,6 +41,7 @@ mod options;
 mod plans;
 mod row_store;
 mod run;
+mod setting_value;
 mod settings;
 mod simple;
 mod table_as;
@@ -177,7 +179,7 @@ impl Session {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message).fatal());
         }
-        let mut settings = SessionSettings::new(&options.user);
+        let mut settings = SessionSettings::new(&options.user, options.sessions_max);
         for (name, value) in &options.settings {
             settings.set(name, Some(value)).map_err(SqlError::fatal)?;
         }

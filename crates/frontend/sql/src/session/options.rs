@@ -13,6 +13,8 @@ pub struct SessionOptions {
     pub process_id: i32,
     /// Address of the client, for `pg_stat_activity`; empty in process.
     pub client_address: String,
+    /// How many sessions there may be at a time: `max_connections`.
+    pub sessions_max: u32,
     /// Longest row of a COPY from the client, in bytes as they come; 1 GiB as in PostgreSQL, if nothing else is said. It stands in memory until its
     /// end has come.
     pub copy_row_bytes_max: usize,
@@ -26,6 +28,7 @@ impl Default for SessionOptions {
             settings: Vec::new(),
             process_id: 0,
             client_address: String::new(),
+            sessions_max: 1,
             copy_row_bytes_max: 1 << 30,
         }
     }

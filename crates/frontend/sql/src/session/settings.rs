@@ -1,5 +1,7 @@
 //! SET and SHOW: the settings of a session.
 
+use super::known_settings::{KNOWN, Kind};
+use super::setting_value;
 use crate::error::{Result, SqlError};
 use crate::session::transaction::Characteristics;
 use crate::sqlstate;
@@ -7,35 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use vellum_row::datetime::TimeZone;
 use vellum_row::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings as Forms};
 
-/// A setting that there is.
-struct Known {
-    name: &'static str,
-    default: &'static str,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Bool,
-    /// With a unit of milliseconds where none is given.
-    Milliseconds,
-    Kilobytes,
-    Integer,
-    /// Cannot be set.
-    Fixed,
-}
-
-const fn known(name: &'static str, default: &'static str, kind: Kind) -> Known {
-    Known {
-        name,
-        default,
-        kind,
-    }
-}
-
 /// Units of times in milliseconds, the largest first.
-const TIMES: [(u64, &str); 5] = [
+pub(super) const TIMES: [(u64, &str); 5] = [
     (86_400_000, "d"),
     (3_600_000, "h"),
     (60_000, "min"),
@@ -43,76 +18,14 @@ const TIMES: [(u64, &str); 5] = [
     (1, "ms"),
 ];
 /// Units of sizes in kilobytes.
-const SIZES: [(u64, &str); 4] = [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB"), (1, "kB")];
-
-const KNOWN: [Known; 52] = [
-    known("application_name", "", Kind::Text),
-    known("bytea_output", "hex", Kind::Text),
-    known("check_function_bodies", "on", Kind::Bool),
-    known("client_encoding", "UTF8", Kind::Text),
-    known("client_min_messages", "notice", Kind::Text),
-    known("datestyle", "ISO, MDY", Kind::Text),
-    // Circles of waits are found when they close, whatever this says.
-    known("deadlock_timeout", "1000", Kind::Milliseconds),
-    known("default_table_access_method", "heap", Kind::Text),
-    known("default_tablespace", "", Kind::Text),
-    known(
-        "default_transaction_isolation",
-        "read committed",
-        Kind::Text,
-    ),
-    known("default_transaction_read_only", "off", Kind::Bool),
-    // What PostgreSQL's planner and scans are told: clients set these, and here they say nothing.
-    known("enable_bitmapscan", "on", Kind::Bool),
-    known("enable_hashagg", "on", Kind::Bool),
-    known("enable_hashjoin", "on", Kind::Bool),
-    known("enable_indexonlyscan", "on", Kind::Bool),
-    known("enable_indexscan", "on", Kind::Bool),
-    known("enable_material", "on", Kind::Bool),
-    known("enable_memoize", "on", Kind::Bool),
-    known("enable_mergejoin", "on", Kind::Bool),
-    known("enable_nestloop", "on", Kind::Bool),
-    known("enable_seqscan", "on", Kind::Bool),
-    known("enable_sort", "on", Kind::Bool),
-    known("jit", "on", Kind::Bool),
-    known("synchronize_seqscans", "on", Kind::Bool),
-    known("extra_float_digits", "1", Kind::Integer),
-    known(
-        "idle_in_transaction_session_timeout",
-        "0",
-        Kind::Milliseconds,
-    ),
-    known("idle_session_timeout", "0", Kind::Milliseconds),
-    known("in_hot_standby", "off", Kind::Fixed),
-    known("integer_datetimes", "on", Kind::Fixed),
-    known("intervalstyle", "postgres", Kind::Text),
-    known("is_superuser", "on", Kind::Fixed),
-    known("lc_collate", "C", Kind::Fixed),
-    known("lc_ctype", "C", Kind::Fixed),
-    known("lock_timeout", "0", Kind::Milliseconds),
-    known("max_identifier_length", "63", Kind::Fixed),
-    known("max_index_keys", "32", Kind::Fixed),
-    known("role", "none", Kind::Fixed),
-    known("row_security", "on", Kind::Bool),
-    known("search_path", "\"$user\", public", Kind::Text),
-    known("server_encoding", "UTF8", Kind::Fixed),
-    known("server_version", "15.0", Kind::Fixed),
-    known("server_version_num", "150000", Kind::Fixed),
-    known("session_authorization", "", Kind::Fixed),
-    known("standard_conforming_strings", "on", Kind::Fixed),
-    known("statement_timeout", "0", Kind::Milliseconds),
-    known("synchronous_commit", "on", Kind::Text),
-    known("timezone", "UTC", Kind::Text),
-    known("transaction_isolation", "", Kind::Text),
-    known("transaction_read_only", "off", Kind::Bool),
-    known("work_mem", "65536", Kind::Kilobytes),
-    known("xmloption", "content", Kind::Text),
-    known("maintenance_work_mem", "65536", Kind::Kilobytes),
-];
+pub(super) const SIZES: [(u64, &str); 4] =
+    [(1 << 30, "TB"), (1 << 20, "GB"), (1 << 10, "MB"), (1, "kB")];
 
 /// A setting as `pg_settings` tells it.
 pub(crate) struct Described {
     pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
     pub value: String,
     pub default: &'static str,
     pub unit: Option<&'static str>,
@@ -170,9 +83,11 @@ const OFTEN: [&str; 5] = [
 ];
 
 impl SessionSettings {
-    pub fn new(user: &str) -> Self {
+    /// Those of a session of this role, where so many sessions may be at a time.
+    pub fn new(user: &str, sessions_max: u32) -> Self {
         let mut values = BTreeMap::new();
         values.insert("session_authorization".to_owned(), user.to_owned());
+        values.insert("max_connections".to_owned(), sessions_max.to_string());
         let mut settings = Self {
             values,
             forms: Forms::default(),
@@ -224,8 +139,8 @@ impl SessionSettings {
             .iter()
             .find(|known| known.name.eq_ignore_ascii_case(name));
         let units: &[(u64, &str)] = match known.map(|known| known.kind) {
-            Some(Kind::Milliseconds) => &TIMES,
-            Some(Kind::Kilobytes) => &SIZES,
+            Some(Kind::Milliseconds(..)) => &TIMES,
+            Some(Kind::Kilobytes(..)) => &SIZES,
             _ => return Ok(value),
         };
         let number: u64 = value.parse().unwrap_or(0);
@@ -296,7 +211,7 @@ impl SessionSettings {
             return Err(SqlError::new(sqlstate::CANT_CHANGE_RUNTIME_PARAM, message));
         }
         let text = match value {
-            Some(value) => Some(checked(&name, kind, value)?),
+            Some(value) => Some(setting_value::checked(&name, kind, value)?),
             None => None,
         };
         let before = self.values.clone();
@@ -331,20 +246,24 @@ impl SessionSettings {
                 let value = self.values.get(known.name);
                 Described {
                     name: known.name,
+                    about: known.about,
                     value: value.cloned().unwrap_or_else(|| known.default.to_owned()),
                     default: known.default,
                     unit: match known.kind {
-                        Kind::Milliseconds => Some("ms"),
-                        Kind::Kilobytes => Some("kB"),
+                        Kind::Milliseconds(..) => Some("ms"),
+                        Kind::Kilobytes(..) => Some("kB"),
                         _ => None,
                     },
                     kind: match known.kind {
                         Kind::Bool => "bool",
-                        Kind::Milliseconds | Kind::Kilobytes | Kind::Integer => "integer",
+                        Kind::Milliseconds(..) | Kind::Kilobytes(..) | Kind::Integer(..) => {
+                            "integer"
+                        }
+                        Kind::OneOf(_) => "enum",
                         Kind::Text | Kind::Fixed => "string",
                     },
                     fixed: known.kind == Kind::Fixed,
-                    changed: value.is_some(),
+                    changed: value.is_some() && known.kind != Kind::Fixed,
                 }
             })
             .collect();
@@ -362,25 +281,27 @@ impl SessionSettings {
         names.cloned().collect()
     }
 
-    /// All of them, in order.
-    pub fn all(&self) -> Vec<(String, String)> {
+    /// All of them, in order: names, values, and what they are about.
+    pub fn all(&self) -> Vec<[String; 3]> {
         let known = KNOWN.iter().map(|known| known.name);
         let names: BTreeSet<&str> = known
             .chain(self.values.keys().map(String::as_str))
             .collect();
         let shown = |name: &str| self.shown(name).unwrap_or_default();
+        let about = |name: &str| {
+            let mut known = KNOWN.iter();
+            let known = known.find(|known| known.name == name);
+            known.map_or("", |known| known.about)
+        };
         names
             .into_iter()
-            .map(|name| (name.to_owned(), shown(name)))
+            .map(|name| [name.to_owned(), shown(name), about(name).to_owned()])
             .collect()
     }
 
     fn apply(&mut self, name: &str) -> Result<()> {
         let value = self.get(name).unwrap_or_default();
-        let invalid = || {
-            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
-            SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-        };
+        let invalid = || setting_value::invalid(name, &value);
         match name {
             "timezone" => {
                 let zone = match seconds_east(&value)? {
@@ -403,7 +324,10 @@ impl SessionSettings {
                         "mdy" | "us" => self.forms.date_order = DateOrder::Mdy,
                         "dmy" | "european" => self.forms.date_order = DateOrder::Dmy,
                         "ymd" => self.forms.date_order = DateOrder::Ymd,
-                        _ => return Err(invalid()),
+                        word => {
+                            let detail = format!("Unrecognized key word: \"{word}\".");
+                            return Err(invalid().with_detail(detail));
+                        }
                     }
                 }
             }
@@ -424,11 +348,7 @@ impl SessionSettings {
                 };
             }
             "extra_float_digits" => {
-                let digits: i32 = value.parse().map_err(|_| invalid())?;
-                if !(-15..=3).contains(&digits) {
-                    return Err(invalid());
-                }
-                self.forms.extra_float_digits = digits;
+                self.forms.extra_float_digits = value.parse().map_err(|_| invalid())?;
             }
             "client_encoding" => {
                 let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -501,44 +421,6 @@ fn zone_of(seconds: i32) -> Option<String> {
     }
     let (own, other) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
     (hours < HOURS_MAX).then(|| format!("<{own}{name}>{other}{name}"))
-}
-
-fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
-    let invalid = || {
-        let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
-        SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-    };
-    Ok(match kind {
-        Kind::Text | Kind::Fixed => value.to_owned(),
-        Kind::Bool => match value.to_lowercase().as_str() {
-            "on" | "true" | "yes" | "1" | "t" | "y" => "on".to_owned(),
-            "off" | "false" | "no" | "0" | "f" | "n" => "off".to_owned(),
-            _ => {
-                let message = format!("parameter \"{name}\" requires a Boolean value");
-                return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-            }
-        },
-        Kind::Integer => {
-            let number: i64 = value.parse().map_err(|_| invalid())?;
-            number.to_string()
-        }
-        Kind::Milliseconds | Kind::Kilobytes => {
-            let digits = value.trim_end_matches(|char: char| !char.is_ascii_digit());
-            let number: u64 = digits.parse().map_err(|_| invalid())?;
-            let unit = value[digits.len()..].trim();
-            let factor = match (kind, unit) {
-                (_, "") | (Kind::Milliseconds, "ms") | (Kind::Kilobytes, "kB") => 1,
-                (Kind::Milliseconds, "s") => 1000,
-                (Kind::Milliseconds, "min") => 60_000,
-                (Kind::Milliseconds, "h") => 3_600_000,
-                (Kind::Milliseconds, "d") => 86_400_000,
-                (Kind::Kilobytes, "MB") => 1024,
-                (Kind::Kilobytes, "GB") => 1024 * 1024,
-                _ => return Err(invalid()),
-            };
-            number.checked_mul(factor).ok_or_else(invalid)?.to_string()
-        }
-    })
 }
 
 #[cold]

@@ -166,7 +166,7 @@ fn pg_settings(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             value,
             setting.unit.map_or(Value::Null, text),
             text("Vellum"),
-            text(setting.name),
+            text(setting.about),
             Value::Null,
             text(if setting.fixed { "internal" } else { "user" }),
             text(setting.kind),

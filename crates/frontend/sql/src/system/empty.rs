@@ -371,13 +371,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "pg_timezone_names",
-        oid: 12126,
-        view: true,
-        columns: "name text, abbrev text, utc_offset interval, is_dst bool",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_transform",
         oid: 3576,
         view: false,

@@ -27,6 +27,7 @@ mod roles;
 mod signals;
 mod statistics;
 mod types;
+mod zones;
 
 pub(crate) use deparse::{Writer, exact_expression_over, part_text};
 pub(crate) use functions::ask;
@@ -89,6 +90,7 @@ pub(crate) static RELATIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         activity::RELATIONS,
         locks::RELATIONS,
         statistics::RELATIONS,
+        zones::RELATIONS,
         empty::RELATIONS,
     ];
     let information = [information::RELATIONS, information::EMPTY];
@@ -231,6 +233,7 @@ mod tests {
             listings::RELATIONS,
             activity::RELATIONS,
             locks::RELATIONS,
+            zones::RELATIONS,
             empty::RELATIONS,
             information::RELATIONS,
             information::EMPTY,

@@ -115,6 +115,7 @@ corpus!(
     precedence,
     recursive,
     sequences_altered,
+    spellings,
     syntax,
     tables,
     text,

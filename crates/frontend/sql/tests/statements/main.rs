@@ -26,6 +26,7 @@ mod like;
 mod loads;
 mod locks;
 mod parts;
+mod places;
 mod promoted;
 mod protocol;
 mod queries;

@@ -155,6 +155,7 @@ impl Timestamp {
             Offset {
                 seconds: settings.time_zone.offset_at(self),
                 abbreviation: None,
+                is_dst: false,
             }
         } else {
             settings.time_zone.offset_info_at(self)

@@ -37,6 +37,8 @@ pub struct Offset {
     pub seconds: i32,
     /// `CET`, `CEST`; `None` if the zone is just an offset.
     pub abbreviation: Option<String>,
+    /// Whether that is summer time.
+    pub is_dst: bool,
 }
 
 fn database() -> &'static TimeZoneDatabase {
@@ -98,6 +100,14 @@ impl TimeZone {
         }
     }
 
+    /// The names of all zones of the IANA database, in order.
+    pub fn names() -> Vec<String> {
+        let names = database().available();
+        let mut names: Vec<String> = names.map(|name| name.as_str().to_owned()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Seconds east of Greenwich at an instant.
     pub fn offset_at(&self, instant: Timestamp) -> i32 {
         match &self.0 {
@@ -115,6 +125,7 @@ impl TimeZone {
             Zone::Fixed(seconds) => Offset {
                 seconds: *seconds,
                 abbreviation: None,
+                is_dst: false,
             },
             Zone::Named(named) => match jiff_instant(instant) {
                 Some(instant) => {
@@ -122,11 +133,13 @@ impl TimeZone {
                     Offset {
                         seconds: info.offset().seconds(),
                         abbreviation: Some(info.abbreviation().to_owned()),
+                        is_dst: info.dst().is_dst(),
                     }
                 }
                 None => Offset {
                     seconds: 0,
                     abbreviation: None,
+                    is_dst: false,
                 },
             },
         }

@@ -1,0 +1,163 @@
+//! What PostgreSQL lets one write in more ways than the parser does, changed among the tokens into the way that both have. Places in the text stay as they are.
+
+use crate::error::{Result, SqlError};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// Words of a text that may have some, beside a star.
+pub(super) const WORDS: &[Keyword] = &[
+    Keyword::USING,
+    Keyword::SIMILAR,
+    Keyword::CONCURRENTLY,
+    Keyword::EXCLUDE,
+];
+
+/// Changes them.
+///
+/// # Errors
+/// `0A000` for frames that leave out rows.
+pub(super) fn adapt(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
+    let is_spoken = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| is_spoken(&tokens[*at]))
+        .collect();
+    // For each open bracket whether it is that of SUBSTRING, and SIMILAR was found in it.
+    let mut brackets: Vec<(bool, bool)> = Vec::new();
+    let blank = || Token::Whitespace(Whitespace::Space);
+    for at in 0..spoken.len() {
+        let place = spoken[at];
+        let next = |more: usize| spoken.get(at + more).map(|next| &tokens[*next].token);
+        let before = |less: usize| Some(&tokens[spoken[at.checked_sub(less)?]].token);
+        match (&tokens[place].token, keyword(Some(&tokens[place].token))) {
+            (Token::LParen, _) => {
+                let of_substring = keyword(before(1)) == Keyword::SUBSTRING;
+                brackets.push((of_substring, false));
+            }
+            (Token::RParen, _) => {
+                brackets.pop();
+            }
+            // `FROM t *`: with what inherits from it, as without the star.
+            (Token::Mul, _) if is_table(&before) && ends_table(next(1)) => {
+                tokens[place].token = blank();
+            }
+            // `ORDER BY a USING >`.
+            (_, Keyword::USING) => {
+                let order = match next(1) {
+                    Some(Token::Lt) => "ASC",
+                    Some(Token::Gt) => "DESC",
+                    _ => continue,
+                };
+                tokens[place].token = blank();
+                tokens[spoken[at + 1]].token = Token::make_keyword(order);
+            }
+            // `SUBSTRING(a SIMILAR b ESCAPE c)`.
+            (_, Keyword::SIMILAR) if keyword(next(1)) != Keyword::TO => {
+                if let Some((true, similar)) = brackets.last_mut() {
+                    *similar = true;
+                    tokens[place].token = Token::make_keyword("FROM");
+                }
+            }
+            (_, Keyword::ESCAPE) if brackets.last() == Some(&(true, true)) => {
+                tokens[place].token = Token::make_keyword("FOR");
+            }
+            // An index is dropped at once: nobody reads by one that is gone.
+            (_, Keyword::CONCURRENTLY)
+                if keyword(before(1)) == Keyword::INDEX && keyword(before(2)) == Keyword::DROP =>
+            {
+                tokens[place].token = blank();
+            }
+            (_, Keyword::EXCLUDE) if is_frame(&before) => {
+                let words = [1, 2].map(|more| word(next(more)));
+                match [&*words[0], &*words[1]] {
+                    ["no", "others"] => {
+                        for gone in &spoken[at..at + 3] {
+                            tokens[*gone].token = blank();
+                        }
+                    }
+                    ["current", "row"] | ["group" | "ties", _] => {
+                        let start = tokens[place].span.start;
+                        let position = super::position(text, start.line, start.column);
+                        let what = "EXCLUDE of a window frame";
+                        return Err(SqlError::unsupported(what).at(position));
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn keyword(token: Option<&Token>) -> Keyword {
+    match token {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// A word in lower case.
+fn word(token: Option<&Token>) -> String {
+    match token {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.value.to_ascii_lowercase(),
+        _ => String::new(),
+    }
+}
+
+/// Whether a table's name stands before, behind a word that tables stand behind.
+fn is_table<'t>(before: &impl Fn(usize) -> Option<&'t Token>) -> bool {
+    let mut less = 1;
+    while let Some(Token::Word(_)) = before(less) {
+        match before(less + 1) {
+            Some(Token::Period) => less += 2,
+            other => {
+                return matches!(
+                    keyword(other),
+                    Keyword::FROM | Keyword::JOIN | Keyword::UPDATE | Keyword::ONLY
+                );
+            }
+        }
+    }
+    false
+}
+
+/// Whether a star is no sign between two operands: `extract(year FROM a * b)`.
+fn ends_table(next: Option<&Token>) -> bool {
+    match next {
+        None | Some(Token::EOF | Token::SemiColon | Token::Comma | Token::RParen) => true,
+        next => matches!(
+            keyword(next),
+            Keyword::AS
+                | Keyword::WHERE
+                | Keyword::GROUP
+                | Keyword::HAVING
+                | Keyword::ORDER
+                | Keyword::LIMIT
+                | Keyword::OFFSET
+                | Keyword::FETCH
+                | Keyword::FOR
+                | Keyword::UNION
+                | Keyword::EXCEPT
+                | Keyword::INTERSECT
+                | Keyword::JOIN
+                | Keyword::INNER
+                | Keyword::LEFT
+                | Keyword::RIGHT
+                | Keyword::FULL
+                | Keyword::CROSS
+                | Keyword::NATURAL
+                | Keyword::ON
+                | Keyword::USING
+                | Keyword::SET
+                | Keyword::RETURNING
+        ),
+    }
+}
+
+/// Whether the bounds of a window's frame end before.
+fn is_frame<'t>(before: &impl Fn(usize) -> Option<&'t Token>) -> bool {
+    matches!(
+        keyword(before(1)),
+        Keyword::ROW | Keyword::PRECEDING | Keyword::FOLLOWING
+    )
+}

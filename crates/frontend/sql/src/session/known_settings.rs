@@ -1,0 +1,116 @@
+//! The settings that there are: what each is at first, what it may be, and what it is about.
+
+/// A setting that there is.
+pub(super) struct Known {
+    pub name: &'static str,
+    pub default: &'static str,
+    pub kind: Kind,
+    /// What it is about, in a sentence.
+    pub about: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Bool,
+    /// In milliseconds where no unit is given, at least and at most so many.
+    Milliseconds(i32, i32),
+    /// In kilobytes.
+    Kilobytes(i32, i32),
+    Integer(i32, i32),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Cannot be set.
+    Fixed,
+}
+
+const fn known(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    about: &'static str,
+) -> Known {
+    Known {
+        name,
+        default,
+        kind,
+        about,
+    }
+}
+
+const TIME: Kind = Kind::Milliseconds(0, i32::MAX);
+const LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
+];
+const ISOLATIONS: &[&str] = &[
+    "serializable",
+    "repeatable read",
+    "read committed",
+    "read uncommitted",
+];
+const STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
+const COMMITS: &[&str] = &["local", "remote_write", "remote_apply", "on", "off"];
+
+/// All of them, in order.
+#[rustfmt::skip]
+pub(super) const KNOWN: [Known; 59] = [
+    known("application_name", "", Kind::Text, "What the client calls itself."),
+    known("bytea_output", "hex", Kind::OneOf(&["escape", "hex"]), "How bytes are written as text."),
+    known("check_function_bodies", "on", Kind::Bool, "Says nothing here: there are no functions with bodies."),
+    known("client_encoding", "UTF8", Kind::Text, "Encoding of the client's texts."),
+    known("client_min_messages", "notice", Kind::OneOf(LEVELS), "Messages of lower levels are not sent."),
+    known("datestyle", "ISO, MDY", Kind::Text, "How dates are written, and the order of their parts when they are read."),
+    known("deadlock_timeout", "1000", Kind::Milliseconds(1, i32::MAX), "Says nothing here: circles of waits are found when they close."),
+    known("default_table_access_method", "heap", Kind::Text, "How tables are stored that say nothing of it."),
+    known("default_tablespace", "", Kind::Text, "Where tables are stored that say nothing of it."),
+    known("default_transaction_isolation", "read committed", Kind::OneOf(ISOLATIONS), "Level of transactions that say nothing of it."),
+    known("default_transaction_read_only", "off", Kind::Bool, "Whether transactions only read that say nothing of it."),
+    known("enable_bitmapscan", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_hashagg", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_hashjoin", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_indexonlyscan", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_indexscan", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_material", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_memoize", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_mergejoin", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_nestloop", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_seqscan", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("enable_sort", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
+    known("extra_float_digits", "1", Kind::Integer(-15, 3), "Digits of floating-point numbers; above 0 the fewest that are read back as the same."),
+    known("idle_in_transaction_session_timeout", "0", TIME, "How long a session may be idle in a transaction; 0 is for ever."),
+    known("idle_session_timeout", "0", TIME, "How long a session may be idle; 0 is for ever."),
+    known("in_hot_standby", "off", Kind::Fixed, "Whether the server only follows another one."),
+    known("integer_datetimes", "on", Kind::Fixed, "Whether times are integers."),
+    known("intervalstyle", "postgres", Kind::OneOf(STYLES), "How intervals are written."),
+    known("is_superuser", "on", Kind::Fixed, "Whether the session's role may do everything."),
+    known("jit", "on", Kind::Bool, "Says nothing here."),
+    known("lc_collate", "C", Kind::Fixed, "Order of texts."),
+    known("lc_ctype", "C", Kind::Fixed, "Classes of characters."),
+    known("lc_messages", "C", Kind::Text, "Language of messages: theirs is English."),
+    known("lc_monetary", "C", Kind::Text, "How amounts of money are written."),
+    known("lc_numeric", "C", Kind::Text, "How numbers are written by to_char."),
+    known("lc_time", "C", Kind::Text, "Names of days and months."),
+    known("lock_timeout", "0", TIME, "How long a statement waits for each lock; 0 is for ever."),
+    known("maintenance_work_mem", "65536", Kind::Kilobytes(1024, i32::MAX), "Memory of statements that make indexes."),
+    known("max_connections", "1", Kind::Fixed, "Sessions that there may be at a time."),
+    known("max_function_args", "100", Kind::Fixed, "Arguments that a function may have."),
+    known("max_identifier_length", "63", Kind::Fixed, "Bytes that a name may have."),
+    known("max_index_keys", "32", Kind::Fixed, "Columns that an index may have."),
+    known("max_prepared_transactions", "0", Kind::Fixed, "Transactions that may be prepared at a time."),
+    known("role", "none", Kind::Fixed, "The role whose rights the session has."),
+    known("row_security", "on", Kind::Bool, "Says nothing here: there are no policies of rows."),
+    known("search_path", "\"$user\", public", Kind::Text, "Schemas that names are looked up in."),
+    known("server_encoding", "UTF8", Kind::Fixed, "Encoding of the database."),
+    known("server_version", "15.0", Kind::Fixed, "PostgreSQL's version that this is compatible with."),
+    known("server_version_num", "150000", Kind::Fixed, "The same as a number."),
+    known("session_authorization", "", Kind::Fixed, "The role that the session is of."),
+    known("standard_conforming_strings", "on", Kind::Fixed, "Whether a backslash in a literal is one."),
+    known("statement_timeout", "0", TIME, "How long a statement may take; 0 is for ever."),
+    known("synchronize_seqscans", "on", Kind::Bool, "Says nothing here."),
+    known("synchronous_commit", "on", Kind::OneOf(COMMITS), "Whether a commit waits until it is durable."),
+    known("timezone", "UTC", Kind::Text, "Zone of times that are written and read."),
+    known("transaction_isolation", "", Kind::OneOf(ISOLATIONS), "Level of the transaction."),
+    known("transaction_read_only", "off", Kind::Bool, "Whether the transaction only reads."),
+    known("work_mem", "65536", Kind::Kilobytes(64, i32::MAX), "Memory of a query's steps before they use files."),
+    known("xmloption", "content", Kind::OneOf(&["content", "document"]), "Says nothing here: there is no XML."),
+];

@@ -1,0 +1,111 @@
+//! What a setting may be: numbers in their ranges with their units, words of a list; and PostgreSQL's words for what it may not.
+
+use super::known_settings::Kind;
+use super::settings::{SIZES, TIMES};
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+
+/// The text that a setting's value is kept as.
+///
+/// # Errors
+/// `22023`.
+pub(super) fn checked(name: &str, kind: Kind, value: &str) -> Result<String> {
+    match kind {
+        Kind::Text | Kind::Fixed => Ok(value.to_owned()),
+        Kind::Bool => match value.to_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
+            "off" | "false" | "no" | "0" | "f" | "n" => Ok("off".to_owned()),
+            _ => {
+                let message = format!("parameter \"{name}\" requires a Boolean value");
+                Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message))
+            }
+        },
+        Kind::OneOf(words) => {
+            let lower = value.to_lowercase();
+            if words.contains(&&*lower) {
+                return Ok(lower);
+            }
+            if let Some(word) = same_as(name, &lower) {
+                return Ok(word.to_owned());
+            }
+            let hint = format!("Available values: {}.", words.join(", "));
+            Err(invalid(name, value).with_hint(hint))
+        }
+        Kind::Integer(least, most) => number(name, value, &[], (least, most)),
+        Kind::Milliseconds(least, most) => number(name, value, &TIMES, (least, most)),
+        Kind::Kilobytes(least, most) => number(name, value, &SIZES, (least, most)),
+    }
+}
+
+/// What words say that PostgreSQL takes and does not tell of.
+fn same_as(name: &str, value: &str) -> Option<&'static str> {
+    Some(match (name, value) {
+        ("synchronous_commit", "true" | "yes" | "1") => "on",
+        ("synchronous_commit", "false" | "no" | "0") => "off",
+        ("client_min_messages", "debug") => "debug2",
+        ("client_min_messages", "info") => "info",
+        _ => return None,
+    })
+}
+
+/// A number with one of the units, in the last of them.
+fn number(
+    name: &str,
+    value: &str,
+    units: &[(u64, &'static str)],
+    (least, most): (i32, i32),
+) -> Result<String> {
+    let text = value.trim();
+    let is_number = |char: char| char.is_ascii_digit() || matches!(char, '.' | '+' | '-');
+    let (digits, unit) = text.split_at(text.find(|char| !is_number(char)).unwrap_or(text.len()));
+    let number: f64 = digits.parse().map_err(|_| invalid(name, value))?;
+    let base = units.last().map(|(_, base)| *base);
+    let number = match (unit.trim(), base) {
+        ("", _) => number,
+        ("us", Some("ms")) => number / 1000.0,
+        ("B", Some("kB")) => number / 1024.0,
+        (unit, _) => match units.iter().find(|(_, known)| *known == unit) {
+            Some((factor, _)) => number * *factor as f64,
+            None => return Err(invalid(name, value).with_unit_hint(base)),
+        },
+    };
+    let number = number.round();
+    if number > f64::from(i32::MAX) || number < f64::from(i32::MIN) {
+        return Err(invalid(name, value).with_hint("Value exceeds integer range."));
+    }
+    if number < f64::from(least) || number > f64::from(most) {
+        let unit = base.map_or_else(String::new, |base| format!(" {base}"));
+        let message = format!(
+            "{number}{unit} is outside the valid range for parameter \"{name}\" ({least} .. {most})"
+        );
+        return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(format!("{number}"))
+}
+
+impl SqlError {
+    /// Says which units there are where numbers are kept in this one.
+    fn with_unit_hint(self, base: Option<&str>) -> Self {
+        match base {
+            None => self,
+            Some("kB") => self.with_hint(
+                "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".",
+            ),
+            Some(_) => self.with_hint(
+                "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
+            ),
+        }
+    }
+}
+
+/// `22023`. The names are shown as PostgreSQL writes them.
+#[cold]
+pub(super) fn invalid(name: &str, value: &str) -> SqlError {
+    let name = match name {
+        "datestyle" => "DateStyle",
+        "timezone" => "TimeZone",
+        name => name,
+    };
+    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+    SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
+}
