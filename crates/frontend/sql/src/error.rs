@@ -233,6 +233,24 @@ impl SqlError {
         self
     }
 
+    /// Says of what is not allowed somewhere where that is, unless that is known.
+    #[must_use]
+    pub(crate) fn not_allowed_in(mut self, clause: &str) -> Self {
+        if let Some(what) = self.inner.message.strip_suffix("are not allowed here") {
+            self.inner.message = format!("{what}are not allowed in {clause}");
+        }
+        self
+    }
+
+    /// Says this text otherwise, if it is its own.
+    #[must_use]
+    pub(crate) fn worded(mut self, text: &str, other: &str) -> Self {
+        if self.inner.message == text {
+            other.clone_into(&mut self.inner.message);
+        }
+        self
+    }
+
     /// Whether there is nothing to be said about its place any more.
     pub(crate) fn is_placed(&self) -> bool {
         self.inner.without_place || self.inner.position.is_some()

@@ -142,6 +142,9 @@ impl AggregateKind {
     }
 }
 
+/// Which clause it is, whoever binds that says ([`SqlError::not_allowed_in`]).
+const NOT_HERE: &str = "aggregate functions are not allowed here";
+
 /// What the arguments are as they were written, where rows are told apart by them: [`Aggregate::arguments`] may be JSON of them.
 type Written = Vec<(Expr, Type)>;
 
@@ -155,8 +158,7 @@ impl Binder<'_> {
     ) -> Result<Bound> {
         let place = self.place(&function.name);
         let Some(mut others) = self.aggregates.take() else {
-            let text = "aggregate functions are not allowed here";
-            return Err(SqlError::new(sqlstate::GROUPING_ERROR, text).at(place));
+            return Err(SqlError::new(sqlstate::GROUPING_ERROR, NOT_HERE).at(place));
         };
         // Inside an aggregate nothing of the group is known yet.
         let windows = self.windows.take();
@@ -168,7 +170,7 @@ impl Binder<'_> {
             Ok(aggregate) => aggregate,
             Err(error) => {
                 self.aggregates = Some(others);
-                return Err(error);
+                return Err(error.worded(NOT_HERE, "aggregate function calls cannot be nested"));
             }
         };
         let result = aggregate.result;

@@ -34,7 +34,14 @@ impl Binder<'_> {
     /// # Errors
     /// `42804` if it is not boolean.
     pub fn condition(&mut self, node: &ast::Expr, clause: &str) -> Result<Expr> {
-        let bound = self.expr(node)?;
+        let bound = self.expr(node).map_err(|error| match clause {
+            "WHERE" | "HAVING" | "FILTER" => error.not_allowed_in(clause),
+            "JOIN/ON" => error.not_allowed_in("JOIN conditions"),
+            "CHECK" => error.not_allowed_in("check constraints"),
+            "MERGE WHEN" => error.not_allowed_in("MERGE WHEN conditions"),
+            // Of the clause that it is in.
+            _ => error,
+        })?;
         match bound.ty {
             None | Some(Type::Bool) => {
                 self.coerce(bound, Type::Bool, Typmod::NONE, CastContext::Implicit)

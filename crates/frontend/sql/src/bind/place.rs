@@ -19,7 +19,7 @@ impl Binder<'_> {
 
     /// Where an error is that is an expression's own: at the operator, where there is one. `None` where that is not known.
     #[cold]
-    pub(super) fn place_of_error(&self, node: &E) -> Option<u32> {
+    pub(crate) fn place_of_error(&self, node: &E) -> Option<u32> {
         let not = |negated: bool, word: &'static str| if negated { "not" } else { word };
         match node {
             E::BinaryOp { left, op, .. } => self.place_behind(left, &op.to_string()),

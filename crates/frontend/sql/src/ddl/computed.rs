@@ -28,7 +28,7 @@ impl Ddl<'_> {
         if !binder.subqueries.is_empty() {
             let text = "cannot use subquery in DEFAULT expression";
             let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
-            return Err(error.at(binder.place(expr)));
+            return Err(error.at(binder.place_of_error(expr)));
         }
         binder.coerce(bound, ty, typmod, CastContext::Assignment)?;
         Ok(Default::Expression(self.default_text(expr)?))
@@ -81,9 +81,10 @@ impl Ddl<'_> {
     }
 }
 
-/// `0A000` where a default reads a column: there is none that it could.
+/// The error of a default. `0A000` where it reads a column: there is none that it could.
 #[cold]
 fn no_column(error: SqlError) -> SqlError {
+    let error = error.not_allowed_in("DEFAULT expressions");
     let state = error.sqlstate();
     if state != sqlstate::UNDEFINED_COLUMN && state != sqlstate::UNDEFINED_TABLE {
         return error;

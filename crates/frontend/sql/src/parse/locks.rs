@@ -1,7 +1,8 @@
 //! LIMIT, OFFSET and FETCH behind FOR UPDATE, as queues like to write it: PostgreSQL takes both orders, the parser the other one. And FOR UPDATE of a query without tables.
 
+use super::spellings::put_behind;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Puts them in front of the locks. Each token keeps its place in the text.
 pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
@@ -82,18 +83,10 @@ pub(super) fn without_tables(tokens: &mut Vec<TokenWithSpan>) {
             _ => {}
         }
     }
-    // From the last to the first, so that places stay what they were; they are few.
-    for at in found.into_iter().rev() {
-        let span = tokens[at].span;
-        let end = ["LIMIT", "ALL"].map(|word| TokenWithSpan {
-            token: Token::make_keyword(word),
-            span,
-        });
-        let space = Token::Whitespace(Whitespace::Space);
-        let [limit, all] = end;
-        let space = TokenWithSpan { token: space, span };
-        tokens.splice(at..at, [limit, space.clone(), all, space]);
-    }
+    // In front of FOR, which is never the first token.
+    let before: Vec<usize> = found.iter().map(|at| at - 1).collect();
+    let end = ["LIMIT", "ALL"].map(Token::make_keyword);
+    put_behind(tokens, &before, &end);
 }
 
 fn keyword(token: &TokenWithSpan) -> Keyword {

@@ -107,6 +107,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     if words.any(&[Keyword::PRECEDING, Keyword::FOLLOWING]) {
         literal::frame_offsets(&mut tokens);
     }
+    if words.any(&[Keyword::SELECT]) {
+        spellings::empty_lists(&mut tokens);
+    }
     if words.any(spellings::WORDS) || tokens.iter().any(|own| own.token == Token::Mul) {
         spellings::adapt(text, &mut tokens)?;
     }

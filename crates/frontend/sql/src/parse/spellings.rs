@@ -89,6 +89,61 @@ pub(super) fn adapt(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
+/// Names the one row of a SELECT without list and without tables. No name in a statement can be it.
+const NO_TABLE: &str =
+    "the row of a query that has neither columns nor tables, longer than any name in a text";
+
+/// `SELECT` alone, or with a WHERE behind it: a row without columns. The parser takes a list that is empty in front of FROM only.
+pub(super) fn empty_lists(tokens: &mut Vec<TokenWithSpan>) {
+    let is_spoken = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let mut found = Vec::new();
+    let mut selects = None;
+    for (at, own) in tokens.iter().enumerate().filter(|(_, own)| is_spoken(own)) {
+        let ends = matches!(own.token, Token::EOF | Token::SemiColon | Token::RParen)
+            || keyword(Some(&own.token)) == Keyword::WHERE;
+        if let Some(select) = selects.take().filter(|_| ends) {
+            found.push(select);
+        }
+        selects = (keyword(Some(&own.token)) == Keyword::SELECT).then_some(at);
+    }
+    // A last one, where no token tells the end.
+    found.extend(selects);
+    put_behind(
+        tokens,
+        &found,
+        &[
+            Token::make_keyword("FROM"),
+            Token::LParen,
+            Token::make_keyword("VALUES"),
+            Token::LParen,
+            Token::Number("1".to_owned(), false),
+            Token::RParen,
+            Token::RParen,
+            Token::make_keyword("AS"),
+            Token::make_word(NO_TABLE, Some('"')),
+        ],
+    );
+}
+
+/// Puts tokens behind those at some places, which ascend, with their place in the text. In one pass: a text may have many.
+pub(super) fn put_behind(tokens: &mut Vec<TokenWithSpan>, places: &[usize], more: &[Token]) {
+    if places.is_empty() {
+        return;
+    }
+    let mut places = places.iter().copied().peekable();
+    let mut made = Vec::with_capacity(tokens.len() + places.len() * (more.len() + 2));
+    for (at, own) in tokens.drain(..).enumerate() {
+        let span = own.span;
+        made.push(own);
+        if places.next_if_eq(&at).is_some() {
+            let space = std::iter::once(Token::Whitespace(Whitespace::Space));
+            let all = space.clone().chain(more.iter().cloned()).chain(space);
+            made.extend(all.map(|token| TokenWithSpan { token, span }));
+        }
+    }
+    *tokens = made;
+}
+
 fn keyword(token: Option<&Token>) -> Keyword {
     match token {
         Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,

@@ -271,12 +271,17 @@ impl Binder<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let width = rows.first().map_or(0, |row| row.content.len());
-        check_width(width, targets.len(), implicit)?;
+        check_width(width, targets.len(), implicit).map_err(|error| {
+            let first = rows.first().and_then(|row| row.content.get(targets.len()));
+            error.at(first.and_then(|expr| self.place(expr)))
+        })?;
         targets.truncate(width);
         let mut out = Vec::with_capacity(rows.len());
         for row in rows {
             if row.content.len() != width {
-                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+                let error = SqlError::syntax("VALUES lists must all be the same length");
+                let first = row.content.first();
+                return Err(error.at(first.and_then(|expr| self.place(expr))));
             }
             let mut values = Vec::with_capacity(width);
             for (node, target) in row.content.iter().zip(targets.iter()) {

@@ -42,7 +42,7 @@ impl Binder<'_> {
         let of_limit = limit.is_some_and(|limit| alone.expr(limit).is_err());
         let clause = if of_limit { "LIMIT" } else { "OFFSET" };
         let message = format!("argument of {clause} must not contain variables");
-        SqlError::new(state, message)
+        SqlError::new(state, message).at(error.fields().position)
     }
 
     /// What the clauses of a query say.

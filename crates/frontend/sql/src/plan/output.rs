@@ -47,7 +47,8 @@ impl Binder<'_> {
                     _,
                 ) => {
                     let (_, table) = crate::bind::object_name(name)?;
-                    self.all_columns(Some(&table), &mut output, &mut columns)?;
+                    self.all_columns(Some(&table), &mut output, &mut columns)
+                        .map_err(|error| error.at(self.place(name)))?;
                     continue;
                 }
                 ast::SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -171,7 +172,7 @@ impl Binder<'_> {
         output: &[Expr],
         columns: &[OutputColumn],
     ) -> Result<(Expr, Type)> {
-        if let Some(at) = ordinal(node, output.len(), "GROUP BY")? {
+        if let Some(at) = self.ordinal(node, output.len(), "GROUP BY")? {
             return Ok((output[at].clone(), columns[at].ty));
         }
         let bound = self.expr(node);
@@ -242,6 +243,24 @@ impl Binder<'_> {
         Ok(keys)
     }
 
+    /// A column by number.
+    fn ordinal(&self, node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
+        let ast::Expr::Value(value) = node else {
+            return Ok(None);
+        };
+        let ast::Value::Number(digits, _) = &value.value else {
+            return Ok(None);
+        };
+        match digits.parse::<usize>() {
+            Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
+            _ => {
+                let message = format!("{clause} position {digits} is not in select list");
+                let error = SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message);
+                Err(error.at(self.place(node)))
+            }
+        }
+    }
+
     /// The column that a key names. Several of the name have to be the same expression: without `output` no two are.
     fn output_key(
         &self,
@@ -249,7 +268,7 @@ impl Binder<'_> {
         columns: &[OutputColumn],
         output: Option<&[Expr]>,
     ) -> Result<Option<usize>> {
-        if let Some(at) = ordinal(node, columns.len(), "ORDER BY")? {
+        if let Some(at) = self.ordinal(node, columns.len(), "ORDER BY")? {
             return Ok(Some(at));
         }
         let ast::Expr::Identifier(ident) = node else {
@@ -279,23 +298,6 @@ fn sort_key(expr: SortBy, ty: Type, options: ast::OrderByOptions) -> SortKey {
         descending,
         // NULLs are larger than anything.
         nulls_first: options.nulls_first.unwrap_or(descending),
-    }
-}
-
-/// A column by number.
-fn ordinal(node: &ast::Expr, count: usize, clause: &str) -> Result<Option<usize>> {
-    let ast::Expr::Value(value) = node else {
-        return Ok(None);
-    };
-    let ast::Value::Number(digits, _) = &value.value else {
-        return Ok(None);
-    };
-    match digits.parse::<usize>() {
-        Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
-        _ => {
-            let message = format!("{clause} position {digits} is not in select list");
-            Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message))
-        }
     }
 }
 

@@ -184,7 +184,7 @@ impl Binder<'_> {
             } else {
                 "subquery has too many columns"
             };
-            return Err(SqlError::syntax(text).at(self.place(query)));
+            return Err(SqlError::syntax(text));
         }
         let ty = match kind {
             SubqueryKind::Exists => None,
@@ -332,7 +332,9 @@ impl Binder<'_> {
         let mut by_column: Vec<Vec<Bound>> = (0..width).map(|_| Vec::new()).collect();
         for row in rows {
             if row.content.len() != width {
-                return Err(SqlError::syntax("VALUES lists must all be the same length"));
+                let error = SqlError::syntax("VALUES lists must all be the same length");
+                let first = row.content.first();
+                return Err(error.at(first.and_then(|expr| self.place(expr))));
             }
             for (column, expr) in by_column.iter_mut().zip(&row.content) {
                 column.push(self.expr(expr)?);
@@ -417,9 +419,12 @@ impl Binder<'_> {
             .transpose()?;
         self.windows = found;
         let mut sort = self.sort_keys(order, &output, &columns)?;
-        if distinct && sort.iter().any(|key| matches!(key.expr, SortBy::Expr(_))) {
+        let mut keys_apart = order.iter().zip(&sort);
+        let apart = keys_apart.find(|(_, key)| matches!(key.expr, SortBy::Expr(_)));
+        if let (true, Some((node, _))) = (distinct, apart) {
             let text = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
-            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text));
+            let error = SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text);
+            return Err(error.at(self.place(&node.expr)));
         }
         let mut apart = self.distinct_on(select, &output, &columns)?;
         check_distinct_order(&apart, &sort, &output)?;

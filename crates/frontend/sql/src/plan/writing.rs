@@ -117,7 +117,8 @@ impl Binder<'_> {
             let name = folded(&cte.alias.name);
             if self.with[before..].iter().any(|other| other.name == name) {
                 let message = format!("WITH query name \"{name}\" specified more than once");
-                return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
+                let error = SqlError::new(sqlstate::DUPLICATE_ALIAS, message);
+                return Err(error.at(self.place_of(cte.alias.name.span.start)));
             }
             let reads = matches!(
                 &*cte.query.body,

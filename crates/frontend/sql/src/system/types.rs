@@ -1,5 +1,6 @@
 //! Types, and what is told of them: collations, access methods, operator classes, functions.
 
+use super::built_in::BUILT_IN;
 use super::relations::collation_of;
 use super::{Scan, Spec, text};
 use crate::catalog::{Catalog, Oid, PG_CATALOG, Relation};
@@ -425,30 +426,52 @@ struct Procedure {
     name: String,
     arguments: Vec<u32>,
     result: u32,
+    /// `prokind`, `provolatile`.
+    letters: [&'static str; 2],
+    /// `proisstrict`, `proretset`.
+    flags: [bool; 2],
+}
+
+impl Procedure {
+    fn new(oid: u32, name: String, arguments: Vec<u32>, result: u32) -> Self {
+        Self {
+            oid,
+            name,
+            arguments,
+            result,
+            letters: ["f", "s"],
+            flags: [true, false],
+        }
+    }
 }
 
 fn procedures() -> Vec<Procedure> {
-    let of_entry = |entry: &CatalogEntry| Procedure {
-        oid: entry.oid,
-        name: entry.name.to_owned(),
-        arguments: entry.arguments().map(expr::type_oid).collect(),
-        result: expr::type_oid(entry.result),
+    let of_entry = |entry: &CatalogEntry| {
+        let arguments = entry.arguments().map(expr::type_oid).collect();
+        let result = expr::type_oid(entry.result);
+        Procedure::new(entry.oid, entry.name.to_owned(), arguments, result)
     };
     let mut all: Vec<Procedure> = expr::catalog_functions().map(of_entry).collect();
-    let known: HashSet<u32> = all.iter().map(|procedure| procedure.oid).collect();
-    all.extend(
-        expr::scalar_functions()
-            .filter(|entry| entry.oid != 0 && !known.contains(&entry.oid))
-            .map(|entry| Procedure {
-                oid: entry.oid,
-                name: entry.name.to_owned(),
-                arguments: entry
-                    .arguments()
-                    .map(|ty| expr::type_oid(ty.trim_end_matches('*')))
-                    .collect(),
-                result: expr::type_oid(entry.result),
-            }),
-    );
+    let mut known: HashSet<u32> = all.iter().map(|procedure| procedure.oid).collect();
+    for entry in expr::scalar_functions() {
+        if entry.oid != 0 && known.insert(entry.oid) {
+            let types = entry.arguments().map(|ty| ty.trim_end_matches('*'));
+            let arguments = types.map(expr::type_oid).collect();
+            let result = expr::type_oid(entry.result);
+            let name = entry.name.to_owned();
+            all.push(Procedure::new(entry.oid, name, arguments, result));
+        }
+    }
+    for own in BUILT_IN {
+        if known.insert(own.oid) {
+            let arguments = own.argument_oids().collect();
+            all.push(Procedure {
+                letters: [own.kind, own.volatility],
+                flags: [own.strict, own.returns_set],
+                ..Procedure::new(own.oid, own.name.to_owned(), arguments, own.result_oid())
+            });
+        }
+    }
     let others = [
         (Type::Text.array(), "array_", ARRAY_FORMS),
         (Type::Text, "enum_", ENUM_FORMS),
@@ -461,12 +484,8 @@ fn procedures() -> Vec<Procedure> {
                 } else {
                     Type::Text.oid()
                 };
-                all.push(Procedure {
-                    oid,
-                    name: format!("{stem}{suffix}"),
-                    arguments: vec![ty.oid()],
-                    result,
-                });
+                let name = format!("{stem}{suffix}");
+                all.push(Procedure::new(oid, name, vec![ty.oid()], result));
             }
         }
     }
@@ -498,6 +517,7 @@ pub(super) fn function_of(oid: u32) -> Option<(String, String, String)> {
 
 fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     for procedure in procedures() {
+        let ([kind, volatility], [strict, returns_set]) = (procedure.letters, procedure.flags);
         let types: Vec<Value> = procedure
             .arguments
             .iter()
@@ -514,12 +534,12 @@ fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Value::Float4(0.0),
             Value::Oid(0),
             Value::Oid(0),
-            text("f"),
+            text(kind),
             Value::Bool(false),
             Value::Bool(false),
-            Value::Bool(true),
-            Value::Bool(false),
-            text("s"),
+            Value::Bool(strict),
+            Value::Bool(returns_set),
+            text(volatility),
             text("s"),
             Value::Int2(types.len() as i16),
             Value::Int2(0),

@@ -15,6 +15,8 @@ pub struct Heard {
     pub rows: Vec<Vec<Option<Vec<u8>>>>,
     pub tags: Vec<String>,
     pub notices: Vec<String>,
+    /// SQLSTATEs of the notices.
+    pub notice_states: Vec<String>,
     pub copied: Vec<u8>,
     pub statuses: Vec<(String, String)>,
 }
@@ -46,6 +48,7 @@ impl Sink for Heard {
 
     fn notice(&mut self, notice: &Fields) -> Told {
         self.notices.push(notice.message.clone());
+        self.notice_states.push(notice.sqlstate.to_string());
         Ok(())
     }
 
