@@ -198,10 +198,12 @@ pub(super) fn all() -> impl Iterator<Item = Type> {
 }
 
 /// Types of which there are no values in columns: oid, name, category.
-const PSEUDO_TYPES: [(u32, &str); 7] = [
+const PSEUDO_TYPES: [(u32, &str); 9] = [
     (2276, "any"),
     (2277, "anyarray"),
     (2278, "void"),
+    (2776, "anynonarray"),
+    (3500, "anyenum"),
     (2283, "anyelement"),
     (705, "unknown"),
     (5077, "anycompatible"),

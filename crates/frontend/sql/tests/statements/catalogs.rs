@@ -325,21 +325,22 @@ fn records_are_taken_apart_as_jdbc_takes_them_apart() {
 #[test]
 fn functions_are_listed_however_calls_find_them() {
     let mut client = Client::new();
-    let sql = "select oid::regprocedure, prorettype::regtype, prokind, proretset, provolatile from pg_proc
+    let sql = "select proname, pg_get_function_arguments(oid), prorettype::regtype, prokind, proretset, provolatile from pg_proc
         where proname in ('length', 'lower', 'now', 'row_number', 'generate_subscripts', 'bool_or', 'array_to_json') order by proname, oid";
     assert_eq!(
         client.ok(sql),
-        "array_to_json(anyarray)|json|f|f|s
-array_to_json(anyarray,boolean)|json|f|f|s
-bool_or(boolean)|boolean|a|f|i
-generate_subscripts(anyarray,integer)|integer|f|t|i
-length(text)|integer|f|f|i
-length(character)|integer|f|f|i
-length(bytea)|integer|f|f|i
-lower(text)|text|f|f|i
-now()|timestamp with time zone|f|f|s
-row_number()|bigint|w|f|i"
+        "array_to_json|anyarray|json|f|f|s
+bool_or|boolean|boolean|a|f|i
+generate_subscripts|anyarray, integer|integer|f|t|i
+length|text|integer|f|f|i
+length|character|integer|f|f|i
+length|bytea|integer|f|f|i
+lower|text|text|f|f|i
+now||timestamp with time zone|f|f|s
+row_number||bigint|w|f|i"
     );
+    let of_enums = "select pg_get_function_arguments(oid), prorettype::regtype from pg_proc where proname = 'max' and oid = 3526";
+    assert_eq!(client.ok(of_enums), "anyenum|anyenum");
     let twice = "select count(*) from (select oid from pg_proc group by oid having count(*) > 1) t";
     assert_eq!(client.ok(twice), "0");
     assert_eq!(
