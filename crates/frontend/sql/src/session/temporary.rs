@@ -6,7 +6,7 @@
 //! Crash: the schemas of sessions that were open stay behind, and are dropped when the database is opened.
 
 use super::environment::Asked;
-use super::run::{RETRIES, is_conflict};
+use super::run::is_conflict;
 use super::transaction::{Characteristics, Open};
 use super::{Session, Waiting};
 use crate::catalog::{Catalog, Change, Kind, Oid};
@@ -39,6 +39,9 @@ impl Temporary {
             .filter(|oid| image.namespace_by_oid(*oid).is_some())
     }
 }
+
+/// How often a definition begins again because of what was committed between its snapshot and what it wants to write; it waits for nobody then.
+const NEWER_MAX: u32 = 100;
 
 impl Session {
     /// What ON COMMIT says, before the transaction commits.
@@ -116,11 +119,11 @@ impl Session {
             let meets = matches!(&done, Err(error) if is_conflict(error));
             let blocker = ddl.open.transaction.take_blocker().filter(|_| meets);
             // What it has met has been committed since its snapshot, unless that is the transaction's.
-            let newer = meets && !ddl.open.characteristics.repeatable && tries < RETRIES;
+            let newer = meets && !ddl.open.characteristics.repeatable && tries < NEWER_MAX;
             if done.is_ok() || !(ddl.again || newer || blocker.is_some()) {
                 return Ok((done?, ddl.notices));
             }
-            tries += 1;
+            tries += u32::from(blocker.is_none());
             if let Some(point) = &point {
                 ddl.open.undo_definition(&self.shared, point)?;
             }

@@ -1,6 +1,6 @@
 //! Where errors are said to be in the text of a statement: where PostgreSQL 15 says so.
 //!
-//! `tests/corpus/places.txt`: a statement a line, then its SQLSTATE and its place in characters (0: none), parted by tabs. They are a server's, not ours: whoever
+//! `places.txt`: a statement a line, then its SQLSTATE and its place in characters (0: none), parted by tabs. They are a server's, not ours: whoever
 //! adds some asks one.
 
 use super::client::Client;
@@ -12,7 +12,7 @@ fn errors_are_where_postgresql_says_that_they_are() {
     let mut client = Client::new();
     client.ok(SETUP);
     let mut wrong = Vec::new();
-    let lines = include_str!("../corpus/places.txt").lines();
+    let lines = include_str!("places.txt").lines();
     for line in lines.filter(|line| !line.starts_with('#')) {
         let mut parts = line.split('\t');
         let [sql, state, place] = [(); 3].map(|()| parts.next().unwrap());
