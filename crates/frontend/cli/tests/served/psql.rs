@@ -241,7 +241,11 @@ fn a_user_logs_in_with_the_password_that_a_statement_set_and_not_past_its_time()
     );
     assert!(as_ann("a secret").1.contains(refused));
     server.signal(Signal::TERM);
-    assert_eq!(end(server.child).0, 0);
+    let (code, log) = end(server.child);
+    assert_eq!(code, 0);
+    // Addresses stand there as they are.
+    assert!(log.contains("address=127.0.0.1:"), "{log}");
+    assert!(!log.contains("Some("), "{log}");
 }
 
 /// What pg_dump writes, but for comments and the word that keeps what is restored from giving psql commands.

@@ -110,21 +110,3 @@ fn settings_are_printed_as_a_file_that_is_read_again() {
         .unwrap();
     assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
 }
-
-#[test]
-fn the_log_says_addresses_as_they_are() {
-    use std::io::Write;
-    let folder = tempfile::tempdir().unwrap();
-    let server = Program::start(command(folder.path(), &[]));
-    let mut socket = std::net::TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    let own = socket.local_addr().unwrap();
-    // A protocol that nobody speaks.
-    socket.write_all(b"\0\0\0\x09\0\x09\0\0\0").unwrap();
-    let mut answer = Vec::new();
-    std::io::Read::read_to_end(&mut socket, &mut answer).unwrap();
-    assert_eq!(answer[0], b'E');
-    server.signal(Signal::TERM);
-    let (code, log) = end(server.child);
-    assert_eq!(code, 0);
-    assert!(log.contains(&format!("address={own}")), "{log}");
-}
