@@ -50,7 +50,7 @@ fn prop_images_of_the_double_write_area_that_nobody_wrote_are_answered() {
     try_all(Change::Image, 120);
 }
 
-/// A leaf whose upper fence lay within it: a scan went on behind that fence, to the same leaf, for ever. Guard: `Scan::enter_next` asks whether it gets further.
+/// A leaf whose upper fence lay within it: a scan went on behind that fence, to the same leaf, for ever. Guard: `Tree::read_leaf` asks whether it gets further.
 #[test]
 fn regress_a_leaf_that_leads_back_to_itself_ends_a_scan_with_an_error() {
     let disk = corpus::make().expect("a database");

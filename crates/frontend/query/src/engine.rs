@@ -6,13 +6,16 @@
 //! are told when the statement is over ([`Line::is_over`]), and ask no one anything.
 
 use crate::batch::{ColumnReader, readers as column_readers};
+use crate::crews::{Crews, STACK_BYTES, Taken};
 use crate::error::{Error, Failure, Result};
 use crate::keys::{Asked, TellKeys};
 use crate::memory::StatementMemory;
 use crate::relation::Relation;
 use crate::scan::{Answer, Part, Scans};
+use crate::sorts::FitSorts;
 use crate::types::Kind;
 use crate::union::MixUnions;
+use crate::watch::Watch;
 use crate::{Batch, Column};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -38,16 +41,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
-use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use vellum_row::{Type, ValueRef};
 
 /// How often a host looks whether it was cancelled, at least.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Stack of a thread of the operators: plans and expressions recurse, and are as high as the parser lets them be. Only what is used
-/// takes memory.
-const STACK_BYTES: usize = 64 << 20;
 
 /// What a statement may use.
 #[derive(Clone, Copy, Debug)]
@@ -208,7 +206,7 @@ impl Line {
 #[derive(Debug)]
 pub struct Requests(Receiver<Request>);
 
-/// Plans and runs relations. One for all statements of a database; its threads start with the first query.
+/// Plans and runs relations. One for all statements of a database; its threads start with queries (`crews`).
 #[derive(Debug)]
 pub struct Engine {
     started: OnceLock<Started>,
@@ -223,18 +221,9 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Started {
-    runtime: Option<Runtime>,
+    crews: Crews,
     environment: Arc<RuntimeEnv>,
     memory: Arc<GreedyMemoryPool>,
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // Whoever drops the last handle may be a thread that must not wait.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
 }
 
 impl Engine {
@@ -294,6 +283,13 @@ impl Engine {
         Ok(disks.into_iter().next())
     }
 
+    /// Whether nobody works for a query.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        let started = self.started.get();
+        started.is_none_or(|started| started.crews.are_idle())
+    }
+
     fn started(&self) -> Result<&Started> {
         if let Some(started) = self.started.get() {
             return Ok(started);
@@ -303,12 +299,6 @@ impl Engine {
         if let Some(started) = self.started.get() {
             return Ok(started);
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(self.parts())
-            .thread_name("vellum-query")
-            .thread_stack_size(STACK_BYTES)
-            .build()
-            .map_err(Error::internal)?;
         let mode = match self.spill.get() {
             None => DiskManagerMode::Disabled,
             Some(path) => DiskManagerMode::Directories(vec![path.clone()]),
@@ -318,14 +308,20 @@ impl Engine {
             .with_disk_manager_builder(disk)
             .build_arc()?;
         let started = Started {
-            runtime: Some(runtime),
+            crews: Crews::default(),
             environment,
             memory: Arc::new(GreedyMemoryPool::new(self.memory_bytes)),
         };
         Ok(self.started.get_or_init(|| started))
     }
 
-    fn state(&self, limits: Limits, parts: usize) -> Result<(&Runtime, SessionState)> {
+    /// A crew for a statement that is read by so many readers, and what its plan is made with.
+    fn state(
+        &self,
+        limits: Limits,
+        parts: usize,
+        line: &Line,
+    ) -> Result<(Taken<'_>, SessionState)> {
         let started = self.started()?;
         let environment = RuntimeEnv {
             memory_pool: Arc::new(StatementMemory::new(
@@ -336,9 +332,14 @@ impl Engine {
             cache_manager: started.environment.cache_manager.clone(),
             object_store_registry: started.environment.object_store_registry.clone(),
         };
-        // Operators keep several batches, whatever is in their rows.
-        let batch_rows = (limits.memory_bytes >> 12).clamp(256, crate::BATCH_ROWS);
+        // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other.
+        let (batch, aside) = match limits.joins {
+            Joins::Hashed => (limits.memory_bytes >> 12, limits.memory_bytes / 8),
+            Joins::Sorted => (limits.memory_bytes >> 14, limits.memory_bytes / 32),
+        };
+        let batch_rows = batch.clamp(256, crate::BATCH_ROWS);
         // One thread a statement beside its host's, but where tables are read in parts.
+        let crew = started.crews.take(parts.max(1))?;
         let parts = match limits.joins {
             Joins::Hashed => parts.max(1),
             // DataFusion sorts for joins only where these have parts.
@@ -349,7 +350,7 @@ impl Engine {
             .set_bool("datafusion.optimizer.prefer_hash_join", prefers_hash)
             .with_target_partitions(parts)
             .with_batch_size(batch_rows)
-            .with_sort_spill_reservation_bytes(limits.memory_bytes / 8)
+            .with_sort_spill_reservation_bytes(aside)
             .with_create_default_catalog_and_schema(false);
         // Tables are joined in the order in which they were put.
         let rules = Optimizer::new().rules.into_iter();
@@ -358,17 +359,17 @@ impl Engine {
             vec![Arc::new(MixUnions)];
         steps.extend(PhysicalOptimizer::new().rules);
         steps.push(Arc::new(TellKeys));
+        steps.push(Arc::new(FitSorts {
+            memory_bytes: limits.memory_bytes,
+        }));
+        steps.push(Arc::new(Watch(line.clone())));
         let state = SessionStateBuilder::new()
             .with_optimizer_rules(rules.collect())
             .with_physical_optimizer_rules(steps)
             .with_config(config)
             .with_runtime_env(Arc::new(environment))
             .build();
-        let runtime = started.runtime.as_ref();
-        Ok((
-            runtime.ok_or_else(|| Error::internal("threads that ended"))?,
-            state,
-        ))
+        Ok((crew, state))
     }
 
     /// Runs a relation: its rows are told the host, whose thread this is. Blocks until they are, or the host or an operator fails.
@@ -410,7 +411,7 @@ impl Engine {
         (host, readers): (&mut dyn Host, Vec<Box<dyn Reader + '_>>),
         tell: bool,
     ) -> Result<Vec<String>> {
-        let (runtime, state) = self.state(limits, readers.len())?;
+        let (crew, state) = self.state(limits, readers.len(), &line)?;
         let plan = relation.plan.clone();
         let shared = line.shared.clone();
         std::thread::scope(|scope| {
@@ -438,7 +439,7 @@ impl Engine {
             let served = started.and_then(|()| {
                 // Before anybody asks.
                 let _ = shared.readers.set(ending.readers.clone());
-                let task = runtime.spawn(async move {
+                let task = crew.spawn(async move {
                     let done = work(&state, plan, &line, tell).await;
                     line.send(Request::Done(done));
                 });
@@ -476,10 +477,11 @@ impl Engine {
         limits: Limits,
         parts: usize,
     ) -> Result<Vec<String>> {
-        let (runtime, state) = self.state(limits, parts)?;
+        let (line, _requests) = Line::new();
+        let (crew, state) = self.state(limits, parts, &line)?;
         let plan = relation.plan.clone();
         let (tell, told) = channel();
-        runtime.spawn(async move {
+        crew.spawn(async move {
             let _ = tell.send(state.create_physical_plan(&plan).await);
         });
         let planned = told.recv();

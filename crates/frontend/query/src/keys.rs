@@ -242,7 +242,8 @@ fn column_of(term: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     term.downcast_ref::<Column>().map(Column::index)
 }
 
-fn with_children(
+/// The step with other children.
+pub(crate) fn with_children(
     plan: &Arc<dyn ExecutionPlan>,
     children: Vec<Arc<dyn ExecutionPlan>>,
 ) -> Planned<Arc<dyn ExecutionPlan>> {

@@ -10,6 +10,7 @@
 mod aggregate;
 mod batch;
 mod collect;
+mod crews;
 mod decimal;
 mod engine;
 mod error;
@@ -19,11 +20,13 @@ mod known;
 mod memory;
 mod relation;
 mod scan;
+mod sorts;
 mod sum;
 mod temporary;
 mod term;
 mod types;
 mod union;
+mod watch;
 mod window;
 
 pub use aggregate::{Aggregate, Fold, Folding};

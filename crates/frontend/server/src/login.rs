@@ -145,7 +145,7 @@ impl Entrance<'_> {
         }
         self.out.authentication_ok();
         let socket = self.stream.socket().clone();
-        let place = self.shared.sessions.enter(socket, account.superuser)??;
+        let place = self.shared.sessions.enter(socket, &account)??;
         let seat = place.seat();
         let address = self.stream.socket().address();
         let options = SessionOptions {

@@ -7,6 +7,7 @@
 //!
 //! Concurrency: one mutex, held for a look-up; a session's own counters are written by its thread alone.
 
+use crate::auth::credentials::Account;
 use crate::secret;
 use crate::stream::Socket;
 use crate::wire::report::Report;
@@ -47,6 +48,8 @@ pub struct Seat {
     pub process: u32,
     /// What proves that a request to cancel is its client's.
     pub key: u32,
+    /// The role that logged in.
+    role: u32,
     /// What the session counts.
     pub tally: Tally,
     socket: Arc<Socket>,
@@ -136,14 +139,15 @@ impl Sessions {
         (before < LOGINS_MAX).then_some(login)
     }
 
-    /// A place for a session (N1).
+    /// A place for a session of a role (N1).
     ///
     /// # Errors
-    /// FATAL 53300, 57P03 while the server stops; the outer one if the system gives no random bytes.
+    /// FATAL 53300, of all sessions or of the role's, whose limit is not for superusers; 57P03 while the server stops; the outer one if the system gives no
+    /// random bytes.
     pub fn enter(
         self: &Arc<Self>,
         socket: Arc<Socket>,
-        superuser: bool,
+        account: &Account,
     ) -> io::Result<Result<Place, Report>> {
         let key = u32::from_be_bytes(secret::random()?);
         let mut state = self.lock();
@@ -158,11 +162,18 @@ impl Sessions {
         if taken >= self.connections_max {
             return Ok(Err(too_many()));
         }
-        if taken >= self.connections_max - self.reserved && !superuser {
+        if taken >= self.connections_max - self.reserved && !account.superuser {
             return Ok(Err(Report::fatal(
                 "53300",
                 "remaining connection slots are reserved for non-replication superuser connections",
             )));
+        }
+        if let Some(most) = account.connections_max.filter(|_| !account.superuser) {
+            let own = state.seats.values().filter(|seat| seat.role == account.oid);
+            if own.count() >= most as usize {
+                let text = format!("too many connections for role \"{}\"", account.name);
+                return Ok(Err(Report::fatal("53300", text)));
+            }
         }
         let process = loop {
             // Positive as an i32, which is what clients take it for.
@@ -174,6 +185,7 @@ impl Sessions {
         let seat = Arc::new(Seat {
             process,
             key,
+            role: account.oid,
             tally: Tally::default(),
             socket,
             cancel: Mutex::new(None),
@@ -326,7 +338,40 @@ mod tests {
     }
 
     fn enter(sessions: &Arc<Sessions>, superuser: bool) -> Result<Place, Report> {
-        sessions.enter(socket(), superuser).unwrap()
+        let account = Account {
+            superuser,
+            ..account("ann", 20)
+        };
+        sessions.enter(socket(), &account).unwrap()
+    }
+
+    fn account(name: &str, oid: u32) -> Account {
+        Account {
+            name: name.to_owned(),
+            oid,
+            connections_max: None,
+            verifier: None,
+            superuser: false,
+            login: true,
+        }
+    }
+
+    #[test]
+    fn a_role_has_no_more_sessions_than_its_limit_unless_it_may_do_anything() {
+        let sessions = Sessions::new(9, 1);
+        let mut ann = account("ann", 20);
+        ann.connections_max = Some(1);
+        let enter = |account: &Account| sessions.enter(socket(), account).unwrap();
+        let one = enter(&ann).unwrap();
+        let error = enter(&ann).unwrap_err();
+        assert_eq!(error.sqlstate, "53300");
+        assert_eq!(error.message, "too many connections for role \"ann\"");
+        let bob = enter(&account("bob", 21)).unwrap();
+        drop(one);
+        let one = enter(&ann).unwrap();
+        ann.superuser = true;
+        assert!(enter(&ann).is_ok());
+        drop((one, bob));
     }
 
     #[test]

@@ -392,13 +392,13 @@ impl Tree {
     /// one instant between call and return.
     ///
     /// # Errors
-    /// I/O, corruption of a page on the way.
+    /// I/O, corruption of a page on the way; corruption if the leaf does not lead beyond what was sought.
     pub fn read_leaf(&self, seek: Seek<'_>, into: &mut LeafCopy) -> Result<()> {
         self.context().count_search();
         let target = seek.target();
         if into.tree == self.root() && !into.parent.is_zero() && self.read_sibling(target, into)? {
             into.settle(self.root(), seek);
-            return Ok(());
+            return self.check_fences(into, seek);
         }
         let mut backoff = Backoff::new();
         for _ in 0..OPTIMISTIC_TRIES {
@@ -406,7 +406,7 @@ impl Tree {
                 let parent = path.parent.map_or(PageId::ZERO, |parent| parent.page_id());
                 if into.take(&path.page, parent) {
                     into.settle(self.root(), seek);
-                    return Ok(());
+                    return self.check_fences(into, seek);
                 }
             }
             backoff.wait();
@@ -415,7 +415,31 @@ impl Tree {
         let copied = into.take(&leaf.optimistic(), parent);
         debug_assert!(copied, "a latched page does not change");
         into.settle(self.root(), seek);
-        Ok(())
+        self.check_fences(into, seek)
+    }
+
+    /// Whoever walks over leaves seeks each at a fence of the one before: one that does not lead further, which a damaged one may not, would be come back to for
+    /// ever.
+    #[inline]
+    fn check_fences(&self, copy: &LeafCopy, seek: Seek<'_>) -> Result<()> {
+        let leads_on = match seek {
+            Seek::AtOrAfter(key) | Seek::After(key) => {
+                copy.upper_fence().is_none_or(|fence| fence > key)
+            }
+            Seek::Before(key) => copy.lower_fence().is_none_or(|fence| fence < key),
+            Seek::AtOrBefore(key) => copy.lower_fence().is_none_or(|fence| fence <= key),
+            Seek::First | Seek::Last => true,
+        };
+        match leads_on {
+            true => Ok(()),
+            false => Err(self.not_sought(copy.id)),
+        }
+    }
+
+    #[cold]
+    fn not_sought(&self, id: PageId) -> vellum_base::StorageError {
+        let what = "fences around what a leaf was sought for";
+        self.context().corrupt(id, what, 1, 0)
     }
 
     /// As [`Tree::read_leaf`], for who may want one record only: records are not there before [`Tree::add_record`] or
@@ -436,12 +460,12 @@ impl Tree {
                 if into.take_glimpse(&path.page, parent, seek) {
                     self.context().count_search();
                     into.tree = self.root();
-                    return Ok(());
+                    return self.check_fences(into, seek);
                 }
             } else if into.take(&path.page, parent) {
                 self.context().count_search();
                 into.settle(self.root(), seek);
-                return Ok(());
+                return self.check_fences(into, seek);
             }
         }
         self.read_leaf(seek, into)

@@ -20,6 +20,12 @@ const PASSWORD_BYTES_MAX: u64 = 4096;
 /// What is known of who logs in.
 #[derive(Debug)]
 pub struct Account {
+    /// The role's name.
+    pub name: String,
+    /// And its number.
+    pub oid: u32,
+    /// How many sessions it may have at once, unless it may do anything; `None`: any number.
+    pub connections_max: Option<u32>,
     /// Its verifier; none if it has no password, or one that is good no more.
     pub verifier: Option<Verifier>,
     /// Whether it may do anything.
@@ -35,9 +41,12 @@ pub struct Account {
 pub fn account(database: &SqlDatabase, name: &str) -> Result<Option<Account>, SqlError> {
     let role = database.role(name)?;
     Ok(role.map(|role| Account {
+        oid: role.oid,
+        connections_max: role.connections_max,
         verifier: role.current_verifier().and_then(Verifier::parse),
         superuser: role.superuser,
         login: role.login,
+        name: role.name,
     }))
 }
 

@@ -94,6 +94,8 @@ pub(crate) struct Run<'r, 'w> {
     pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
+    /// Bytes that lists of subqueries may keep beyond that.
+    listed: Cell<usize>,
     /// What changed rows have yet to answer for.
     dues: RefCell<VecDeque<Due>>,
     /// What the transaction has yet to answer for.
@@ -117,6 +119,9 @@ pub(crate) struct Run<'r, 'w> {
     /// What the query around this one stands at.
     pub(crate) outer: Option<&'r Frame<'r>>,
 }
+
+/// How many times `work_mem` the lists of subqueries may have: what the kept sides of joins have, which they stand for.
+const LISTED: usize = crate::general::JOIN_MEMORY;
 
 /// Steps between two looks.
 const STEPS: u32 = 256;
@@ -155,6 +160,7 @@ impl<'r, 'w> Run<'r, 'w> {
             way: Cell::new(Way::Insert),
             waiting,
             memory: Cell::new(memory),
+            listed: Cell::new(memory.saturating_mul(LISTED - 1)),
             steps: Cell::new(0),
             system: Rc::default(),
             work: Rc::default(),
@@ -177,6 +183,7 @@ impl<'r, 'w> Run<'r, 'w> {
             way: Cell::new(Way::Insert),
             waiting: self.waiting,
             memory: Cell::new(self.memory.get()),
+            listed: self.listed.clone(),
             dues: RefCell::default(),
             deferred: self.deferred,
             keys: RefCell::new(None),
@@ -305,6 +312,17 @@ impl<'r, 'w> Run<'r, 'w> {
         }
     }
 
+    /// Bytes are kept in a list that rows are looked up in.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    fn keep_listed(&self, bytes: usize) -> Result<()> {
+        self.keep(bytes).or_else(|full| {
+            let left = self.listed.get().checked_sub(bytes);
+            left.map(|left| self.listed.set(left)).ok_or(full)
+        })
+    }
+
     /// Keeps a row.
     pub fn keep_row(&self, row: &[Value]) -> Result<()> {
         self.keep(bytes_of_row(row))
@@ -355,8 +373,10 @@ impl<'r, 'w> Run<'r, 'w> {
     /// # Errors
     /// `21000`, and the query's.
     pub(crate) fn subquery<'p>(&self, subquery: &'p Subquery) -> Result<Subresult<'p>> {
-        if let SubqueryKind::Rows { single } = subquery.kind {
-            return self.row_set(subquery, single);
+        match subquery.kind {
+            SubqueryKind::Rows { single } => return self.row_set(subquery, single),
+            SubqueryKind::List => return self.row_set(subquery, false),
+            _ => {}
         }
         let mut values = Vec::new();
         self.select(&subquery.select, &mut |row| {
@@ -376,7 +396,9 @@ impl<'r, 'w> Run<'r, 'w> {
         Ok(match subquery.kind {
             SubqueryKind::Scalar => Subresult::Value(values.pop().unwrap_or(Value::Null)),
             SubqueryKind::Exists => Subresult::Value(Value::Bool(!values.is_empty())),
-            SubqueryKind::List | SubqueryKind::Rows { .. } => Subresult::List(values),
+            SubqueryKind::List | SubqueryKind::Rows { .. } => {
+                return Err(SqlError::internal("rows that are no set"));
+            }
             SubqueryKind::Array(element) => {
                 Subresult::Value(Value::Array(Array::of(element, &values)))
             }
@@ -393,7 +415,7 @@ impl<'r, 'w> Run<'r, 'w> {
             let values: Vec<ValueRef<'_>> = row.iter().map(Out::as_ref).collect();
             let row: Vec<Value> = values.iter().map(|value| value.to_value()).collect();
             if set.add(&values) {
-                self.keep_row(&row)?;
+                self.keep_listed(bytes_of_row(&row))?;
             }
             Ok(Flow::More)
         })?;

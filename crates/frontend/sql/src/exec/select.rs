@@ -6,7 +6,9 @@ use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
 use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind};
+use crate::sqlstate;
 use sqlparser::ast::SetOperator;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use vellum_row::{Value, ValueRef, compare};
@@ -31,7 +33,33 @@ impl Run<'_, '_> {
         {
             return self.general(select, each);
         }
-        self.by_program(select, each)
+        let (told, memory) = (Cell::new(false), self.memory.get());
+        let done = self.by_program(select, each, &told);
+        match done {
+            // What operators keep goes into files where it has to, and the same query is theirs as well.
+            Err(error)
+                if error.sqlstate() == sqlstate::OUT_OF_MEMORY
+                    && !told.get()
+                    && self.may_be_general(select) =>
+            {
+                self.memory.set(memory);
+                match self.general(select, each) {
+                    Err(none) if none.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED => Err(error),
+                    done => done,
+                }
+            }
+            done => done,
+        }
+    }
+
+    /// Whether a query that a program has begun may be begun anew by operators.
+    #[cold]
+    fn may_be_general(&self, select: &Select) -> bool {
+        self.outer.is_none()
+            && self.queries.spills()
+            && select.locks.is_empty()
+            && !select.has_lateral()
+            && !select.is_volatile()
     }
 
     /// The rows of a query for which another one, that is no program's, has no step of its own.
@@ -47,16 +75,23 @@ impl Run<'_, '_> {
             return Err(SqlError::unsupported("LATERAL in such a query"));
         }
         let mut rows = Vec::new();
-        self.by_program(select, &mut |row| {
+        let mut keep = |row: &[Out<'_>]| {
             let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
             self.keep_row(&row)?;
             rows.push(row);
             Ok(Flow::More)
-        })?;
+        };
+        self.by_program(select, &mut keep, &Cell::new(false))?;
         Ok(KeptRows::new(rows))
     }
 
-    fn by_program(&self, select: &Select, each: &mut super::Each<'_>) -> Result<Flow> {
+    /// Sets `told` before the first row.
+    fn by_program(
+        &self,
+        select: &Select,
+        each: &mut super::Each<'_>,
+        told: &Cell<bool>,
+    ) -> Result<Flow> {
         let subqueries = self.subqueries(&select.subqueries)?;
         let limit = self.count(select.limit.as_ref(), &subqueries, "LIMIT")?;
         let offset = self.count(select.offset.as_ref(), &subqueries, "OFFSET")?;
@@ -70,6 +105,7 @@ impl Run<'_, '_> {
                 skip -= 1;
                 return Ok(Flow::More);
             }
+            told.set(true);
             if each(row)? == Flow::Enough {
                 stopped = Flow::Enough;
                 return Ok(Flow::Enough);

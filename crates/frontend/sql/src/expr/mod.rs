@@ -230,7 +230,6 @@ pub(crate) trait Queries {
 #[derive(Clone, Debug)]
 pub(crate) enum Subresult<'p> {
     Value(Value),
-    List(Vec<Value>),
     Rows(Arc<RowSet>),
     /// None yet: it has to be run for each row.
     Correlated(&'p Subquery),
@@ -414,7 +413,6 @@ impl Expr {
             Self::Slot(number) => Out::Lent(frame.slots[usize::from(*number)].as_ref()),
             Self::Subquery(number) => match &frame.subqueries[usize::from(*number)] {
                 Subresult::Value(value) => Out::Lent(value.as_ref()),
-                Subresult::List(list) => Out::bool(!list.is_empty()),
                 Subresult::Rows(set) => Out::bool(!set.is_empty()),
                 Subresult::Correlated(subquery) => match within(subquery, frame)? {
                     Subresult::Value(value) => Out::Own(value),
@@ -427,21 +425,16 @@ impl Expr {
                 negated,
             } => {
                 let value = operand.eval(frame)?;
-                match &frame.subqueries[usize::from(*subquery)] {
-                    Subresult::List(list) => {
-                        let items = list.iter().map(|item| Ok(Out::Lent(item.as_ref())));
-                        is_in(value.as_ref(), list.is_empty(), items, *negated)?
-                    }
-                    Subresult::Value(_) | Subresult::Rows(_) => Out::NULL,
+                let row = [value.as_ref()];
+                let found = match &frame.subqueries[usize::from(*subquery)] {
+                    Subresult::Rows(set) => set.among(&row, *negated),
+                    Subresult::Value(_) => None,
                     Subresult::Correlated(subquery) => match within(subquery, frame)? {
-                        Subresult::List(list) => {
-                            let items = list.iter().map(|item| Ok(Out::Lent(item.as_ref())));
-                            let found = is_in(value.as_ref(), list.is_empty(), items, *negated)?;
-                            Out::Own(found.into_value())
-                        }
-                        _ => Out::NULL,
+                        Subresult::Rows(set) => set.among(&row, *negated),
+                        _ => None,
                     },
-                }
+                };
+                found.map_or(Out::NULL, Out::bool)
             }
             Self::Rows {
                 operands,

@@ -1,4 +1,4 @@
-//! Rows that are compared with rows: `(a, b) IN (SELECT …)`, `(a, b) < ALL (SELECT …)`, `(a, b) = (SELECT …)`.
+//! Rows that are compared with rows: `a IN (SELECT …)`, `(a, b) IN (SELECT …)`, `(a, b) < ALL (SELECT …)`, `(a, b) = (SELECT …)`.
 //!
 //! Not here: comparisons of rows that are written as such and read nothing twice, which are AND and OR of their parts (`bind/row`).
 
@@ -28,6 +28,16 @@ pub(crate) enum RowTest {
     All(Comparison),
     /// With the one that there is; null if there is none.
     One(Comparison),
+}
+
+impl RowTest {
+    /// IN, or NOT IN.
+    pub fn among(negated: bool) -> Self {
+        match negated {
+            false => Self::Any(Comparison::Equal),
+            true => Self::All(Comparison::NotEqual),
+        }
+    }
 }
 
 /// Rows of a subquery, each once: neither ANY nor ALL sees how often one is there.
@@ -61,6 +71,11 @@ impl RowSet {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.whole.rows().is_empty() && self.broken.is_empty()
+    }
+
+    /// Whether it is one of them, or (`negated`) none; `None` is null.
+    pub fn among(&self, row: &[ValueRef<'_>], negated: bool) -> Option<bool> {
+        self.test(row, RowTest::among(negated))
     }
 
     /// The result of a test; `None` is null.

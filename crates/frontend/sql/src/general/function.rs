@@ -95,6 +95,8 @@ fn ended() -> SqlError {
 
 impl RowFunction for Evaluated {
     fn call(&self, arguments: &[ValueRef<'_>]) -> std::result::Result<Value, Failure> {
+        // Batches have many rows, and some functions take long.
+        self.away.look()?;
         let frame = Frame {
             params: &self.away.params,
             slots: &[],

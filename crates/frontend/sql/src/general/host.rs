@@ -5,7 +5,7 @@ use super::parts::{PartTables, Parted, placed};
 use super::sieve::Sieve;
 use crate::error::{Result, SqlError};
 use crate::exec::{Each, Flow, KeptRows, Run, TableScan};
-use crate::expr::{Expr, Out, RowRef, Subresult};
+use crate::expr::{Out, RowRef, RowTest, Subresult};
 use crate::plan::Access;
 use crate::rows::Shape;
 use std::any::Any;
@@ -201,21 +201,14 @@ impl<'h, 'r, 'w, 'e> StatementHost<'h, 'r, 'w, 'e> {
             asked.test,
         ) {
             (Subresult::Value(value), Test::Value) => Ok(value),
-            (Subresult::Rows(set), Test::Rows(test)) => {
+            (Subresult::Rows(set), test) => {
+                let test = match test {
+                    Test::Value => return Err(SqlError::internal("rows for a value")),
+                    Test::Among { negated } => RowTest::among(negated),
+                    Test::Rows(test) => test,
+                };
                 let row: Vec<ValueRef<'_>> = rest.iter().map(Value::as_ref).collect();
                 Ok(set.test(&row, test).map_or(Value::Null, Value::Bool))
-            }
-            (Subresult::List(list), Test::Among { negated }) => {
-                let operand = rest.first().cloned().unwrap_or(Value::Null);
-                if list.is_empty() {
-                    return Ok(Value::Bool(negated));
-                }
-                let found = Expr::In {
-                    operand: Box::new(Expr::Const(operand)),
-                    list: list.into_iter().map(Expr::Const).collect(),
-                    negated,
-                };
-                Ok(found.eval(&frame)?.into_value())
             }
             _ => Err(SqlError::internal("a list for a value")),
         }

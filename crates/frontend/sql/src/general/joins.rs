@@ -232,7 +232,7 @@ impl<'t> Translation<'t, '_, '_> {
         let (joining, rest): (Vec<&Expr>, Vec<&Expr>) = conditions.into_iter().partition(|expr| {
             matches!(expr, Expr::Compare { .. }) && !has_subquery(expr) && self.is_inside(expr)
         });
-        let terms = self.all_of(&joining, subs)?;
+        let terms = self.guarded(&joining, subs)?;
         let joined = built(left.join(right, Joined::Inner, terms))?;
         self.filter(joined, rest, subs)
     }
@@ -254,7 +254,7 @@ impl<'t> Translation<'t, '_, '_> {
             if conditions.iter().any(|expr| has_subquery(expr)) {
                 return Err(SqlError::unsupported("a subquery in ON of an outer join"));
             }
-            let terms = self.all_of(&conditions, subs)?;
+            let terms = self.guarded(&conditions, subs)?;
             let joined = built(left.join(right, joined, terms))?;
             return self.filter(joined, behind, subs);
         }

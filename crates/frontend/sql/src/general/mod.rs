@@ -32,7 +32,7 @@ use translate::{Subqueries, Translation};
 use vellum_query::{Error, Failure, Joins, Limits, Line};
 
 /// How many times `work_mem` a query may have whose joins do not fit into it: as much as PostgreSQL gives to four joins by hash, twice `work_mem` each.
-const JOIN_MEMORY: usize = 8;
+pub(crate) const JOIN_MEMORY: usize = 8;
 
 impl Run<'_, '_> {
     /// Runs a query that no program runs.

@@ -159,6 +159,16 @@ pub(super) fn has_subquery(expr: &Expr) -> bool {
     found
 }
 
+/// Appends the tables that an expression reads: how many queries around its own they are, and their number; `None` for what was grouped.
+pub(super) fn places_read(expr: &Expr, places: &mut Vec<Option<(u16, u16)>>) {
+    expr.walk(&mut |expr| match expr {
+        Expr::Column { table, .. } => places.push(Some((0, *table))),
+        Expr::Outer { level, table, .. } => places.push(Some((*level, *table))),
+        Expr::Slot(_) => places.push(None),
+        _ => {}
+    });
+}
+
 /// Whether an expression reads columns of one table only, and nothing that stands around the query.
 pub(super) fn reads_only(expr: &Expr, number: u16) -> bool {
     let mut only = true;

@@ -5,12 +5,14 @@
 //!
 //! Invariants:
 //! - G1 What may fail is not taken apart: an AND that keeps a division from being by zero stays one function.
+//! - G3 Terms of a filter or a join may be looked at in any order, and about rows of which others are false: operators do both. So a term that may fail has in it what keeps it from
+//!   that ([`Translation::guarded`]).
 
 use super::function::{Asked, AskedFor, Evaluated, Test};
 use super::shape::{decimal, has_subquery, operation, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
-use crate::expr::{Comparison, Expr, RowSet, RowsFrom, Subresult};
+use crate::expr::{Comparison, Expr, RowSet, RowTest, RowsFrom, Subresult};
 use crate::plan::{Select, Subquery, SubqueryKind};
 use std::sync::Arc;
 use vellum_query::{Comparison as Compared, Term};
@@ -327,6 +329,12 @@ impl<'t> Translation<'t, '_, '_> {
         Ok(Some(Term::compare(&self.symbols, comparison, left, right)))
     }
 
+    /// Whether it is an equality whose sides both read columns: a key to join by, where one is wanted.
+    pub(super) fn is_key_of_join(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Compare { comparison: Comparison::Equal, left, right }
+            if self.joins(left, right))
+    }
+
     /// Whether both sides read columns.
     fn joins(&self, left: &Expr, right: &Expr) -> bool {
         [left, right].into_iter().all(|side| {
@@ -458,12 +466,13 @@ impl<'t> Translation<'t, '_, '_> {
                     let (operand, number, negated) = (operand.clone(), *subquery, *negated);
                     self.in_subquery(&operand, number, negated, subs)?
                 } else {
-                    let list = self.list_once(inner)?;
+                    let set = self.set_once(inner)?;
                     self.take_leaves(operand, subs, leaves)?;
-                    *expr = Expr::In {
-                        operand: std::mem::replace(operand, Box::new(Expr::Const(Value::Null))),
-                        list: list.into_iter().map(Expr::Const).collect(),
-                        negated: *negated,
+                    let operand = std::mem::replace(&mut **operand, Expr::Const(Value::Null));
+                    *expr = Expr::Rows {
+                        operands: Box::new([operand]),
+                        from: RowsFrom::Known(set),
+                        test: RowTest::among(*negated),
                     };
                     return Ok(());
                 }
@@ -556,13 +565,6 @@ impl<'t> Translation<'t, '_, '_> {
         match self.run.subquery(subquery)? {
             Subresult::Value(value) => Ok(value),
             _ => Err(SqlError::internal("a list for a value")),
-        }
-    }
-
-    fn list_once(&self, subquery: &'t Subquery) -> Result<Vec<Value>> {
-        match self.run.subquery(subquery)? {
-            Subresult::List(list) => Ok(list),
-            _ => Err(SqlError::internal("a value for a list")),
         }
     }
 

@@ -4,7 +4,7 @@ use super::fold::AggregateFold;
 use super::function::Away;
 use super::host::{SourceRows, Sources};
 use super::order::Estimate;
-use super::shape::{alone, has_subquery, is_integer, kind_of, type_of};
+use super::shape::{alone, has_subquery, is_integer, kind_of, places_read, type_of};
 use super::sieve::Sieve;
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
@@ -370,27 +370,46 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         terms.collect()
     }
 
-    /// Rows for which all are true. Those that may fail are looked at together, in their order, behind the others.
+    /// Rows for which all are true.
     pub(super) fn filter(
         &mut self,
         relation: Relation,
         conditions: Vec<&Expr>,
         subs: &'t [Subquery],
     ) -> Result<Relation> {
-        let (apart, together): (Vec<&Expr>, Vec<&Expr>) = conditions
-            .into_iter()
-            .partition(|expr| has_subquery(expr) || self.is_total(expr) || joins(expr));
-        let mut relation = relation;
-        if !apart.is_empty() {
-            let terms = self.all_of(&apart, subs)?;
-            relation = built(relation.filter(Term::all(terms)))?;
+        if conditions.is_empty() {
+            return Ok(relation);
         }
+        // One step: of several, DataFusion takes apart a subquery wrongly that reads the query around it in more than one.
+        let terms = self.guarded(&conditions, subs)?;
+        built(relation.filter(Term::all(terms)))
+    }
+
+    /// Conditions as terms that may be looked at in any order (G3): those that may fail are one, in their order, and guarded by the others that read the same tables.
+    pub(super) fn guarded(
+        &mut self,
+        conditions: &[&Expr],
+        subs: &'t [Subquery],
+    ) -> Result<Vec<Term>> {
+        let (apart, together): (Vec<&Expr>, Vec<&Expr>) =
+            conditions.iter().copied().partition(|expr| {
+                has_subquery(expr) || self.is_total(expr) || self.is_key_of_join(expr)
+            });
+        let mut terms = self.all_of(&apart, subs)?;
         if !together.is_empty() {
-            let list: Box<[Expr]> = together.into_iter().cloned().collect();
-            let term = self.condition(&Expr::And(list), subs)?;
-            relation = built(relation.filter(term))?;
+            let mut read = Vec::new();
+            together
+                .iter()
+                .for_each(|expr| places_read(expr, &mut read));
+            let guards = apart.into_iter().filter(|expr| {
+                let mut own = Vec::new();
+                places_read(expr, &mut own);
+                self.is_total(expr) && own.iter().all(|place| read.contains(place))
+            });
+            let list: Box<[Expr]> = guards.chain(together).cloned().collect();
+            terms.push(self.condition(&Expr::And(list), subs)?);
         }
-        Ok(relation)
+        Ok(terms)
     }
 
     /// The rows of a source; of a table those for which `own` is true.
@@ -727,9 +746,4 @@ fn reads_tables(calls: &[SetCall]) -> bool {
         });
     }
     reads
-}
-
-/// Whether it is an equality.
-fn joins(expr: &Expr) -> bool {
-    matches!(expr, Expr::Compare { comparison, .. } if *comparison == crate::expr::Comparison::Equal)
 }

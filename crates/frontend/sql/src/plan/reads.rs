@@ -11,7 +11,7 @@ pub(crate) fn tables_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn F
 
 /// The same with the positions of the columns.
 pub(super) fn columns_read(expr: &Expr, subqueries: &[Subquery], each: &mut dyn FnMut(u16, u16)) {
-    Reads { depth: 0, each }.expression(expr, subqueries);
+    Reads::new(each).expression(expr, subqueries);
 }
 
 /// Whether an expression reads no table from number `from` on.
@@ -32,10 +32,21 @@ pub(crate) fn reads_from(expr: &Expr, subqueries: &[Subquery], from: u16) -> boo
 struct Reads<'e> {
     depth: u16,
     each: &'e mut dyn FnMut(u16, u16),
+    /// Whether two evaluations of something that it came by may differ.
+    volatile: bool,
 }
 
-impl Reads<'_> {
+impl<'e> Reads<'e> {
+    fn new(each: &'e mut dyn FnMut(u16, u16)) -> Self {
+        Self {
+            depth: 0,
+            each,
+            volatile: false,
+        }
+    }
+
     fn expression(&mut self, expr: &Expr, subqueries: &[Subquery]) {
+        self.volatile |= expr.is_volatile();
         expr.walk(&mut |expr| match expr {
             Expr::Column { table, position } if self.depth == 0 => (self.each)(*table, *position),
             Expr::Outer {
@@ -51,9 +62,8 @@ impl Reads<'_> {
                 from: RowsFrom::Subquery(number),
                 ..
             } => {
-                if let Some(inner) = subqueries.get(usize::from(*number))
-                    && inner.select.correlated
-                {
+                // One that is not correlated reads none of these columns.
+                if let Some(inner) = subqueries.get(usize::from(*number)) {
                     self.depth += 1;
                     self.select(&inner.select);
                     self.depth -= 1;
@@ -171,6 +181,14 @@ impl Reads<'_> {
 }
 
 impl Select {
+    /// Whether its rows may be others when it is run again, or something is done twice then.
+    pub(crate) fn is_volatile(&self) -> bool {
+        let mut nothing = |_, _| {};
+        let mut reads = Reads::new(&mut nothing);
+        reads.select(self);
+        reads.volatile
+    }
+
     /// Whether a table of it is a subquery that reads those before.
     pub(crate) fn has_lateral(&self) -> bool {
         match &self.body {

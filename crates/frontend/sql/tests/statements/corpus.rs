@@ -106,6 +106,7 @@ corpus!(
     generated,
     general,
     grouping,
+    guards,
     indexes,
     items,
     logic,

@@ -248,6 +248,111 @@ fn what_does_not_fit_into_memory_is_spilled_where_that_may_be() {
     }
 }
 
+/// What a program keeps and has no room for is begun anew by operators, which have files; not where it would be seen that it is.
+#[test]
+fn what_a_program_has_no_room_for_is_spilled_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE t (a int, b text); CREATE SEQUENCE s");
+    client.ok("INSERT INTO t SELECT g, repeat('x', 200) || g FROM generate_series(1, 15000) g");
+    client.ok("SET work_mem = '4MB'");
+    let series = "generate_series(1, 100000) g";
+    for (sql, expected) in [
+        (
+            format!("SELECT count(*), max(g) FROM (SELECT g FROM {series} ORDER BY -g OFFSET 7) x"),
+            "99993|99993",
+        ),
+        (
+            format!("SELECT count(*) FROM (SELECT DISTINCT g FROM {series}) x"),
+            "100000",
+        ),
+        (
+            format!(
+                "SELECT count(*), sum(n) FROM (SELECT g, count(*) AS n FROM {series} GROUP BY g) x"
+            ),
+            "100000|100000",
+        ),
+        (format!("SELECT count(DISTINCT g) FROM {series}"), "100000"),
+        (
+            "SELECT count(*) FROM (SELECT b FROM t UNION SELECT b || 'y' FROM t) x".to_owned(),
+            "30000",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT b FROM t EXCEPT SELECT b || 'y' FROM t) x".to_owned(),
+            "15000",
+        ),
+        (
+            "WITH c AS (SELECT * FROM t) SELECT count(*) FROM c x JOIN c y ON x.b = y.b".to_owned(),
+            "15000",
+        ),
+    ] {
+        assert_eq!(client.ok(&sql), expected, "{sql}");
+    }
+    // A list that rows are looked up in has what the kept side of a join has.
+    client.ok("BEGIN; DELETE FROM t WHERE b IN (SELECT b FROM t WHERE a > 10)");
+    assert_eq!(client.ok("SELECT count(*) FROM t"), "10");
+    client.ok("ROLLBACK");
+    let counted = format!("SELECT nextval('s') FROM {series} ORDER BY -g");
+    assert_eq!(client.state(&counted), "53200");
+    client.ok("SELECT setval('s', 1)");
+    assert_eq!(client.state(&counted), "53200");
+}
+
+/// Tops that are long, and rows of joins with long texts, go into files where they do not fit: what is kept of them is not all that they were taken from.
+#[test]
+fn long_tops_and_sorted_joins_of_long_texts_fit() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE t (a int, b text)");
+    client.ok("INSERT INTO t SELECT g, repeat(md5(g::text), 6) FROM generate_series(1, 60000) g");
+    client.ok("ANALYZE t; SET work_mem = '4MB'");
+    let plan = client.ok("EXPLAIN SELECT b FROM t ORDER BY b LIMIT 30000");
+    assert!(!plan.contains("TopK"), "{plan}");
+    let plan = client.ok("EXPLAIN SELECT b FROM t ORDER BY b LIMIT 30");
+    assert!(plan.contains("TopK"), "{plan}");
+    let joined = "SELECT x.b, y.a FROM t x, t y WHERE x.b = y.b ORDER BY x.b, y.a";
+    let plan = client.ok(&format!("EXPLAIN {joined}"));
+    assert!(plan.contains("Compact"), "{plan}");
+    for (sql, memory, expected) in [
+        (
+            "SELECT count(*) FROM (SELECT b FROM t ORDER BY b LIMIT 30000) x".to_owned(),
+            "4MB",
+            "30000",
+        ),
+        (
+            "SELECT bool_and(n) FROM (SELECT b, lag(b) OVER () <= b AS n FROM (SELECT b FROM t ORDER BY b LIMIT 30000) x) x".to_owned(),
+            "4MB",
+            "t",
+        ),
+        (
+            format!("SELECT count(*), sum(a) FROM ({joined} OFFSET 1) x"),
+            "16MB",
+            "59999|",
+        ),
+    ] {
+        client.ok(&format!("SET work_mem = '{memory}'"));
+        let found = client.ok(&sql);
+        assert!(found.starts_with(expected), "{sql}: {found}");
+    }
+}
+
+/// Symptom: a subquery in EXISTS with an equality and a condition that may fail was run for each row. Cause: they were two steps, which DataFusion takes apart wrongly.
+#[test]
+fn regress_exists_with_a_condition_that_may_fail_is_a_join() {
+    let mut client = shop();
+    let sql = "SELECT name FROM customer c WHERE EXISTS (SELECT FROM orders o WHERE o.who = c.id AND o.total / c.id > 3) ORDER BY 1";
+    assert_eq!(client.ok(sql), "ann\nbob");
+    let plan = client.ok(&format!("EXPLAIN {sql}"));
+    assert!(
+        plan.contains("HashJoinExec") && plan.contains("Semi"),
+        "{plan}"
+    );
+}
+
 /// Symptom: `XX000: IO error: File exists` for one of several sessions whose queries were the first of a server. Cause: each made the directory for
 /// what is spilled, if it was not there when it looked. Guard: one starts the engine of queries, the others wait.
 #[test]

@@ -10,7 +10,7 @@ use super::bounds::{
 };
 use super::buried::{Buried, Way};
 use super::{Place, Scan};
-use crate::error::{Result, damaged};
+use crate::error::Result;
 use crate::read::View;
 use crate::store::VersionStore;
 use std::ops::Bound;
@@ -83,7 +83,7 @@ impl Scan {
     /// As [`Scan::enter`], for the leaf behind the fence at which the copy at hand ends.
     ///
     /// # Errors
-    /// As [`Scan::next`]; corruption if that leaf does not lead further.
+    /// As [`Scan::next`].
     pub(super) fn enter_next(
         &mut self,
         store: &VersionStore,
@@ -99,20 +99,6 @@ impl Scan {
         let copy = (&mut self.leaf, &mut self.buried);
         let how = (way, false);
         let (inside, at) = read_copy(copy, &self.range, from, how, (store, view, tree))?;
-        let goes_on = match way {
-            Way::Forward => self
-                .leaf
-                .upper_fence()
-                .is_none_or(|next| next > &*self.fence),
-            Way::Backward => self
-                .leaf
-                .lower_fence()
-                .is_none_or(|next| next < &*self.fence),
-        };
-        if !goes_on {
-            // Of a damaged leaf; the scan would come back to it for ever.
-            return Err(damaged("a leaf behind a fence ends at or before it", tree.root()).into());
-        }
         self.inside = inside;
         Ok(at)
     }

@@ -3,7 +3,8 @@
 use super::regular::{Flags, compiled, of_similar};
 use super::{Arguments, Entry, invalid, strict};
 use crate::error::Result;
-use regex::{Captures, Regex};
+use regex::{Captures, Match, Regex};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use vellum_row::{Array, Type, Value};
 
@@ -115,48 +116,83 @@ fn expand(found: &Captures<'_>, new: &str, out: &mut String) {
     }
 }
 
-/// What is found from a byte on. What stands before it is seen: `^` is the text's beginning, not the byte.
-fn found_from<'r, 't>(
-    regex: &'r Regex,
+/// Calls `each` with what is found from a byte on, until it says that it has enough. What stands before is seen: `^` is the text's beginning, not the byte.
+///
+/// # Errors
+/// Those of `each`; `57014` if the statement was cancelled: a long text has many places.
+fn each_found<'t>(
+    a: &Arguments<'_>,
+    regex: &Regex,
     text: &'t str,
     from: usize,
-) -> impl Iterator<Item = Captures<'t>> + use<'r, 't> {
+    each: &mut dyn FnMut(&Captures<'t>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let mut next = Some(from);
-    std::iter::from_fn(move || {
-        let from = next?;
-        let found = regex.captures_at(text, from)?;
-        let all = found.get(0)?;
-        next = if all.is_empty() {
-            let behind = text[all.end()..].chars().next();
-            behind.map(|char| all.end() + char.len_utf8())
-        } else {
-            Some(all.end())
+    while let Some(from) = next {
+        let Some(found) = regex.captures_at(text, from) else {
+            break;
         };
-        Some(found)
-    })
+        let end = found.get(0).map_or(text.len(), |all| all.end());
+        next = if found.get_match().is_empty() {
+            let behind = text[end..].chars().next();
+            behind.map(|char| end + char.len_utf8())
+        } else {
+            Some(end)
+        };
+        a.env.look()?;
+        if each(&found)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What is found at place `number`, from 1, behind a byte.
+fn found_at<'t>(
+    a: &Arguments<'_>,
+    regex: &Regex,
+    text: &'t str,
+    from: Option<usize>,
+    number: usize,
+    part: usize,
+) -> Result<Option<Match<'t>>> {
+    let (mut left, mut place) = (number, None);
+    if let Some(from) = from {
+        each_found(a, regex, text, from, &mut |found| {
+            left -= 1;
+            if left > 0 {
+                return Ok(ControlFlow::Continue(()));
+            }
+            place = found.get(part);
+            Ok(ControlFlow::Break(()))
+        })?;
+    }
+    Ok(place)
 }
 
 /// Replaces match `number` behind byte `from`; all of them if it is 0.
 ///
 /// # Errors
 /// `54000` if that gets too long.
-fn replaced(text: &str, regex: &Regex, new: &str, from: usize, number: usize) -> Result<String> {
+fn replaced(a: &Arguments<'_>, regex: &Regex, from: usize, number: usize) -> Result<String> {
+    let (text, new) = (a.text(0), a.text(2));
     let mut out = String::from(&text[..from]);
-    let mut done = from;
-    let found = found_from(regex, text, from);
-    for (count, found) in found.enumerate() {
-        if number > 0 && count + 1 < number {
-            continue;
+    let (mut done, mut count) = (from, 0);
+    each_found(a, regex, text, from, &mut |found| {
+        count += 1;
+        if number > 0 && count < number {
+            return Ok(ControlFlow::Continue(()));
         }
-        let (start, end) = found.get(0).map_or((0, 0), |all| (all.start(), all.end()));
-        out.push_str(&text[done..start]);
-        expand(&found, new, &mut out);
+        let all = found.get_match();
+        out.push_str(&text[done..all.start()]);
+        expand(found, new, &mut out);
         crate::expr::function::check_length(out.len())?;
-        done = end;
-        if number > 0 {
-            break;
-        }
-    }
+        done = all.end();
+        Ok(match number {
+            0 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        })
+    })?;
     out.push_str(&text[done..]);
     Ok(out)
 }
@@ -171,7 +207,7 @@ fn replace(a: &Arguments<'_>) -> Result<Value> {
     }
     let flags = flags(a, 3)?;
     let regex = regex(a, flags)?;
-    let text = replaced(a.text(0), &regex, a.text(2), 0, usize::from(!flags.global))?;
+    let text = replaced(a, &regex, 0, usize::from(!flags.global))?;
     Ok(Value::text(text))
 }
 
@@ -209,7 +245,7 @@ fn replace_at(a: &Arguments<'_>) -> Result<Value> {
     let Some(from) = from else {
         return Ok(Value::text(a.text(0)));
     };
-    let text = replaced(a.text(0), &regex, a.text(2), from, number)?;
+    let text = replaced(a, &regex, from, number)?;
     Ok(Value::text(text))
 }
 
@@ -246,8 +282,14 @@ fn count(a: &Arguments<'_>) -> Result<Value> {
     let from = byte_of(a.text(0), counted(a, 2, "start", 1)?);
     let flags = single(a, 3, "regexp_count")?;
     let regex = regex(a, flags)?;
-    let found = from.map_or(0, |from| found_from(&regex, a.text(0), from).count());
-    Ok(Value::Int4(i32::try_from(found).unwrap_or(i32::MAX)))
+    let mut count = 0i32;
+    if let Some(from) = from {
+        each_found(a, &regex, a.text(0), from, &mut |_| {
+            count = count.saturating_add(1);
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(Value::Int4(count))
 }
 
 fn substr(a: &Arguments<'_>) -> Result<Value> {
@@ -260,8 +302,7 @@ fn substr(a: &Arguments<'_>) -> Result<Value> {
         0
     };
     let regex = regex(a, flags)?;
-    let found = from.and_then(|from| found_from(&regex, a.text(0), from).nth(number - 1));
-    let part = found.and_then(|found| found.get(part));
+    let part = found_at(a, &regex, a.text(0), from, number, part)?;
     Ok(part.map_or(Value::Null, |part| Value::text(part.as_str())))
 }
 
@@ -282,8 +323,7 @@ fn instr(a: &Arguments<'_>) -> Result<Value> {
         0
     };
     let regex = regex(a, flags)?;
-    let found = from.and_then(|from| found_from(&regex, text, from).nth(number - 1));
-    let part = found.and_then(|found| found.get(part));
+    let part = found_at(a, &regex, text, from, number, part)?;
     Ok(Value::Int4(part.map_or(0, |part| {
         let at = if end == 1 { part.end() } else { part.start() };
         text[..at].chars().count() as i32 + 1
