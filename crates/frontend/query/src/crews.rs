@@ -9,6 +9,7 @@
 
 use crate::error::{Error, Result};
 use std::ops::Deref;
+use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 
@@ -54,12 +55,16 @@ impl Drop for Crew {
 
 impl Crew {
     fn new(threads: usize) -> Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("vellum-query")
-            .thread_stack_size(STACK_BYTES)
-            .build()
-            .map_err(Error::internal)?;
+        let build = || {
+            Builder::new_multi_thread()
+                .worker_threads(threads)
+                .thread_name("vellum-query")
+                .thread_stack_size(STACK_BYTES)
+                .build()
+        };
+        // It panics where the system gives no thread; what was begun ends by itself.
+        let runtime = catch_unwind(build).map_err(|_| Error::internal("no threads"))?;
+        let runtime = runtime.map_err(Error::internal)?;
         Ok(Self {
             threads,
             runtime: Some(runtime),
@@ -99,8 +104,11 @@ impl Crews {
                     all.len() - 1
                 }
                 refused => {
-                    let least = all.iter().enumerate();
-                    let least = least.min_by_key(|(_, manned)| manned.statements);
+                    let least = all.iter().enumerate().min_by_key(|(_, manned)| {
+                        // One whose statement is over and whose threads do not give way comes last.
+                        let lost = manned.statements == 0 && manned.crew.has_tasks();
+                        (lost, manned.statements)
+                    });
                     match (least.map(|(at, _)| at), refused) {
                         (Some(at), _) => at,
                         (None, Some(Err(error))) => return Err(error),

@@ -334,9 +334,11 @@ impl Engine {
         };
         // Operators keep several batches, whatever is in their rows. A join by sorting has six sorters beside each other.
         let (batch, aside) = match limits.joins {
-            Joins::Hashed => (limits.memory_bytes >> 12, limits.memory_bytes / 8),
-            Joins::Sorted => (limits.memory_bytes >> 14, limits.memory_bytes / 32),
+            Joins::Hashed => (limits.memory_bytes >> 12, limits.memory_bytes / 4),
+            Joins::Sorted => (limits.memory_bytes >> 14, limits.memory_bytes / 16),
         };
+        // Of all sorters of a step together: each part has one.
+        let aside = aside / parts.max(2);
         let batch_rows = batch.clamp(256, crate::BATCH_ROWS);
         // One thread a statement beside its host's, but where tables are read in parts.
         let crew = started.crews.take(parts.max(1))?;

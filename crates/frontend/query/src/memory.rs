@@ -108,11 +108,17 @@ impl MemoryPool for StatementMemory {
             return Ok(());
         }
         self.all.try_grow(reservation, additional)?;
-        let firm = self.firm(reservation);
-        if let Some(firm) = &firm {
-            // It takes of this first.
+        let mut firm = self.firm(reservation);
+        if let Some(firm) = &mut firm {
             let rest = firm.rest.size();
-            firm.rest.resize(rest.saturating_sub(additional));
+            if additional <= rest {
+                // Taken before it is given up: others would have it in between.
+                self.own.grow(reservation, additional);
+                firm.bytes += additional;
+                firm.keep_rest();
+                return Ok(());
+            }
+            firm.rest.resize(0);
         }
         let grown = self.own.try_grow(reservation, additional);
         if let Some(mut firm) = firm {

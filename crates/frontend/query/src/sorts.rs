@@ -9,7 +9,7 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, GenericByteViewArray, Rec
 use arrow::datatypes::{ByteViewType, DataType};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Result as Planned, Statistics};
+use datafusion::common::{JoinSide, Result as Planned, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -26,8 +26,10 @@ use futures::StreamExt as _;
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of memory of a statement for each row of the first rows of an order that are kept.
+/// Bytes of memory of a statement for each row of the first rows of an order that are kept, if there are texts in it.
 const ROW_BYTES: usize = 4096;
+/// The same for each column of a row without texts.
+const COLUMN_BYTES: usize = 64;
 
 /// Bytes of buffers that a column of a batch may refer to without being looked at.
 const SMALL_BYTES: usize = 64 << 10;
@@ -46,7 +48,7 @@ impl PhysicalOptimizerRule for FitSorts {
         _: &ConfigOptions,
     ) -> Planned<Arc<dyn ExecutionPlan>> {
         let fitted = |step: Arc<dyn ExecutionPlan>| {
-            let step = compacted(self.sorted(step))?;
+            let step = self.sorted(compacted(step)?);
             Ok(Transformed::yes(step))
         };
         plan.transform_up(fitted).data()
@@ -63,7 +65,11 @@ impl PhysicalOptimizerRule for FitSorts {
 
 impl FitSorts {
     fn sorted(&self, step: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let long = |rows: &usize| *rows > self.memory_bytes / ROW_BYTES;
+        let bytes = match has_views(&step) {
+            true => ROW_BYTES,
+            false => COLUMN_BYTES * step.schema().fields().len().max(1),
+        };
+        let long = |rows: &usize| *rows > self.memory_bytes / bytes;
         match step.downcast_ref::<SortExec>() {
             Some(sort) => match sort.fetch().filter(long) {
                 Some(rows) => Arc::new(LocalLimitExec::new(Arc::new(sort.with_fetch(None)), rows)),
@@ -76,11 +82,10 @@ impl FitSorts {
 
 /// The step with [`Compact`] below where it keeps batches.
 fn compacted(step: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
-    let keeps = if is_join(&step) && !step.is::<SortMergeJoinExec>() {
-        0
-    } else if step.is::<SortMergeJoinExec>() {
-        1
-    } else if step.is::<SortExec>() || step.is::<SortPreservingMergeExec>() {
+    let keeps = if let Some(join) = step.downcast_ref::<SortMergeJoinExec>() {
+        // The other side comes by.
+        usize::from(SortMergeJoinExec::probe_side(&join.join_type()) == JoinSide::Left)
+    } else if is_join(&step) || step.is::<SortExec>() || step.is::<SortPreservingMergeExec>() {
         0
     } else {
         return Ok(step);
@@ -89,12 +94,7 @@ fn compacted(step: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
     let Some(kept) = children.get_mut(keeps) else {
         return Ok(step);
     };
-    let views = kept
-        .schema()
-        .fields()
-        .iter()
-        .any(|field| is_view(field.data_type()));
-    if !views || !shares(kept) {
+    if !has_views(kept) || !shares(kept) {
         return Ok(step);
     }
     let input = kept.clone();
@@ -102,8 +102,11 @@ fn compacted(step: Arc<dyn ExecutionPlan>) -> Planned<Arc<dyn ExecutionPlan>> {
     with_children(&step, children)
 }
 
-fn is_view(ty: &DataType) -> bool {
-    matches!(ty, DataType::Utf8View | DataType::BinaryView)
+/// Whether its rows have texts.
+fn has_views(step: &Arc<dyn ExecutionPlan>) -> bool {
+    let schema = step.schema();
+    let mut types = schema.fields().iter().map(|field| field.data_type());
+    types.any(|ty| matches!(ty, DataType::Utf8View | DataType::BinaryView))
 }
 
 fn is_join(step: &Arc<dyn ExecutionPlan>) -> bool {

@@ -85,8 +85,10 @@ impl Ddl<'_> {
 #[cold]
 fn no_column(error: SqlError) -> SqlError {
     let error = error.not_allowed_in("DEFAULT expressions");
-    let state = error.sqlstate();
-    if state != sqlstate::UNDEFINED_COLUMN && state != sqlstate::UNDEFINED_TABLE {
+    // A relation that a value names is another matter.
+    let of_table = error.sqlstate() == sqlstate::UNDEFINED_TABLE
+        && error.message().starts_with("missing FROM-clause entry");
+    if error.sqlstate() != sqlstate::UNDEFINED_COLUMN && !of_table {
         return error;
     }
     let text = "cannot use column reference in DEFAULT expression";

@@ -94,7 +94,7 @@ pub(crate) struct Run<'r, 'w> {
     pub waiting: &'r RefCell<Waiting<'w>>,
     /// Bytes that it may still keep.
     pub memory: Cell<usize>,
-    /// Bytes that lists of subqueries may keep beyond that.
+    /// Bytes that lists of subqueries may still keep before they take of these.
     listed: Cell<usize>,
     /// What changed rows have yet to answer for.
     dues: RefCell<VecDeque<Due>>,
@@ -160,7 +160,7 @@ impl<'r, 'w> Run<'r, 'w> {
             way: Cell::new(Way::Insert),
             waiting,
             memory: Cell::new(memory),
-            listed: Cell::new(memory.saturating_mul(LISTED - 1)),
+            listed: Cell::new(memory.saturating_mul(LISTED)),
             steps: Cell::new(0),
             system: Rc::default(),
             work: Rc::default(),
@@ -317,10 +317,24 @@ impl<'r, 'w> Run<'r, 'w> {
     /// # Errors
     /// As [`Self::keep`].
     fn keep_listed(&self, bytes: usize) -> Result<()> {
-        self.keep(bytes).or_else(|full| {
-            let left = self.listed.get().checked_sub(bytes);
-            left.map(|left| self.listed.set(left)).ok_or(full)
-        })
+        match self.listed.get().checked_sub(bytes) {
+            Some(left) => {
+                self.listed.set(left);
+                Ok(())
+            }
+            None => self.keep(bytes),
+        }
+    }
+
+    /// The bytes that it may still keep, in lists and otherwise: for who begins a query anew.
+    pub(crate) fn room(&self) -> (usize, usize) {
+        (self.memory.get(), self.listed.get())
+    }
+
+    /// It has kept no more than when it had this room.
+    pub(crate) fn set_room(&self, (memory, listed): (usize, usize)) {
+        self.memory.set(memory);
+        self.listed.set(listed);
     }
 
     /// Keeps a row.

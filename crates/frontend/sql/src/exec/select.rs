@@ -33,7 +33,7 @@ impl Run<'_, '_> {
         {
             return self.general(select, each);
         }
-        let (told, memory) = (Cell::new(false), self.memory.get());
+        let (told, room) = (Cell::new(false), self.room());
         let done = self.by_program(select, each, &told);
         match done {
             // What operators keep goes into files where it has to, and the same query is theirs as well.
@@ -42,7 +42,7 @@ impl Run<'_, '_> {
                     && !told.get()
                     && self.may_be_general(select) =>
             {
-                self.memory.set(memory);
+                self.set_room(room);
                 match self.general(select, each) {
                     Err(none) if none.sqlstate() == sqlstate::FEATURE_NOT_SUPPORTED => Err(error),
                     done => done,

@@ -59,6 +59,10 @@ impl RowSet {
     pub fn add(&mut self, row: &[ValueRef<'_>]) -> bool {
         let own = || row.iter().map(|value| value.to_value()).collect();
         if row.iter().any(|value| value.is_null()) {
+            // One null is like another.
+            if row.len() == 1 && !self.broken.is_empty() {
+                return false;
+            }
             self.broken.push(own());
         } else if self.whole.find(row).is_some() {
             return false;
@@ -81,6 +85,12 @@ impl RowSet {
     /// The result of a test; `None` is null.
     pub fn test(&self, row: &[ValueRef<'_>], test: RowTest) -> Option<bool> {
         let found = |comparison, decisive| {
+            if let [value] = row
+                && value.is_null()
+                && !self.is_empty()
+            {
+                return None;
+            }
             // Most rows are told by one look.
             if comparison == Comparison::Equal
                 && decisive

@@ -7,7 +7,7 @@ use crate::error::{Result, SqlError};
 use crate::exec::Run;
 use crate::expr::Expr;
 use crate::plan::{Join, Source, SourceKind, Subquery, implied, reads_from, tables_read};
-use vellum_query::{Joined, Relation};
+use vellum_query::{Joined, Relation, Term};
 
 impl<'t> Translation<'t, '_, '_> {
     pub(super) fn from(
@@ -229,12 +229,16 @@ impl<'t> Translation<'t, '_, '_> {
         subs: &'t [Subquery],
     ) -> Result<Relation> {
         // What joins is told the join, the rest is looked at behind it.
-        let (joining, rest): (Vec<&Expr>, Vec<&Expr>) = conditions.into_iter().partition(|expr| {
+        let (joining, rest): (Vec<&Expr>, Vec<&Expr>) = conditions.iter().partition(|expr| {
             matches!(expr, Expr::Compare { .. }) && !has_subquery(expr) && self.is_inside(expr)
         });
-        let terms = self.guarded(&joining, subs)?;
+        let terms = self.guarded(&joining, &rest, subs)?;
         let joined = built(left.join(right, Joined::Inner, terms))?;
-        self.filter(joined, rest, subs)
+        let terms = self.guarded(&rest, &joining, subs)?;
+        match terms.is_empty() {
+            true => Ok(joined),
+            false => built(joined.filter(Term::all(terms))),
+        }
     }
 
     fn join(
@@ -254,7 +258,7 @@ impl<'t> Translation<'t, '_, '_> {
             if conditions.iter().any(|expr| has_subquery(expr)) {
                 return Err(SqlError::unsupported("a subquery in ON of an outer join"));
             }
-            let terms = self.guarded(&conditions, subs)?;
+            let terms = self.guarded(&conditions, &[], subs)?;
             let joined = built(left.join(right, joined, terms))?;
             return self.filter(joined, behind, subs);
         }

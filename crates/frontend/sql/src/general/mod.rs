@@ -45,8 +45,10 @@ impl Run<'_, '_> {
             heard.set(true);
             each(row)
         };
+        let room = self.room();
         let mut run = |joins, times| {
-            let memory_bytes = self.memory.get().saturating_mul(times);
+            self.set_room(room);
+            let memory_bytes = room.0.saturating_mul(times);
             let limits = Limits {
                 memory_bytes,
                 joins,

@@ -9,7 +9,7 @@
 //!   that ([`Translation::guarded`]).
 
 use super::function::{Asked, AskedFor, Evaluated, Test};
-use super::shape::{decimal, has_subquery, operation, type_of};
+use super::shape::{decimal, has_subquery, operation, places_read, type_of};
 use super::translate::{Level, Subqueries, Translation};
 use crate::error::{Result, SqlError};
 use crate::expr::{Comparison, Expr, RowSet, RowTest, RowsFrom, Subresult};
@@ -329,10 +329,45 @@ impl<'t> Translation<'t, '_, '_> {
         Ok(Some(Term::compare(&self.symbols, comparison, left, right)))
     }
 
-    /// Whether it is an equality whose sides both read columns: a key to join by, where one is wanted.
+    /// Whether it is an equality whose sides read columns of different tables: a key to join by, each side of which is made of the rows of its own.
     pub(super) fn is_key_of_join(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Compare { comparison: Comparison::Equal, left, right }
-            if self.joins(left, right))
+        let Expr::Compare {
+            comparison: Comparison::Equal,
+            left,
+            right,
+        } = expr
+        else {
+            return false;
+        };
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        places_read(left, &mut own);
+        places_read(right, &mut others);
+        let apart = |place: &Option<(u16, u16)>| place.is_some() && !others.contains(place);
+        !own.is_empty() && !others.is_empty() && own.iter().all(apart)
+    }
+
+    /// The condition with its subqueries that are the same for all rows run: what stands in their place may fail or not as any other.
+    pub(super) fn settled(&self, expr: &Expr, subs: &'t [Subquery]) -> Result<Expr> {
+        let mut expr = expr.clone();
+        self.settle(&mut expr, subs)?;
+        Ok(expr)
+    }
+
+    fn settle(&self, expr: &mut Expr, subs: &'t [Subquery]) -> Result<()> {
+        if let Expr::Subquery(number) = expr {
+            let subquery = &subs[usize::from(*number)];
+            if !subquery.select.correlated {
+                *expr = Expr::Const(self.run_once(subquery)?);
+            }
+            return Ok(());
+        }
+        let mut result = Ok(());
+        expr.children_mut(&mut |child| {
+            if result.is_ok() {
+                result = self.settle(child, subs);
+            }
+        });
+        result
     }
 
     /// Whether both sides read columns.

@@ -381,27 +381,30 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             return Ok(relation);
         }
         // One step: of several, DataFusion takes apart a subquery wrongly that reads the query around it in more than one.
-        let terms = self.guarded(&conditions, subs)?;
+        let terms = self.guarded(&conditions, &[], subs)?;
         built(relation.filter(Term::all(terms)))
     }
 
-    /// Conditions as terms that may be looked at in any order (G3): those that may fail are one, in their order, and guarded by the others that read the same tables.
+    /// Conditions as terms that may be looked at in any order (G3): those that may fail are one, in their order, and guarded by the others, and by `around`, that read the same tables.
     pub(super) fn guarded(
         &mut self,
         conditions: &[&Expr],
+        around: &[&Expr],
         subs: &'t [Subquery],
     ) -> Result<Vec<Term>> {
-        let (apart, together): (Vec<&Expr>, Vec<&Expr>) =
-            conditions.iter().copied().partition(|expr| {
-                has_subquery(expr) || self.is_total(expr) || self.is_key_of_join(expr)
-            });
+        let settled = conditions.iter().map(|expr| self.settled(expr, subs));
+        let settled = settled.collect::<Result<Vec<Expr>>>()?;
+        let (apart, together): (Vec<&Expr>, Vec<&Expr>) = settled.iter().partition(|expr| {
+            has_subquery(expr) || self.is_total(expr) || self.is_key_of_join(expr)
+        });
         let mut terms = self.all_of(&apart, subs)?;
         if !together.is_empty() {
+            let apart = apart.into_iter().chain(around.iter().copied());
             let mut read = Vec::new();
             together
                 .iter()
                 .for_each(|expr| places_read(expr, &mut read));
-            let guards = apart.into_iter().filter(|expr| {
+            let guards = apart.filter(|expr| {
                 let mut own = Vec::new();
                 places_read(expr, &mut own);
                 self.is_total(expr) && own.iter().all(|place| read.contains(place))

@@ -415,9 +415,9 @@ impl HeldAdvisory {
             let entered = waits.waits_elsewhere(self.own, WaitsAt::Advisory, behind.collect());
             let past = entered.is_err() && !before.is_empty();
             if past {
-                waits.waits_elsewhere(self.own, WaitsAt::Advisory, held_by)?;
+                waits.counted(waits.waits_elsewhere(self.own, WaitsAt::Advisory, held_by))?;
             } else {
-                entered?;
+                waits.counted(entered)?;
             }
             entries = self.locks.entries.lock();
             if past {

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     count: AtomicU32,
-    /// Circles that were found.
+    /// Circles that ended a transaction.
     circles: AtomicU64,
     entered: Mutex<HashMap<TransactionId, Wait>>,
 }
@@ -100,13 +100,23 @@ impl Waits {
         let done = self.wait_counted(own, in_the_way, waiting);
         self.entered.lock().remove(&own);
         self.count.fetch_sub(1, Ordering::SeqCst);
+        self.counted(done)
+    }
+
+    /// The same, counted if a transaction ends for a circle.
+    pub fn counted<T>(&self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done
+            && error.sqlstate() == sqlstate::DEADLOCK_DETECTED
+        {
+            self.circles.fetch_add(1, Ordering::Relaxed);
+        }
         done
     }
 
     /// A transaction waits, by other means, for those who are in its way now: until [`Waits::waits_no_more`]. Said again as they change.
     ///
     /// # Errors
-    /// `40P01` if they wait for it.
+    /// `40P01` if they wait for it; whoever tells that to a client has it counted.
     pub fn waits_elsewhere(
         &self,
         own: TransactionId,
@@ -124,7 +134,7 @@ impl Waits {
         };
         entered.insert(own, wait);
         match circle(&entered, own) {
-            Some(circle) => Err(self.deadlock(&circle)),
+            Some(circle) => Err(deadlock(&circle)),
             None => Ok(()),
         }
     }
@@ -134,7 +144,7 @@ impl Waits {
         self.entered.lock().remove(&own);
     }
 
-    /// How many circles were found.
+    /// How many circles ended a transaction.
     pub fn circles(&self) -> u64 {
         self.circles.load(Ordering::Relaxed)
     }
@@ -188,29 +198,13 @@ impl Waits {
             };
             entered.insert(own, wait);
             if let Some(circle) = circle(&entered, own) {
-                return Err(self.deadlock(&circle));
+                return Err(deadlock(&circle));
             }
             let (entered, _) = bell.wait_timeout(entered, LOOK);
             if entered.get(&own).is_some_and(|wait| wait.rung) {
                 return Ok(());
             }
         }
-    }
-
-    #[cold]
-    fn deadlock(&self, circle: &[TransactionId]) -> SqlError {
-        self.circles.fetch_add(1, Ordering::Relaxed);
-        let next = circle.iter().cycle().skip(1);
-        let lines: Vec<String> = circle
-            .iter()
-            .zip(next)
-            .map(|(waiter, blocker)| {
-                format!("Transaction {waiter} waits for transaction {blocker}.")
-            })
-            .collect();
-        SqlError::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected")
-            .with_detail(lines.join("\n"))
-            .with_hint("Run the transaction again.")
     }
 }
 
@@ -241,4 +235,17 @@ fn circle(
         }
     }
     None
+}
+
+#[cold]
+fn deadlock(circle: &[TransactionId]) -> SqlError {
+    let next = circle.iter().cycle().skip(1);
+    let lines: Vec<String> = circle
+        .iter()
+        .zip(next)
+        .map(|(waiter, blocker)| format!("Transaction {waiter} waits for transaction {blocker}."))
+        .collect();
+    SqlError::new(sqlstate::DEADLOCK_DETECTED, "deadlock detected")
+        .with_detail(lines.join("\n"))
+        .with_hint("Run the transaction again.")
 }

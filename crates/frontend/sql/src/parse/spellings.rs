@@ -37,7 +37,7 @@ pub(super) fn adapt(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
                 brackets.pop();
             }
             // `FROM t *`: with what inherits from it, as without the star.
-            (Token::Mul, _) if is_table(&before) && ends_table(next(1)) => {
+            (Token::Mul, _) if is_table(&before) && ends_table(next(1), next(2)) => {
                 tokens[place].token = blank();
             }
             // `ORDER BY a USING >`.
@@ -89,7 +89,7 @@ pub(super) fn adapt(text: &str, tokens: &mut [TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// Names the one row of a SELECT without list and without tables. No name in a statement can be it.
+/// Names the one row of a SELECT without list and without tables: what nobody calls a table.
 const NO_TABLE: &str =
     "the row of a query that has neither columns nor tables, longer than any name in a text";
 
@@ -97,14 +97,17 @@ const NO_TABLE: &str =
 pub(super) fn empty_lists(tokens: &mut Vec<TokenWithSpan>) {
     let is_spoken = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
     let mut found = Vec::new();
-    let mut selects = None;
+    let (mut selects, mut before) = (None, Keyword::NoKeyword);
     for (at, own) in tokens.iter().enumerate().filter(|(_, own)| is_spoken(own)) {
         let ends = matches!(own.token, Token::EOF | Token::SemiColon | Token::RParen)
             || keyword(Some(&own.token)) == Keyword::WHERE;
         if let Some(select) = selects.take().filter(|_| ends) {
             found.push(select);
         }
-        selects = (keyword(Some(&own.token)) == Keyword::SELECT).then_some(at);
+        let word = keyword(Some(&own.token));
+        // As a name, behind AS; the query of a table or view stands there, too, and has something behind it.
+        selects = (word == Keyword::SELECT && before != Keyword::AS).then_some(at);
+        before = word;
     }
     // A last one, where no token tells the end.
     found.extend(selects);
@@ -166,10 +169,12 @@ fn is_table<'t>(before: &impl Fn(usize) -> Option<&'t Token>) -> bool {
         match before(less + 1) {
             Some(Token::Period) => less += 2,
             other => {
-                return matches!(
-                    keyword(other),
-                    Keyword::FROM | Keyword::JOIN | Keyword::UPDATE | Keyword::ONLY
-                );
+                let distinct = keyword(before(less + 2)) == Keyword::DISTINCT;
+                return match keyword(other) {
+                    Keyword::FROM => !distinct,
+                    Keyword::JOIN | Keyword::UPDATE | Keyword::ONLY => true,
+                    _ => false,
+                };
             }
         }
     }
@@ -177,8 +182,14 @@ fn is_table<'t>(before: &impl Fn(usize) -> Option<&'t Token>) -> bool {
 }
 
 /// Whether a star is no sign between two operands: `extract(year FROM a * b)`.
-fn ends_table(next: Option<&Token>) -> bool {
+fn ends_table(next: Option<&Token>, behind: Option<&Token>) -> bool {
     match next {
+        // Functions, too.
+        next if matches!(keyword(next), Keyword::LEFT | Keyword::RIGHT)
+            && matches!(behind, Some(Token::LParen)) =>
+        {
+            false
+        }
         None | Some(Token::EOF | Token::SemiColon | Token::Comma | Token::RParen) => true,
         next => matches!(
             keyword(next),

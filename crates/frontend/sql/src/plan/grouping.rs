@@ -61,10 +61,7 @@ impl Binder<'_> {
         let mut sets: Sets = vec![Vec::new()];
         for expr in list {
             let own = self.sets_of(expr, &mut keys)?;
-            if sets.len() * own.len() > SETS_MAX {
-                let text = format!("too many grouping sets present (maximum {SETS_MAX})");
-                return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
-            }
+            check_sets(sets.len() * own.len())?;
             let pairs = sets
                 .iter()
                 .flat_map(|set| own.iter().map(move |other| (set, other)));
@@ -89,6 +86,7 @@ impl Binder<'_> {
                         Some(inner) => sets.extend(self.sets_of(&inner, keys)?),
                         None => sets.push(self.set(set, keys)?),
                     }
+                    check_sets(sets.len())?;
                 }
                 return Ok(sets);
             }
@@ -432,4 +430,13 @@ fn inner_sets(set: &[ast::Expr]) -> Option<ast::Expr> {
         "cube" if bare => Some(ast::Expr::Cube(sets)),
         _ => None,
     }
+}
+
+/// Before more of them are made.
+fn check_sets(count: usize) -> Result<()> {
+    if count > SETS_MAX {
+        let text = format!("too many grouping sets present (maximum {SETS_MAX})");
+        return Err(SqlError::new(sqlstate::STATEMENT_TOO_COMPLEX, text));
+    }
+    Ok(())
 }

@@ -158,6 +158,7 @@ impl Session {
                 name: Some(name), ..
             } => {
                 let named = self.named(&crate::bind::object_name(name)?.1)?;
+                refuse_execute(&named.prepared.statement)?;
                 if !is_program(&named.prepared.statement) {
                     return self.command_fields(&named.prepared.statement);
                 }
@@ -502,17 +503,20 @@ impl Session {
                 message,
             ));
         }
+        if !super::simple::is_program(statement) {
+            let text = statement.to_string();
+            let first = text.split_whitespace().next().unwrap_or_default();
+            let message = format!("syntax error at or near \"{first}\"");
+            return Err(SqlError::syntax(message));
+        }
         let search_path = self.search_path();
         let binder = self.surroundings(&search_path, "").binder();
         let types = types.iter().map(|ty| Ok(binder.type_of(ty)?.0.oid()));
         let types = types.collect::<Result<Vec<u32>>>()?;
         let text = statement.to_string();
         let prepared = Session::prepare_one(&text, statement.clone(), &types);
-        let mut first = None;
-        if super::simple::is_program(statement) {
-            self.start_statement()?;
-            first = Some(self.program(&prepared)?);
-        }
+        self.start_statement()?;
+        let first = Some(self.program(&prepared)?);
         self.name_statement(name, prepared, first, true);
         Ok(CommandTag::plain("PREPARE"))
     }
@@ -528,6 +532,7 @@ impl Session {
         let (_, name) = crate::bind::object_name(name)?;
         let named = self.named(&name)?;
         let prepared = named.prepared.clone();
+        refuse_execute(&prepared.statement)?;
         if !super::simple::is_program(&prepared.statement) {
             return self.command(&prepared, &[], formats, describe, sink);
         }
@@ -686,4 +691,12 @@ pub(super) fn no_block(sink: &mut dyn Sink) -> Result<()> {
 fn needs_block(what: &str) -> SqlError {
     let message = format!("{what} can only be used in transaction blocks");
     SqlError::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, message)
+}
+
+/// A statement that is named and is EXECUTE might name itself.
+fn refuse_execute(statement: &Statement) -> Result<()> {
+    match statement {
+        Statement::Execute { .. } => Err(SqlError::unsupported("EXECUTE of an EXECUTE")),
+        _ => Ok(()),
+    }
 }

@@ -90,6 +90,8 @@ impl Session {
             let Some(open) = &mut self.open else {
                 return Err(SqlError::internal("a statement without transaction"));
             };
+            // Between messages of one transaction it was told that the session rests.
+            self.activity.is_in(open.transaction.id(), open.now);
             if point.is_none() {
                 point = Some(open.definition_point()?);
             }
@@ -123,7 +125,7 @@ impl Session {
             if done.is_ok() || !(ddl.again || newer || blocker.is_some()) {
                 return Ok((done?, ddl.notices));
             }
-            tries += u32::from(blocker.is_none());
+            tries += u32::from(newer && blocker.is_none());
             if let Some(point) = &point {
                 ddl.open.undo_definition(&self.shared, point)?;
             }
@@ -132,6 +134,8 @@ impl Session {
                 let writer = Obstacle::Writer(blocker);
                 let in_the_way = || writer.blockers(&self.shared.engine, &self.shared.locks, own);
                 self.shared.waits.wait(own, &in_the_way, &mut waiting)?;
+            } else {
+                waiting.look_cancelled()?;
             }
             open.begin_statement(&self.shared)?;
             self.temporary.at_commit.clone_from(&at_commit);

@@ -353,7 +353,7 @@ impl Open {
                     .waits_elsewhere(own, WaitsAt::Gate(oid, mode), others)
             });
             shared.waits.waits_no_more(own);
-            done?;
+            shared.waits.counted(done)?;
         }
         match at {
             Some(at) => self.gates.held[at].2 = mode,

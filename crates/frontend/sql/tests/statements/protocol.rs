@@ -370,12 +370,33 @@ fn declare_and_explain_take_parameters() {
 }
 
 #[test]
+fn a_statement_that_executes_itself_is_refused() {
+    let mut client = Client::new();
+    for sql in ["prepare p as execute p", "prepare p as show work_mem"] {
+        assert_eq!(client.state(sql), "42601", "{sql}");
+    }
+    let session = &mut client.session;
+    session.parse("s", "execute s", &[]).unwrap();
+    assert_eq!(
+        session
+            .describe_statement("s")
+            .unwrap_err()
+            .sqlstate()
+            .as_str(),
+        "0A000"
+    );
+    session.sync(&mut Heard::default()).unwrap();
+    assert_eq!(client.state("execute s"), "0A000");
+}
+
+#[test]
 fn execute_is_described_by_the_rows_of_what_it_runs() {
     let mut client = Client::new();
     client.ok("create table t (a int, b text); insert into t values (1, 'x')");
     client.ok("prepare pp (int) as select a, b as c from t where a = $1");
     client.ok("prepare w as insert into t values (2, 'y'); prepare r as insert into t values (3, 'z') returning a");
-    client.ok("prepare x as show work_mem");
+    client.session.parse("x", "show work_mem", &[]).unwrap();
+    client.session.sync(&mut Heard::default()).unwrap();
     for (sql, names) in [
         ("execute pp (1)", Some(vec!["a", "c"])),
         ("execute w", None),
