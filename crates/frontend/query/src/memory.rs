@@ -174,7 +174,7 @@ mod tests {
         let merge = MemoryConsumer::new("RepartitionExec[0]").register(&pool);
         merge.try_grow(5000)?;
         assert_eq!(all.reserved(), 750 + 250 + 5000);
-        drop((sort, group, merge));
+        drop((sort, other, group, merge));
         assert_eq!(all.reserved(), 0);
         Ok(())
     }
