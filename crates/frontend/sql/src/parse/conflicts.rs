@@ -1,6 +1,7 @@
 //! What ON CONFLICT names beyond columns: expressions, and the predicate of an index. The parser knows lists of names there, so each of these is put
 //! into a name, as SQL.
 
+use super::dialect::keyword;
 use sqlparser::ast::Ident;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -61,13 +62,6 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, text: &str) {
         let made = made.into_iter().map(|token| TokenWithSpan { token, span });
         tokens.splice(open + 1..close, made);
         from = open + 1;
-    }
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
     }
 }
 

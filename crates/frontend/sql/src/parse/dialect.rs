@@ -55,6 +55,14 @@ pub(super) fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(own) if own.quote_style.is_none() && own.value.eq_ignore_ascii_case(word))
 }
 
+/// The keyword that a token is, without quotes.
+pub(super) fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
 /// BETWEEN, and if it is symmetric also with its bounds the other way round.
 fn either_way(between: Expr, symmetric: bool, negated: bool) -> Expr {
     let nested = |expr| Expr::Nested(Box::new(expr));

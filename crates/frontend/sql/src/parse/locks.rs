@@ -1,5 +1,6 @@
 //! LIMIT, OFFSET and FETCH behind FOR UPDATE, as queues like to write it: PostgreSQL takes both orders, the parser the other one. And FOR UPDATE of a query without tables.
 
+use super::dialect::keyword;
 use super::spellings::put_behind;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -22,7 +23,7 @@ pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
             locks.push(None);
         }
         let begun = locks.last().copied().flatten();
-        match (keyword(&tokens[at]), begun) {
+        match (keyword(&tokens[at].token), begun) {
             (Keyword::FOR, None) if is_lock(&tokens[at..]) => {
                 if let Some(begun) = locks.last_mut() {
                     *begun = Some(at);
@@ -66,7 +67,7 @@ pub(super) fn without_tables(tokens: &mut Vec<TokenWithSpan>) {
         let Some(list) = lists.last_mut() else {
             continue;
         };
-        match keyword(&tokens[at]) {
+        match keyword(&tokens[at].token) {
             Keyword::SELECT => *list = true,
             Keyword::FOR if *list && is_lock(&tokens[at..]) => {
                 found.push(at);
@@ -89,17 +90,14 @@ pub(super) fn without_tables(tokens: &mut Vec<TokenWithSpan>) {
     put_behind(tokens, &before, &end);
 }
 
-fn keyword(token: &TokenWithSpan) -> Keyword {
-    match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
-}
-
 /// Whether a FOR is followed by one of the four locks.
 fn is_lock(tokens: &[TokenWithSpan]) -> bool {
     let spoken = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    let mut words = tokens.iter().filter(spoken).skip(1).map(keyword);
+    let mut words = tokens
+        .iter()
+        .filter(spoken)
+        .skip(1)
+        .map(|own| keyword(&own.token));
     match words.next() {
         Some(Keyword::UPDATE | Keyword::SHARE) => true,
         Some(Keyword::NO) => words.next() == Some(Keyword::KEY),
@@ -116,7 +114,7 @@ fn length_of_limits(tokens: &[TokenWithSpan]) -> usize {
             Token::LParen => depth += 1,
             Token::RParen if depth > 0 => depth -= 1,
             Token::RParen | Token::SemiColon | Token::EOF => return at,
-            _ if depth == 0 => match keyword(token) {
+            _ if depth == 0 => match keyword(&token.token) {
                 Keyword::ON | Keyword::RETURNING => return at,
                 Keyword::FOR if is_lock(&tokens[at..]) => return at,
                 _ => {}

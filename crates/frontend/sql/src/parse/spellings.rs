@@ -148,10 +148,7 @@ pub(super) fn put_behind(tokens: &mut Vec<TokenWithSpan>, places: &[usize], more
 }
 
 fn keyword(token: Option<&Token>) -> Keyword {
-    match token {
-        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
+    token.map_or(Keyword::NoKeyword, super::dialect::keyword)
 }
 
 /// A word in lower case.

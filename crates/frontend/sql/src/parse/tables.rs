@@ -1,5 +1,6 @@
 //! Forms of CREATE TABLE that the parser does not read, changed among the tokens: LIKE with options, and among columns; WITH NO DATA.
 
+use super::dialect::keyword;
 use sqlparser::ast::{ColumnDef, DataType};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -83,13 +84,6 @@ fn spoken(tokens: &[TokenWithSpan], start: usize, end: usize) -> Vec<usize> {
     (start..end)
         .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF))
         .collect()
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }
 
 /// Place of the word TABLE, or of TEMP in front of it, in a statement that makes one.
