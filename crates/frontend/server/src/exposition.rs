@@ -116,6 +116,11 @@ fn of_server(shared: &Shared, page: &mut Page) {
                 load(&tally.statements),
             ),
             (
+                "statements_compiled_total",
+                "Statements that were compiled, anew after a change of the catalog too.",
+                shared.database.statements_compiled(),
+            ),
+            (
                 "errors_total",
                 "Errors that clients were sent.",
                 load(&tally.errors),

@@ -165,6 +165,12 @@ impl SqlDatabase {
         self.shared.queries.spill_into(directory);
     }
 
+    /// How many statements were compiled since the database was opened: those that no session had run before, and known ones that a change of the
+    /// catalog has made out of date. Blocks as long as it takes to look at each session.
+    pub fn statements_compiled(&self) -> u64 {
+        self.shared.activities.tally().compiled
+    }
+
     /// The role of this name; `None` if there is none.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ mod plan;
 mod roles;
 mod rows;
 mod session;
+mod sorted;
 pub mod sqlstate;
 mod statistics;
 mod system;

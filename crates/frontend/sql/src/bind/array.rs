@@ -125,12 +125,24 @@ fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
     })
 }
 
+/// There is no type of arrays of records.
+///
+/// # Errors
+/// `0A000`.
+fn no_records(element: Type) -> Result<()> {
+    match element {
+        Type::Record => Err(SqlError::unsupported("an array of records")),
+        _ => Ok(()),
+    }
+}
+
 impl Binder<'_> {
     /// `ARRAY(SELECT …)`.
     pub(super) fn array_of(&mut self, query: &ast::Query) -> Result<Bound> {
         // The type of the elements is known when the query is bound.
         let (number, ty) = self.subquery(query, SubqueryKind::Array(Type::Text))?;
         let (element, _) = ty.ok_or_else(|| SqlError::internal("an array without type"))?;
+        no_records(element)?;
         if let Some(subquery) = self.subqueries.last_mut() {
             subquery.kind = SubqueryKind::Array(element);
         }
@@ -150,6 +162,7 @@ impl Binder<'_> {
             return self.array_of_arrays(items);
         }
         let (items, element, typmod) = self.unify("ARRAY", items)?;
+        no_records(element)?;
         let constants: Option<Vec<Value>> = items
             .iter()
             .map(|item| match item {

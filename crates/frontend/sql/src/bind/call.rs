@@ -9,28 +9,29 @@ use sqlparser::ast::{self, BinaryOperator};
 use vellum_row::{CastContext, Settings, Type, Typmod, Value, cast_between};
 
 impl Binder<'_> {
-    /// The time at which the transaction began, in another form or rounded.
-    fn moment(&mut self, name: &str, digits: &[Bound]) -> Result<Bound> {
-        let ty = match name {
-            "localtime" => Type::Time,
-            "localtimestamp" => Type::Timestamp,
-            _ => Type::Timestamptz,
+    /// What a word means that is called without parentheses; `digits` are those of a time.
+    ///
+    /// # Errors
+    /// `42601` for digits that are no constant, or where none can be; those of [`Typmod::of_fraction`].
+    pub(super) fn word(&mut self, name: &str, digits: &[Bound]) -> Result<Option<Bound>> {
+        let Some((function, ty)) = Builtin::of_word(name) else {
+            return Ok(None);
         };
-        let typmod = match digits {
-            [] => Typmod::NONE,
-            [bound, ..] => match &bound.expr {
-                Expr::Const(value) => {
-                    Typmod::of_fraction(ty, value.as_ref().as_i64().unwrap_or(-1).min(6))?
-                }
-                _ => return Err(SqlError::syntax("a number of digits that is no constant")),
-            },
+        let expr = Expr::Call {
+            function,
+            arguments: Box::default(),
         };
-        let now = self.call("now", Vec::new())?;
-        let mut bound = self.cast(now, ty, typmod)?;
-        if typmod.is_none() {
-            bound.typmod = typmod;
-        }
-        Ok(bound)
+        let bound = Bound::new(expr, ty);
+        let digits = match (digits, ty) {
+            ([], _) => return Ok(Some(bound)),
+            ([digits], Type::Time | Type::Timestamp | Type::Timestamptz) => &digits.expr,
+            _ => return Ok(None),
+        };
+        let Expr::Const(digits) = digits else {
+            return Err(SqlError::syntax("a number of digits that is no constant"));
+        };
+        let typmod = Typmod::of_fraction(ty, digits.as_ref().as_i64().unwrap_or(-1).min(6))?;
+        self.cast(bound, ty, typmod).map(Some)
     }
 
     pub(super) fn call(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Bound> {
@@ -69,7 +70,9 @@ impl Binder<'_> {
                 return Err(self.no_function(name, &[]));
             }
             ("localtime" | "localtimestamp" | "current_timestamp", 0 | 1) => {
-                return self.moment(name, &arguments);
+                if let Some(bound) = self.word(name, &arguments)? {
+                    return Ok(bound);
+                }
             }
             ("enum_first" | "enum_last", 1) | ("enum_range", 1 | 2) => {
                 return self.enum_function(name, arguments);

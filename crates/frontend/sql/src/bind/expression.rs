@@ -417,12 +417,9 @@ impl Binder<'_> {
         match self.column(None, &name) {
             Ok(found) => Ok(found),
             // Functions that are called without parentheses.
-            Err(error) if ident.quote_style.is_none() => match name.as_str() {
-                "current_user" | "session_user" | "user" | "current_role" | "current_catalog"
-                | "current_date" | "localtime" | "localtimestamp" => self.call(&name, Vec::new()),
-                "current_timestamp" => self.call("now", Vec::new()),
-                "current_schema" => self.call("current_schema", Vec::new()),
-                _ => self.whole_row(&name).ok_or(error),
+            Err(error) if ident.quote_style.is_none() => match self.word(&name, &[])? {
+                Some(bound) => Ok(bound),
+                None => self.whole_row(&name).ok_or(error),
             },
             Err(error) => self.whole_row(&name).ok_or(error),
         }
@@ -713,11 +710,11 @@ impl Binder<'_> {
         let mut arguments = Vec::new();
         let mut named: Vec<(String, Bound)> = Vec::new();
         match &function.args {
-            // The parser takes it for a function without parentheses.
-            ast::FunctionArguments::None if name == "current_timestamp" => {
-                return self.call("now", arguments);
+            ast::FunctionArguments::None => {
+                if let Some(bound) = self.word(&name, &[])? {
+                    return Ok(bound);
+                }
             }
-            ast::FunctionArguments::None => {}
             ast::FunctionArguments::List(list) => {
                 for argument in &list.args {
                     match argument {

@@ -2,11 +2,11 @@
 
 use super::Ddl;
 use super::rewrite::{PIECE_BYTES, load};
-use super::sorted::{Sorter, Taken};
 use crate::catalog::{Index, Kind, Relation, Table, Timing};
 use crate::error::{Result, SqlError};
 use crate::expr::RowRef;
 use crate::rows::{self, Duplicate, Shape};
+use crate::sorted::{Sorter, Taken};
 use std::sync::Arc;
 use vellum_row::Value;
 

@@ -32,7 +32,6 @@ mod retype;
 mod rewrite;
 mod role;
 mod sequence;
-mod sorted;
 mod table;
 mod temporary;
 mod truncate;

@@ -1,17 +1,15 @@
 //! INSERT, UPDATE, DELETE.
 
+use super::found::Of;
 use super::{Each, Flow, Run, Way};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
-use crate::plan::{
-    ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update,
-};
+use crate::plan::{Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update};
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
 use std::sync::Arc;
-use vellum_base::maps::HashSet;
-use vellum_row::{Value, ValueRef, output};
+use vellum_row::{Value, output};
 
 impl Run<'_, '_> {
     pub(super) fn insert(
@@ -242,7 +240,9 @@ impl Run<'_, '_> {
         let shape = &update.shape;
         let mut count = 0;
         if let Some(joined) = &update.joined {
-            for (key, given) in self.found_by(joined)? {
+            let mut found = self.found_by(joined, Of::Changed)?;
+            while let Some((Some(key), given)) = found.next()? {
+                self.step()?;
                 let Some(row) = self.row_of(shape, &key)? else {
                     continue;
                 };
@@ -321,7 +321,9 @@ impl Run<'_, '_> {
         let shape = &delete.shape;
         let mut count = 0;
         if let Some(joined) = &delete.joined {
-            for (key, others) in self.found_by(joined)? {
+            let mut found = self.found_by(joined, Of::Changed)?;
+            while let Some((Some(key), others)) = found.next()? {
+                self.step()?;
                 let Some(row) = self.row_of(shape, &key)? else {
                     continue;
                 };
@@ -361,29 +363,6 @@ impl Run<'_, '_> {
             Ok(Flow::More)
         })?;
         Ok(count)
-    }
-
-    /// What a query finds to be changed: keys, and what stands behind them. Of a row that is found several times the first counts.
-    fn found_by(&self, joined: &ByJoin) -> Result<Vec<(Vec<u8>, Vec<Value>)>> {
-        let mut seen = HashSet::default();
-        let mut found = Vec::new();
-        self.select(&joined.select, &mut |row| {
-            let ValueRef::Bytea(key) = row[0].as_ref() else {
-                // The missing side of an outer join is nobody's row.
-                return Ok(Flow::More);
-            };
-            if seen.contains(key) {
-                return Ok(Flow::More);
-            }
-            let rest = row[1..].iter().map(|out| out.as_ref().to_value());
-            let rest: Vec<Value> = rest.collect();
-            self.keep_row(&rest)?;
-            self.keep(2 * key.len() + 64)?;
-            seen.insert(key.to_vec());
-            found.push((key.to_vec(), rest));
-            Ok(Flow::More)
-        })?;
-        Ok(found)
     }
 
     /// A row by its key, if it is there.

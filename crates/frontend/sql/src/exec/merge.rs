@@ -1,5 +1,6 @@
 //! MERGE.
 
+use super::found::Of;
 use super::{Flow, Run};
 use crate::error::{Result, SqlError};
 use crate::expr::{RowRef, Subresult};
@@ -8,17 +9,15 @@ use crate::plan::{Merge, MergeAction};
 use crate::rows;
 use crate::sqlstate;
 use vellum_base::maps::HashSet;
-use vellum_row::{Value, ValueRef};
-
-/// The key of the target's row, if one matches, and the source's row.
-type Found = (Option<Vec<u8>>, Vec<Value>);
+use vellum_row::Value;
 
 impl Run<'_, '_> {
     /// Returns how many rows it inserted, changed and deleted.
     pub(super) fn merge(&self, merge: &Merge, subqueries: &[Subresult]) -> Result<u64> {
         let mut touched = HashSet::default();
         let mut count = 0;
-        for (key, others) in self.rows_to_merge(merge)? {
+        let mut found = self.found_by(&merge.joined, Of::Merged)?;
+        while let Some((key, others)) = found.next()? {
             self.step()?;
             let row = match &key {
                 Some(key) => self.row_of(&merge.shape, key)?,
@@ -92,24 +91,6 @@ impl Run<'_, '_> {
             }
         }
         Ok(count)
-    }
-
-    /// All of them, before anything is changed.
-    fn rows_to_merge(&self, merge: &Merge) -> Result<Vec<Found>> {
-        let mut found = Vec::new();
-        self.select(&merge.joined.select, &mut |row| {
-            let key = match row[0].as_ref() {
-                ValueRef::Bytea(key) => Some(key.to_vec()),
-                _ => None,
-            };
-            let rest = row[1..].iter().map(|out| out.as_ref().to_value());
-            let rest: Vec<Value> = rest.collect();
-            self.keep_row(&rest)?;
-            self.keep(2 * key.as_ref().map_or(0, Vec::len) + 64)?;
-            found.push((key, rest));
-            Ok(Flow::More)
-        })?;
-        Ok(found)
     }
 }
 

@@ -10,6 +10,7 @@ mod change;
 mod deferred;
 mod distinct;
 mod foreign;
+mod found;
 mod lock;
 mod merge;
 mod ordered;

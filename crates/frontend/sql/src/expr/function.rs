@@ -49,13 +49,22 @@ pub(crate) enum Builtin {
     Least,
     // Asked of the session.
     Now,
+    /// The same, written as the standard does; so are the others of its kind.
+    CurrentTimestamp,
+    LocalTimestamp,
+    LocalTime,
     StatementTimestamp,
     ClockTimestamp,
     CurrentDate,
     CurrentUser,
+    CurrentRole,
+    User,
     SessionUser,
     CurrentDatabase,
+    CurrentCatalog,
     CurrentSchema,
+    /// The same without parentheses.
+    CurrentSchemaWord,
     CurrentSetting,
     SetConfig,
     Version,
@@ -154,9 +163,9 @@ impl Builtin {
             ("statement_timestamp", 0) => (B::StatementTimestamp, vec![], T::Timestamptz),
             ("clock_timestamp", 0) => (B::ClockTimestamp, vec![], T::Timestamptz),
             ("current_date", 0) => (B::CurrentDate, vec![], T::Date),
-            ("current_user" | "user" | "current_role", 0) => (B::CurrentUser, vec![], T::Name),
+            ("current_user", 0) => (B::CurrentUser, vec![], T::Name),
             ("session_user", 0) => (B::SessionUser, vec![], T::Name),
-            ("current_database" | "current_catalog", 0) => (B::CurrentDatabase, vec![], T::Name),
+            ("current_database", 0) => (B::CurrentDatabase, vec![], T::Name),
             ("current_schema", 0) => (B::CurrentSchema, vec![], T::Name),
             ("current_setting", 1) => (B::CurrentSetting, vec![text], text),
             ("current_setting", 2) => (B::CurrentSetting, vec![text, T::Bool], text),
@@ -184,6 +193,23 @@ impl Builtin {
             function,
             arguments: types,
             result,
+        })
+    }
+
+    /// What a word means that is called without parentheses, and its type.
+    pub fn of_word(word: &str) -> Option<(Self, Type)> {
+        Some(match word {
+            "current_timestamp" => (Self::CurrentTimestamp, Type::Timestamptz),
+            "localtimestamp" => (Self::LocalTimestamp, Type::Timestamp),
+            "localtime" => (Self::LocalTime, Type::Time),
+            "current_date" => (Self::CurrentDate, Type::Date),
+            "current_user" => (Self::CurrentUser, Type::Name),
+            "current_role" => (Self::CurrentRole, Type::Name),
+            "user" => (Self::User, Type::Name),
+            "session_user" => (Self::SessionUser, Type::Name),
+            "current_catalog" => (Self::CurrentCatalog, Type::Name),
+            "current_schema" => (Self::CurrentSchemaWord, Type::Name),
+            _ => return None,
         })
     }
 
@@ -223,13 +249,19 @@ impl Builtin {
             B::Greatest => "GREATEST",
             B::Least => "LEAST",
             B::Now => "now",
+            B::CurrentTimestamp => "current_timestamp",
+            B::LocalTimestamp => "localtimestamp",
+            B::LocalTime => "localtime",
             B::StatementTimestamp => "statement_timestamp",
             B::ClockTimestamp => "clock_timestamp",
             B::CurrentDate => "current_date",
             B::CurrentUser => "current_user",
+            B::CurrentRole => "current_role",
+            B::User => "user",
             B::SessionUser => "session_user",
             B::CurrentDatabase => "current_database",
-            B::CurrentSchema => "current_schema",
+            B::CurrentCatalog => "current_catalog",
+            B::CurrentSchema | B::CurrentSchemaWord => "current_schema",
             B::CurrentSetting => "current_setting",
             B::SetConfig => "set_config",
             B::Version => "version",
@@ -248,8 +280,15 @@ impl Builtin {
     /// The word that it is written as, if it is called without parentheses.
     pub fn keyword(self) -> Option<&'static str> {
         match self {
+            Self::CurrentTimestamp => Some("CURRENT_TIMESTAMP"),
+            Self::LocalTimestamp => Some("LOCALTIMESTAMP"),
+            Self::LocalTime => Some("LOCALTIME"),
             Self::CurrentDate => Some("CURRENT_DATE"),
             Self::CurrentUser => Some("CURRENT_USER"),
+            Self::CurrentRole => Some("CURRENT_ROLE"),
+            Self::User => Some("USER"),
+            Self::CurrentCatalog => Some("CURRENT_CATALOG"),
+            Self::CurrentSchemaWord => Some("CURRENT_SCHEMA"),
             Self::SessionUser => Some("SESSION_USER"),
             _ => None,
         }
@@ -278,13 +317,20 @@ impl Builtin {
         match self {
             Self::Catalog(own) => own.asks(),
             Self::Now
+            | Self::CurrentTimestamp
+            | Self::LocalTimestamp
+            | Self::LocalTime
             | Self::StatementTimestamp
             | Self::ClockTimestamp
             | Self::CurrentDate
             | Self::CurrentUser
+            | Self::CurrentRole
+            | Self::User
             | Self::SessionUser
             | Self::CurrentDatabase
+            | Self::CurrentCatalog
             | Self::CurrentSchema
+            | Self::CurrentSchemaWord
             | Self::CurrentSetting
             | Self::SetConfig
             | Self::Version

@@ -89,7 +89,7 @@ pub(crate) struct Update {
 #[derive(Debug)]
 pub(crate) struct ByJoin {
     pub select: Select,
-    /// How many columns each of the other tables has.
+    /// How many columns each of the other tables has, where these stand behind what finds a row.
     pub widths: Vec<usize>,
 }
 
@@ -506,7 +506,13 @@ impl Binder<'_> {
             None => (None, self.find(&relation, selection)?),
             Some(_) => {
                 let values = assignments.iter().map(|(at, expr)| (*at, expr.clone()));
-                let joined = self.by_join(&relation, &mut sources, selection, values.collect())?;
+                let joined = self.by_join(
+                    &relation,
+                    &mut sources,
+                    selection,
+                    values.collect(),
+                    update.returning.is_some(),
+                )?;
                 (Some(joined), (Access::all(), Vec::new()))
             }
         };
@@ -548,7 +554,13 @@ impl Binder<'_> {
         let (joined, (access, filter)) = match using {
             None => (None, self.find(&relation, selection)?),
             Some(_) => {
-                let joined = self.by_join(&relation, &mut sources, selection, Vec::new())?;
+                let joined = self.by_join(
+                    &relation,
+                    &mut sources,
+                    selection,
+                    Vec::new(),
+                    delete.returning.is_some(),
+                )?;
                 (Some(joined), (Access::all(), Vec::new()))
             }
         };
@@ -607,13 +619,15 @@ impl Binder<'_> {
         Ok(sources)
     }
 
-    /// What finds the rows that are changed by those of other tables; `values` are those of the assigned columns.
+    /// What finds the rows that are changed by those of other tables; `values` are those of the assigned columns, and `others` says whether
+    /// the rows of the other tables are asked for.
     fn by_join(
         &mut self,
         relation: &Relation,
         sources: &mut Vec<Source>,
         selection: Option<&ast::Expr>,
         values: Vec<(usize, Expr)>,
+        others: bool,
     ) -> Result<ByJoin> {
         let table = relation
             .table()
@@ -635,6 +649,9 @@ impl Binder<'_> {
         }
         let mut widths = Vec::new();
         for (number, other) in (0u16..).zip(&self.scope.tables).skip(1) {
+            if !others {
+                break;
+            }
             widths.push(other.columns.len());
             for (position, column) in (0u16..).zip(&other.columns) {
                 output.push(Expr::Column {

@@ -25,7 +25,10 @@ impl Binder<'_> {
             return Ok(Rules::default());
         };
         let mut checks = Vec::with_capacity(table.checks.len());
-        for check in &table.checks {
+        // The first one that fails is told: in the order of their names, as in PostgreSQL.
+        let mut sorted: Vec<_> = table.checks.iter().collect();
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        for check in sorted {
             let node = crate::parse::expression(&check.expression)?;
             checks.push((check.name.to_string(), self.condition(&node, "CHECK")?));
         }

@@ -26,6 +26,8 @@ pub(crate) struct Activity {
     now: Mutex<Now>,
     /// Transactions that it has committed, and rolled back. Written by its thread alone.
     ends: [AtomicU64; 2],
+    /// Statements that were compiled for it. Written by its thread alone.
+    compiled: AtomicU64,
     /// The gates that its transaction holds.
     gates: Mutex<Vec<(TransactionId, Oid, Mode)>>,
 }
@@ -74,9 +76,12 @@ impl Activity {
 
     /// A transaction of it has ended.
     pub fn has_ended_one(&self, committed: bool) {
-        let count = &self.ends[usize::from(!committed)];
-        // No other thread writes it: no locked instruction.
-        count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        count_one(&self.ends[usize::from(!committed)]);
+    }
+
+    /// A statement was compiled for it.
+    pub fn has_compiled(&self) {
+        count_one(&self.compiled);
     }
 
     /// Its transaction holds a gate.
@@ -116,6 +121,21 @@ impl Activity {
     }
 }
 
+/// Adds one to a count that no other thread writes: no locked instruction.
+fn count_one(count: &AtomicU64) {
+    count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// What all sessions have counted since the database was opened, those that have ended included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub sessions: u64,
+    pub committed: u64,
+    pub rolled_back: u64,
+    /// Statements that were compiled.
+    pub compiled: u64,
+}
+
 /// All sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Activities {
@@ -124,11 +144,9 @@ pub(crate) struct Activities {
 
 #[derive(Debug, Default)]
 struct All {
-    /// How many there have been.
-    last: u64,
     open: BTreeMap<u64, Arc<Activity>>,
-    /// What those counted that have ended.
-    ends: [u64; 2],
+    /// How many there have been, and what those counted that have ended.
+    tally: Tally,
 }
 
 impl Activities {
@@ -152,8 +170,8 @@ impl Activities {
             transaction: None,
         };
         let mut all = self.all.lock();
-        all.last += 1;
-        let number = all.last;
+        all.tally.sessions += 1;
+        let number = all.tally.sessions;
         let activity = Arc::new(Activity {
             number,
             pid,
@@ -163,6 +181,7 @@ impl Activities {
             cancel,
             now: Mutex::new(now),
             ends: Default::default(),
+            compiled: AtomicU64::default(),
             gates: Mutex::default(),
         });
         all.open.insert(number, activity.clone());
@@ -173,7 +192,7 @@ impl Activities {
     pub fn leave(&self, number: u64) {
         let mut all = self.all.lock();
         if let Some(session) = all.open.remove(&number) {
-            all.add(&session);
+            all.tally.add(&session);
         }
     }
 
@@ -182,17 +201,14 @@ impl Activities {
         self.all.lock().open.values().cloned().collect()
     }
 
-    /// How many sessions there have been, and how many transactions they have committed and rolled back.
-    pub fn counts(&self) -> (u64, [u64; 2]) {
+    /// What they have counted.
+    pub fn tally(&self) -> Tally {
         let all = self.all.lock();
-        let mut sum = All {
-            ends: all.ends,
-            ..All::default()
-        };
+        let mut tally = all.tally;
         for session in all.open.values() {
-            sum.add(session);
+            tally.add(session);
         }
-        (all.last, sum.ends)
+        tally
     }
 
     /// Transactions other than `own` that hold the gate of a relation in a way that does not go with `mode`.
@@ -232,10 +248,12 @@ impl Activities {
     }
 }
 
-impl All {
+impl Tally {
+    /// Adds what a session has counted.
     fn add(&mut self, session: &Activity) {
-        for (sum, part) in self.ends.iter_mut().zip(&session.ends) {
-            *sum += part.load(Ordering::Relaxed);
-        }
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.committed += of(&session.ends[0]);
+        self.rolled_back += of(&session.ends[1]);
+        self.compiled += of(&session.compiled);
     }
 }

@@ -18,7 +18,7 @@ use vellum::Transaction;
 use vellum_base::maps::HashMap;
 use vellum_base::random::Random;
 use vellum_row::Settings;
-use vellum_row::datetime::{Date, MICROS_PER_DAY, Timestamp};
+use vellum_row::datetime::{Date, MICROS_PER_DAY, Time, Timestamp};
 use vellum_row::{Value, ValueRef};
 
 /// What a session has drawn of sequences.
@@ -152,20 +152,33 @@ impl Environment for Env<'_> {
             value.and_then(ValueRef::as_str).unwrap_or_default()
         };
         Ok(match function {
-            Builtin::Now | Builtin::StatementTimestamp => Value::Timestamptz(self.now),
+            Builtin::Now | Builtin::CurrentTimestamp | Builtin::StatementTimestamp => {
+                Value::Timestamptz(self.now)
+            }
             Builtin::ClockTimestamp => Value::Timestamptz(clock_time()),
             Builtin::CurrentDate => {
                 let wall = self.forms.time_zone.wall(self.now);
                 let days = wall.div_euclid(MICROS_PER_DAY);
                 Value::Date(Date(i32::try_from(days).unwrap_or(i32::MAX)))
             }
-            Builtin::CurrentUser => Value::text(self.options.user.as_str()),
+            Builtin::LocalTimestamp => {
+                Value::Timestamp(Timestamp(self.forms.time_zone.wall(self.now)))
+            }
+            Builtin::LocalTime => {
+                let wall = self.forms.time_zone.wall(self.now);
+                Value::Time(Time(wall.rem_euclid(MICROS_PER_DAY)))
+            }
+            Builtin::CurrentUser | Builtin::CurrentRole | Builtin::User => {
+                Value::text(self.options.user.as_str())
+            }
             Builtin::SessionUser => Value::text(self.settings.get("session_authorization")?),
-            Builtin::CurrentDatabase => Value::text(DATABASE),
-            Builtin::CurrentSchema => match self.schemas(false).into_iter().next() {
-                Some(name) => Value::text(name),
-                None => Value::Null,
-            },
+            Builtin::CurrentDatabase | Builtin::CurrentCatalog => Value::text(DATABASE),
+            Builtin::CurrentSchema | Builtin::CurrentSchemaWord => {
+                match self.schemas(false).into_iter().next() {
+                    Some(name) => Value::text(name),
+                    None => Value::Null,
+                }
+            }
             // These are the transaction's own.
             Builtin::CurrentSetting if text(0).eq_ignore_ascii_case("transaction_isolation") => {
                 Value::text(self.characteristics.level())

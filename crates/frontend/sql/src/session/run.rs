@@ -58,14 +58,6 @@ impl Prepared {
     }
 }
 
-#[cfg(test)]
-impl Prepared {
-    /// Its program as of now.
-    pub(super) fn known(&self) -> Option<Arc<Program>> {
-        self.program.lock().clone()
-    }
-}
-
 impl Drop for Prepared {
     fn drop(&mut self) {
         // P3: a deep tree is dropped on a stack that has room, and so is what was made of it.
@@ -246,6 +238,7 @@ impl Session {
         let search_path = self.search_path();
         let surroundings = self.surroundings(&search_path, &prepared.text);
         let program = compile(&prepared.statement, &prepared.parameter_types, surroundings)?;
+        self.activity.has_compiled();
         let program = Arc::new(program);
         *known = Some(program.clone());
         Ok(program)

@@ -4,22 +4,10 @@
 
 use super::roles::DATABASE_OID;
 use super::{Scan, Spec, locks, text};
-use crate::catalog::Kind;
 use crate::database::DATABASE;
 use crate::error::Result;
 use vellum::VersionKind;
 use vellum_row::{Array, Type, Value};
-
-/// Columns of `pg_stat_all_tables` and `pg_stat_user_tables`.
-const TABLES: &str = "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch \
-    int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, n_dead_tup \
-    int8, n_mod_since_analyze int8, n_ins_since_vacuum int8, last_vacuum timestamptz, last_autovacuum \
-    timestamptz, last_analyze timestamptz, last_autoanalyze timestamptz, vacuum_count int8, autovacuum_count \
-    int8, analyze_count int8, autoanalyze_count int8";
-
-/// Columns of `pg_stat_all_indexes` and `pg_stat_user_indexes`.
-const INDEXES: &str = "relid oid, indexrelid oid, schemaname name, relname name, indexrelname name, idx_scan int8, idx_tup_read \
-    int8, idx_tup_fetch int8";
 
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
@@ -58,34 +46,6 @@ pub(super) const RELATIONS: &[Spec] = &[
          active_time float8, idle_in_transaction_time float8, sessions int8, sessions_abandoned int8, \
          sessions_fatal int8, sessions_killed int8, stats_reset timestamptz",
         fill: pg_stat_database,
-    },
-    Spec {
-        name: "pg_stat_all_tables",
-        oid: 12142,
-        view: true,
-        columns: TABLES,
-        fill: pg_stat_all_tables,
-    },
-    Spec {
-        name: "pg_stat_user_tables",
-        oid: 12161,
-        view: true,
-        columns: TABLES,
-        fill: pg_stat_user_tables,
-    },
-    Spec {
-        name: "pg_stat_all_indexes",
-        oid: 12183,
-        view: true,
-        columns: INDEXES,
-        fill: pg_stat_all_indexes,
-    },
-    Spec {
-        name: "pg_stat_user_indexes",
-        oid: 12192,
-        view: true,
-        columns: INDEXES,
-        fill: pg_stat_user_indexes,
     },
     Spec {
         name: "pg_stat_activity",
@@ -193,13 +153,13 @@ fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     let shared = scan.env.shared;
     let statistics = shared.engine.statistics();
     let open = shared.activities.all().len();
-    let (sessions, [committed, rolled_back]) = shared.activities.counts();
+    let tally = shared.activities.tally();
     let mut row = vec![
         Value::Oid(DATABASE_OID),
         text(DATABASE),
         Value::Int4(i32::try_from(open).unwrap_or(i32::MAX)),
-        count(committed),
-        count(rolled_back),
+        count(tally.committed),
+        count(tally.rolled_back),
         count(statistics.pages_read),
     ];
     // blks_hit to temp_bytes.
@@ -209,59 +169,11 @@ fn pg_stat_database(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
     row.extend([Value::Int8(0), Value::Null]);
     // Times that are not measured.
     row.resize(23, Value::Float8(0.0));
-    row.push(count(sessions));
+    row.push(count(tally.sessions));
     row.resize(27, Value::Int8(0));
     row.push(Value::Timestamptz(shared.started));
     rows.push(row);
     Ok(())
-}
-
-fn stat_tables(scan: &Scan<'_>, system: bool, rows: &mut Vec<Vec<Value>>) {
-    for relation in scan.catalog.relations() {
-        let wanted = match &relation.kind {
-            Kind::Table(_) => true,
-            Kind::System(definition) => system && !definition.is_view,
-            _ => false,
-        };
-        if wanted {
-            let name = text(relation.name.clone());
-            let mut row = vec![Value::Oid(relation.oid), scan.schema_of(relation), name];
-            row.resize(23, Value::Null);
-            rows.push(row);
-        }
-    }
-}
-
-fn pg_stat_all_tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    stat_tables(scan, true, rows);
-    Ok(())
-}
-
-fn pg_stat_user_tables(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    stat_tables(scan, false, rows);
-    Ok(())
-}
-
-fn pg_stat_user_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for relation in scan.user_relations() {
-        for index in relation.table().map_or(&[][..], |table| &table.indexes) {
-            rows.push(vec![
-                Value::Oid(relation.oid),
-                Value::Oid(index.oid),
-                scan.schema_of(relation),
-                text(relation.name.clone()),
-                text(index.name.clone()),
-                Value::Null,
-                Value::Null,
-                Value::Null,
-            ]);
-        }
-    }
-    Ok(())
-}
-
-fn pg_stat_all_indexes(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    pg_stat_user_indexes(scan, rows)
 }
 
 /// Of the sessions of others, an ordinary user sees that they are there.

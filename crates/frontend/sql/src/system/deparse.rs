@@ -163,6 +163,12 @@ impl Writer<'_> {
     }
 
     fn cast(&self, operand: &Expr, ty: Type, typmod: Typmod) -> String {
+        if let (Expr::Call { function, .. }, Some(digits)) = (operand, typmod.fraction())
+            && let Some(word) = function.keyword()
+            && Builtin::of_word(&word.to_ascii_lowercase()) == Some((*function, ty))
+        {
+            return format!("{word}({digits})");
+        }
         let inner = match operand {
             Expr::Const(value) => self.constant(value, None, false),
             other => self.at(other, Around::Cast),

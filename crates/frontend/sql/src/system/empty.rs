@@ -45,6 +45,21 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_backend_memory_contexts",
+        oid: 12138,
+        view: true,
+        columns: "name text, ident text, parent text, level int4, total_bytes int8, total_nblocks int8, free_bytes int8, \
+         free_chunks int8, used_bytes int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_config",
+        oid: 12130,
+        view: true,
+        columns: "name text, setting text",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_conversion",
         oid: 2607,
         view: false,
@@ -89,6 +104,13 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_file_settings",
+        oid: 12110,
+        view: true,
+        columns: "sourcefile text, sourceline int4, seqno int4, name text, setting text, applied bool, error text",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_foreign_data_wrapper",
         oid: 2328,
         view: false,
@@ -108,6 +130,21 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 3118,
         view: false,
         columns: "ftrelid oid, ftserver oid, ftoptions _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_hba_file_rules",
+        oid: 12114,
+        view: true,
+        columns: "line_number int4, type text, database _text, user_name _text, address text, netmask text, auth_method text, \
+         options _text, error text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_ident_file_mappings",
+        oid: 12118,
+        view: true,
+        columns: "line_number int4, map_name text, sys_name text, pg_username text, error text",
         fill: nothing,
     },
     Spec {
@@ -238,6 +275,20 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_replication_origin",
+        oid: 6000,
+        view: false,
+        columns: "roident oid, roname text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_replication_origin_status",
+        oid: 12332,
+        view: true,
+        columns: "local_id oid, external_id text, remote_lsn text, local_lsn text",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_replication_slots",
         oid: 12257,
         view: true,
@@ -283,6 +334,13 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: super::comments::described_for_all,
     },
     Spec {
+        name: "pg_shmem_allocations",
+        oid: 12134,
+        view: true,
+        columns: "name text, off int8, size int8, allocated_size int8",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_shseclabel",
         oid: 3592,
         view: false,
@@ -315,6 +373,71 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_stat_gssapi",
+        oid: 12253,
+        view: true,
+        columns: "pid int4, gss_authenticated bool, principal text, encrypted bool",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_progress_analyze",
+        oid: 12297,
+        view: true,
+        columns: "pid int4, datid oid, datname name, relid oid, phase text, sample_blks_total int8, sample_blks_scanned int8, \
+         ext_stats_total int8, ext_stats_computed int8, child_tables_total int8, child_tables_done int8, \
+         current_child_table_relid oid",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_progress_basebackup",
+        oid: 12317,
+        view: true,
+        columns: "pid int4, phase text, backup_total int8, backup_streamed int8, tablespaces_total int8, tablespaces_streamed int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_progress_cluster",
+        oid: 12307,
+        view: true,
+        columns: "pid int4, datid oid, datname name, relid oid, command text, phase text, cluster_index_relid oid, \
+         heap_tuples_scanned int8, heap_tuples_written int8, heap_blks_total int8, heap_blks_scanned int8, \
+         index_rebuild_count int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_progress_copy",
+        oid: 12322,
+        view: true,
+        columns: "pid int4, datid oid, datname name, relid oid, command text, type text, bytes_processed int8, bytes_total int8, \
+         tuples_processed int8, tuples_excluded int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_progress_create_index",
+        oid: 12312,
+        view: true,
+        columns: "pid int4, datid oid, datname name, relid oid, index_relid oid, command text, phase text, lockers_total int8, \
+         lockers_done int8, current_locker_pid int8, blocks_total int8, blocks_done int8, tuples_total int8, tuples_done \
+         int8, partitions_total int8, partitions_done int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_progress_vacuum",
+        oid: 12302,
+        view: true,
+        columns: "pid int4, datid oid, datname name, relid oid, phase text, heap_blks_total int8, heap_blks_scanned int8, \
+         heap_blks_vacuumed int8, index_vacuum_count int8, max_dead_tuples int8, num_dead_tuples int8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_recovery_prefetch",
+        oid: 12240,
+        view: true,
+        columns: "stats_reset timestamptz, prefetch int8, hit int8, skip_init int8, skip_new int8, skip_fpw int8, skip_rep int8, \
+         wal_distance int4, block_distance int4, io_depth int4",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_stat_replication",
         oid: 12227,
         view: true,
@@ -322,6 +445,22 @@ pub(super) const RELATIONS: &[Spec] = &[
          client_port int4, backend_start timestamptz, backend_xmin xid, state text, sent_lsn text, write_lsn \
          text, flush_lsn text, replay_lsn text, write_lag interval, flush_lag interval, replay_lag interval, \
          sync_priority int4, sync_state text, reply_time timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_replication_slots",
+        oid: 12262,
+        view: true,
+        columns: "slot_name text, spill_txns int8, spill_count int8, spill_bytes int8, stream_txns int8, stream_count int8, \
+         stream_bytes int8, total_txns int8, total_bytes int8, stats_reset timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_slru",
+        oid: 12232,
+        view: true,
+        columns: "name text, blks_zeroed int8, blks_hit int8, blks_read int8, blks_written int8, blks_exists int8, flushes int8, \
+         truncates int8, stats_reset timestamptz",
         fill: nothing,
     },
     Spec {
@@ -333,8 +472,47 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_stat_subscription",
+        oid: 12244,
+        view: true,
+        columns: "subid oid, subname name, pid int4, relid oid, received_lsn text, last_msg_send_time timestamptz, \
+         last_msg_receipt_time timestamptz, latest_end_lsn text, latest_end_time timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_subscription_stats",
+        oid: 12336,
+        view: true,
+        columns: "subid oid, subname name, apply_error_count int8, sync_error_count int8, stats_reset timestamptz",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_stat_user_functions",
         oid: 12275,
+        view: true,
+        columns: "funcid oid, schemaname name, funcname name, calls int8, total_time float8, self_time float8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_wal",
+        oid: 12293,
+        view: true,
+        columns: "wal_records int8, wal_fpi int8, wal_bytes numeric, wal_buffers_full int8, wal_write int8, wal_sync int8, \
+         wal_write_time float8, wal_sync_time float8, stats_reset timestamptz",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_wal_receiver",
+        oid: 12236,
+        view: true,
+        columns: "pid int4, status text, receive_start_lsn text, receive_start_tli int4, written_lsn text, flushed_lsn text, \
+         received_tli int4, last_msg_send_time timestamptz, last_msg_receipt_time timestamptz, latest_end_lsn text, \
+         latest_end_time timestamptz, slot_name text, sender_host text, sender_port int4, conninfo text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stat_xact_user_functions",
+        oid: 12280,
         view: true,
         columns: "funcid oid, schemaname name, funcname name, calls int8, total_time float8, self_time float8",
         fill: nothing,
@@ -355,12 +533,38 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
+        name: "pg_stats_ext",
+        oid: 12058,
+        view: true,
+        columns: "schemaname name, tablename name, statistics_schemaname name, statistics_name name, statistics_owner name, \
+         attnames _name, exprs _text, kinds _char, inherited bool, n_distinct text, dependencies text, most_common_vals \
+         _text, most_common_val_nulls _bool, most_common_freqs _float8, most_common_base_freqs _float8",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_stats_ext_exprs",
+        oid: 12063,
+        view: true,
+        columns: "schemaname name, tablename name, statistics_schemaname name, statistics_name name, statistics_owner name, expr \
+         text, inherited bool, null_frac float4, avg_width int4, n_distinct float4, most_common_vals text, \
+         most_common_freqs _float4, histogram_bounds text, correlation float4, most_common_elems text, \
+         most_common_elem_freqs _float4, elem_count_histogram _float4",
+        fill: nothing,
+    },
+    Spec {
         name: "pg_subscription",
         oid: 6100,
         view: false,
         columns: "oid oid, subdbid oid, subskiplsn text, subname name, subowner oid, subenabled bool, subbinary bool, \
          substream bool, subtwophasestate char, subdisableonerr bool, subconninfo text, subslotname name, \
          subsynccommit text, subpublications _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_subscription_rel",
+        oid: 6102,
+        view: false,
+        columns: "srsubid oid, srrelid oid, srsubstate char, srsublsn text",
         fill: nothing,
     },
     Spec {
@@ -427,6 +631,13 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 1418,
         view: false,
         columns: "oid oid, umuser oid, umserver oid, umoptions _text",
+        fill: nothing,
+    },
+    Spec {
+        name: "pg_user_mappings",
+        oid: 12327,
+        view: true,
+        columns: "umid oid, srvid oid, srvname name, umuser oid, usename name, umoptions _text",
         fill: nothing,
     },
 ];

@@ -38,6 +38,14 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: pg_user,
     },
     Spec {
+        name: "pg_shadow",
+        oid: 12005,
+        view: true,
+        columns: "usename name, usesysid oid, usecreatedb bool, usesuper bool, userepl bool, usebypassrls bool, passwd \
+         text, valuntil timestamptz, useconfig _text",
+        fill: pg_shadow,
+    },
+    Spec {
         name: "pg_group",
         oid: 12010,
         view: true,
@@ -138,6 +146,19 @@ fn pg_roles(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn pg_user(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    users(scan, |_| text("********"), rows);
+    Ok(())
+}
+
+fn pg_shadow(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    scan.env.check_superuser("view pg_shadow")?;
+    let password = |role: &Role| role.verifier.as_deref().map_or(Value::Null, text);
+    users(scan, password, rows);
+    Ok(())
+}
+
+/// Roles that may log in, with what is shown for their passwords.
+fn users(scan: &Scan<'_>, password: impl Fn(&Role) -> Value, rows: &mut Vec<Vec<Value>>) {
     for role in all(scan).into_iter().filter(|role| role.login) {
         rows.push(vec![
             text(role.name.as_str()),
@@ -146,12 +167,11 @@ fn pg_user(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Value::Bool(role.superuser),
             Value::Bool(role.replication),
             Value::Bool(role.bypass_rls),
-            text("********"),
+            password(&role),
             until(&role),
             Value::Null,
         ]);
     }
-    Ok(())
 }
 
 fn pg_group(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {

@@ -73,6 +73,10 @@ fn every_system_relation_can_be_read() {
     for name in names.lines() {
         client.ok(&format!("select * from {name}"));
     }
+    let twice = "select oid from pg_class group by oid having count(*) > 1";
+    assert_eq!(client.ok(twice), "");
+    let unknown = "select a.attrelid::regclass, a.attname from pg_attribute a left join pg_type y on y.oid = a.atttypid where y.oid is null";
+    assert_eq!(client.ok(unknown), "");
 }
 
 #[test]

@@ -120,6 +120,91 @@ fn a_partial_index_is_a_path_only_where_its_predicate_follows() {
 }
 
 /// Expressions name columns and nothing else: the table may be called otherwise.
+/// Of a table with a partial index: whether a query with this condition goes through it.
+fn goes_through(client: &mut Client, condition: &str) -> bool {
+    let sql = format!("select x from t where k = 1 and {condition}");
+    plan(client, &sql).contains("partial")
+}
+
+#[test]
+fn lists_and_truth_are_seen_to_follow() {
+    let mut client = Client::new();
+    client.ok("create table t (x int, b bool, k int)");
+    for (predicate, follows, does_not) in [
+        (
+            "x in (1, 2, 3)",
+            vec!["x in (3, 1)", "x = 2"],
+            vec!["x in (3, 4)", "x > 2", "x < 3"],
+        ),
+        ("x < 4", vec!["x in (1, 2, 3)"], vec!["x in (1, 4)"]),
+        ("x < 3", vec!["x in (1, 2)"], vec!["x in (1, 2, 3)"]),
+        ("b", vec!["b = true", "b", "b is true"], vec!["not b"]),
+        ("b = true", vec!["b"], vec!["b is not false"]),
+        ("b is true", vec!["b"], vec!["b is not false"]),
+        (
+            "not b",
+            vec!["b = false", "b is false"],
+            vec!["b = true", "b is not true", "b"],
+        ),
+        ("b = false", vec!["not b"], vec!["b is not true"]),
+        ("b is not null", vec!["not b", "b"], vec!["b is not true"]),
+    ] {
+        client.ok(&format!("create index partial on t (k) where {predicate}"));
+        for condition in follows {
+            let found = goes_through(&mut client, condition);
+            assert!(found, "{condition} implies {predicate}");
+        }
+        for condition in does_not {
+            let found = goes_through(&mut client, condition);
+            assert!(!found, "{condition} does not imply {predicate}");
+        }
+        client.ok("drop index partial");
+    }
+}
+
+/// What is said to follow does: for all comparisons with small numbers, by all small numbers.
+#[test]
+fn what_follows_is_true_of_every_value() {
+    type Holds = fn(&i32, &i32) -> bool;
+    let all: [(&str, Holds); 6] = [
+        ("=", |a, b| a == b),
+        ("<>", |a, b| a != b),
+        ("<", |a, b| a < b),
+        ("<=", |a, b| a <= b),
+        (">", |a, b| a > b),
+        (">=", |a, b| a >= b),
+    ];
+    let mut client = Client::new();
+    client.ok(
+        "create table t (x int, k int); insert into t select x, 1 from generate_series(-1, 5) x",
+    );
+    let mut seen = 0;
+    for (asked, bound) in all
+        .iter()
+        .flat_map(|one| (0..5).map(move |bound| (one.0, bound)))
+    {
+        client.ok(&format!(
+            "create index partial on t (k) where x {asked} {bound}"
+        ));
+        for ((given, holds), value) in all
+            .iter()
+            .flat_map(|one| (0..5).map(move |value| (one, value)))
+        {
+            let condition = format!("x {given} {value}");
+            if !goes_through(&mut client, &condition) {
+                continue;
+            }
+            seen += 1;
+            let wanted = (-1..=5).filter(|x| holds(x, &value)).count();
+            let sql = format!("select count(*) from t where k = 1 and {condition}");
+            let found = client.ok(&sql);
+            assert_eq!(found, wanted.to_string(), "{condition}, x {asked} {bound}");
+        }
+        client.ok("drop index partial");
+    }
+    assert!(seen > 100, "{seen}");
+}
+
 #[test]
 fn an_index_outlives_the_name_of_its_table() {
     let mut client = Client::new();

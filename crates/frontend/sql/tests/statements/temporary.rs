@@ -218,3 +218,44 @@ fn a_table_is_made_of_a_query() {
     client.ok("create table y (a, b) as values (1, 'x'), (2, null)");
     assert_eq!(client.ok("select b, a from y order by a"), "x|1\n~|2");
 }
+
+/// Whether a prepared statement is compiled when it is run.
+fn is_compiled(database: &vellum_sql::SqlDatabase, client: &mut Client) -> bool {
+    let before = database.statements_compiled();
+    client.ok("execute s");
+    database.statements_compiled() > before
+}
+
+#[test]
+fn temporary_relations_leave_plans_of_other_sessions_alone() {
+    let database = database();
+    let (mut one, mut other) = (Client::of(&database), Client::of(&database));
+    one.ok("create table t (n int primary key)");
+    for client in [&mut one, &mut other] {
+        client.ok("prepare s as select 1 from t");
+        client.ok("execute s");
+        assert!(!is_compiled(&database, client));
+    }
+    for text in [
+        "create temp table t (x text, unique (x)); create temp sequence s",
+        "alter table t add column y int; create temp view v as select 1 as n",
+        "drop view v; drop table t",
+    ] {
+        one.ok(text);
+        assert!(is_compiled(&database, &mut one), "{text}");
+        assert!(!is_compiled(&database, &mut one), "{text}");
+        assert!(!is_compiled(&database, &mut other), "{text}");
+    }
+    drop(one);
+    assert!(!is_compiled(&database, &mut other), "the end of a session");
+    let mut one = Client::of(&database);
+    for text in ["create index on t (n)", "create view v as select 1 as n"] {
+        one.ok(text);
+        assert!(is_compiled(&database, &mut other), "{text}");
+    }
+    // What is lasting is seen, in one transaction with what is not.
+    one.ok(
+        "begin; create temp table u (n int); alter table t add column m int; drop table u; commit",
+    );
+    assert!(is_compiled(&database, &mut other));
+}

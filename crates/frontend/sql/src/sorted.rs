@@ -1,4 +1,5 @@
-//! The entries of a new index in the order of their keys: sorted in memory a run at a time, the runs in a temporary file, and merged.
+//! Entries in the order of their keys (those of a new index, rows that are to be changed): sorted in memory a run at a time, the runs in a temporary file,
+//! and merged. Entries of equal keys keep the order in which they came.
 //!
 //! Memory: what is sorted takes up to a limit; the merge reads each run through a buffer, all of them together about as much.
 
@@ -16,7 +17,7 @@ const BUFFER_MAX: usize = 256 << 10;
 
 /// An entry in the arena: where it begins, and how long its key and value are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     at: usize,
     key: u32,
     value: u32,
@@ -35,7 +36,7 @@ impl Place {
 
 /// Entries on their way into order.
 #[derive(Debug)]
-pub(super) struct Sorter<'q> {
+pub(crate) struct Sorter<'q> {
     queries: &'q Engine,
     /// Bytes that may be kept.
     memory: usize,
@@ -48,7 +49,7 @@ pub(super) struct Sorter<'q> {
 
 /// Whether an entry was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Yes,
     /// Memory is full, and there is no place for files.
     NoRoom,
@@ -79,7 +80,7 @@ impl<'q> Sorter<'q> {
         }
         let at = self.arena.len();
         let length = |bytes: &[u8]| {
-            let text = "index entry is too long";
+            let text = "entry is too long to be sorted";
             u32::try_from(bytes.len())
                 .map_err(|_| SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text))
         };
@@ -96,8 +97,9 @@ impl<'q> Sorter<'q> {
 
     fn sort(&mut self) {
         let arena = &self.arena;
-        self.places
-            .sort_unstable_by(|a, b| a.key(arena).cmp(b.key(arena)));
+        // What came later lies farther back.
+        let order = |a: &Place, b: &Place| a.key(arena).cmp(b.key(arena)).then(a.at.cmp(&b.at));
+        self.places.sort_unstable_by(order);
     }
 
     /// Writes what is in memory as a run; false if there is no place for files.
@@ -131,7 +133,7 @@ impl<'q> Sorter<'q> {
         Ok(true)
     }
 
-    /// All entries in the order of their keys. Those of equal keys come one behind the other.
+    /// All entries in the order of their keys.
     ///
     /// # Errors
     /// As [`Sorter::push`].
@@ -149,8 +151,9 @@ impl<'q> Sorter<'q> {
         };
         let buffer = (self.memory / self.runs.len()).clamp(BUFFER_MIN, BUFFER_MAX);
         let mut heads = BinaryHeap::with_capacity(self.runs.len());
-        for (at, end) in self.runs {
+        for (number, (at, end)) in self.runs.into_iter().enumerate() {
             let mut run = Run {
+                number,
                 at,
                 end,
                 buffer: Vec::new(),
@@ -169,7 +172,7 @@ impl<'q> Sorter<'q> {
 
 /// Entries in order.
 #[derive(Debug)]
-pub(super) enum Sorted {
+pub(crate) enum Sorted {
     Memory(Vec<u8>, std::vec::IntoIter<Place>),
     Merge(TemporaryFile, BinaryHeap<Reverse<Run>>),
 }
@@ -205,7 +208,9 @@ impl Sorted {
 
 /// A run that is being read, standing at an entry.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(crate) struct Run {
+    /// Which one it is, in the order of their making.
+    number: usize,
     /// What of it was not read from the file yet.
     at: u64,
     end: u64,
@@ -281,7 +286,8 @@ impl PartialOrd for Run {
 
 impl Ord for Run {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(other.key())
+        let order = self.key().cmp(other.key());
+        order.then(self.number.cmp(&other.number))
     }
 }
 
@@ -327,15 +333,14 @@ mod tests {
                 if number % 2000 == 1999 {
                     value = vec![1; 600_000];
                 }
+                // Of equal keys the later one has the smaller value.
+                value.insert(0, 99 - (number / 60) as u8);
                 assert_eq!(sorter.push(&key, &value).unwrap(), Taken::Yes);
                 expected.push((key, value));
             }
             assert!(sorter.runs.len() >= runs, "{} runs", sorter.runs.len());
-            let mut found = in_order(sorter);
-            assert!(found.is_sorted_by(|a, b| a.0 <= b.0));
-            expected.sort();
-            found.sort();
-            assert!(found == expected);
+            expected.sort_by(|a, b| a.0.cmp(&b.0));
+            assert!(in_order(sorter) == expected);
         }
         assert!(in_order(Sorter::new(&queries, 0)).is_empty());
     }
