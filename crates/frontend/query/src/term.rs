@@ -302,7 +302,11 @@ impl Term {
         let [column] = relation.columns[..] else {
             return Err(Error::internal("a list of several columns"));
         };
-        let (expr, relation) = if operand.kind().is_exact() && operand.kind() == column.kind() {
+        let same = operand.kind().is_exact() && operand.kind() == column.kind();
+        // Texts of several types lie alike; numbers are made wide.
+        let alike =
+            Self::compares(operand.ty, column.ty) && data_type(operand.ty) == data_type(column.ty);
+        let (expr, relation) = if same || alike {
             (operand.expr, relation)
         } else if Self::compares(operand.ty, column.ty) {
             let wide = Expr::Cast(Cast::new(Box::new(operand.expr), data_type(Type::Int8)));

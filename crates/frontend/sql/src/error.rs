@@ -43,6 +43,8 @@ pub struct Fields {
     pub data_type: Option<String>,
     /// Constraint that it is about.
     pub constraint: Option<String>,
+    /// PostgreSQL's routine that reports it, where programs go by it.
+    pub routine: Option<&'static str>,
 }
 
 /// How bad it is.
@@ -89,6 +91,7 @@ impl Fields {
             column: None,
             data_type: None,
             constraint: None,
+            routine: None,
         }
     }
 
@@ -121,6 +124,13 @@ impl Fields {
 }
 
 impl SqlError {
+    /// Adds the routine of PostgreSQL's that reports it.
+    #[must_use]
+    pub(crate) fn with_routine(mut self, routine: &'static str) -> Self {
+        self.inner.routine = Some(routine);
+        self
+    }
+
     /// An error.
     #[cold]
     pub fn new(sqlstate: SqlState, message: impl Into<String>) -> Self {

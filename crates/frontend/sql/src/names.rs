@@ -60,7 +60,7 @@ pub(crate) fn parts(name: &str) -> Option<Vec<String>> {
             rest = inside[end..].trim_start();
         } else {
             let end = rest.find('.').unwrap_or(rest.len());
-            part = rest[..end].trim_end().to_lowercase();
+            part = rest[..end].trim_end().to_ascii_lowercase();
             rest = &rest[end..];
         }
         if part.is_empty() {

@@ -28,6 +28,8 @@ states! {
     NUMERIC_VALUE_OUT_OF_RANGE = "22003";
     /// NULL where none may be.
     NULL_VALUE_NOT_ALLOWED = "22004";
+    /// A subscript or a shape that an array does not have.
+    ARRAY_SUBSCRIPT_ERROR = "2202E";
     /// A date or time outside its type.
     DATETIME_FIELD_OVERFLOW = "22008";
     /// Division by zero.

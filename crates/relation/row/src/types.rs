@@ -334,6 +334,14 @@ impl Type {
         }
     }
 
+    /// The type of an array of its values: of arrays it is their own, with a dimension more.
+    pub fn gathered(self) -> Self {
+        match self.element() {
+            Some(_) => self,
+            None => self.array(),
+        }
+    }
+
     /// The enum that it is, or that its elements are.
     pub fn enum_id(self) -> Option<EnumId> {
         match self {
@@ -472,11 +480,6 @@ impl Type {
             Type::Array(element) => element.ty().is_orderable(),
             _ => true,
         }
-    }
-
-    /// Whether a key can be made of its values.
-    pub fn is_key(self) -> bool {
-        self.is_orderable() && self.element().is_none()
     }
 
     /// As `format_type` prints it: `character varying(10)`, `numeric(12,2)`, `bpchar` for a

@@ -207,6 +207,7 @@ fn message(out: &mut Outbound, fields: &Fields) {
     message.optional(b'c', fields.column.as_deref());
     message.optional(b'd', fields.data_type.as_deref());
     message.optional(b'n', fields.constraint.as_deref());
+    message.optional(b'R', fields.routine);
     message.end();
 }
 

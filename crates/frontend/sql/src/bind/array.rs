@@ -146,7 +146,7 @@ impl Binder<'_> {
         if let Some(subquery) = self.subqueries.last_mut() {
             subquery.kind = SubqueryKind::Array(element);
         }
-        Ok(Bound::new(Expr::Subquery(number), element.array()))
+        Ok(Bound::new(Expr::Subquery(number), element.gathered()))
     }
 
     /// `ARRAY[…]`.

@@ -48,7 +48,14 @@ impl Binder<'_> {
             );
             return Err(SqlError::new(sqlstate::CANNOT_COERCE, message));
         }
-        if let Expr::Const(value) = &bound.expr {
+        // Which moment a text names the statement knows when it runs.
+        let settled = |value: &Value| {
+            let text = value.as_ref().as_str();
+            !text.is_some_and(|text| names_a_moment(ty, text))
+        };
+        if let Expr::Const(value) = &bound.expr
+            && settled(value)
+        {
             let value = cast(value.as_ref(), ty, typmod, explicit, self.settings);
             return Ok(Expr::Const(value.map_err(while_running)?));
         }

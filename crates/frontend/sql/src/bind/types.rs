@@ -9,12 +9,12 @@ use vellum_row::{IntervalFields, KEPT, Type, Typmod};
 /// Longest name, in bytes.
 pub(crate) const NAME_BYTES: usize = 63;
 
-/// An identifier as PostgreSQL reads it: lower case unless quoted, cut to 63 bytes.
+/// An identifier as PostgreSQL reads it: lower case unless quoted, of ASCII letters alone, cut to 63 bytes.
 pub(crate) fn folded(ident: &ast::Ident) -> String {
     let mut name = if ident.quote_style.is_some() {
         ident.value.clone()
     } else {
-        ident.value.to_lowercase()
+        ident.value.to_ascii_lowercase()
     };
     let kept = cut(&name).len();
     name.truncate(kept);

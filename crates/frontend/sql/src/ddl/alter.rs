@@ -252,7 +252,7 @@ fn renamed(expression: &str, old: &str, new: &str) -> Result<String> {
     for token in &mut tokens {
         let is_old = match token {
             Token::Word(word) if word.quote_style.is_some() => word.value == old,
-            Token::Word(word) => word.value.to_lowercase() == old,
+            Token::Word(word) => word.value.to_ascii_lowercase() == old,
             _ => false,
         };
         if is_old {
@@ -260,15 +260,4 @@ fn renamed(expression: &str, old: &str, new: &str) -> Result<String> {
         }
     }
     Ok(tokens.iter().map(ToString::to_string).collect())
-}
-
-/// A name that is not taken: the base, or with a number behind it.
-pub(super) fn numbered(base: &str, taken: impl Fn(&str) -> bool) -> String {
-    let mut name = base.to_owned();
-    let mut number = 1;
-    while taken(&name) {
-        name = format!("{base}{number}");
-        number += 1;
-    }
-    name
 }

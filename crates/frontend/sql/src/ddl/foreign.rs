@@ -5,6 +5,7 @@
 
 use super::Ddl;
 use super::deferral::timing_of;
+use super::made_names::MadeName;
 use crate::bind::folded;
 use crate::catalog::{Action, ForeignKey, Kind, Oid, Relation, Timing};
 use crate::error::{Result, SqlError};
@@ -91,10 +92,12 @@ impl Ddl<'_> {
         let name = match &key.name {
             Some(name) => folded(name),
             None => {
-                let base = format!("{}_{}_fkey", relation.name, names.join("_"));
-                super::alter::numbered(&base, |name| {
-                    table.foreign_keys.iter().any(|key| *key.name == *name)
-                })
+                let made = MadeName {
+                    table: &relation.name,
+                    columns: &names.join("_"),
+                    label: "fkey",
+                };
+                made.free(|name| table.foreign_keys.iter().any(|key| *key.name == *name))
             }
         };
         for (position, target_column) in columns.iter().zip(&target_columns) {

@@ -1,6 +1,7 @@
 //! Identities of columns: GENERATED … AS IDENTITY when a column is made, and ALTER COLUMN ADD GENERATED, SET GENERATED, DROP IDENTITY.
 
 use super::Ddl;
+use super::made_names::MadeName;
 use super::sequence::{definition, redundant};
 use crate::catalog::{Change, Default, Identity, Kind, Oid, Relation};
 use crate::error::{Fields, Result, SqlError};
@@ -60,8 +61,12 @@ impl Ddl<'_> {
         }
         let (namespace, name) = match named.map(Vec::as_slice) {
             None => {
-                let base = format!("{}_{column}_seq", table.1);
-                (table.2, self.free_name(table.2, &base))
+                let made = MadeName {
+                    table: table.1,
+                    columns: column,
+                    label: "seq",
+                };
+                (table.2, self.free_name(table.2, made))
             }
             Some([name]) => (table.2, crate::bind::folded(name)),
             Some(name) => self.new_name(&ast::ObjectName::from(name.to_vec()), false)?,

@@ -1,9 +1,9 @@
 //! CREATE INDEX, DROP INDEX.
 
 use super::Ddl;
-use super::alter::numbered;
 use super::dependency::Object;
 use super::immutable::is_immutable;
+use super::made_names::MadeName;
 use crate::bind::{Binder, ScopeTable, folded};
 use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table, Timing};
 use crate::error::{Result, SqlError};
@@ -60,7 +60,11 @@ impl Ddl<'_> {
         };
         let name = match &create.name {
             Some(name) => crate::bind::object_name(name)?.1,
-            None => self.free_name(relation.namespace, &base_name(&relation, table, &index)),
+            None => {
+                let columns = index_column_names(table, &index).join("_");
+                let made = index_name(&relation, &columns);
+                self.free_name(relation.namespace, made)
+            }
         };
         if self.is_taken(relation.namespace, &name, create.if_not_exists)? {
             return Ok(tag);
@@ -193,9 +197,9 @@ impl Ddl<'_> {
             storage: None,
             ..like.clone()
         };
-        let base = base_name(relation, table, &index);
+        let columns = index_column_names(table, &index).join("_");
         let catalog = &self.open.catalog.1;
-        let name = numbered(&base, |name| {
+        let name = index_name(relation, &columns).free(|name| {
             let mut own = table.indexes.iter();
             catalog.named(relation.namespace, name).is_some()
                 || own.any(|index| *index.name == *name)
@@ -257,10 +261,13 @@ impl Ddl<'_> {
     }
 }
 
-/// The name of an index that is given none, but for the number that may stand behind it.
-fn base_name(relation: &Relation, table: &Table, index: &Index) -> String {
-    let names = index_column_names(table, index);
-    format!("{}_{}_idx", relation.name, names.join("_"))
+/// The name of an index that is given none.
+fn index_name<'n>(relation: &'n Relation, columns: &'n str) -> MadeName<'n> {
+    MadeName {
+        table: &relation.name,
+        columns,
+        label: "idx",
+    }
 }
 
 /// # Errors

@@ -1,6 +1,7 @@
 //! LIKE among the columns of CREATE TABLE: those of another relation, with what else is to be copied of it.
 
 use super::Ddl;
+use super::made_names::MadeName;
 use super::table::Later;
 use crate::catalog::{Change, Comment, Default, Kind, Oid, Relation, SequenceDefinition, Table};
 use crate::error::{Result, SqlError};
@@ -104,8 +105,12 @@ impl Ddl<'_> {
                         begin: definition.start,
                         ..*definition
                     };
-                    let base = format!("{}_{}_seq", place.1, column.name);
-                    let name = self.free_name(place.2, &base);
+                    let sequence_name = MadeName {
+                        table: place.1,
+                        columns: &column.name,
+                        label: "seq",
+                    };
+                    let name = self.free_name(place.2, sequence_name);
                     self.put_sequence(place.2, &name, definition)?;
                     let sequence = self.last_made()?;
                     let kind = *kind;

@@ -24,6 +24,7 @@ mod identity;
 mod immutable;
 mod index;
 mod like;
+mod made_names;
 mod numbered;
 mod owner;
 mod readers;

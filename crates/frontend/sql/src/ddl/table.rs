@@ -1,10 +1,11 @@
 //! CREATE TABLE, ALTER TABLE.
 
 use super::Ddl;
-use super::alter::{numbered, validate};
+use super::alter::validate;
 use super::deferral::timing_of;
 use super::dependency::Object;
 use super::like::Made;
+use super::made_names::MadeName;
 use crate::bind::{ScopeTable, folded};
 use crate::catalog::{
     Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table, Timing,
@@ -291,9 +292,9 @@ impl Ddl<'_> {
     }
 
     /// A name that is not taken: the base, or with a number behind it.
-    pub(super) fn free_name(&self, namespace: Oid, base: &str) -> String {
+    pub(super) fn free_name(&self, namespace: Oid, made: MadeName<'_>) -> String {
         let catalog = &self.open.catalog.1;
-        numbered(base, |name| catalog.named(namespace, name).is_some())
+        made.free(|name| catalog.named(namespace, name).is_some())
     }
 
     /// Adds a constraint to the definition of a table without rows, or checks the rows that are there.
@@ -317,9 +318,10 @@ impl Ddl<'_> {
                     let only = only_column(&condition)?;
                     Some(table.schema.column(only).name.to_string())
                 });
-                let base = match &column {
-                    Some(column) => format!("{}_{column}_check", relation.name),
-                    None => format!("{}_check", relation.name),
+                let made = MadeName {
+                    table: &relation.name,
+                    columns: column.as_deref().unwrap_or_default(),
+                    label: "check",
                 };
                 let is_taken = |name: &str| {
                     let keys = table.indexes.iter();
@@ -328,7 +330,7 @@ impl Ddl<'_> {
                         || table.foreign_keys.iter().any(|key| *key.name == *name)
                         || keys.any(|index| *index.name == *name)
                 };
-                let free = numbered(&base, is_taken);
+                let free = made.free(is_taken);
                 if let Some(name) = name.as_ref().filter(|name| is_taken(name)) {
                     let message = format!(
                         "constraint \"{name}\" for relation \"{}\" already exists",
@@ -381,16 +383,17 @@ impl Ddl<'_> {
         if primary && table.primary_key().is_some() {
             return Err(two_keys(&relation.name));
         }
-        let base = if primary {
-            format!("{}_pkey", relation.name)
-        } else {
-            format!("{}_{}_key", relation.name, columns.join("_"))
+        let joined = columns.join("_");
+        let made = MadeName {
+            table: &relation.name,
+            columns: if primary { "" } else { &joined },
+            label: if primary { "pkey" } else { "key" },
         };
         let name = match name {
             Some(name) => name,
             None => {
                 let catalog = &self.open.catalog.1;
-                numbered(&base, |name| {
+                made.free(|name| {
                     catalog.named(relation.namespace, name).is_some()
                         || table.indexes.iter().any(|index| *index.name == *name)
                 })

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use system::SystemRows;
 use vellum::{Database, OwnWrites, Transaction};
 use vellum_base::maps::{HashMap, HashSet};
-use vellum_row::{Array, Value, ValueRef};
+use vellum_row::{Array, ArrayRef, Type, Value, ValueRef};
 
 /// Whether more rows are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -415,7 +415,7 @@ impl<'r, 'w> Run<'r, 'w> {
                 return Err(SqlError::internal("rows that are no set"));
             }
             SubqueryKind::Array(element) => {
-                Subresult::Value(Value::Array(Array::of(element, &values)))
+                Subresult::Value(Value::Array(gathered(element, &values)?))
             }
         })
     }
@@ -535,6 +535,37 @@ impl Queries for Run<'_, '_> {
 
 fn bytes_of_row(row: &[Value]) -> usize {
     row.iter().map(bytes_of).sum()
+}
+
+/// An array of values; of arrays one with a dimension more.
+///
+/// # Errors
+/// `22004` and `2202E` for arrays that cannot stand beside each other; `54000`.
+fn gathered(ty: Type, values: &[Value]) -> Result<Array> {
+    let Some(element) = ty.element() else {
+        return Ok(Array::of(ty, values));
+    };
+    let mut parts = Vec::with_capacity(values.len());
+    for value in values {
+        let Value::Array(array) = value else {
+            let text = "cannot accumulate null arrays";
+            return Err(SqlError::new(sqlstate::NULL_VALUE_NOT_ALLOWED, text));
+        };
+        let wrong = |text: &str| Err(SqlError::new(sqlstate::ARRAY_SUBSCRIPT_ERROR, text));
+        let mut dimensions = array.as_ref().dimensions().peekable();
+        match parts.first() {
+            None if dimensions.peek().is_none() => return wrong("cannot accumulate empty arrays"),
+            Some(first) if ArrayRef::dimensions(*first).ne(dimensions) => {
+                return wrong("cannot accumulate arrays of different dimensionality");
+            }
+            _ => parts.push(array.as_ref()),
+        }
+    }
+    if parts.is_empty() {
+        return Ok(Array::of(element, &[]));
+    }
+    let nested = Array::nested(element, &parts)?;
+    nested.ok_or_else(|| SqlError::internal("arrays of several forms"))
 }
 
 /// Bytes that a value takes in memory.

@@ -85,6 +85,21 @@ impl Run<'_, '_> {
         Ok(KeptRows::new(rows))
     }
 
+    /// The rows of a query, in memory.
+    ///
+    /// # Errors
+    /// The query's; `53200`.
+    pub(crate) fn kept(&self, select: &Select) -> Result<Rc<KeptRows>> {
+        let mut rows = Vec::new();
+        self.select(select, &mut |row| {
+            let row: Vec<Value> = row.iter().map(|out| out.as_ref().to_value()).collect();
+            self.keep_row(&row)?;
+            rows.push(row);
+            Ok(Flow::More)
+        })?;
+        Ok(KeptRows::new(rows))
+    }
+
     /// Sets `told` before the first row.
     fn by_program(
         &self,
@@ -170,14 +185,25 @@ impl Run<'_, '_> {
         self.keys.borrow().clone().unwrap_or_default()
     }
 
-    /// Takes the locks of a row of the result; false if it is not returned.
+    /// Takes the locks of a row of the result; false if it is not returned. `keys` are those of its tables' rows.
     fn lock_rows(&self, select: &Select, keys: &[Vec<u8>]) -> Result<bool> {
+        self.lock_keys(select, |number| {
+            keys.get(select.locks[number].source).map(Vec::as_slice)
+        })
+    }
+
+    /// The same; `key` is that of the row which a lock, by its number, is for.
+    pub(crate) fn lock_keys<'k>(
+        &self,
+        select: &Select,
+        key: impl Fn(usize) -> Option<&'k [u8]>,
+    ) -> Result<bool> {
         let Body::From { sources, .. } = &select.body else {
             return Ok(true);
         };
-        for lock in &select.locks {
+        for (number, lock) in select.locks.iter().enumerate() {
             let (Some(key), SourceKind::Table { shape, .. }) =
-                (keys.get(lock.source), &sources[lock.source].kind)
+                (key(number), &sources[lock.source].kind)
             else {
                 continue;
             };
@@ -243,17 +269,10 @@ impl Run<'_, '_> {
                         inner.push(self.system_rows(definition)?);
                         continue;
                     }
-                    let mut rows = Vec::new();
-                    if let SourceKind::Query(query) = &source.kind {
-                        self.select(query, &mut |row| {
-                            let row: Vec<Value> =
-                                row.iter().map(|out| out.as_ref().to_value()).collect();
-                            self.keep_row(&row)?;
-                            rows.push(row);
-                            Ok(Flow::More)
-                        })?;
-                    }
-                    inner.push(KeptRows::new(rows));
+                    inner.push(match &source.kind {
+                        SourceKind::Query(query) => self.kept(query)?,
+                        _ => KeptRows::new(Vec::new()),
+                    });
                 }
                 let mut finish = |rows: &[RowRef<'_>], slots: &[Value]| -> Result<Flow> {
                     let frame = self.frame(rows, slots, subqueries);

@@ -261,7 +261,7 @@ impl Builtin {
             B::SessionUser => "session_user",
             B::CurrentDatabase => "current_database",
             B::CurrentCatalog => "current_catalog",
-            B::CurrentSchema | B::CurrentSchemaWord => "current_schema",
+            B::CurrentSchema | B::CurrentSchemaWord => "\"current_schema\"",
             B::CurrentSetting => "current_setting",
             B::SetConfig => "set_config",
             B::Version => "version",

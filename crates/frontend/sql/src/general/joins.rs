@@ -14,7 +14,7 @@ impl<'t> Translation<'t, '_, '_> {
         &mut self,
         sources: &'t [Source],
         subs: &'t [Subquery],
-        keyed: bool,
+        keyed: &[u16],
     ) -> Result<Relation> {
         if sources.len() > STEPS_MAX {
             return Err(crate::parse::too_deep());
@@ -66,7 +66,7 @@ impl<'t> Translation<'t, '_, '_> {
                 Join::Inner => inside(others),
                 _ => others,
             };
-            let (right, _) = self.source(source, &own, subs, keyed && number == 0)?;
+            let (right, _) = self.source(source, &own, subs, keyed.contains(&number))?;
             self.level_mut()?.tables.push(right.columns().to_vec());
             relation = Some(match relation {
                 None => {
@@ -110,7 +110,7 @@ impl<'t> Translation<'t, '_, '_> {
         &mut self,
         sources: &'t [Source],
         subs: &'t [Subquery],
-        keyed: bool,
+        keyed: &[u16],
     ) -> Result<Relation> {
         let mut conditions: Vec<(Vec<u16>, &Expr)> = Vec::new();
         let mut relations = Vec::with_capacity(sources.len());
@@ -139,7 +139,8 @@ impl<'t> Translation<'t, '_, '_> {
             let early = several.filter_map(|(_, expr)| implied(expr, number));
             let early: Vec<Expr> = early.collect();
             own.extend(&early);
-            let (mut relation, estimate) = self.source(source, &own, subs, keyed && number == 0)?;
+            let (mut relation, estimate) =
+                self.source(source, &own, subs, keyed.contains(&number))?;
             self.level_mut()?.tables.push(relation.columns().to_vec());
             if !matches!(source.kind, SourceKind::Table { .. }) {
                 relation = self.filter(relation, own, subs)?;

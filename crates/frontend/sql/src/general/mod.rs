@@ -30,6 +30,7 @@ use host::StatementHost;
 use std::cell::Cell;
 use translate::{Subqueries, Translation};
 use vellum_query::{Error, Failure, Joins, Limits, Line};
+use vellum_row::ValueRef;
 
 /// How many times `work_mem` a query may have whose joins do not fit into it: as much as PostgreSQL gives to four joins by hash, twice `work_mem` each.
 pub(crate) const JOIN_MEMORY: usize = 8;
@@ -40,6 +41,35 @@ impl Run<'_, '_> {
     /// # Errors
     /// The statement's.
     pub(crate) fn general(&self, select: &Select, each: &mut Each<'_>) -> Result<Flow> {
+        if select.locks.is_empty() {
+            return self.by_operators(select, each);
+        }
+        let limit = self.count_of(select.limit.as_ref(), &select.subqueries, "LIMIT")?;
+        let offset = self.count_of(select.offset.as_ref(), &select.subqueries, "OFFSET")?;
+        let (mut skip, mut left) = (offset.unwrap_or(0), limit.unwrap_or(u64::MAX));
+        if left == 0 {
+            return Ok(Flow::More);
+        }
+        let mut stopped = Flow::More;
+        self.by_operators(select, &mut |row| {
+            let (row, keys) = row.split_at(select.types.len());
+            // Behind the sort and before the limit: what is not returned is not locked.
+            if !self.lock_keys(select, |number| key_in(keys.get(number)?))? {
+                return Ok(Flow::More);
+            }
+            if skip > 0 {
+                skip -= 1;
+                return Ok(Flow::More);
+            }
+            left -= 1;
+            stopped = each(row)?;
+            Ok(if left == 0 { Flow::Enough } else { stopped })
+        })?;
+        Ok(stopped)
+    }
+
+    /// The rows of a query that DataFusion's operators make; of one that locks rows those that may be locked, as [`Translation::top`] says.
+    fn by_operators(&self, select: &Select, each: &mut Each<'_>) -> Result<Flow> {
         let heard = Cell::new(false);
         let mut each = |row: &[Out<'_>]| {
             heard.set(true);
@@ -85,7 +115,7 @@ impl Run<'_, '_> {
         let (line, requests) = Line::new();
         let mut translation = Translation::new(self, line.clone(), subqueries);
         translation.in_order |= select.shows_order();
-        let relation = translation.query(select).map_err(failed)?;
+        let relation = translation.top(select).map_err(failed)?;
         let relation = relation.readable(&translation.symbols)?;
         let sources = translation.into_sources();
         let parted = sources.parted();
@@ -118,6 +148,14 @@ impl Run<'_, '_> {
             }
         }
         Ok(host.flow())
+    }
+}
+
+/// The key of a row in a column.
+fn key_in<'o>(out: &'o Out<'_>) -> Option<&'o [u8]> {
+    match out.as_ref() {
+        ValueRef::Bytea(key) => Some(key),
+        _ => None,
     }
 }
 

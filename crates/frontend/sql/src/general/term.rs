@@ -486,7 +486,7 @@ impl<'t> Translation<'t, '_, '_> {
                 }
                 let ty = match subquery.kind {
                     SubqueryKind::Exists => Type::Bool,
-                    SubqueryKind::Array(element) => element.array(),
+                    SubqueryKind::Array(element) => element.gathered(),
                     _ => subquery.select.types[0],
                 };
                 self.subquery(*number, ty, subs)?

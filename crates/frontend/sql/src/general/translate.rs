@@ -9,7 +9,7 @@ use super::sieve::Sieve;
 use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
-use crate::expr::Expr;
+use crate::expr::{Explain, Expr};
 use crate::plan::{Body, Grouping, Select, SetCall, SortBy, Source, SourceKind, Subquery, choose};
 use sqlparser::ast::SetOperator;
 use std::sync::Arc;
@@ -126,16 +126,45 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
     /// What it cannot be run for; those of subqueries that are run first.
     pub fn query(&mut self, select: &'t Select) -> Result<Relation> {
         let beside = self.levels.pop();
-        let relation = self.inner(select);
+        let relation = match select.locks.is_empty() || self.levels.is_empty() {
+            true => self.inner(select),
+            // It may read what is around both, and is run by itself.
+            false => Err(SqlError::unsupported("FOR UPDATE of such a query")),
+        };
         self.levels.extend(beside);
         relation
+    }
+
+    /// The whole statement's query. If it locks rows, their keys stand behind its columns, one for each of [`Select::locks`], and its limits are left
+    /// to who takes the locks.
+    pub fn top(&mut self, select: &'t Select) -> Result<Relation> {
+        self.nested(select, true)
     }
 
     /// A query that sees those around it.
     pub fn inner(&mut self, select: &'t Select) -> Result<Relation> {
         if !select.locks.is_empty() {
+            return self.locked(select);
+        }
+        self.nested(select, false)
+    }
+
+    /// A query inside of another that locks its rows: run by itself, first.
+    fn locked(&mut self, select: &'t Select) -> Result<Relation> {
+        if select.correlated {
             return Err(SqlError::unsupported("FOR UPDATE of such a query"));
         }
+        let rows = match self.run.env.explain() {
+            // Who asks for a plan locks nothing.
+            Some((_, Explain::Plan)) => KeptRows::new(Vec::new()),
+            _ => self.run.kept(select)?,
+        };
+        let kinds = select.types.iter().map(|ty| (*ty).into());
+        let name = "locked".to_owned();
+        self.scan(SourceRows::Kept(rows), name, kinds.collect(), None, 1)
+    }
+
+    fn nested(&mut self, select: &'t Select, top: bool) -> Result<Relation> {
         // The plan's height: those who walk it recurse.
         if self.height >= HEIGHT_MAX {
             return Err(crate::parse::too_deep());
@@ -143,18 +172,24 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         self.height += 1;
         self.levels.push(Level::default());
         let around = std::mem::take(&mut self.exact);
-        let relation = self.whole(select);
+        let relation = self.whole(select, top && !select.locks.is_empty());
         self.exact = around;
         self.levels.pop();
         self.height -= 1;
         relation
     }
 
-    fn whole(&mut self, select: &'t Select) -> Result<Relation> {
+    /// `locked`: its rows are to be locked, as [`Self::top`] says.
+    fn whole(&mut self, select: &'t Select, locked: bool) -> Result<Relation> {
         let subs = &select.subqueries;
-        let limit = self.run.count_of(select.limit.as_ref(), subs, "LIMIT")?;
-        let offset = self.run.count_of(select.offset.as_ref(), subs, "OFFSET")?;
-        let (mut relation, width) = self.body(select)?;
+        let (mut limit, mut offset) = (None, None);
+        if !locked {
+            limit = self.run.count_of(select.limit.as_ref(), subs, "LIMIT")?;
+            offset = self.run.count_of(select.offset.as_ref(), subs, "OFFSET")?;
+        } else if select.ties {
+            return Err(SqlError::unsupported("FOR UPDATE with WITH TIES"));
+        }
+        let (mut relation, width) = self.body(select, locked)?;
         if select.distinct {
             relation = built(relation.distinct(&self.symbols))?;
         }
@@ -246,10 +281,11 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         built(numbered.filter(first).and_then(|rows| rows.only(columns)))
     }
 
-    /// The rows of a query before they are made distinct and sorted, with keys of the order behind `width` columns.
-    fn body(&mut self, select: &'t Select) -> Result<(Relation, usize)> {
+    /// The rows of a query before they are made distinct and sorted: its columns, of one that is `locked` the keys of its rows, behind so many in all the keys of
+    /// the order.
+    fn body(&mut self, select: &'t Select, locked: bool) -> Result<(Relation, usize)> {
         let subs = &select.subqueries;
-        let width = select.types.len();
+        let mut width = select.types.len();
         match &select.body {
             Body::Values(rows) => {
                 let mut values = Vec::with_capacity(rows.len());
@@ -305,7 +341,10 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 windows,
                 output,
             } => {
-                let mut relation = self.from(sources, subs, select.keyed)?;
+                let mut keyed = select.keyed.clone();
+                let locks = if locked { &select.locks[..] } else { &[] };
+                keyed.extend(locks.iter().map(|lock| lock.source as u16));
+                let mut relation = self.from(sources, subs, &keyed)?;
                 if let Some(grouping) = grouping {
                     relation = self.group(relation, grouping, subs)?;
                 }
@@ -316,6 +355,13 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 for (expr, ty) in output.iter().zip(&select.types) {
                     terms.push(self.term(expr, *ty, subs)?);
                 }
+                for lock in locks {
+                    let table = self.level().tables.get(lock.source);
+                    let key = table.and_then(|columns| columns.last());
+                    let key = key.ok_or_else(|| SqlError::internal("a lock of no table"))?;
+                    terms.push(key.term());
+                }
+                width += locks.len();
                 for key in &select.order {
                     if let SortBy::Expr(expr) = &key.expr {
                         terms.push(self.term(expr, key.ty, subs)?);

@@ -50,6 +50,50 @@ pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
     }
 }
 
+/// What stands in front of the tables' names in FOR UPDATE OF and its like where there are several. No name in a statement can be it, as [`super::KEY_LOCK`].
+pub(crate) const LOCKED_LIST: &str =
+    "a list of tables whose rows are locked, longer than any name in a text";
+
+/// Lists of tables behind OF, of which the parser knows one: they become one name of many parts, behind [`LOCKED_LIST`].
+pub(super) fn lists(tokens: &mut Vec<TokenWithSpan>) {
+    let spoken: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    let is = |tokens: &[TokenWithSpan], at: usize, wanted: fn(&Token) -> bool| {
+        let own = spoken.get(at).map(|at| &tokens[*at].token);
+        own.is_some_and(wanted)
+    };
+    let mut found = Vec::new();
+    for at in 0..spoken.len() {
+        if keyword(&tokens[spoken[at]].token) != Keyword::FOR || !is_lock(&tokens[spoken[at]..]) {
+            continue;
+        }
+        let mut words = spoken[at..].iter().take(5);
+        let of = words.position(|at| keyword(&tokens[*at].token) == Keyword::OF);
+        let Some(of) = of.map(|of| at + of) else {
+            continue;
+        };
+        // The parts of the first name.
+        let mut end = of + 1;
+        while is(tokens, end + 1, |token| *token == Token::Period) {
+            end += 2;
+        }
+        let mut several = false;
+        while is(tokens, end + 1, |token| *token == Token::Comma)
+            && is(tokens, end + 2, |token| matches!(token, Token::Word(_)))
+        {
+            several = true;
+            tokens[spoken[end + 1]].token = Token::Period;
+            end += 2;
+        }
+        if several {
+            found.push(spoken[of]);
+        }
+    }
+    let mark = [Token::make_word(LOCKED_LIST, Some('"')), Token::Period];
+    put_behind(tokens, &found, &mark);
+}
+
 /// Ends the lists of queries that lock rows and have no tables: the parser takes FOR for the name of the last column. LIMIT ALL says nothing.
 pub(super) fn without_tables(tokens: &mut Vec<TokenWithSpan>) {
     // For each open bracket whether a list has begun there, and nothing stands behind it yet.

@@ -28,6 +28,7 @@ pub(crate) mod walk;
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
+pub(crate) use locks::LOCKED_LIST;
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
@@ -102,6 +103,7 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     }
     if words.any(&[Keyword::FOR]) {
         locks::limits_first(&mut tokens);
+        locks::lists(&mut tokens);
         locks::without_tables(&mut tokens);
     }
     if words.any(&[Keyword::PRECEDING, Keyword::FOLLOWING]) {
@@ -159,7 +161,7 @@ pub(crate) fn long_names(text: &str) -> Vec<(String, String)> {
     let names = words.filter_map(|token| match token {
         Token::Word(word) => Some(match word.quote_style {
             Some(_) => word.value,
-            None => word.value.to_lowercase(),
+            None => word.value.to_ascii_lowercase(),
         }),
         _ => None,
     });

@@ -200,7 +200,7 @@ fn like(tokens: &[TokenWithSpan], words: &[usize]) -> Option<(usize, usize, Vec<
             return None;
         };
         modifiers.push(match word.quote_style {
-            None => word.value.to_lowercase(),
+            None => word.value.to_ascii_lowercase(),
             Some(_) => word.value.clone(),
         });
         at += 1;

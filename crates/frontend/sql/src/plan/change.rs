@@ -669,7 +669,7 @@ impl Binder<'_> {
         };
         let mut select = plain(body, Vec::new());
         select.types = types;
-        select.keyed = true;
+        select.keyed = vec![0];
         select.general = Some(General::ChangeByJoin);
         select.subqueries = std::mem::take(&mut self.subqueries);
         Ok(ByJoin { select, widths })

@@ -1,7 +1,7 @@
 //! FROM: tables, views, subqueries, joins.
 
 use super::path::Access;
-use super::select::{Join, Select, Source, SourceKind};
+use super::select::{Join, Origin, Select, Source, SourceKind};
 use super::{General, OutputColumn, SetCall, SetFunction, conjuncts};
 use crate::bind::{Binder, Bound, Joined, Meaning, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
@@ -357,7 +357,8 @@ impl Binder<'_> {
         self.open_between(with.depth, between);
         self.with_depth -= 1;
         self.with.extend(behind);
-        let (select, mut columns) = bound?;
+        let (mut select, mut columns) = bound?;
+        select.origin = Origin::With;
         if with.columns.len() > columns.len() {
             let message = format!(
                 "WITH query \"{}\" has {} columns available but {} columns specified",
@@ -398,7 +399,8 @@ impl Binder<'_> {
         let Kind::View(view) = &relation.kind else {
             return Err(SqlError::internal("no view"));
         };
-        let (select, mut columns) = self.stored_query(relation, &view.query)?;
+        let (mut select, mut columns) = self.stored_query(relation, &view.query)?;
+        select.origin = Origin::View(relation.clone());
         for (column, name) in columns.iter_mut().zip(&view.columns) {
             column.name = name.to_string();
         }

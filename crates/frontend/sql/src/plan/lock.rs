@@ -1,6 +1,6 @@
 //! FOR UPDATE and its like: which rows of a query are locked.
 
-use super::select::{Body, Join, Select, SourceKind};
+use super::select::{Body, Join, Origin, Select, Source, SourceKind};
 use crate::bind::{Binder, folded};
 use crate::error::{Result, SqlError};
 use crate::lock::Strength;
@@ -28,103 +28,238 @@ pub(crate) enum LockWait {
     Skip,
 }
 
+/// What a clause asks for.
+#[derive(Clone, Copy)]
+struct Asked {
+    strength: Strength,
+    wait: LockWait,
+}
+
+impl Asked {
+    fn refused(self, what: &str) -> SqlError {
+        self.cannot(&format!("is not allowed with {what}"))
+    }
+
+    fn cannot(self, what: &str) -> SqlError {
+        let message = format!("{} {what}", word_of(self.strength));
+        SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+    }
+}
+
 impl Binder<'_> {
     /// Binds the clauses behind a query; its FROM is the scope.
     ///
     /// # Errors
-    /// `0A000` for queries whose rows are none of a table; `42P01` for a table that is not in the FROM.
+    /// `0A000` for queries whose rows are none of a table; `42P01` for a table that is not in the FROM; `42601` for the name of one with its schema.
     pub(super) fn locks(&mut self, select: &mut Select, clauses: &[ast::LockClause]) -> Result<()> {
         for clause in clauses {
-            let (strength, of) = strength_of(clause);
-            let word = word_of(strength);
-            let refused = |what: &str| {
-                let message = format!("{word} is not allowed with {what}");
-                SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            };
-            let sources = match &select.body {
-                Body::Set { .. } => return Err(refused("UNION/INTERSECT/EXCEPT")),
-                Body::Values(_) => {
-                    let message = format!("{word} cannot be applied to VALUES");
-                    return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
-                }
-                Body::From {
-                    grouping: Some(grouping),
-                    ..
-                } => {
-                    let what = if grouping.keys.is_empty() {
-                        "aggregate functions"
-                    } else {
-                        "GROUP BY clause"
-                    };
-                    return Err(refused(what));
-                }
-                Body::From { .. } if select.distinct => return Err(refused("DISTINCT clause")),
-                Body::From { sources, .. } => sources,
-            };
+            let (strength, tables) = asked_of(clause)?;
             let wait = match clause.nonblock {
                 None => LockWait::Block,
                 Some(ast::NonBlock::Nowait) => LockWait::Never,
                 Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
             };
-            let mut known = of.is_none();
-            for (source, table) in sources.iter().enumerate() {
-                let name = self
-                    .scope
-                    .tables
-                    .get(source)
-                    .map(|table| table.name.as_str());
-                if of.is_some() && of.as_deref() != name {
-                    continue;
-                }
-                known = true;
-                let SourceKind::Table { shape, .. } = &table.kind else {
-                    continue;
-                };
-                if table.join == Join::Left {
-                    let message =
-                        format!("{word} cannot be applied to the nullable side of an outer join");
-                    return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
-                }
-                // As PostgreSQL: who may only read keeps no writer waiting.
-                let relation = shape.relation.clone();
-                self.uses(&relation, Rights::UPDATE);
-                self.targets.push(relation.oid);
-                select.locks.push(RowLock {
-                    source,
-                    strength,
-                    wait,
-                });
+            let asked = Asked { strength, wait };
+            if matches!(select.body, Body::Values(_)) {
+                return Err(asked.cannot("cannot be applied to VALUES"));
             }
-            if let (false, Some(of)) = (known, of) {
-                let message =
-                    format!("relation \"{of}\" in {word} clause not found in FROM clause");
+            check_lockable(select, asked)?;
+            let Body::From { sources, .. } = &mut select.body else {
+                continue;
+            };
+            let mut known = vec![false; tables.len()];
+            for number in 0..sources.len() {
+                let name = self.scope.tables.get(number).map(|table| &table.name);
+                if !tables.is_empty() {
+                    let at = tables.iter().position(|table| Some(table) == name);
+                    let Some(at) = at else {
+                        continue;
+                    };
+                    known[at] = true;
+                }
+                let named = !tables.is_empty();
+                self.lock_source(sources, number, asked, named, &mut select.locks)?;
+            }
+            if let Some(at) = known.iter().position(|known| !known) {
+                let message = format!(
+                    "relation \"{}\" in {} clause not found in FROM clause",
+                    tables[at],
+                    word_of(strength)
+                );
                 return Err(SqlError::new(sqlstate::UNDEFINED_TABLE, message));
             }
         }
         Ok(())
     }
+
+    /// The rows of one of a query's sources are locked; `named`: it was asked for by its name.
+    fn lock_source(
+        &mut self,
+        sources: &mut [Source],
+        number: usize,
+        asked: Asked,
+        named: bool,
+        locks: &mut Vec<RowLock>,
+    ) -> Result<()> {
+        let nullable = is_nullable(sources, number);
+        let check = || match nullable {
+            true => Err(asked.cannot("cannot be applied to the nullable side of an outer join")),
+            false => Ok(()),
+        };
+        match &mut sources[number].kind {
+            SourceKind::Table { shape, .. } => {
+                check()?;
+                // As PostgreSQL: who may only read keeps no writer waiting.
+                let relation = shape.relation.clone();
+                self.uses(&relation, Rights::UPDATE);
+                self.targets.push(relation.oid);
+                locks.push(RowLock {
+                    source: number,
+                    strength: asked.strength,
+                    wait: asked.wait,
+                });
+                Ok(())
+            }
+            SourceKind::Query(inner) | SourceKind::Lateral(inner) => match inner.origin.clone() {
+                Origin::With if named => Err(asked.cannot("cannot be applied to a WITH query")),
+                Origin::With => Ok(()),
+                Origin::Own => {
+                    check()?;
+                    check_lockable(inner, asked)?;
+                    self.lock_within(inner, asked)
+                }
+                Origin::View(view) => {
+                    check()?;
+                    self.uses(&view, Rights::UPDATE);
+                    check_lockable(inner, asked)?;
+                    // Its tables are its owner's.
+                    self.view_depth += 1;
+                    let locked = self.lock_within(inner, asked);
+                    self.view_depth -= 1;
+                    locked
+                }
+            },
+            SourceKind::Function { .. } | SourceKind::Series { .. } if named => {
+                Err(asked.cannot("cannot be applied to a function"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The rows of all tables of a query in FROM.
+    fn lock_within(&mut self, select: &mut Select, asked: Asked) -> Result<()> {
+        let Body::From { sources, .. } = &mut select.body else {
+            return Ok(());
+        };
+        for number in 0..sources.len() {
+            self.lock_source(sources, number, asked, false, &mut select.locks)?;
+        }
+        Ok(())
+    }
 }
 
-/// Strength, and the table that it is for. The weaker kinds are told by a name in front of the table's (`parse::options`).
-fn strength_of(clause: &ast::LockClause) -> (Strength, Option<String>) {
-    let mut names: Vec<&ast::Ident> = match &clause.of {
-        None => Vec::new(),
-        Some(name) => name.0.iter().filter_map(|part| part.as_ident()).collect(),
+/// A side of a set operation locks no rows.
+///
+/// # Errors
+/// `0A000`.
+pub(super) fn check_side(query: &ast::Query) -> Result<()> {
+    let mut query = query;
+    loop {
+        if let Some(clause) = query.locks.first() {
+            let asked = Asked {
+                strength: asked_of(clause)?.0,
+                wait: LockWait::Block,
+            };
+            return Err(asked.refused("UNION/INTERSECT/EXCEPT"));
+        }
+        match &*query.body {
+            ast::SetExpr::Query(inner) => query = inner,
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Whether an outer join may have no row of a source: it is joined so, or one behind it keeps its own rows.
+fn is_nullable(sources: &[Source], number: usize) -> bool {
+    let item = sources[number].item;
+    let behind = sources[number + 1..].iter();
+    matches!(sources[number].join, Join::Left | Join::Full)
+        || behind
+            .take_while(|other| other.item == item)
+            .any(|other| matches!(other.join, Join::Right | Join::Full))
+}
+
+/// Whether the rows of a query are those of its tables.
+///
+/// # Errors
+/// `0A000`, in the order in which PostgreSQL looks.
+fn check_lockable(select: &Select, asked: Asked) -> Result<()> {
+    let (grouping, windows) = match &select.body {
+        Body::Set { .. } => return Err(asked.refused("UNION/INTERSECT/EXCEPT")),
+        Body::Values(_) => return Ok(()),
+        Body::From {
+            grouping, windows, ..
+        } => (grouping, windows),
     };
-    let weak = names
-        .first()
-        .is_some_and(|name| name.value == crate::parse::KEY_LOCK);
-    let of = names
-        .pop()
-        .filter(|_| !(weak && names.is_empty()))
-        .map(folded);
+    if select.distinct || !select.distinct_on.is_empty() {
+        return Err(asked.refused("DISTINCT clause"));
+    }
+    if let Some(grouping) = grouping {
+        let what = match grouping {
+            grouping if !grouping.keys.is_empty() || grouping.sets.is_some() => "GROUP BY clause",
+            grouping if grouping.having.is_some() => "HAVING clause",
+            _ => "aggregate functions",
+        };
+        return Err(asked.refused(what));
+    }
+    if !windows.is_empty() {
+        return Err(asked.refused("window functions"));
+    }
+    Ok(())
+}
+
+/// What a query's limits and its locks may not say together.
+///
+/// # Errors
+/// `42601`.
+pub(super) fn check_ties(select: &Select) -> Result<()> {
+    let mut locks = select.locks.iter();
+    if select.ties && locks.any(|lock| lock.wait == LockWait::Skip) {
+        let text = "SKIP LOCKED and WITH TIES options cannot be used together";
+        return Err(SqlError::syntax(text));
+    }
+    Ok(())
+}
+
+/// Strength, and the tables that it is for, none for all. The weaker kinds are told by a name in front of the tables' (`parse::options`), and several
+/// tables by another (`parse::locks`).
+///
+/// # Errors
+/// `42601` for a table with its schema.
+fn asked_of(clause: &ast::LockClause) -> Result<(Strength, Vec<String>)> {
+    let parts = clause.of.iter().flat_map(|name| &name.0);
+    let mut names: Vec<&ast::Ident> = parts.filter_map(|part| part.as_ident()).collect();
+    let mut begins_with = |mark: &str| {
+        let found = names.first().is_some_and(|name| name.value == mark);
+        if found {
+            names.remove(0);
+        }
+        found
+    };
+    let weak = begins_with(crate::parse::KEY_LOCK);
+    let list = begins_with(crate::parse::LOCKED_LIST);
     let strength = match (clause.lock_type, weak) {
         (ast::LockType::Share, true) => Strength::KeyShare,
         (ast::LockType::Share, false) => Strength::Share,
         (ast::LockType::Update, true) => Strength::NoKeyUpdate,
         (ast::LockType::Update, false) => Strength::Update,
     };
-    (strength, of)
+    if names.len() > 1 && !list {
+        let word = word_of(strength);
+        let message = format!("{word} must specify unqualified relation names");
+        return Err(SqlError::syntax(message));
+    }
+    Ok((strength, names.into_iter().map(folded).collect()))
 }
 
 fn word_of(strength: Strength) -> &'static str {

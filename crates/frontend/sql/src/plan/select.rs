@@ -9,6 +9,7 @@ use super::{General, OutputColumn, RowLock, SetCall, Subquery, SubqueryKind, fac
 use crate::bind::{
     Aggregate, Binder, Bound, GROUPING_SLOTS, OuterScope, Scope, WINDOW_SLOTS, Window,
 };
+use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::general::STEPS_MAX;
@@ -27,8 +28,8 @@ pub(crate) struct Select {
     /// Types of its columns.
     pub types: Vec<Type>,
     pub distinct: bool,
-    /// Whether the key of a row of the first table stands behind its columns.
-    pub keyed: bool,
+    /// Numbers of the tables behind whose columns the key of their row stands.
+    pub keyed: Vec<u16>,
     /// Of rows that are equal in these the first is taken.
     pub distinct_on: Vec<(Expr, Type)>,
     pub order: Vec<SortKey>,
@@ -44,6 +45,18 @@ pub(crate) struct Select {
     pub correlated: bool,
     /// Why no program runs it, if none does.
     pub general: Option<General>,
+    pub origin: Origin,
+}
+
+/// What a query in FROM was written as.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// A query.
+    Own,
+    /// The name of one of WITH.
+    With,
+    /// The name of a view.
+    View(Arc<Relation>),
 }
 
 /// Where its rows come from.
@@ -276,6 +289,7 @@ impl Binder<'_> {
         self.locks(&mut select, &query.locks)?;
         select.general = self.general;
         select.limits(limits);
+        super::lock::check_ties(&select)?;
         select.subqueries = std::mem::take(&mut self.subqueries);
         Ok((select, columns))
     }
@@ -638,7 +652,7 @@ pub(super) fn plain(body: Body, order: Vec<SortKey>) -> Select {
         body,
         types: Vec::new(),
         distinct: false,
-        keyed: false,
+        keyed: Vec::new(),
         distinct_on: Vec::new(),
         order,
         ordered: false,
@@ -648,6 +662,7 @@ pub(super) fn plain(body: Body, order: Vec<SortKey>) -> Select {
         locks: Vec::new(),
         correlated: false,
         general: None,
+        origin: Origin::Own,
     }
 }
 

@@ -60,6 +60,7 @@ impl Binder<'_> {
         self.inner(|binder| {
             binder.literals_as = literals_as;
             if let ast::SetExpr::Query(query) = body {
+                super::lock::check_side(query)?;
                 return binder.query(query);
             }
             let (mut select, columns) = binder.body(body, &[])?;

@@ -353,13 +353,8 @@ impl Session {
             ast::Set::SetTransaction { modes, session, .. } => {
                 if *session {
                     let wanted = with_modes(self.settings.characteristics(), modes)?;
-                    let level = if wanted.repeatable {
-                        "repeatable read"
-                    } else {
-                        "read committed"
-                    };
                     self.settings
-                        .set("default_transaction_isolation", Some(level))?;
+                        .set("default_transaction_isolation", Some(wanted.level()))?;
                     let read_only = if wanted.read_only { "on" } else { "off" };
                     self.settings
                         .set("default_transaction_read_only", Some(read_only))?;
@@ -386,7 +381,7 @@ impl Session {
         }
         // Another transaction would not hold what LOCK TABLE has taken.
         let used = open.used || open.holds_any();
-        if used && wanted.repeatable != open.characteristics.repeatable {
+        if used && wanted.level() != open.characteristics.level() {
             let text = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
             return Err(SqlError::new(sqlstate::ACTIVE_SQL_TRANSACTION, text));
         }
@@ -648,6 +643,7 @@ fn with_modes(
                 characteristics.read_only = *mode == ast::TransactionAccessMode::ReadOnly;
             }
             ast::TransactionMode::IsolationLevel(level) => {
+                characteristics.uncommitted = *level == Level::ReadUncommitted;
                 characteristics.repeatable = match level {
                     Level::ReadUncommitted | Level::ReadCommitted => false,
                     Level::RepeatableRead | Level::Snapshot => true,

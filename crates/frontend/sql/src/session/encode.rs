@@ -11,19 +11,22 @@ use vellum_row::{Settings, Type, Value, ValueRef, output, send_to_client};
 pub(super) enum Special {
     /// Oids that are names as text.
     Name(Type),
+    /// `"char"`, whose binary form is a byte, also where there is none.
+    Byte,
     /// Records, of fields that may be known.
     Row(Option<RowType>),
 }
 
 /// Of each column that is special, what it is; nothing if none is.
 pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
-    let special = |ty: Type| ty.is_reg() || ty == Type::Record;
+    let special = |ty: Type| ty.is_reg() || matches!(ty, Type::Record | Type::SingleChar);
     if !program.columns.iter().any(|column| special(column.ty)) {
         return Vec::new();
     }
     let columns = program.columns.iter().enumerate();
     let columns = columns.map(|(number, column)| match column.ty {
         Type::Record => Some(Special::Row(program.records.get(number).cloned().flatten())),
+        Type::SingleChar => Some(Special::Byte),
         ty => ty.is_reg().then_some(Special::Name(ty)),
     });
     columns.collect()
@@ -52,6 +55,10 @@ impl Special {
                 body.extend_from_slice(&[0; 4]);
                 send_record(row, known.as_ref(), forms, body)?;
                 set_length(body, at);
+            }
+            (Self::Byte, Format::Binary, ValueRef::Text("")) => {
+                body.extend_from_slice(&1i32.to_be_bytes());
+                body.push(0);
             }
             (_, _, value) => encode(value, format, forms, text, body),
         }

@@ -53,7 +53,7 @@ const COMMITS: &[&str] = &["local", "remote_write", "remote_apply", "on", "off"]
 
 /// All of them, in order.
 #[rustfmt::skip]
-pub(super) const KNOWN: [Known; 59] = [
+pub(super) const KNOWN: [Known; 62] = [
     known("application_name", "", Kind::Text, "What the client calls itself."),
     known("bytea_output", "hex", Kind::OneOf(&["escape", "hex"]), "How bytes are written as text."),
     known("check_function_bodies", "on", Kind::Bool, "Says nothing here: there are no functions with bodies."),
@@ -63,6 +63,7 @@ pub(super) const KNOWN: [Known; 59] = [
     known("deadlock_timeout", "1000", Kind::Milliseconds(1, i32::MAX), "Says nothing here: circles of waits are found when they close."),
     known("default_table_access_method", "heap", Kind::Text, "How tables are stored that say nothing of it."),
     known("default_tablespace", "", Kind::Text, "Where tables are stored that say nothing of it."),
+    known("default_transaction_deferrable", "off", Kind::Bool, "Says nothing here: no transaction waits for a snapshot."),
     known("default_transaction_isolation", "read committed", Kind::OneOf(ISOLATIONS), "Level of transactions that say nothing of it."),
     known("default_transaction_read_only", "off", Kind::Bool, "Whether transactions only read that say nothing of it."),
     known("enable_bitmapscan", "on", Kind::Bool, "Says nothing here: what PostgreSQL's planner is told."),
@@ -97,6 +98,7 @@ pub(super) const KNOWN: [Known; 59] = [
     known("max_identifier_length", "63", Kind::Fixed, "Bytes that a name may have."),
     known("max_index_keys", "32", Kind::Fixed, "Columns that an index may have."),
     known("max_prepared_transactions", "0", Kind::Fixed, "Transactions that may be prepared at a time."),
+    known("password_encryption", "scram-sha-256", Kind::OneOf(&["scram-sha-256"]), "How passwords are kept."),
     known("role", "none", Kind::Fixed, "The role whose rights the session has."),
     known("row_security", "on", Kind::Bool, "Says nothing here: there are no policies of rows."),
     known("search_path", "\"$user\", public", Kind::Text, "Schemas that names are looked up in."),
@@ -109,6 +111,7 @@ pub(super) const KNOWN: [Known; 59] = [
     known("synchronize_seqscans", "on", Kind::Bool, "Says nothing here."),
     known("synchronous_commit", "on", Kind::OneOf(COMMITS), "Whether a commit waits until it is durable."),
     known("timezone", "UTC", Kind::Text, "Zone of times that are written and read."),
+    known("transaction_deferrable", "off", Kind::Bool, "Says nothing here: no transaction waits for a snapshot."),
     known("transaction_isolation", "", Kind::OneOf(ISOLATIONS), "Level of the transaction."),
     known("transaction_read_only", "off", Kind::Bool, "Whether the transaction only reads."),
     known("work_mem", "65536", Kind::Kilobytes(64, i32::MAX), "Memory of a query's steps before they use files."),

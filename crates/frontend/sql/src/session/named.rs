@@ -77,7 +77,9 @@ impl Session {
             };
             if shape(first) != shape(&program) {
                 let text = "cached plan must not change result type";
-                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
+                // Drivers look at the routine, and prepare the statement anew.
+                return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text)
+                    .with_routine("RevalidateCachedQuery"));
             }
         }
         Ok(program)

@@ -172,7 +172,7 @@ impl Session {
             let name = name.trim();
             match name.strip_prefix('"') {
                 Some(quoted) => quoted.trim_end_matches('"').to_owned(),
-                None => name.to_lowercase(),
+                None => name.to_ascii_lowercase(),
             }
         });
         let mut oids = vec![];

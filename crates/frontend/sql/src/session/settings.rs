@@ -100,8 +100,13 @@ impl SessionSettings {
     fn read_often(&mut self) {
         self.often.numbers = OFTEN.map(|name| self.parsed(name));
         let level = self.get("default_transaction_isolation");
+        let is = |wanted: &str| {
+            let level = level.as_ref();
+            level.is_ok_and(|level| level.eq_ignore_ascii_case(wanted))
+        };
         self.often.defaults = Characteristics {
-            repeatable: level.is_ok_and(|level| level.eq_ignore_ascii_case("repeatable read")),
+            repeatable: is("repeatable read"),
+            uncommitted: is("read uncommitted"),
             read_only: self.is_on("default_transaction_read_only"),
             asynchronous: self
                 .get("synchronous_commit")

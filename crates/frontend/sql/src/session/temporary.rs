@@ -168,6 +168,7 @@ pub(crate) fn drop_left_behind(shared: &Shared) {
 fn drop_schema(shared: &Shared, namespace: Oid) -> Result<()> {
     let characteristics = Characteristics {
         repeatable: false,
+        uncommitted: false,
         read_only: false,
         asynchronous: true,
     };

@@ -25,6 +25,8 @@ use vellum_row::datetime::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Characteristics {
     pub repeatable: bool,
+    /// READ UNCOMMITTED was asked for, which is read committed by another name.
+    pub uncommitted: bool,
     pub read_only: bool,
     pub asynchronous: bool,
 }
@@ -32,10 +34,14 @@ pub(crate) struct Characteristics {
 impl Characteristics {
     /// The name of its level.
     pub fn level(self) -> &'static str {
-        if self.repeatable {
-            "repeatable read"
-        } else {
-            "read committed"
+        match self {
+            Self {
+                repeatable: true, ..
+            } => "repeatable read",
+            Self {
+                uncommitted: true, ..
+            } => "read uncommitted",
+            _ => "read committed",
         }
     }
 }

@@ -300,6 +300,53 @@ fn what_a_program_has_no_room_for_is_spilled_too() {
     assert_eq!(client.state(&counted), "53200");
 }
 
+/// Rows that a query finds to be changed are found before any is changed: what of them does not fit is sorted in files.
+#[test]
+fn changes_by_joins_that_find_more_than_memory_holds_are_spilled() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = database();
+    database.set_spill_directory(directory.path().join("spill"));
+    let mut client = Client::of(&database);
+    client.ok("CREATE TABLE t (a int PRIMARY KEY, b text, n int);
+        CREATE TABLE u (a int, b text);
+        INSERT INTO t SELECT g, 'b' || g, 0 FROM generate_series(1, 20000) g;
+        INSERT INTO u SELECT g % 15000 + 1, repeat('u', 300) || g FROM generate_series(1, 30000) g;
+        SET work_mem = '1MB'");
+    // Each row is found twice, and changed once; the rows that are returned go together.
+    client.ok("CREATE TABLE told AS WITH changed AS (
+            UPDATE t SET n = n + 1, b = u.b FROM u WHERE u.a = t.a RETURNING t.a, t.b, u.a AS other, u.b AS given)
+        SELECT * FROM changed");
+    let told = "SELECT count(*), count(DISTINCT a), bool_and(a = other AND b = given) FROM told";
+    assert_eq!(client.ok(told), "15000|15000|t");
+    let changed = "SELECT count(*), sum(n), count(*) FILTER (WHERE b LIKE 'uuu%') FROM t";
+    assert_eq!(client.ok(changed), "20000|15000|15000");
+    let heard = client.hear("BEGIN; DELETE FROM t USING u WHERE u.a = t.a AND u.b <> 'no'");
+    assert_eq!(heard.tags[1], "DELETE 15000");
+    assert_eq!(
+        client.ok("SELECT count(*), min(a) FROM t; ROLLBACK"),
+        "5000|15001"
+    );
+    // Rows of the source without a row of the target, and with one.
+    let merge =
+        "MERGE INTO t USING (SELECT a + 10000 AS a, min(b) AS b FROM u GROUP BY a) s ON s.a = t.a
+        WHEN MATCHED AND s.a % 2 = 0 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET b = s.b, n = 7
+        WHEN NOT MATCHED THEN INSERT VALUES (s.a, s.b, 8)";
+    assert_eq!(client.hear(merge).tags, ["MERGE 15000"]);
+    let merged =
+        "SELECT count(*), count(*) FILTER (WHERE n = 7), count(*) FILTER (WHERE n = 8) FROM t";
+    assert_eq!(client.ok(merged), "20000|5000|5000");
+    let twice = "MERGE INTO t USING u ON u.a = t.a WHEN MATCHED THEN UPDATE SET n = 9";
+    assert_eq!(client.state(twice), "21000");
+    assert_eq!(client.ok("SELECT count(*) FROM t WHERE n = 9"), "0");
+    // Without a place for files it is said.
+    let mut client = Client::new();
+    client.ok("CREATE TABLE t (a int PRIMARY KEY);
+        INSERT INTO t SELECT g FROM generate_series(1, 20000) g; SET work_mem = '1MB'");
+    let sql = "DELETE FROM t USING t u WHERE u.a = t.a";
+    assert_eq!(client.state(sql), "53200");
+}
+
 /// Tops that are long, and rows of joins with long texts, go into files where they do not fit: what is kept of them is not all that they were taken from.
 #[test]
 fn long_tops_and_sorted_joins_of_long_texts_fit() {

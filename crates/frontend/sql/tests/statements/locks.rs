@@ -163,6 +163,90 @@ fn a_queue_gives_each_row_to_one_consumer() {
     assert_eq!(all, (1..=60).collect::<Vec<_>>());
 }
 
+/// The form in which queues are written that change what they take: a query of WITH that locks, joined to what is changed, over an order that no index has.
+#[test]
+fn a_queue_by_a_query_of_with_gives_each_row_to_one_consumer() {
+    let (database, [mut setup]) = table();
+    setup.ok(
+        "create table q (id int primary key, priority int, done bool not null default false);
+        insert into q select g, g * 7 % 20 from generate_series(1, 60) g",
+    );
+    let consumers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut client = Client::of(&database);
+            thread::spawn(move || {
+                let mut taken: Vec<i32> = Vec::new();
+                loop {
+                    let rows = client.ok("with next as (select id from q where not done
+                            order by priority desc, id limit 3 for update skip locked)
+                        update q set done = true from next where q.id = next.id returning q.id");
+                    let before = taken.len();
+                    taken.extend(rows.lines().map(|id| id.parse::<i32>().unwrap()));
+                    let left = "select count(*) from q where not done";
+                    if taken.len() == before && client.ok(left) == "0" {
+                        return taken;
+                    }
+                }
+            })
+        })
+        .collect();
+    let taken = consumers
+        .into_iter()
+        .flat_map(|consumer| consumer.join().unwrap());
+    let mut all: Vec<i32> = taken.collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=60).collect::<Vec<_>>());
+}
+
+/// What no program runs locks as a program does: the tables that are asked for, rows that are returned, as they are by then.
+#[test]
+fn rows_of_joins_are_locked() {
+    let (_database, [mut a, mut b]) = table();
+    a.ok("create table u (id int primary key, t int, w text);
+        insert into u select g, g % 4 + 1, 'w' from generate_series(1, 8) g");
+    b.ok("set lock_timeout = 20");
+    let join = "select t.id, u.id from t join u on u.t = t.id";
+    // By the order of u.w no index helps: the general way.
+    a.ok(&format!(
+        "begin; {join} where u.id = 3 order by u.w for update of t"
+    ));
+    assert_eq!(b.state("update t set n = 1 where id = 4"), "55P03");
+    b.ok("update u set w = 'x' where id = 3; update t set n = 1 where id = 3");
+    let skipping =
+        format!("{join} where t.id > 2 order by u.w, u.id limit 3 for update skip locked");
+    assert_eq!(b.ok(&skipping), "3|2\n3|6");
+    assert_eq!(
+        b.state(&format!("{join} order by 1 for share nowait")),
+        "55P03"
+    );
+    a.ok("rollback");
+    // Only what is returned.
+    a.ok(&format!(
+        "begin; {join} order by u.id desc offset 1 limit 2 for update"
+    ));
+    assert_eq!(
+        b.ok("select id from u order by id for update skip locked"),
+        "1\n2\n3\n4\n5"
+    );
+    a.ok("rollback");
+    // A row that another has changed is looked at again, and is no row of the result any more.
+    a.ok("begin; update u set t = 1 where id = 2");
+    b.ok("set lock_timeout = 0");
+    let sql = format!("{join} where t.id = 3 order by u.w for update");
+    let waiter = thread::spawn(move || (b.ok(&sql), b));
+    a.ok("commit");
+    let (rows, mut b) = waiter.join().unwrap();
+    assert_eq!(rows, "3|6");
+    b.ok("begin isolation level repeatable read; select 1");
+    a.ok("update u set w = 'new' where id = 6");
+    assert_eq!(b.state(&format!("{join} order by u.w for update")), "40001");
+    b.ok("rollback");
+    // A plan is asked for: nothing is locked.
+    a.ok(&format!("begin; explain {join} order by u.w for update;
+        explain with c as (select id from t order by n for update) select * from u, c where u.t = c.id"));
+    b.ok("update t set n = 2; update u set w = ''");
+}
+
 #[test]
 fn a_lock_ends_with_its_transaction_or_its_savepoint() {
     let (_database, [mut a, mut b]) = table();

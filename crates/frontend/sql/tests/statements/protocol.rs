@@ -95,6 +95,15 @@ fn binary_parameters_come_back_in_binary() {
     client.session.execute("", 0, &mut heard).unwrap();
     assert_eq!(heard.text(), "hi");
     client.session.sync(&mut heard).unwrap();
+    // A byte that is not there is one all the same.
+    let sql = "select ''::\"char\", 'a'::\"char\", $1::\"char\" = ''";
+    client.session.parse("c", sql, &[]).unwrap();
+    bind(&mut client, "c", &[Some(&[0])], &formats);
+    let mut heard = Heard::default();
+    client.session.execute("", 0, &mut heard).unwrap();
+    let row: Vec<_> = heard.rows[0].iter().map(|value| value.as_deref()).collect();
+    assert_eq!(row, [Some(&[0][..]), Some(b"a"), Some(&[1])]);
+    client.session.sync(&mut heard).unwrap();
     assert_eq!(client.session.status(), TransactionStatus::Idle);
 }
 
@@ -209,6 +218,19 @@ fn a_prepared_statement_survives_ddl() {
         client.session.sync(&mut heard).unwrap();
         assert_eq!(heard.text(), "7", "{ddl}");
     }
+    // Drivers prepare it anew when they read where the error comes from.
+    client.ok("alter table t alter column n type text");
+    let mut told = Heard::default();
+    let parameters = Parameters {
+        formats: &[],
+        values: &[Some(b"1")],
+    };
+    let bound = client.session.bind("", "s", parameters, &[]);
+    let error = bound.and_then(|()| client.session.execute("", 0, &mut told).map(drop));
+    let error = error.unwrap_err();
+    let known = (error.sqlstate().to_string(), error.fields().routine);
+    assert_eq!(known, ("0A000".to_owned(), Some("RevalidateCachedQuery")));
+    client.session.sync(&mut told).unwrap();
 }
 
 #[test]
@@ -279,6 +301,12 @@ fn settings_are_shown_reported_and_reset() {
         client.ok("show transaction isolation level"),
         "read committed"
     );
+    let shown = "begin isolation level read uncommitted; show transaction_isolation; commit";
+    assert_eq!(client.ok(shown), "read uncommitted");
+    client.ok("set session characteristics as transaction isolation level read uncommitted");
+    let of_session = "select current_setting('transaction_isolation'), current_setting('default_transaction_isolation')";
+    assert_eq!(client.ok(of_session), "read uncommitted|read uncommitted");
+    client.ok("reset default_transaction_isolation");
     client.ok("prepare p (int) as select $1 + 1; ");
     assert_eq!(client.ok("execute p (41)"), "42");
     client.ok("deallocate p");

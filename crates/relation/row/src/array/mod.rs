@@ -311,7 +311,7 @@ impl<'a> ArrayRef<'a> {
         }
     }
 
-    fn dimension_count(self) -> usize {
+    pub(crate) fn dimension_count(self) -> usize {
         usize::try_from(self.word(0)).unwrap_or(0)
     }
 

@@ -1,11 +1,12 @@
 //! Bytes of keys back to values.
 
 use super::encode::{
-    INFINITY, JSON_ARRAY, JSON_EMPTY_ARRAY, JSON_FALSE, JSON_NULL, JSON_NUMBER, JSON_OBJECT,
-    JSON_STRING, JSON_TRUE, NAN, NAN_UNITS, NEG_INFINITY, NEGATIVE, POSITIVE, SPAN_BIAS,
-    SPAN_BYTES, WEIGHT_BIAS, ZERO,
+    INFINITY, ITEMS_END, JSON_ARRAY, JSON_EMPTY_ARRAY, JSON_FALSE, JSON_NULL, JSON_NUMBER,
+    JSON_OBJECT, JSON_STRING, JSON_TRUE, NAN, NAN_UNITS, NEG_INFINITY, NEGATIVE, POSITIVE,
+    SPAN_BIAS, SPAN_BYTES, WEIGHT_BIAS, ZERO,
 };
-use super::{KeyColumn, PRESENT};
+use super::{KeyColumn, NULL_LAST, PRESENT};
+use crate::array::{Array, Dimension};
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::json::{self, Jsonb};
 use crate::numeric::{Digits, Numeric, NumericRef, SCALE_MAX, SMALL_MAX};
@@ -206,9 +207,41 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
             json(bytes, &mut text, 0)?;
             Value::Jsonb(Jsonb::parse(&text).ok()?)
         }
-        // What has no keys.
-        _ => return None,
+        ty => {
+            // What has no elements either has no keys.
+            let element = ty.element()?;
+            let (dimensions, items) = array(&column.of_element(element), bytes)?;
+            Value::Array(match ty {
+                Type::Array(_) => Array::shaped(element, &dimensions, &items).ok()?,
+                _ => Array::vector(element, &items),
+            })
+        }
     })
+}
+
+/// The dimensions and the elements of an array.
+fn array(element: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<(Vec<Dimension>, Vec<Value>)> {
+    let mut items = Vec::new();
+    loop {
+        match bytes.byte()? {
+            ITEMS_END => break,
+            PRESENT => items.push(body(element, bytes)?),
+            NULL_LAST => items.push(Value::Null),
+            _ => return None,
+        }
+    }
+    let mut dimensions = Vec::new();
+    let mut count = 1usize;
+    for _ in 0..bytes.byte()? {
+        let (length, lower) = (bytes.i32()?, bytes.i32()?);
+        count = count.checked_mul(usize::try_from(length).ok()?)?;
+        dimensions.push(Dimension { length, lower });
+    }
+    let whole = match dimensions.is_empty() {
+        true => items.is_empty(),
+        false => !items.is_empty() && count == items.len(),
+    };
+    whole.then_some((dimensions, items))
 }
 
 /// Appends the text of a `jsonb` value.

@@ -23,6 +23,8 @@
 //! jsonb                        0x01 an empty array that is the whole value; 0x10 null; 0x20 string, as text;
 //!                              0x30 number, as numeric; 0x40 false, 0x41 true; 0x50 array: count (u32), elements;
 //!                              0x60 object: count (u32), for each pair key as text, value
+//! an array                     its elements in order, each as a column that may be null, nulls last; 0; the number of dimensions
+//!                              (a byte), and of each its length and first subscript as integers
 //! ```
 
 use super::{KeyColumn, PRESENT};
@@ -59,6 +61,9 @@ pub(super) const JSON_FALSE: u8 = 0x40;
 pub(super) const JSON_TRUE: u8 = 0x41;
 pub(super) const JSON_ARRAY: u8 = 0x50;
 pub(super) const JSON_OBJECT: u8 = 0x60;
+
+/// Behind the elements of an array: below what each of them begins with.
+pub(super) const ITEMS_END: u8 = 0;
 
 /// Appends a column of a key.
 pub(super) fn column(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
@@ -188,9 +193,20 @@ fn body(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()
                 put_json(Some(value), out)?;
             }
         }
-        ValueRef::Null | ValueRef::Json(_) | ValueRef::Array(_) => {
-            return Err(misfit(column, value));
+        ValueRef::Array(array) => {
+            let element = column.ty.element();
+            let element = column.of_element(element.ok_or_else(|| misfit(column, value))?);
+            for item in array.items() {
+                self::column(&element, item.as_ref(), out)?;
+            }
+            out.push(ITEMS_END);
+            out.push(array.dimension_count() as u8);
+            for dimension in array.dimensions() {
+                put_i32(dimension.length, out);
+                put_i32(dimension.lower, out);
+            }
         }
+        ValueRef::Null | ValueRef::Json(_) => return Err(misfit(column, value)),
     }
     Ok(())
 }

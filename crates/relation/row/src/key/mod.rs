@@ -69,6 +69,11 @@ impl KeyColumn {
         self
     }
 
+    /// The column that an element of its arrays is written as: nulls come last, as in the order of arrays.
+    fn of_element(&self, element: Type) -> Self {
+        Self::new(element, self.typmod, true)
+    }
+
     fn mask(&self) -> u8 {
         if self.descending { 0xff } else { 0 }
     }
@@ -96,6 +101,7 @@ pub fn is_exact(ty: Type, typmod: Typmod) -> bool {
         // Blanks at the end are gone; a length says how many there were.
         Type::Char => !typmod.is_none(),
         Type::Interval | Type::Jsonb | Type::Json => false,
+        ty if ty.element().is_some() => false,
         _ => true,
     }
 }
@@ -112,7 +118,7 @@ impl KeyCodec {
     /// # Errors
     /// 42704 for a column whose type has no order (`json`).
     pub fn new(columns: Vec<KeyColumn>) -> Result<Self> {
-        if let Some(column) = columns.iter().find(|column| !column.ty.is_key()) {
+        if let Some(column) = columns.iter().find(|column| !column.ty.is_orderable()) {
             let message = format!(
                 "data type {} has no default operator class for access method \"btree\"",
                 column.ty.sql_name()

@@ -1,6 +1,7 @@
 //! Keys: golden bytes, and for random values of every type that bytes compare as values do.
 
 use super::*;
+use crate::array::{Array, Dimension};
 use crate::compare::compare;
 use crate::settings::Settings;
 use crate::text::input;
@@ -52,6 +53,13 @@ fn golden_bytes_of_keys() {
         (Type::Text, Typmod::NONE, "ab", "616200"),
         (Type::Char, Typmod(8), "ab", "616200"),
         (Type::Bytea, Typmod::NONE, "\\x610062", "6100ff620000"),
+        (Type::Int2.array(), Typmod::NONE, "{}", "0000"),
+        (
+            Type::Int2.array(),
+            Typmod::NONE,
+            "{1,NULL}",
+            "0180010200018000000280000001",
+        ),
         (Type::Date, Typmod::NONE, "2000-01-02", "80000001"),
         (
             Type::Time,
@@ -229,13 +237,33 @@ fn random_value(random: &mut Random, ty: Type, typmod: Typmod) -> Value {
         }
         Type::Uuid => Value::Uuid([wide as u8; 16]),
         Type::Jsonb => value(ty, typmod, &random_json(random, 0)),
+        Type::Array(of) => {
+            let count = random.below(4) as usize;
+            let mut item = || match random.chance(1, 5) {
+                true => Value::Null,
+                false => random_value(random, of.ty(), typmod),
+            };
+            let items: Vec<Value> = (0..count).map(|_| item()).collect();
+            let line = |length: usize, lower| Dimension {
+                length: length as i32,
+                lower,
+            };
+            let lower = random.below(2) as i32;
+            let shape = match count % 2 == 0 && random.chance(1, 3) {
+                true => vec![line(2, 1), line(count / 2, lower)],
+                false => vec![line(count, lower)],
+            };
+            Value::Array(Array::shaped(of.ty(), &shape, &items).unwrap())
+        }
         other => unreachable!("no key is made of {other:?}"),
     }
 }
 
 fn columns() -> Vec<KeyColumn> {
     let mut all = Vec::new();
-    for ty in TYPES.into_iter().filter(|ty| ty.is_orderable()) {
+    let arrays = [Type::Int2, Type::Text, Type::Numeric].map(Type::array);
+    let all_types = TYPES.into_iter().chain(arrays);
+    for ty in all_types.filter(|ty| ty.is_orderable()) {
         let mut typmods = vec![Typmod::NONE];
         match ty {
             Type::Numeric => typmods.push(Typmod::of_numeric(12, 2).unwrap()),
