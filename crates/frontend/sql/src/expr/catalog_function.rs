@@ -70,6 +70,7 @@ pub(crate) enum CatalogFunction {
     TotalSize,
     TransactionNumber,
     TypeIsVisible,
+    TypesOf,
     UserById,
     ViewDefinition,
     /// `to_regclass` and its like: null for a name that stands for nothing.
@@ -185,8 +186,9 @@ const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 141] = [
+static FUNCTIONS: [CatalogEntry; 142] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
+    entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
     entry(2509, "pg_get_expr", "pg_node_tree oid bool", "text", F::Expression),
     entry(1643, "pg_get_indexdef", "oid", "text", F::IndexDefinition),

@@ -37,6 +37,20 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
                 .and_then(|typmod| i32::try_from(typmod).ok());
             Value::text(describe::format_type(env, first, typmod))
         }
+        F::TypesOf => {
+            let Some(Value::Array(types)) = arguments.first() else {
+                return Ok(Value::Null);
+            };
+            let oids = types
+                .as_ref()
+                .items()
+                .filter_map(|item| item.as_ref().as_i64());
+            let names = oids.filter_map(|oid| Oid::try_from(oid).ok());
+            let names: Vec<String> = names
+                .map(|oid| describe::format_type(env, oid, None))
+                .collect();
+            Value::text(names.join(", "))
+        }
         F::Expression => {
             let relation = oid(1).and_then(|oid| env.catalog.relation(oid));
             let relation = relation.map(|relation| &**relation);

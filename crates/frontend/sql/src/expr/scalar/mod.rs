@@ -8,6 +8,7 @@
 mod array;
 mod bytes;
 mod digest;
+mod hashes;
 mod json;
 mod json_change;
 mod math;
@@ -120,10 +121,11 @@ const fn other(
     }
 }
 
-static TABLES: [&[Entry]; 11] = [
+static TABLES: [&[Entry]; 12] = [
     text::ENTRIES,
     bytes::ENTRIES,
     digest::ENTRIES,
+    hashes::ENTRIES,
     math::ENTRIES,
     pattern::ENTRIES,
     moment::ENTRIES,
