@@ -43,6 +43,15 @@ pub enum WindowFunction {
 }
 
 impl WindowFunction {
+    /// Which of its arguments is a number that is the same for all rows, if one is.
+    pub fn number(self) -> Option<usize> {
+        match self {
+            Self::Ntile => Some(0),
+            Self::Lead | Self::Lag | Self::Nth => Some(1),
+            _ => None,
+        }
+    }
+
     fn definition(self) -> Arc<WindowUDF> {
         match self {
             Self::RowNumber => row_number_udwf(),

@@ -246,6 +246,14 @@ impl Binder<'_> {
     }
 }
 
+/// Whether it is computed of constants and parameters alone.
+pub(super) fn is_same_for_all(expr: &Expr) -> bool {
+    let reads = |part: &Expr| {
+        is_asked(part) || matches!(part, Expr::Column { .. } | Expr::Slot(_) | Expr::Held)
+    };
+    !expr.is_volatile() && !asks(expr, &reads)
+}
+
 /// What is known only where a query is run, or one around it stands.
 fn is_asked(part: &Expr) -> bool {
     matches!(

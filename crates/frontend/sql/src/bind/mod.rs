@@ -27,7 +27,7 @@ pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable
 pub(crate) use types::{
     NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name, type_label,
 };
-pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind};
+pub(crate) use window::{WINDOW_SLOTS, Window, WindowKind, check_number};
 
 use crate::catalog::{Catalog, Named, Oid, Relation};
 use crate::error::{Result, SqlError};

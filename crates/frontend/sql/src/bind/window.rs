@@ -1,6 +1,6 @@
 //! Window functions: which there are, and what their windows are.
 
-use super::frame::Frame;
+use super::frame::{Frame, is_same_for_all};
 use super::{Aggregate, AggregateKind, Binder, Bound, COMPARED_MAX, folded};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -220,11 +220,7 @@ impl Binder<'_> {
             F::PercentRank | F::CumeDist => Type::Float8,
             F::Ntile => {
                 let buckets = given.next().ok_or_else(&none)?;
-                let (expr, number) = self.constant(buckets)?;
-                if number <= 0 {
-                    return Err(not_positive(called));
-                }
-                arguments.push((expr, Type::Int8));
+                arguments.push((self.number(called, buckets)?, Type::Int8));
                 Type::Int4
             }
             F::First | F::Last | F::Nth | F::Lead | F::Lag => {
@@ -232,11 +228,7 @@ impl Binder<'_> {
                 let (expr, ty, _) = self.settle(first)?;
                 arguments.push((expr, ty));
                 if let Some(offset) = given.next() {
-                    let (expr, number) = self.constant(offset)?;
-                    if called == F::Nth && number <= 0 {
-                        return Err(not_positive(called));
-                    }
-                    arguments.push((expr, Type::Int8));
+                    arguments.push((self.number(called, offset)?, Type::Int8));
                 }
                 if let Some(default) = given.next() {
                     let expr = self.coerce(default, ty, Typmod::NONE, CastContext::Implicit)?;
@@ -248,8 +240,8 @@ impl Binder<'_> {
         Ok((arguments, result))
     }
 
-    /// A number (an `int`) that stands in the statement, as a constant and as it is.
-    fn constant(&mut self, bound: Bound) -> Result<(Expr, i64)> {
+    /// A number (an `int`) that is the same for all rows: a constant, or what is made of parameters.
+    fn number(&mut self, called: WindowFunction, bound: Bound) -> Result<Expr> {
         let expr = self.coerce(bound, Type::Int4, Typmod::NONE, CastContext::Implicit)?;
         let value = match &expr {
             Expr::Const(value) => Some(value),
@@ -259,12 +251,21 @@ impl Binder<'_> {
             },
             _ => None,
         };
-        match value.and_then(|value| value.as_ref().as_i64()) {
-            Some(number) => Ok((Expr::Const(Value::Int8(number)), number)),
-            None => Err(SqlError::unsupported(
-                "a number that is not constant as an argument of a window function",
-            )),
+        if let Some(number) = value.and_then(|value| value.as_ref().as_i64()) {
+            check_number(called, number)?;
+            return Ok(Expr::Const(Value::Int8(number)));
         }
+        if !is_same_for_all(&expr) {
+            let what =
+                "a number that is not the same for all rows as an argument of a window function";
+            return Err(SqlError::unsupported(what));
+        }
+        Ok(Expr::Cast {
+            operand: Box::new(expr),
+            ty: Type::Int8,
+            typmod: Typmod::NONE,
+            explicit: false,
+        })
     }
 
     /// What OVER names, with what it is built on.
@@ -313,12 +314,19 @@ impl Binder<'_> {
     }
 }
 
-/// The error of a count that must be positive. PostgreSQL tells of it when the first row comes.
-fn not_positive(called: WindowFunction) -> SqlError {
+/// Looks at the number that a window function is given.
+///
+/// # Errors
+/// `22014`, `22016`.
+pub(crate) fn check_number(called: WindowFunction, number: i64) -> Result<()> {
     let (state, name) = match called {
         WindowFunction::Ntile => ("22014", "ntile"),
-        _ => ("22016", "nth_value"),
+        WindowFunction::Nth => ("22016", "nth_value"),
+        _ => return Ok(()),
     };
+    if number > 0 {
+        return Ok(());
+    }
     let text = format!("argument of {name} must be greater than zero");
-    SqlError::new(sqlstate::SqlState::of(state), text)
+    Err(SqlError::new(sqlstate::SqlState::of(state), text))
 }

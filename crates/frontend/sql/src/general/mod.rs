@@ -18,6 +18,7 @@ mod shape;
 mod sieve;
 mod term;
 mod translate;
+mod windows;
 
 pub(crate) use translate::STEPS_MAX;
 

@@ -6,7 +6,7 @@ use super::host::{SourceRows, Sources};
 use super::order::Estimate;
 use super::shape::{alone, has_subquery, is_integer, kind_of, places_read, type_of};
 use super::sieve::Sieve;
-use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS, Window, WindowKind};
+use crate::bind::{Aggregate, AggregateKind, WINDOW_SLOTS};
 use crate::error::{Result, SqlError};
 use crate::exec::{KeptRows, Run};
 use crate::expr::{Explain, Expr};
@@ -613,65 +613,6 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
     }
 
-    /// Window functions, which are run one behind the other.
-    fn windows(
-        &mut self,
-        relation: Relation,
-        windows: &'t [Window],
-        subs: &'t [Subquery],
-    ) -> Result<Relation> {
-        if windows.len() > STEPS_MAX {
-            return Err(crate::parse::too_deep());
-        }
-        let width = relation.columns().len();
-        let mut made = Vec::with_capacity(windows.len());
-        for window in windows {
-            made.push(self.one_window(window, subs)?);
-        }
-        let relation = built(relation.windows(&self.symbols, made))?;
-        self.level_mut()?.windows = relation.columns()[width..].to_vec();
-        Ok(relation)
-    }
-
-    fn one_window(&mut self, window: &'t Window, subs: &'t [Subquery]) -> Result<Windowing> {
-        let function = match &window.function {
-            WindowKind::Function(function) => Windowed::Function(*function),
-            WindowKind::Aggregate(aggregate) => {
-                Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs, true)?))
-            }
-        };
-        let mut arguments = Vec::with_capacity(window.arguments.len());
-        for (expr, ty) in &window.arguments {
-            arguments.push(self.term(expr, *ty, subs)?);
-        }
-        let mut partition = Vec::with_capacity(window.partition.len());
-        for (expr, ty) in &window.partition {
-            partition.push(self.term(expr, *ty, subs)?);
-        }
-        let mut order = Vec::with_capacity(window.order.len());
-        for key in &window.order {
-            let SortBy::Expr(expr) = &key.expr else {
-                return Err(SqlError::internal("a window by a column of the result"));
-            };
-            order.push(SortKey {
-                term: self.term(expr, key.ty, subs)?,
-                descending: key.descending,
-                nulls_first: key.nulls_first,
-            });
-        }
-        let frame = window.frame.as_ref();
-        let frame = frame.map(|frame| frame.settled(|expr| self.constant(expr)));
-        let frame = frame.transpose()?;
-        Ok(Windowing {
-            function,
-            arguments,
-            result: window.result,
-            partition,
-            order,
-            frame,
-        })
-    }
-
     /// What operators have of their own.
     fn own_aggregate(
         &mut self,
@@ -709,7 +650,7 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
         }
     }
 
-    fn aggregate(
+    pub(super) fn aggregate(
         &mut self,
         aggregate: &'t Aggregate,
         subs: &'t [Subquery],

@@ -300,6 +300,24 @@ fn what_a_program_has_no_room_for_is_spilled_too() {
     assert_eq!(client.state(&counted), "53200");
 }
 
+/// Drivers send the numbers of window functions as parameters.
+#[test]
+fn numbers_of_window_functions_may_be_parameters() {
+    let mut client = Client::new();
+    client.ok("PREPARE w (int, int) AS SELECT g, ntile($1) OVER o, lag(g, $2) OVER o, lead(g, $2 + 1, -1) OVER o,
+            nth_value(g, $1) OVER o FROM generate_series(1, 4) g WINDOW o AS (ORDER BY g) ORDER BY g");
+    let two = "1|1|~|3|~\n2|1|1|4|2\n3|2|2|-1|2\n4|2|3|-1|2";
+    assert_eq!(client.ok("EXECUTE w (2, 1)"), two);
+    let three = "1|1|1|2|~\n2|1|2|3|~\n3|2|3|4|3\n4|3|4|-1|3";
+    assert_eq!(client.ok("EXECUTE w (3, 0)"), three);
+    assert_eq!(client.state("EXECUTE w (0, 1)"), "22014");
+    assert_eq!(client.state("EXECUTE w (2, null)"), "0A000");
+    client.ok("PREPARE n (int) AS SELECT nth_value(g, $1) OVER () FROM generate_series(1, 2) g");
+    assert_eq!(client.state("EXECUTE n (-1)"), "22016");
+    let by_row = "SELECT lag(g, g) OVER (ORDER BY g) FROM generate_series(1, 4) g";
+    assert_eq!(client.state(by_row), "0A000");
+}
+
 /// Rows that a query finds to be changed are found before any is changed: what of them does not fit is sorted in files.
 #[test]
 fn changes_by_joins_that_find_more_than_memory_holds_are_spilled() {

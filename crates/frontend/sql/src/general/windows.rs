@@ -1,0 +1,83 @@
+//! Window functions of bound queries, as steps.
+
+use super::translate::{STEPS_MAX, Translation, built};
+use crate::bind::{Window, WindowKind, check_number};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{SortBy, Subquery};
+use vellum_query::{Relation, SortKey, Term, Window as Windowing, Windowed};
+
+impl<'t> Translation<'t, '_, '_> {
+    /// Window functions, which are run one behind the other.
+    pub(super) fn windows(
+        &mut self,
+        relation: Relation,
+        windows: &'t [Window],
+        subs: &'t [Subquery],
+    ) -> Result<Relation> {
+        if windows.len() > STEPS_MAX {
+            return Err(crate::parse::too_deep());
+        }
+        let width = relation.columns().len();
+        let mut made = Vec::with_capacity(windows.len());
+        for window in windows {
+            made.push(self.one_window(window, subs)?);
+        }
+        let relation = built(relation.windows(&self.symbols, made))?;
+        self.level_mut()?.windows = relation.columns()[width..].to_vec();
+        Ok(relation)
+    }
+
+    fn one_window(&mut self, window: &'t Window, subs: &'t [Subquery]) -> Result<Windowing> {
+        let function = match &window.function {
+            WindowKind::Function(function) => Windowed::Function(*function),
+            WindowKind::Aggregate(aggregate) => {
+                Windowed::Aggregate(Box::new(self.aggregate(aggregate, subs, true)?))
+            }
+        };
+        let mut arguments = Vec::with_capacity(window.arguments.len());
+        for (number, (expr, ty)) in window.arguments.iter().enumerate() {
+            arguments.push(match &window.function {
+                WindowKind::Function(called)
+                    if called.number() == Some(number) && !matches!(expr, Expr::Const(_)) =>
+                {
+                    let value = self.constant(expr)?;
+                    let Some(given) = value.as_ref().as_i64() else {
+                        return Err(SqlError::unsupported(
+                            "NULL as a number of a window function",
+                        ));
+                    };
+                    check_number(*called, given)?;
+                    built(Term::literal(*ty, value.as_ref()))?
+                }
+                _ => self.term(expr, *ty, subs)?,
+            });
+        }
+        let mut partition = Vec::with_capacity(window.partition.len());
+        for (expr, ty) in &window.partition {
+            partition.push(self.term(expr, *ty, subs)?);
+        }
+        let mut order = Vec::with_capacity(window.order.len());
+        for key in &window.order {
+            let SortBy::Expr(expr) = &key.expr else {
+                return Err(SqlError::internal("a window by a column of the result"));
+            };
+            order.push(SortKey {
+                term: self.term(expr, key.ty, subs)?,
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            });
+        }
+        let frame = window.frame.as_ref();
+        let frame = frame.map(|frame| frame.settled(|expr| self.constant(expr)));
+        let frame = frame.transpose()?;
+        Ok(Windowing {
+            function,
+            arguments,
+            result: window.result,
+            partition,
+            order,
+            frame,
+        })
+    }
+}
