@@ -221,6 +221,8 @@ fn check_form(key: &ast::ForeignKeyConstraint) -> Result<()> {
     use ast::ConstraintReferenceMatchKind as Match;
     match key.match_kind {
         None | Some(Match::Simple) => {}
+        // Of one column it asks for nothing else.
+        Some(Match::Full) if key.columns.len() <= 1 => {}
         Some(Match::Full) => return Err(SqlError::unsupported("MATCH FULL")),
         Some(Match::Partial) => return Err(SqlError::unsupported("MATCH PARTIAL")),
     }

@@ -67,6 +67,10 @@ pub(super) fn signal(env: &Env<'_>, pid: ValueRef<'_>, signal: Signal) -> Result
         ));
     }
     signal.give(&other.cancel);
+    if other.pid == env.options.process_id {
+        // Who ends its own statement is told nothing else.
+        (env.look)()?;
+    }
     Ok(Value::Bool(true))
 }
 

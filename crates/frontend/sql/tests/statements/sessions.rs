@@ -52,6 +52,11 @@ fn statements_and_sessions_are_ended_by_their_numbers() {
     one.ok("set statement_timeout = 1");
     assert_eq!(one.state("select pg_sleep(3600)"), "57014");
     one.ok("set statement_timeout = 0; select pg_sleep(0), pg_sleep(-1)");
+    // Who means its own session hears nothing but that.
+    let own = "select pg_cancel_backend(pg_backend_pid())";
+    assert_eq!(one.state(own), "57014");
+    let own = "select pg_terminate_backend(pg_backend_pid())";
+    assert_eq!(one.state(own), "57P01");
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn who_is_no_superuser_ends_only_sessions_of_roles_that_it_belongs_to() {
     assert_eq!(a.state("select pg_cancel_backend(1)"), "42501");
     assert_eq!(a.state("select pg_cancel_backend(3)"), "42501");
     assert_eq!(a.state("select pg_terminate_backend(3)"), "42501");
-    assert_eq!(a.ok("select pg_cancel_backend(2)"), "t");
+    assert_eq!(a.state("select pg_cancel_backend(2)"), "57014");
     assert_eq!(c.ok("select pg_cancel_backend(3)"), "t");
 }
 
