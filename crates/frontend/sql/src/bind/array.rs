@@ -1,7 +1,7 @@
 //! Arrays, operators that are named with their schema, collations, and casts of oids that are shown as names.
 
 use super::operator::comparison_type;
-use super::row::row_of;
+use super::row::{row_of, taken_apart};
 use super::types::{folded, object_name};
 use super::{Binder, Bound, holding};
 use crate::catalog::Named;
@@ -109,13 +109,10 @@ fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
         let message = format!("could not identify column \"{name}\" in record data type");
         return Err(SqlError::new(sqlstate::UNDEFINED_COLUMN, message));
     };
-    let expr = match record.expr {
+    let expr = match taken_apart(&record.expr) {
         // It need not be made to be taken apart.
-        Expr::Call {
-            function: Builtin::Catalog(CatalogFunction::MakeRecord),
-            arguments,
-        } => arguments[usize::from(number)].clone(),
-        other => call(CatalogFunction::Field(number, ty), vec![other]),
+        Some((None, arguments)) => arguments[usize::from(number)].clone(),
+        _ => call(CatalogFunction::Field(number, ty), vec![record.expr]),
     };
     Ok(Bound {
         expr,

@@ -379,20 +379,20 @@ impl Binder<'_> {
         let mut found = self.scope.column(table, name);
         let mut level = 0;
         while let Err(error) = &found
-            && error.sqlstate() != sqlstate::AMBIGUOUS_COLUMN
+            && !decides(error)
             && let Some(at) = self.outer.len().checked_sub(level + 1)
         {
             let further = self.outer[at].scope.column(table, name);
-            if further.is_err() && level + 1 == self.outer.len() {
-                // What the query itself lacks is told.
-                break;
-            }
             level += 1;
-            found = further.or(found);
-            if found.is_ok() {
-                self.outer[at..]
-                    .iter_mut()
-                    .for_each(|outer| outer.read = true);
+            match further {
+                Ok(further) => {
+                    found = Ok(further);
+                    let between = self.outer[at..].iter_mut();
+                    between.for_each(|outer| outer.read = true);
+                }
+                // What the query itself lacks is told.
+                Err(further) if tells_more(&further, error) => found = Err(further),
+                Err(_) => {}
             }
         }
         let found = match found {
@@ -404,7 +404,7 @@ impl Binder<'_> {
         Ok(Bound {
             ty: Some(found.ty),
             typmod: found.typmod,
-            expr: found.expr(level as u16)?,
+            expr: found.expr(level as u16),
             start: None,
         })
     }
@@ -774,4 +774,19 @@ pub(crate) fn number(digits: &str) -> Result<(Value, Type)> {
     };
     debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
     Ok((value, ty))
+}
+
+/// Whether a name that was not found is looked for no further.
+fn decides(error: &SqlError) -> bool {
+    let state = error.sqlstate();
+    state == sqlstate::AMBIGUOUS_COLUMN || state == sqlstate::INVALID_COLUMN_REFERENCE
+}
+
+/// Whether a query further out knows better why a name was not found.
+#[cold]
+fn tells_more(further: &SqlError, own: &SqlError) -> bool {
+    let knows = |error: &SqlError| {
+        error.sqlstate() != sqlstate::UNDEFINED_TABLE || error.fields().hint.is_some()
+    };
+    decides(further) || (!knows(own) && knows(further))
 }

@@ -23,7 +23,9 @@ mod window;
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
-pub(crate) use scope::{Found, Joined, OuterScope, Scope, ScopeColumn, ScopeTable};
+pub(crate) use scope::{
+    Found, Joined, JoinedColumn, Named as NamedTable, OuterScope, Scope, ScopeColumn, ScopeTable,
+};
 pub(crate) use types::{
     NAME_BYTES, TypeNames, cut, folded, kept_name, kept_oid, no_type, object_name, type_label,
 };
@@ -270,13 +272,15 @@ impl<'c> Binder<'c> {
             None => &self.scope,
             Some(level) => &self.outer[self.outer.len() - 1 - level].scope,
         };
-        let others = found.others.iter().copied();
-        for (table, position) in others.chain([(found.table, found.position)]) {
-            let table = &scope.tables[usize::from(table)];
-            let number = table.columns[usize::from(position)].number;
+        found.expr.walk(&mut |expr| {
+            let Expr::Column { table, position } = expr else {
+                return;
+            };
+            let table = &scope.tables[usize::from(*table)];
+            let number = table.columns[usize::from(*position)].number;
             let oid = table.relation.as_ref().map(|relation| relation.oid);
             *read |= (oid, number) == (Some(column.0), column.1);
-        }
+        });
     }
 
     /// The relation of a name, along the search path if it has no schema.

@@ -4,7 +4,7 @@
 
 use super::array::comparison_of;
 use super::types::object_name;
-use super::{Binder, Bound, Found, ScopeTable};
+use super::{Binder, Bound, Found, NamedTable, ScopeTable};
 use crate::error::{Result, SqlError};
 use crate::expr::{
     Builtin, CatalogFunction, Comparison, Expr, RowFields, RowTest, RowType, RowsFrom,
@@ -62,7 +62,90 @@ pub(super) fn null_test(operand: Expr, negated: bool) -> Expr {
             function: Builtin::Catalog(CatalogFunction::MakeRecord),
             arguments,
         } => Expr::And(arguments.into_iter().map(test).collect()),
+        // A row of an outer join that may have none.
+        Expr::Case {
+            branches,
+            otherwise,
+        } if makes_row(&otherwise) && branches.iter().all(|(_, then)| is_null(then)) => {
+            let known = |(when, _)| (when, Expr::Const(Value::Bool(!negated)));
+            Expr::Case {
+                branches: branches.into_iter().map(known).collect(),
+                otherwise: Box::new(null_test(*otherwise, negated)),
+            }
+        }
         operand => test(operand),
+    }
+}
+
+fn makes_row(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            ..
+        }
+    )
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Const(Value::Null))
+}
+
+/// What is null where a condition is true.
+fn null_where(condition: Expr, otherwise: Expr) -> Expr {
+    Expr::Case {
+        branches: Box::new([(condition, Expr::Const(Value::Null))]),
+        otherwise: Box::new(otherwise),
+    }
+}
+
+/// What is null is not there.
+fn null(operand: Expr) -> Expr {
+    Expr::IsNull {
+        operand: Box::new(operand),
+        negated: false,
+    }
+}
+
+/// Takes a row apart: what it may be null for, and what is in it.
+pub(super) fn taken_apart(row: &Expr) -> Option<(Option<&Expr>, &[Expr])> {
+    match row {
+        Expr::Call {
+            function: Builtin::Catalog(CatalogFunction::MakeRecord),
+            arguments,
+        } => Some((None, arguments)),
+        Expr::Case {
+            branches,
+            otherwise,
+        } => match (&**branches, taken_apart(otherwise)?) {
+            ([(when, then)], (None, arguments)) if is_null(then) => Some((Some(when), arguments)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// When an outer join has no row of a table: a column that has to be there is null; where there is none, all are.
+fn missing(number: u16, table: &ScopeTable) -> Option<Expr> {
+    if !table.may_miss {
+        return None;
+    }
+    let column = |position: usize| {
+        let position = u16::try_from(position).ok()?;
+        let table = number;
+        Some(null(Expr::Column { table, position }))
+    };
+    let sure = match table.relation.as_ref().map(|relation| relation.table()) {
+        None => None,
+        Some(Some(table)) => table.schema.columns().position(|column| !column.nullable),
+        // System relations begin with one.
+        Some(None) => Some(0),
+    };
+    match sure {
+        Some(position) => column(position),
+        None => Some(Expr::And(
+            (0..table.columns.len()).filter_map(column).collect(),
+        )),
     }
 }
 
@@ -79,25 +162,31 @@ pub(crate) fn query_of(node: &ast::Expr) -> Option<&ast::Query> {
 const RECORDS: i32 = 1000;
 
 impl Binder<'_> {
-    /// The row of a table, by the table's name: its one column, if it is a function's that returns values.
+    /// The row of a table or of a join, by its name: its one column, if it is a function's that returns values. Null where an outer join has no row of the
+    /// table; a row of nulls only, of a table whose columns may all be null, is taken for none.
     pub(super) fn whole_row(&mut self, name: &str) -> Option<Bound> {
-        let mut tables = (0u16..).zip(&self.scope.tables);
-        let (table, found) = tables.find(|(_, table)| table.name == name)?;
-        let columns: Vec<(String, Type, Typmod)> = found
-            .columns
-            .iter()
-            .map(|column| (column.name.clone(), column.ty, column.typmod))
-            .collect();
-        let is_value = found.is_value;
-        let items = (0u16..).zip(&columns);
-        let items = items.map(|(position, _)| Expr::Column { table, position });
-        if let ([(_, ty, _)], true) = (columns.as_slice(), is_value) {
-            let (table, position) = (table, 0);
-            return Some(Bound::new(Expr::Column { table, position }, *ty));
+        let found = self.scope.named(name)?;
+        let is_value = matches!(found, NamedTable::Table(_, table) if table.is_value);
+        let all = found.columns();
+        if let ([one], true) = (all.as_slice(), is_value) {
+            return Some(Bound::new(one.expr.clone(), one.ty));
+        }
+        let mut columns = Vec::with_capacity(all.len());
+        let mut items = Vec::with_capacity(all.len());
+        for column in all {
+            columns.push((column.name, column.ty, column.typmod));
+            items.push(column.expr);
         }
         let expr = Expr::Call {
             function: Builtin::Catalog(CatalogFunction::MakeRecord),
-            arguments: items.collect(),
+            arguments: items.into(),
+        };
+        let expr = match found {
+            NamedTable::Table(number, table) => match missing(number, table) {
+                Some(missing) => null_where(missing, expr),
+                None => expr,
+            },
+            NamedTable::Joined(_) => expr,
         };
         Some(Bound {
             expr,
@@ -117,51 +206,35 @@ impl Binder<'_> {
                 None => &self.scope,
                 Some(inner) => &self.outer[self.outer.len() - 1 - inner].scope,
             };
-            let open = usize::from(scope.closed);
             let named = |candidate: &ScopeTable| match table {
                 Some(table) => candidate.name == table,
                 None => !candidate.qualified_only,
             };
-            let tables = (0u16..).zip(&scope.tables).skip(open);
-            let mut found = tables.filter_map(|(number, candidate)| {
+            let mut found = scope.named_tables().filter_map(|(number, candidate)| {
                 let relation = candidate.relation.as_ref()?;
-                let width = candidate.columns.len();
-                named(candidate).then_some((number, relation, width, candidate.may_miss))
+                named(candidate).then(|| (relation, missing(number, candidate)))
             });
-            let Some((number, relation, width, may_miss)) = found.next() else {
+            let Some((relation, missing)) = found.next() else {
                 continue;
             };
-            if found.next().is_some() {
+            let several = found.next().is_some();
+            drop(found);
+            if several {
                 let text = "column reference \"tableoid\" is ambiguous";
                 return Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, text));
             }
             let oid = Expr::Const(Value::Oid(relation.oid));
-            // A column that is null only where an outer join has no row; system relations begin with one.
-            let present = match relation.table() {
-                _ if !may_miss => None,
-                Some(table) => table.schema.columns().position(|column| !column.nullable),
-                None => (width > 0).then_some(0),
-            };
-            let present = present.and_then(|position| u16::try_from(position).ok());
-            let expr = match present {
+            let expr = match missing {
                 None => oid,
-                Some(position) => {
-                    let column = Found {
-                        table: number,
-                        position,
-                        others: Vec::new(),
-                        ty: Type::Oid,
-                        typmod: Typmod::NONE,
+                Some(missing) => {
+                    let (ty, typmod) = (Type::Bool, Typmod::NONE);
+                    let found = Found {
+                        expr: missing,
+                        ty,
+                        typmod,
                     };
                     let level = u16::try_from(level).map_err(|_| crate::parse::too_deep())?;
-                    let missing = Expr::IsNull {
-                        operand: Box::new(column.expr(level)?),
-                        negated: false,
-                    };
-                    Expr::Case {
-                        branches: Box::new([(missing, Expr::Const(Value::Null))]),
-                        otherwise: Box::new(oid),
-                    }
+                    null_where(found.expr(level), oid)
                 }
             };
             let outside = self.outer.len() - level;
@@ -174,38 +247,13 @@ impl Binder<'_> {
 
     /// What stands for the row of a table where rows are counted: something that is null only where an outer join has no row.
     pub(super) fn row_is_there(&self, name: &str, row: &Bound) -> Option<Bound> {
-        let Expr::Call {
-            function: Builtin::Catalog(CatalogFunction::MakeRecord),
-            arguments,
-        } = &row.expr
-        else {
-            return None;
-        };
-        let mut tables = (0u16..).zip(&self.scope.tables);
-        let (table, found) = tables.find(|(_, table)| table.name == name)?;
+        taken_apart(&row.expr)?;
+        let mut tables = self.scope.named_tables();
+        let (number, found) = tables.find(|(_, table)| table.name == name)?;
         let there = Expr::Const(Value::Bool(true));
-        if !found.may_miss {
-            return Some(Bound::new(there, Type::Bool));
-        }
-        let table_of = found
-            .relation
-            .as_ref()
-            .and_then(|relation| relation.table());
-        let schema = table_of.map(|table| &table.schema);
-        let sure = schema.and_then(|schema| schema.columns().position(|column| !column.nullable));
-        let sure = sure.and_then(|position| u16::try_from(position).ok());
-        if let Some(position) = sure {
-            let ty = found.columns[usize::from(position)].ty;
-            return Some(Bound::new(Expr::Column { table, position }, ty));
-        }
-        // A row of nulls only is taken for one that is not there.
-        let missing = arguments.iter().map(|column| Expr::IsNull {
-            operand: Box::new(column.clone()),
-            negated: false,
-        });
-        let expr = Expr::Case {
-            branches: Box::new([(Expr::And(missing.collect()), Expr::Const(Value::Null))]),
-            otherwise: Box::new(there),
+        let expr = match missing(number, found) {
+            Some(missing) => null_where(missing, there),
+            None => there,
         };
         Some(Bound::new(expr, Type::Bool))
     }
@@ -243,11 +291,7 @@ impl Binder<'_> {
 
     /// A row as a JSON object of its columns, if they are known: those that have no names are `f1`, `f2` …
     pub(super) fn row_to_json(&mut self, bound: &Bound, binary: bool) -> Result<Option<Bound>> {
-        let Expr::Call {
-            function: Builtin::Catalog(CatalogFunction::MakeRecord),
-            arguments,
-        } = &bound.expr
-        else {
+        let Some((missing, arguments)) = taken_apart(&bound.expr) else {
             return Ok(None);
         };
         let named = self.record_columns(bound.typmod);
@@ -268,7 +312,11 @@ impl Binder<'_> {
         } else {
             "%row_to_json"
         };
-        self.scalar_operator(sign, pairs).map(Some)
+        let mut made = self.scalar_operator(sign, pairs)?;
+        if let Some(missing) = missing {
+            made.expr = null_where(missing.clone(), made.expr);
+        }
+        Ok(Some(made))
     }
 
     /// A row as a value.

@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::sqlstate;
 use crate::system::Definition;
+use std::ops::Range;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod};
 
@@ -13,20 +14,42 @@ use vellum_row::{Type, Typmod};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     pub tables: Vec<ScopeTable>,
-    /// What `*` is of tables that USING or NATURAL has joined.
+    /// Joins of them, those inside of others first.
     pub joined: Vec<Joined>,
-    /// Tables before this one have no names where ON and USING of another item of FROM stand.
+    /// Tables before this one have no names where the ON of a join stands that they are no part of.
     pub closed: u16,
+    /// Names of tables before this one may be given again: a join that will have a name of its own begins here.
+    pub apart: u16,
+    /// Tables that LATERAL must not read, since a join that it stands in keeps rows of its own side.
+    pub barred: Vec<Range<u16>>,
 }
 
-/// Tables that are joined: the columns that they have together come first.
+/// Tables that are joined, and what is found in them by names without a table's: the columns that USING has merged come first.
 #[derive(Clone, Debug)]
 pub(crate) struct Joined {
     pub from: u16,
     /// The first table behind them.
     pub to: u16,
-    /// Tables and positions.
-    pub columns: Vec<(u16, u16)>,
+    /// The join's own name: it hides those of the tables in it.
+    pub name: Option<String>,
+    pub columns: Vec<JoinedColumn>,
+}
+
+/// A column of a join.
+#[derive(Clone, Debug)]
+pub(crate) struct JoinedColumn {
+    pub name: String,
+    /// A column of one of its tables, or what USING has made of several.
+    pub expr: Expr,
+    pub ty: Type,
+    pub typmod: Typmod,
+}
+
+/// What is found by names of one kind: a join or a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Named<'s> {
+    Joined(&'s Joined),
+    Table(u16, &'s ScopeTable),
 }
 
 /// A table of a FROM.
@@ -51,10 +74,6 @@ pub(crate) struct ScopeColumn {
     pub typmod: Typmod,
     /// Its number in the relation; 0 for none.
     pub number: i16,
-    /// Left out of `*`: joined by USING before.
-    pub hidden: bool,
-    /// Without a table's name it stands for itself, or where it is null for the first of these that is not: FULL JOIN with USING.
-    pub others: Vec<(u16, u16)>,
 }
 
 /// What a query around another one sees, while that is bound.
@@ -68,31 +87,33 @@ pub(crate) struct OuterScope {
 /// A column that was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    pub table: u16,
-    pub position: u16,
-    /// What stands for it where it is null.
-    pub others: Vec<(u16, u16)>,
+    /// In the terms of the query whose it is.
+    pub expr: Expr,
     pub ty: Type,
     pub typmod: Typmod,
 }
 
 impl Found {
-    /// The column, of a query `level` queries outwards.
-    pub fn expr(self, level: u16) -> Result<Expr> {
-        let one = |(table, position)| match level {
-            0 => Expr::Column { table, position },
-            level => Expr::Outer {
+    /// What stands for it in a query that is `level` queries further in.
+    pub fn expr(mut self, level: u16) -> Expr {
+        if level > 0 {
+            outwards(&mut self.expr, level);
+        }
+        self.expr
+    }
+}
+
+/// Makes columns of a query those of the one so many queries outwards.
+fn outwards(expr: &mut Expr, level: u16) {
+    match *expr {
+        Expr::Column { table, position } => {
+            *expr = Expr::Outer {
                 level,
                 table,
                 position,
-            },
-        };
-        let first = one((self.table, self.position));
-        if self.others.is_empty() {
-            return Ok(first);
+            };
         }
-        let others = self.others.into_iter().map(one);
-        Ok(Expr::Coalesce([first].into_iter().chain(others).collect()))
+        _ => expr.children_mut(&mut |child| outwards(child, level)),
     }
 }
 
@@ -118,8 +139,6 @@ impl ScopeTable {
                     ty: column.ty,
                     typmod: column.typmod,
                     number: column.id.0 as i16,
-                    hidden: false,
-                    others: Vec::new(),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -141,8 +160,6 @@ impl ScopeTable {
                     ty: column.ty,
                     typmod: Typmod::NONE,
                     number,
-                    hidden: false,
-                    others: Vec::new(),
                 })
                 .collect(),
             relation: Some(relation.clone()),
@@ -157,61 +174,235 @@ impl Scope {
     /// `42712` for a name that is taken, `54000` for one table too many.
     pub fn add(&mut self, table: ScopeTable) -> Result<u16> {
         SqlError::check_room(self.tables.len(), COMPARED_MAX, "tables")?;
-        if self.tables.iter().any(|other| other.name == table.name) {
-            let message = format!("table name \"{}\" specified more than once", table.name);
-            return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
-        }
+        self.check_name(&table.name, self.tables.len() as u16)?;
         self.tables.push(table);
         Ok((self.tables.len() - 1) as u16)
+    }
+
+    /// # Errors
+    /// `42712` if a table or a join before number `to` is called so.
+    pub fn check_name(&self, name: &str, to: u16) -> Result<()> {
+        let mut others = self.with_names(self.apart);
+        if others.any(|other| other.begin() < to && other.name() == Some(name)) {
+            let message = format!("table name \"{name}\" specified more than once");
+            return Err(SqlError::new(sqlstate::DUPLICATE_ALIAS, message));
+        }
+        Ok(())
+    }
+
+    /// What names of tables stand for, from one on: tables, and joins with names in place of the tables in them.
+    fn with_names(&self, from: u16) -> impl Iterator<Item = Named<'_>> {
+        self.parts(from, |joined| joined.name.is_some())
+    }
+
+    /// The tables that have names here.
+    pub fn named_tables(&self) -> impl Iterator<Item = (u16, &ScopeTable)> {
+        let named = self.with_names(self.closed);
+        named.filter_map(|named| match named {
+            Named::Table(number, table) => Some((number, table)),
+            Named::Joined(_) => None,
+        })
+    }
+
+    /// The table or the join of a name.
+    pub fn named(&self, name: &str) -> Option<Named<'_>> {
+        let mut all = self.with_names(self.closed);
+        all.find(|named| named.name() == Some(name))
+    }
+
+    /// Whether a name is that of a join.
+    pub fn joined_as(&self, name: &str) -> bool {
+        let mut joined = self.joined.iter();
+        joined.any(|joined| joined.name.as_deref() == Some(name))
+    }
+
+    /// What `*` stands for: joins, and tables that are in none, from one on.
+    pub fn with_columns(&self, from: u16) -> impl Iterator<Item = Named<'_>> {
+        self.parts(from, |_| true)
+    }
+
+    /// Joins of a kind, the outermost ones, and tables that are in none of them.
+    fn parts(&self, from: u16, kind: impl Fn(&Joined) -> bool) -> impl Iterator<Item = Named<'_>> {
+        let mut number = from;
+        std::iter::from_fn(move || {
+            let table = self.tables.get(usize::from(number))?;
+            // Those inside stand before those around them.
+            let mut joined = self.joined.iter().rev();
+            let found = joined.find(|joined| joined.from == number && kind(joined));
+            let own = number;
+            number = found.map_or(number + 1, |joined| joined.to);
+            Some(found.map_or(Named::Table(own, table), Named::Joined))
+        })
     }
 
     /// The column of a name, of one table if it is qualified.
     ///
     /// # Errors
-    /// `42703`, `42702`, `42P01`.
+    /// `42703`, `42702`, `42P01`; `42P10` for one that LATERAL must not read.
     pub fn column(&self, table: Option<&str>, name: &str) -> Result<Found> {
         let mut found = None;
         let mut known = false;
-        let open = usize::from(self.closed);
-        for (number, candidate) in (0u16..).zip(&self.tables).skip(open) {
-            match table {
-                Some(table) if candidate.name != table => continue,
-                None if candidate.qualified_only => continue,
-                _ => known = true,
-            }
-            for (position, column) in (0u16..).zip(&candidate.columns) {
-                if column.name != name || (column.hidden && table.is_none()) {
-                    continue;
-                }
+        let mut look = |named: Named<'_>| {
+            known = true;
+            for column in named.columns_named(name) {
                 if found.is_some() {
                     let message = format!("column reference \"{name}\" is ambiguous");
                     return Err(SqlError::new(sqlstate::AMBIGUOUS_COLUMN, message));
                 }
-                found = Some(Found {
-                    table: number,
-                    position,
-                    others: match table {
-                        None => column.others.clone(),
-                        Some(_) => Vec::new(),
-                    },
-                    ty: column.ty,
-                    typmod: column.typmod,
-                });
+                let begin = named.begin();
+                if self.barred.iter().any(|tables| tables.contains(&begin)) {
+                    return Err(barred(named.name().unwrap_or("unnamed_join")));
+                }
+                found = Some(column);
             }
+            Ok(())
+        };
+        match table {
+            Some(table) => {
+                let mut all = self.with_names(self.closed);
+                all.find(|named| named.name() == Some(table))
+                    .map_or(Ok(()), &mut look)?;
+            }
+            None => self
+                .with_columns(self.closed)
+                .filter(|named| !named.is_qualified_only())
+                .try_for_each(&mut look)?,
         }
         found.ok_or_else(|| match table {
-            Some(table) if !known => {
-                let message = format!("missing FROM-clause entry for table \"{table}\"");
-                SqlError::new(sqlstate::UNDEFINED_TABLE, message)
-            }
+            Some(table) if !known => self.no_table(table),
             Some(table) => {
                 let message = format!("column {table}.{name} does not exist");
                 SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
             }
-            None => {
-                let message = format!("column \"{name}\" does not exist");
-                SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
-            }
+            None => self.no_column(name),
         })
+    }
+
+    /// `42P01`; what else may have been meant.
+    #[cold]
+    pub fn no_table(&self, name: &str) -> SqlError {
+        let entry = |hint: String| {
+            let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+            SqlError::new(sqlstate::UNDEFINED_TABLE, message).with_hint(hint)
+        };
+        let of_relation = |table: &&ScopeTable| {
+            let relation = table.relation.as_ref();
+            table.name == name || relation.is_some_and(|relation| *relation.name == *name)
+        };
+        let joined = self
+            .joined
+            .iter()
+            .any(|joined| joined.name.as_deref() == Some(name));
+        let table = self.tables.iter().find(of_relation);
+        match table {
+            Some(table) if table.name != name && self.named(&table.name).is_some() => {
+                entry(format!(
+                    "Perhaps you meant to reference the table alias \"{}\".",
+                    table.name
+                ))
+            }
+            None if !joined => {
+                let message = format!("missing FROM-clause entry for table \"{name}\"");
+                SqlError::new(sqlstate::UNDEFINED_TABLE, message)
+            }
+            found => entry(format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                found.map_or(name, |table| &table.name)
+            )),
+        }
+    }
+
+    /// `42703`; a table that has the column where it has no name.
+    #[cold]
+    fn no_column(&self, name: &str) -> SqlError {
+        let message = format!("column \"{name}\" does not exist");
+        let error = SqlError::new(sqlstate::UNDEFINED_COLUMN, message);
+        let has = |table: &&ScopeTable| table.columns.iter().any(|column| column.name == name);
+        let tables = self.tables.iter().filter(|table| !table.qualified_only);
+        let mut tables = tables.filter(has);
+        match (tables.next(), tables.next()) {
+            (Some(table), None) => error.with_hint(format!(
+                "There is a column named \"{name}\" in table \"{}\", but it cannot be referenced from this part of the query.",
+                table.name
+            )),
+            _ => error,
+        }
+    }
+}
+
+/// `42P10`.
+#[cold]
+fn barred(table: &str) -> SqlError {
+    let message = format!("invalid reference to FROM-clause entry for table \"{table}\"");
+    SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+        .with_detail("The combining JOIN type must be INNER or LEFT for a LATERAL reference.")
+}
+
+impl<'s> Named<'s> {
+    /// The first table in it.
+    fn begin(self) -> u16 {
+        match self {
+            Self::Joined(joined) => joined.from,
+            Self::Table(number, _) => number,
+        }
+    }
+
+    fn name(self) -> Option<&'s str> {
+        match self {
+            Self::Joined(joined) => joined.name.as_deref(),
+            Self::Table(_, table) => Some(&table.name),
+        }
+    }
+
+    /// Whether its columns are not found by their names alone.
+    pub fn is_qualified_only(self) -> bool {
+        matches!(self, Self::Table(_, table) if table.qualified_only)
+    }
+
+    /// Its columns, as `*` has them.
+    pub fn columns(self) -> Vec<JoinedColumn> {
+        match self {
+            Self::Joined(joined) => joined.columns.clone(),
+            Self::Table(number, table) => {
+                let columns = (0u16..).zip(&table.columns);
+                let columns = columns.map(|(position, column)| column.as_joined(number, position));
+                columns.collect()
+            }
+        }
+    }
+
+    fn columns_named(self, name: &str) -> Vec<Found> {
+        match self {
+            Self::Joined(joined) => {
+                let columns = joined.columns.iter().filter(|column| column.name == name);
+                let found = columns.map(|column| Found {
+                    expr: column.expr.clone(),
+                    ty: column.ty,
+                    typmod: column.typmod,
+                });
+                found.collect()
+            }
+            Self::Table(table, own) => {
+                let columns = (0u16..).zip(&own.columns);
+                let columns = columns.filter(|(_, column)| column.name == name);
+                let found = columns.map(|(position, column)| Found {
+                    expr: Expr::Column { table, position },
+                    ty: column.ty,
+                    typmod: column.typmod,
+                });
+                found.collect()
+            }
+        }
+    }
+}
+
+impl ScopeColumn {
+    fn as_joined(&self, table: u16, position: u16) -> JoinedColumn {
+        JoinedColumn {
+            name: self.name.clone(),
+            expr: Expr::Column { table, position },
+            ty: self.ty,
+            typmod: self.typmod,
+        }
     }
 }

@@ -87,7 +87,7 @@ fn no_column(error: SqlError) -> SqlError {
     let error = error.not_allowed_in("DEFAULT expressions");
     // A relation that a value names is another matter.
     let of_table = error.sqlstate() == sqlstate::UNDEFINED_TABLE
-        && error.message().starts_with("missing FROM-clause entry");
+        && error.message().contains("FROM-clause entry");
     if error.sqlstate() != sqlstate::UNDEFINED_COLUMN && !of_table {
         return error;
     }

@@ -32,6 +32,7 @@ impl Run<'_, '_> {
         let Some(source) = sources.get(level) else {
             return each(rows);
         };
+        let end = level + 1 + usize::from(source.nested);
         let mut matched = false;
         let mut on_row = |row: RowRef<'_>| -> Result<Flow> {
             self.step()?;
@@ -45,14 +46,17 @@ impl Run<'_, '_> {
                         return Ok(Flow::More);
                     }
                 }
+                if source.nested > 0 {
+                    // What is nested is done with when its own filters are: then the whole matches, and its rows are rows of this join.
+                    let nested = &sources[..end];
+                    return self.join(nested, inner, subqueries, &next, &mut |rows| {
+                        matched = true;
+                        self.behind(sources, level, inner, subqueries, rows, each)
+                    });
+                }
                 matched = true;
             }
-            for condition in &source.filter {
-                if !condition.is_true(&frame)? {
-                    return Ok(Flow::More);
-                }
-            }
-            self.join(sources, inner, subqueries, &next, each)
+            self.behind(sources, level, inner, subqueries, &next, each)
         };
         let flow = match &source.kind {
             SourceKind::Nothing => on_row(RowRef::Values(&[]))?,
@@ -60,7 +64,9 @@ impl Run<'_, '_> {
                 let schema = &shape.table().schema;
                 self.scan(shape, access, rows, subqueries, &mut |key, bytes| {
                     if let Some(keys) = &mut *self.keys.borrow_mut() {
-                        keys.resize_with(sources.len(), Vec::new);
+                        if keys.len() < sources.len() {
+                            keys.resize_with(sources.len(), Vec::new);
+                        }
                         key.clone_into(&mut keys[level]);
                     }
                     on_row(RowRef::Stored(schema.view(bytes)?))
@@ -128,16 +134,29 @@ impl Run<'_, '_> {
         };
         if flow == Flow::More && source.join == Join::Left && !matched {
             let mut next = rows.to_vec();
-            next.push(RowRef::Missing);
-            let frame = self.frame(&next, &[], subqueries);
-            for condition in &source.filter {
-                if !condition.is_true(&frame)? {
-                    return Ok(Flow::More);
-                }
-            }
-            return self.join(sources, inner, subqueries, &next, each);
+            next.resize(end, RowRef::Missing);
+            return self.behind(sources, level, inner, subqueries, &next, each);
         }
         Ok(flow)
+    }
+
+    /// Goes on behind the join of source number `level`, for rows of the sources up to its last one.
+    fn behind(
+        &self,
+        sources: &[Source],
+        level: usize,
+        inner: &[Rc<KeptRows>],
+        subqueries: &[Subresult],
+        rows: &[RowRef<'_>],
+        each: &mut OnRows<'_>,
+    ) -> Result<Flow> {
+        let frame = self.frame(rows, &[], subqueries);
+        for condition in &sources[level].filter {
+            if !condition.is_true(&frame)? {
+                return Ok(Flow::More);
+            }
+        }
+        self.join(sources, inner, subqueries, rows, each)
     }
 
     fn series(

@@ -6,7 +6,8 @@ use super::translate::{STEPS_MAX, Translation, built};
 use crate::error::{Result, SqlError};
 use crate::exec::Run;
 use crate::expr::Expr;
-use crate::plan::{Join, Source, SourceKind, Subquery, implied, reads_from, tables_read};
+use crate::plan::{Join, Source, SourceKind, Subquery, implied, is_whole, reads_from, tables_read};
+use std::ops::Range;
 use vellum_query::{Joined, Relation, Term};
 
 impl<'t> Translation<'t, '_, '_> {
@@ -24,17 +25,40 @@ impl<'t> Translation<'t, '_, '_> {
                 source.kind,
                 SourceKind::Function { .. } | SourceKind::Series { .. } | SourceKind::Nothing
             );
-            source.join == Join::Inner && !apart
+            source.join == Join::Inner && source.nested == 0 && !apart
         });
         if inner && sources.len() > 1 {
             return self.ordered(sources, subs, keyed);
         }
+        let every = 0..sources.len();
+        let (relation, across) = self.chain(sources, every, Vec::new(), subs, keyed)?;
+        debug_assert!(across.is_empty(), "conditions that read what is no table");
+        match relation {
+            Some(relation) => Ok(relation),
+            None => built(Relation::one_row()),
+        }
+    }
+
+    /// Tables as they stand, those in parentheses on their own; and those of their conditions that read others than these. `first` is asked
+    /// of the first table, whose own conditions are those of the join that it begins.
+    fn chain(
+        &mut self,
+        sources: &'t [Source],
+        range: Range<usize>,
+        mut first: Vec<&'t Expr>,
+        subs: &'t [Subquery],
+        keyed: &[u16],
+    ) -> Result<(Option<Relation>, Vec<&'t Expr>)> {
+        let in_parentheses = range.start > 0;
         let mut relation: Option<Relation> = None;
         // What stands before an item that is joined on its own, and the conditions of that item that read it.
         let mut before: Option<Relation> = None;
         let mut across = Vec::new();
-        for (number, source) in (0u16..).zip(sources) {
-            if number == source.item {
+        let mut number = range.start;
+        while number < range.end {
+            let source = &sources[number];
+            let begins = number == range.start;
+            if !in_parentheses && number == usize::from(source.item) {
                 relation =
                     self.beside(before.take(), relation, std::mem::take(&mut across), subs)?;
                 let late = |other: &Source| other.item == source.item && other.is_late();
@@ -42,52 +66,66 @@ impl<'t> Translation<'t, '_, '_> {
                     before = relation.take();
                 }
             }
-            let beside = before.is_some();
+            let beside = in_parentheses || before.is_some();
             let mut inside = |conditions: Vec<&'t Expr>| -> Vec<&'t Expr> {
                 let (inside, others): (Vec<&Expr>, Vec<&Expr>) =
                     conditions.into_iter().partition(|expr| {
-                        !beside || !expr.is_volatile() && reads_from(expr, subs, source.item)
+                        let stays = in_parentheses || !expr.is_volatile();
+                        !beside || stays && reads_from(expr, subs, source.item)
                     });
                 across.extend(others);
                 inside
             };
-            let (deciding, behind) = match source.join {
-                Join::Inner => (&source.filter, Vec::new()),
-                _ => (&source.on, inside(source.filter.iter().collect())),
+            let end = match begins && in_parentheses {
+                true => number + 1,
+                false => number + 1 + usize::from(source.nested),
             };
-            let deciding: Vec<&Expr> = source.covered.iter().chain(deciding).collect();
-            let (own, others): (Vec<&Expr>, Vec<&Expr>) = deciding.into_iter().partition(|expr| {
-                // A row of the right side that fails alone is there all the same if its side is kept.
-                matches!(source.join, Join::Inner | Join::Left)
-                    && reads_only(expr, number)
-                    && !expr.is_volatile()
-            });
-            let others = match source.join {
-                Join::Inner => inside(others),
-                _ => others,
+            let (mut others, mut behind) = (Vec::new(), Vec::new());
+            let own;
+            if begins && in_parentheses {
+                own = std::mem::take(&mut first);
+            } else {
+                let deciding = match source.join {
+                    Join::Inner => &source.filter,
+                    _ => &source.on,
+                };
+                if source.join != Join::Inner {
+                    behind = inside(source.filter.iter().collect());
+                }
+                let keeps = end > number + 1 && is_whole(sources, number);
+                (own, others) = source.covered.iter().chain(deciding).partition(|expr| {
+                    // A row of the right side that fails alone is there all the same if its side is kept.
+                    matches!(source.join, Join::Inner | Join::Left)
+                        && !keeps
+                        && reads_only(expr, number as u16)
+                        && !expr.is_volatile()
+                });
+                if source.join == Join::Inner {
+                    others = inside(others);
+                }
+            }
+            let right = if end > number + 1 {
+                let (nested, further) = self.chain(sources, number..end, own, subs, keyed)?;
+                others.extend(further);
+                nested.ok_or_else(|| SqlError::internal("a join of nothing"))?
+            } else {
+                let (right, _) =
+                    self.source(source, &own, subs, keyed.contains(&(number as u16)))?;
+                self.level_mut()?.tables.push(right.columns().to_vec());
+                match source.kind {
+                    SourceKind::Table { .. } => right,
+                    _ => self.filter(right, own, subs)?,
+                }
             };
-            let (right, _) = self.source(source, &own, subs, keyed.contains(&number))?;
-            self.level_mut()?.tables.push(right.columns().to_vec());
             relation = Some(match relation {
-                None => {
-                    let mut right = right;
-                    if !matches!(source.kind, SourceKind::Table { .. }) {
-                        right = self.filter(right, own, subs)?;
-                    }
-                    self.filter(right, others, subs)?
-                }
-                Some(left) => {
-                    let right = match source.kind {
-                        SourceKind::Table { .. } => right,
-                        _ => self.filter(right, own, subs)?,
-                    };
-                    self.join(left, right, source.join, (others, behind), subs)?
-                }
+                None => self.filter(right, others, subs)?,
+                Some(left) => self.join(left, right, source.join, (others, behind), subs)?,
             });
+            number = end;
         }
-        match self.beside(before, relation, across, subs)? {
-            Some(relation) => Ok(relation),
-            None => built(Relation::one_row()),
+        match in_parentheses {
+            true => Ok((relation, across)),
+            false => Ok((self.beside(before, relation, across, subs)?, Vec::new())),
         }
     }
 

@@ -1,9 +1,11 @@
-//! FROM: tables, views, subqueries, joins.
+//! FROM: tables, views, subqueries, functions.
+//!
+//! Not here: how they are joined (`joins`).
 
 use super::path::Access;
-use super::select::{Join, Origin, Select, Source, SourceKind};
-use super::{General, OutputColumn, SetCall, SetFunction, conjuncts};
-use crate::bind::{Binder, Bound, Joined, Meaning, Scope, ScopeColumn, ScopeTable, folded};
+use super::select::{Origin, Select, SourceKind};
+use super::{OutputColumn, SetCall, SetFunction};
+use crate::bind::{Binder, Meaning, Scope, ScopeColumn, ScopeTable, folded};
 use crate::catalog::{Kind, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -11,7 +13,6 @@ use crate::roles::Rights;
 use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
-use std::ops::Range;
 use std::sync::Arc;
 use vellum_row::{Type, Typmod};
 
@@ -22,210 +23,8 @@ const WITH_USES: usize = 1000;
 const VIEW_DEPTH: usize = 32;
 
 impl Binder<'_> {
-    /// Tables that are joined by JOIN.
-    pub(super) fn from(
-        &mut self,
-        table: &ast::TableWithJoins,
-        sources: &mut Vec<Source>,
-    ) -> Result<()> {
-        let from = self.scope.tables.len();
-        match &table.relation {
-            // Joined first whether in parentheses or not.
-            ast::TableFactor::NestedJoin {
-                table_with_joins,
-                alias: None,
-            } => self.from(table_with_joins, sources)?,
-            relation => {
-                let first = self.factor(relation)?;
-                let mut first = Source::inner(first);
-                first.item = from as u16;
-                sources.push(first);
-            }
-        }
-        let mut star = self.star_of(from);
-        for join in &table.joins {
-            let (kind, constraint) = match &join.join_operator {
-                ast::JoinOperator::Join(constraint) | ast::JoinOperator::Inner(constraint) => {
-                    (Join::Inner, constraint)
-                }
-                ast::JoinOperator::Left(constraint) | ast::JoinOperator::LeftOuter(constraint) => {
-                    (Join::Left, constraint)
-                }
-                ast::JoinOperator::CrossJoin(constraint) => (Join::Inner, constraint),
-                ast::JoinOperator::Right(constraint)
-                | ast::JoinOperator::RightOuter(constraint) => {
-                    self.needs(General::RightJoin);
-                    (Join::Right, constraint)
-                }
-                ast::JoinOperator::FullOuter(constraint) => {
-                    self.needs(General::FullJoin);
-                    (Join::Full, constraint)
-                }
-                other => return Err(SqlError::unsupported(format!("the join {other:?}"))),
-            };
-            let before = self.scope.tables.len();
-            let source = self.factor(&join.relation)?;
-            if matches!(source, SourceKind::Lateral(_)) && matches!(kind, Join::Right | Join::Full)
-            {
-                let text = "invalid reference to FROM-clause entry of a LATERAL subquery";
-                return Err(
-                    SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, text).with_detail(
-                        "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
-                    ),
-                );
-            }
-            let mut source = Source::inner(source);
-            source.join = kind;
-            source.item = from as u16;
-            let mut conditions = Vec::new();
-            let mut together = Vec::new();
-            match constraint {
-                ast::JoinConstraint::None => {}
-                ast::JoinConstraint::On(condition) => {
-                    // It reads the tables of its own item only.
-                    let closed = std::mem::replace(&mut self.scope.closed, from as u16);
-                    let condition = self.condition(condition, "JOIN/ON");
-                    self.scope.closed = closed;
-                    conjuncts(condition?, &mut conditions);
-                }
-                ast::JoinConstraint::Using(names) => {
-                    for name in names {
-                        let (_, name) = crate::bind::object_name(name)?;
-                        if together.contains(&name) {
-                            let message = format!(
-                                "column name \"{name}\" appears more than once in USING clause"
-                            );
-                            return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
-                        }
-                        conditions.push(self.using(&name, from..before, kind)?);
-                        together.push(name);
-                    }
-                }
-                ast::JoinConstraint::Natural => {
-                    let named = |at: &(u16, u16)| {
-                        let table = &self.scope.tables[usize::from(at.0)];
-                        &table.columns[usize::from(at.1)].name
-                    };
-                    let own = &self.scope.tables[before].columns;
-                    let there = |name: &String| own.iter().any(|column| column.name == *name);
-                    let names = star.iter().map(named).filter(|name| there(name));
-                    let names: Vec<String> = names.cloned().collect();
-                    for name in names {
-                        conditions.push(self.using(&name, from..before, kind)?);
-                        together.push(name);
-                    }
-                }
-            }
-            let own = (0u16..).take(self.scope.tables[before].columns.len());
-            star.extend(own.map(|position| (before as u16, position)));
-            self.in_front(&mut star, &together);
-            let missing = match kind {
-                Join::Inner => before..before,
-                Join::Left => before..self.scope.tables.len(),
-                Join::Right => from..before,
-                Join::Full => from..self.scope.tables.len(),
-            };
-            for table in &mut self.scope.tables[missing] {
-                table.may_miss = true;
-            }
-            if kind == Join::Inner {
-                source.filter = conditions;
-            } else {
-                source.on = conditions;
-            }
-            sources.push(source);
-        }
-        let to = self.scope.tables.len() as u16;
-        self.scope
-            .joined
-            .retain(|joined| joined.from != from as u16);
-        self.scope.joined.push(Joined {
-            from: from as u16,
-            to,
-            columns: star,
-        });
-        Ok(())
-    }
-
-    /// The columns of tables from one on, as `*` has them.
-    fn star_of(&self, from: usize) -> Vec<(u16, u16)> {
-        let mut joined = self.scope.joined.iter();
-        if let Some(joined) = joined.find(|joined| usize::from(joined.from) == from) {
-            return joined.columns.clone();
-        }
-        let tables = (0u16..).zip(&self.scope.tables).skip(from);
-        let columns = tables.flat_map(|(number, table)| {
-            let positions = (0u16..).take(table.columns.len());
-            positions.map(move |position| (number, position))
-        });
-        columns.collect()
-    }
-
-    /// Columns that tables have together come first, and only once.
-    fn in_front(&self, star: &mut Vec<(u16, u16)>, together: &[String]) {
-        let column = |(table, position): (u16, u16)| {
-            &self.scope.tables[usize::from(table)].columns[usize::from(position)]
-        };
-        star.retain(|at| !column(*at).hidden);
-        let place = |at: &(u16, u16)| {
-            let name = &column(*at).name;
-            let found = together.iter().position(|other| other == name);
-            found.unwrap_or(together.len())
-        };
-        star.sort_by_key(place);
-    }
-
-    /// USING: the column of the table behind some equals that of these.
-    fn using(&mut self, name: &str, tables: Range<usize>, join: Join) -> Result<Expr> {
-        let before = tables.end;
-        let outer = Scope {
-            tables: self.scope.tables[..before].to_vec(),
-            joined: Vec::new(),
-            closed: tables.start as u16,
-        };
-        let left = outer.column(None, name)?;
-        let joined = &mut self.scope.tables[before];
-        let position = joined.columns.iter().position(|column| column.name == name);
-        let position = position.ok_or_else(|| {
-            let message = format!(
-                "column \"{name}\" specified in USING clause does not exist in right table"
-            );
-            SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
-        })?;
-        // The side that is never missing stands for both.
-        joined.columns[position].hidden = join != Join::Right;
-        let right = Bound::new(
-            Expr::Column {
-                table: before as u16,
-                position: position as u16,
-            },
-            joined.columns[position].ty,
-        );
-        if join == Join::Right {
-            let table = &mut self.scope.tables[usize::from(left.table)];
-            table.columns[usize::from(left.position)].hidden = true;
-        }
-        if join == Join::Full {
-            if right.ty != Some(left.ty) {
-                let text = "FULL JOIN with USING of columns of different types";
-                return Err(SqlError::unsupported(text));
-            }
-            let table = &mut self.scope.tables[usize::from(left.table)];
-            let others = &mut table.columns[usize::from(left.position)].others;
-            others.push((before as u16, position as u16));
-        }
-        let ty = left.ty;
-        let left = Bound::new(left.expr(0)?, ty);
-        let equal = self.binary_equal(left, right)?;
-        Ok(equal)
-    }
-
-    fn binary_equal(&mut self, left: Bound, right: Bound) -> Result<Expr> {
-        Ok(self.binary(&ast::BinaryOperator::Eq, left, right)?.expr)
-    }
-
     /// A table of a FROM; its columns join the scope.
-    fn factor(&mut self, factor: &ast::TableFactor) -> Result<SourceKind> {
+    pub(super) fn factor(&mut self, factor: &ast::TableFactor) -> Result<SourceKind> {
         match factor {
             ast::TableFactor::Table {
                 name,
@@ -310,10 +109,6 @@ impl Binder<'_> {
                     name.ok_or_else(|| SqlError::syntax("subquery in FROM must have an alias"))?;
                 self.derived(select, columns, name, alias.as_ref())
             }
-            ast::TableFactor::NestedJoin {
-                table_with_joins,
-                alias: None,
-            } if table_with_joins.joins.is_empty() => self.factor(&table_with_joins.relation),
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }
     }
@@ -464,8 +259,6 @@ impl Binder<'_> {
             ty: column.ty,
             typmod: column.typmod,
             number: 0,
-            hidden: false,
-            others: Vec::new(),
         });
         let mut table = ScopeTable {
             name,
@@ -531,8 +324,6 @@ impl Binder<'_> {
                 ty,
                 typmod: Typmod::NONE,
                 number: 0,
-                hidden: false,
-                others: Vec::new(),
             })
             .collect();
         if ordinality {
@@ -541,8 +332,6 @@ impl Binder<'_> {
                 ty: Type::Int8,
                 typmod: Typmod::NONE,
                 number: 0,
-                hidden: false,
-                others: Vec::new(),
             });
         }
         let mut table = ScopeTable {

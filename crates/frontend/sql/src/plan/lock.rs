@@ -81,6 +81,9 @@ impl Binder<'_> {
                 self.lock_source(sources, number, asked, named, &mut select.locks)?;
             }
             if let Some(at) = known.iter().position(|known| !known) {
+                if self.scope.joined_as(&tables[at]) {
+                    return Err(asked.cannot("cannot be applied to a join"));
+                }
                 let message = format!(
                     "relation \"{}\" in {} clause not found in FROM clause",
                     tables[at],
@@ -179,14 +182,16 @@ pub(super) fn check_side(query: &ast::Query) -> Result<()> {
     }
 }
 
-/// Whether an outer join may have no row of a source: it is joined so, or one behind it keeps its own rows.
+/// Whether an outer join may have no row of a source: it, or what it stands in parentheses with, is joined so, or one behind it keeps its own rows.
 fn is_nullable(sources: &[Source], number: usize) -> bool {
-    let item = sources[number].item;
-    let behind = sources[number + 1..].iter();
-    matches!(sources[number].join, Join::Left | Join::Full)
-        || behind
-            .take_while(|other| other.item == item)
-            .any(|other| matches!(other.join, Join::Right | Join::Full))
+    let end_of = |at: usize| at + usize::from(sources[at].nested);
+    let begin_of = |at: usize| usize::from(sources[at].item);
+    (0..sources.len()).any(|at| match sources[at].join {
+        Join::Inner => false,
+        Join::Left => (at..=end_of(at)).contains(&number),
+        Join::Right => (begin_of(at)..at).contains(&number),
+        Join::Full => (begin_of(at)..=end_of(at)).contains(&number),
+    })
 }
 
 /// Whether the rows of a query are those of its tables.

@@ -12,6 +12,7 @@ mod from;
 mod general;
 mod grouping;
 mod implied;
+mod joins;
 mod limit;
 mod lock;
 mod merge;
@@ -39,7 +40,7 @@ pub(crate) use path::{Access, Bounds, choose};
 pub(crate) use reads::{reads_from, tables_read};
 pub(crate) use rules::Rules;
 pub(crate) use select::{
-    Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind,
+    Body, Grouping, Join, Recursive, Select, SortBy, SortKey, Source, SourceKind, is_whole,
 };
 pub(crate) use set_function::{SetCall, SetFunction};
 pub(crate) use writing::{Writing, writes_in_with};

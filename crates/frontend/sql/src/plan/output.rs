@@ -2,7 +2,7 @@
 
 use super::OutputColumn;
 use super::select::{Body, Select, SortBy, SortKey};
-use crate::bind::{Binder, Bound, folded, type_label};
+use crate::bind::{Binder, Bound, NamedTable, folded, type_label};
 use crate::catalog::{Index, IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -85,73 +85,27 @@ impl Binder<'_> {
         output: &mut Vec<Expr>,
         columns: &mut Vec<OutputColumn>,
     ) -> Result<()> {
-        let mut known = false;
-        let mut behind = 0;
-        for (number, table) in (0u16..).zip(&self.scope.tables) {
-            // Tables that are joined have an order of their own.
-            if of.is_none()
-                && let Some(joined) = self
-                    .scope
-                    .joined
-                    .iter()
-                    .find(|joined| joined.from == number)
-            {
-                known = true;
-                behind = joined.to;
-                for column in &joined.columns {
-                    self.one_column(*column, true, output, columns);
-                }
+        let all = match of {
+            Some(of) => {
+                let found = self.scope.named(of);
+                found.ok_or_else(|| self.scope.no_table(of))?.columns()
             }
-            if of.is_none() && number < behind {
-                continue;
+            None => {
+                let all = self.scope.with_columns(0);
+                let all = all.filter(|named| !named.is_qualified_only());
+                all.flat_map(NamedTable::columns).collect()
             }
-            let named = of.map_or(!table.qualified_only, |of| table.name == of);
-            if !named {
-                continue;
-            }
-            known = true;
-            for position in (0u16..).take(table.columns.len()) {
-                self.one_column((number, position), false, output, columns);
-            }
-        }
-        if !known {
-            let message = format!(
-                "missing FROM-clause entry for table \"{}\"",
-                of.unwrap_or_default()
-            );
-            return Err(SqlError::new(sqlstate::UNDEFINED_TABLE, message));
+        };
+        for column in all {
+            columns.push(OutputColumn {
+                name: column.name,
+                ty: column.ty,
+                typmod: column.typmod,
+                origin: self.origin(&column.expr),
+            });
+            output.push(column.expr);
         }
         Ok(())
-    }
-
-    /// A column of `*`; what USING has made of it, if that is asked for.
-    fn one_column(
-        &self,
-        (number, position): (u16, u16),
-        merged: bool,
-        output: &mut Vec<Expr>,
-        columns: &mut Vec<OutputColumn>,
-    ) {
-        let table = &self.scope.tables[usize::from(number)];
-        let column = &table.columns[usize::from(position)];
-        let others = if merged { &column.others[..] } else { &[] };
-        let all = [(number, position)]
-            .into_iter()
-            .chain(others.iter().copied());
-        let all = all.map(|(table, position)| Expr::Column { table, position });
-        let mut all: Vec<Expr> = all.collect();
-        let plain = all.len() == 1;
-        output.push(match all.pop() {
-            Some(one) if plain => one,
-            last => Expr::Coalesce(all.into_iter().chain(last).collect()),
-        });
-        let oid = table.relation.as_ref().map_or(0, |relation| relation.oid);
-        columns.push(OutputColumn {
-            name: column.name.clone(),
-            ty: column.ty,
-            typmod: column.typmod,
-            origin: if plain { (oid, column.number) } else { (0, 0) },
-        });
     }
 
     fn origin(&self, expr: &Expr) -> (u32, i16) {

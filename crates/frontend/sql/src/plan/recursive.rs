@@ -2,7 +2,7 @@
 
 use super::check_equality;
 use super::from::rename;
-use super::select::{Body, Join, Recursive, Select, SourceKind};
+use super::select::{Body, Join, Recursive, Select, Source, SourceKind};
 use crate::bind::{Binder, Meaning, ScopeColumn, ScopeTable, With, folded};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -94,8 +94,6 @@ impl Binder<'_> {
                     _ => column.typmod,
                 },
                 number: 0,
-                hidden: false,
-                others: Vec::new(),
             })
             .collect();
         if names.next().is_some() {
@@ -269,10 +267,7 @@ fn check_step(name: &str, step: &Select, number: usize) -> Result<()> {
                     }
                     _ => false,
                 };
-                let mut later = sources[at + 1..].iter();
-                let missing = matches!(source.join, Join::Left | Join::Full)
-                    || later.any(|other| other.is_late() && other.item == source.item);
-                if found && missing {
+                if found && may_miss(sources, at) {
                     return Err(refused(name, "must not appear within an outer join"));
                 }
                 own |= found;
@@ -285,6 +280,16 @@ fn check_step(name: &str, step: &Select, number: usize) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Whether an outer join may have no row of a table.
+fn may_miss(sources: &[Source], at: usize) -> bool {
+    let mut before = sources[..=at].iter().enumerate();
+    let on_right = before.any(|(first, source)| {
+        matches!(source.join, Join::Left | Join::Full) && at <= first + usize::from(source.nested)
+    });
+    let mut behind = sources[at + 1..].iter();
+    on_right || behind.any(|other| other.is_late() && usize::from(other.item) <= at)
 }
 
 fn reads(select: &Select, number: usize) -> bool {

@@ -111,11 +111,14 @@ pub(crate) enum SortBy {
 pub(crate) struct Source {
     pub kind: SourceKind,
     pub join: Join,
-    /// The first table of the item of FROM that it stands in: an outer join keeps no rows of the items before.
+    /// So many tables behind it are joined with it before all of them are joined to those before: a join in parentheses.
+    pub nested: u16,
+    /// The first table of the join in parentheses, or of the item of FROM, that it is joined in: an outer join keeps no rows of what stands before.
     pub item: u16,
-    /// Looked at for each row, when the tables before are known.
+    /// Looked at for each row, when the tables before are known, and those that are nested.
     pub filter: Vec<Expr>,
-    /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at.
+    /// Of an outer join: what decides whether a row matches. Rows without match stand alone, then `filter` is looked at. What reads nested
+    /// tables is their filter, unless one of these keeps rows of its own: then all stands here.
     pub on: Vec<Expr>,
     /// Of those that decide, the ones that the path fulfils.
     pub covered: Vec<Expr>,
@@ -563,16 +566,18 @@ impl Binder<'_> {
             return false;
         }
         // Rows of the tables before may be missing behind such a join: conditions wait for the last.
-        let late = sources.iter().any(Source::is_late);
-        for condition in conditions {
-            let home = (0..count)
-                .filter(|at| !late || at + 1 == count)
-                .find(|at| reads_before(&condition, &self.subqueries, *at as u16 + 1))
-                .unwrap_or(count - 1);
-            sources[home].filter.push(condition);
+        if sources.iter().any(Source::is_late) {
+            let last = outermost(sources, 0, count - 1).unwrap_or(count - 1);
+            sources[last].filter.extend(conditions);
+        } else {
+            place(sources, 0, conditions, &self.subqueries);
         }
+        let whole: Vec<bool> = (0..count).map(|at| is_whole(sources, at)).collect();
         let mut ordered = false;
         for (number, source) in sources.iter_mut().enumerate() {
+            if whole[number] {
+                continue;
+            }
             if source.kind.is_kept() {
                 let deciding = if source.join == Join::Left {
                     &source.on
@@ -627,6 +632,7 @@ impl Source {
         Self {
             kind,
             join: Join::Inner,
+            nested: 0,
             item: 0,
             filter: Vec::new(),
             on: Vec::new(),
@@ -644,6 +650,47 @@ impl SourceKind {
             Self::System(_) | Self::Query(_) | Self::Recursive(_) | Self::Work { .. }
         )
     }
+}
+
+/// Gives each condition to the first table from number `from` on where everything in it is known: to those of a join that begins with `from`, if
+/// one does, so that it decides whether they match.
+pub(super) fn place(
+    sources: &mut [Source],
+    from: usize,
+    conditions: Vec<Expr>,
+    subqueries: &[Subquery],
+) {
+    let Some(last) = sources.len().checked_sub(1) else {
+        return;
+    };
+    // One that is joined from the left begins what is looked at before its own filter is.
+    let decides = sources[from].join == Join::Left;
+    let inside = from + usize::from(decides);
+    for condition in conditions {
+        let known = |at: &usize| reads_before(&condition, subqueries, *at as u16 + 1);
+        let home = (from..last).find(known).unwrap_or(last);
+        let home = outermost(sources, inside, home).unwrap_or(home);
+        match decides && home == from {
+            true => sources[home].on.push(condition),
+            false => sources[home].filter.push(condition),
+        }
+    }
+}
+
+/// The first table of the outermost join in parentheses, of those that begin from number `from` on, that a table stands in.
+fn outermost(sources: &[Source], from: usize, at: usize) -> Option<usize> {
+    (from..=at).find(|first| {
+        let nested = usize::from(sources[*first].nested);
+        nested > 0 && at <= first + nested
+    })
+}
+
+/// Whether a table begins a join that keeps rows of its own side: all of the table's rows have a part in that.
+pub(crate) fn is_whole(sources: &[Source], first: usize) -> bool {
+    let nested = &sources[first + 1..=first + usize::from(sources[first].nested)];
+    nested
+        .iter()
+        .any(|source| source.is_late() && usize::from(source.item) == first)
 }
 
 pub(super) fn plain(body: Body, order: Vec<SortKey>) -> Select {

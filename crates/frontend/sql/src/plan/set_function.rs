@@ -298,8 +298,6 @@ impl Binder<'_> {
                 ty: *ty,
                 typmod: Typmod::NONE,
                 number: 0,
-                hidden: false,
-                others: Vec::new(),
             });
             self.scope.tables[table].columns.extend(made);
             calls.push(call);

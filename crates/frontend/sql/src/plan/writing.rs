@@ -183,8 +183,6 @@ impl Binder<'_> {
                 ty: column.ty,
                 typmod: column.typmod,
                 number: 0,
-                hidden: false,
-                others: Vec::new(),
             });
             let columns: Vec<ScopeColumn> = columns.collect();
             if names.next().is_some() {

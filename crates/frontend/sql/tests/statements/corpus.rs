@@ -109,6 +109,8 @@ corpus!(
     guards,
     indexes,
     items,
+    joins,
+    joins_nested,
     logic,
     made_names,
     merge,

@@ -21,6 +21,7 @@ mod gates;
 mod general;
 mod indexes;
 mod isolation;
+mod joins;
 mod keys;
 mod like;
 mod loads;
