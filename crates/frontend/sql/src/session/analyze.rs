@@ -1,6 +1,6 @@
 //! ANALYZE.
 
-use super::{Session, gone};
+use super::Session;
 use crate::catalog::Relation;
 use crate::error::{Fields, Result};
 use crate::sqlstate;
@@ -43,7 +43,7 @@ impl Session {
                         relation.name
                     );
                     let warning = Fields::warning(sqlstate::WARNING, message);
-                    sink.notice(&warning).map_err(gone)?;
+                    self.tell_notice(&warning, sink)?;
                 }
                 continue;
             }

@@ -4,6 +4,7 @@ use super::cursor::is_move;
 use super::encode::{encode, format_of};
 use super::explain::is_analyze;
 use super::extended::ends_transaction;
+use super::known_settings::shown_name;
 use super::run::{Output, Prepared};
 use super::simple::is_program;
 use super::transaction::{Characteristics, Open, no_serializable};
@@ -147,7 +148,7 @@ impl Session {
                 if name == "all" {
                     ["name", "setting", "description"].map(str::to_owned).into()
                 } else {
-                    vec![name]
+                    vec![shown_name(&name).to_owned()]
                 }
             }
             Statement::Explain { .. } => vec!["QUERY PLAN".to_owned()],
@@ -218,7 +219,7 @@ impl Session {
         if self.status == TransactionStatus::InBlock {
             let state = sqlstate::ACTIVE_SQL_TRANSACTION;
             let text = "there is already a transaction in progress";
-            sink.notice(&Fields::warning(state, text)).map_err(gone)?;
+            self.tell_notice(&Fields::warning(state, text), sink)?;
             return Ok(tag);
         }
         if self.open.is_none() {
@@ -250,7 +251,8 @@ impl Session {
                 self.chain(chain, characteristics.or(failed_as))?;
                 return Ok(CommandTag::plain("ROLLBACK"));
             }
-            TransactionStatus::Idle => no_block(sink)?,
+            TransactionStatus::Idle if chain => return Err(needs_block("COMMIT AND CHAIN")),
+            TransactionStatus::Idle => self.warn_no_block(sink)?,
             TransactionStatus::InBlock => {}
         }
         let characteristics = self.open.as_ref().map(|open| open.characteristics);
@@ -262,7 +264,10 @@ impl Session {
 
     fn abort_block(&mut self, chain: bool, sink: &mut dyn Sink) -> Result<CommandTag> {
         if self.status == TransactionStatus::Idle {
-            no_block(sink)?;
+            if chain {
+                return Err(needs_block("ROLLBACK AND CHAIN"));
+            }
+            self.warn_no_block(sink)?;
         }
         let failed_as = self.failed_as.take();
         let characteristics = self.open.as_ref().map(|open| open.characteristics);
@@ -316,6 +321,7 @@ impl Session {
                 let name = variable.to_string().to_lowercase();
                 let value = setting_text(values)?;
                 let local = *scope == Some(ast::ContextModifier::Local);
+                self.warn_of_local(local, sink)?;
                 match name.as_str() {
                     "role" => self.set_role(value.as_deref(), local, sink)?,
                     "session_authorization" => {
@@ -330,6 +336,7 @@ impl Session {
             } => {
                 let local = *context_modifier == Some(ast::ContextModifier::Local);
                 let role = role_name.as_ref().map(folded);
+                self.warn_of_local(local, sink)?;
                 self.set_role(role.as_deref(), local, sink)?;
             }
             ast::Set::SetSessionAuthorization(said) => {
@@ -338,9 +345,11 @@ impl Session {
                     ast::SetSessionAuthorizationParamKind::Default => None,
                     ast::SetSessionAuthorizationParamKind::User(user) => Some(folded(user)),
                 };
+                self.warn_of_local(local, sink)?;
                 self.set_session_user(user.as_deref(), local, sink)?;
             }
             ast::Set::SetTimeZone { local, value } => {
+                self.warn_of_local(*local, sink)?;
                 let value = setting_text(std::slice::from_ref(value))?;
                 // That of the server.
                 let value = value.filter(|value| !value.eq_ignore_ascii_case("local"));
@@ -359,12 +368,20 @@ impl Session {
                     self.settings
                         .set("default_transaction_read_only", Some(read_only))?;
                 } else {
+                    self.warn_outside_block("SET TRANSACTION", sink)?;
                     self.set_transaction(modes)?;
                 }
             }
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(CommandTag::plain("SET"))
+    }
+
+    fn warn_of_local(&self, local: bool, sink: &mut dyn Sink) -> Result<()> {
+        match local {
+            true => self.warn_outside_block("SET LOCAL", sink),
+            false => Ok(()),
+        }
     }
 
     fn set_transaction(&mut self, modes: &[ast::TransactionMode]) -> Result<()> {
@@ -613,7 +630,7 @@ impl Session {
         }
         let (tag, notices) = self.with_ddl(text, |ddl| ddl.run(statement))?;
         for notice in &notices {
-            sink.notice(notice).map_err(gone)?;
+            self.tell_notice(notice, sink)?;
         }
         Ok(tag)
     }
@@ -675,12 +692,6 @@ fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
         });
     }
     Ok(Some(texts.join(", ")))
-}
-
-pub(super) fn no_block(sink: &mut dyn Sink) -> Result<()> {
-    let state = sqlstate::NO_ACTIVE_SQL_TRANSACTION;
-    let text = "there is no transaction in progress";
-    sink.notice(&Fields::warning(state, text)).map_err(gone)
 }
 
 #[cold]

@@ -6,10 +6,10 @@
 
 use super::maintenance::no_schema;
 use super::run::{RETRIES, is_conflict};
-use super::{Session, TransactionStatus, Waiting, gone};
+use super::{Session, Waiting};
 use crate::bind::object_name;
 use crate::catalog::{Catalog, Oid, Relation, Timing};
-use crate::error::{Fields, Result, SqlError};
+use crate::error::{Result, SqlError};
 use crate::exec::{Owed, Run};
 use crate::expr::Plain;
 use crate::sqlstate;
@@ -30,11 +30,7 @@ impl Session {
         deferred: bool,
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
-        if self.status == TransactionStatus::Idle {
-            let text = "SET CONSTRAINTS can only be used in transaction blocks";
-            let state = sqlstate::NO_ACTIVE_SQL_TRANSACTION;
-            sink.notice(&Fields::warning(state, text)).map_err(gone)?;
-        }
+        self.warn_outside_block("SET CONSTRAINTS", sink)?;
         self.start_statement()?;
         let (catalog, search_path) = (self.image().clone(), self.search_path());
         let mut named = Vec::new();

@@ -299,6 +299,7 @@ impl Session {
         max_rows: u32,
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
+        self.several = false;
         self.cancel.check()?;
         let portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         let Some(prepared) = portal.prepared.clone() else {

@@ -24,6 +24,16 @@ pub(super) enum Kind {
     Fixed,
 }
 
+/// The name of a setting, which is lower case, as it is shown.
+pub(super) fn shown_name(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" => "TimeZone",
+        name => name,
+    }
+}
+
 const fn known(
     name: &'static str,
     default: &'static str,
@@ -39,7 +49,8 @@ const fn known(
 }
 
 const TIME: Kind = Kind::Milliseconds(0, i32::MAX);
-const LEVELS: &[&str] = &[
+/// Levels of messages, the least first.
+pub(super) const LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
 ];
 const ISOLATIONS: &[&str] = &[

@@ -3,7 +3,6 @@
 //! Indexes are trees that are cleaned and merged as they are used, and that a checksum stands behind: REINDEX finds out whether it could, and does nothing.
 //! No transaction can be prepared.
 
-use super::command::no_block;
 use super::{Session, TransactionStatus};
 use crate::bind::object_name;
 use crate::catalog::{Kind, Named};
@@ -147,7 +146,7 @@ impl Session {
     fn prepare_transaction(&mut self, sink: &mut dyn Sink) -> Result<CommandTag> {
         let status = std::mem::replace(&mut self.status, TransactionStatus::Idle);
         if status == TransactionStatus::Idle {
-            no_block(sink)?;
+            self.warn_no_block(sink)?;
         }
         self.failed_as = None;
         self.roll_back();

@@ -27,6 +27,7 @@ mod copy_load;
 mod copy_plain;
 mod copy_text;
 mod cursor;
+mod date_style;
 mod direct;
 mod encode;
 mod environment;
@@ -37,11 +38,13 @@ mod known_settings;
 mod lock_table;
 mod maintenance;
 mod named;
+mod notices;
 mod options;
 mod plans;
 mod row_store;
 mod run;
 mod setting_value;
+mod setting_zone;
 mod settings;
 mod simple;
 mod table_as;
@@ -149,6 +152,8 @@ pub struct Session {
     normalized: crate::parse::Normalized,
     /// Statements of a simple query that come after a COPY.
     rest: VecDeque<Arc<Prepared>>,
+    /// The simple query that runs has several statements: they are one transaction.
+    several: bool,
     copy: Option<copy::CopyIn>,
     /// Where the steps of the queries of an EXPLAIN are told.
     explaining: Option<(RefCell<Vec<String>>, crate::expr::Explain)>,
@@ -207,6 +212,7 @@ impl Session {
             plans: plans::Plans::default(),
             normalized: crate::parse::Normalized::default(),
             rest: VecDeque::new(),
+            several: false,
             copy: None,
             explaining: None,
             sequences: RefCell::default(),

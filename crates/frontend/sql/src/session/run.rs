@@ -531,7 +531,7 @@ impl Session {
         }
         if let Output::Tell(sink, _) = output {
             for notice in notices.take() {
-                sink.notice(&notice).map_err(gone)?;
+                super::notices::tell(&self.settings, &notice, *sink)?;
             }
         }
         let done = match done {

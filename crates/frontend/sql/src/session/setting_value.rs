@@ -1,6 +1,6 @@
 //! What a setting may be: numbers in their ranges with their units, words of a list; and PostgreSQL's words for what it may not.
 
-use super::known_settings::Kind;
+use super::known_settings::{Kind, shown_name};
 use super::settings::{SIZES, TIMES};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -98,14 +98,10 @@ impl SqlError {
     }
 }
 
-/// `22023`. The names are shown as PostgreSQL writes them.
+/// `22023`.
 #[cold]
 pub(super) fn invalid(name: &str, value: &str) -> SqlError {
-    let name = match name {
-        "datestyle" => "DateStyle",
-        "timezone" => "TimeZone",
-        name => name,
-    };
+    let name = shown_name(name);
     let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
     SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
 }

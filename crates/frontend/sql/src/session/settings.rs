@@ -1,13 +1,13 @@
 //! SET and SHOW: the settings of a session.
 
-use super::known_settings::{KNOWN, Kind};
-use super::setting_value;
-use crate::error::{Result, SqlError};
+use super::known_settings::{KNOWN, Kind, LEVELS, shown_name};
+use super::setting_zone::zone_of;
+use super::{date_style, setting_value};
+use crate::error::{Result, Severity, SqlError};
 use crate::session::transaction::Characteristics;
 use crate::sqlstate;
 use std::collections::{BTreeMap, BTreeSet};
-use vellum_row::datetime::TimeZone;
-use vellum_row::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, Settings as Forms};
+use vellum_row::{ByteaOutput, IntervalStyle, Settings as Forms};
 
 /// Units of times in milliseconds, the largest first.
 pub(super) const TIMES: [(u64, &str); 5] = [
@@ -37,24 +37,21 @@ pub(crate) struct Described {
     pub changed: bool,
 }
 
-/// Settings that a client is told of when they change, under the names that it knows.
-const REPORTED: [(&str, &str); 13] = [
-    ("application_name", "application_name"),
-    ("client_encoding", "client_encoding"),
-    ("datestyle", "DateStyle"),
-    (
-        "default_transaction_read_only",
-        "default_transaction_read_only",
-    ),
-    ("in_hot_standby", "in_hot_standby"),
-    ("integer_datetimes", "integer_datetimes"),
-    ("intervalstyle", "IntervalStyle"),
-    ("is_superuser", "is_superuser"),
-    ("server_encoding", "server_encoding"),
-    ("server_version", "server_version"),
-    ("session_authorization", "session_authorization"),
-    ("standard_conforming_strings", "standard_conforming_strings"),
-    ("timezone", "TimeZone"),
+/// Settings that a client is told of when they change.
+const REPORTED: [&str; 13] = [
+    "application_name",
+    "client_encoding",
+    "datestyle",
+    "default_transaction_read_only",
+    "in_hot_standby",
+    "integer_datetimes",
+    "intervalstyle",
+    "is_superuser",
+    "server_encoding",
+    "server_version",
+    "session_authorization",
+    "standard_conforming_strings",
+    "timezone",
 ];
 
 /// The settings of a session.
@@ -71,6 +68,8 @@ pub(crate) struct SessionSettings {
 struct Often {
     numbers: [u64; OFTEN.len()],
     defaults: Characteristics,
+    /// `client_min_messages`, by its place among the levels.
+    level: usize,
 }
 
 /// The settings that are numbers and asked for by each statement or message.
@@ -99,6 +98,10 @@ impl SessionSettings {
 
     fn read_often(&mut self) {
         self.often.numbers = OFTEN.map(|name| self.parsed(name));
+        let least = self.get("client_min_messages").unwrap_or_default();
+        // The one that is not told of stands in front of NOTICE.
+        let least = if least == "info" { "notice" } else { &*least };
+        self.often.level = level(least);
         let level = self.get("default_transaction_isolation");
         let is = |wanted: &str| {
             let level = level.as_ref();
@@ -112,6 +115,15 @@ impl SessionSettings {
                 .get("synchronous_commit")
                 .is_ok_and(|value| value == "off"),
         };
+    }
+
+    /// Whether a client wants to be told of what is as bad as this (`client_min_messages`).
+    pub fn hears(&self, severity: Severity) -> bool {
+        match severity {
+            Severity::Notice => level("notice") >= self.often.level,
+            Severity::Warning => level("warning") >= self.often.level,
+            Severity::Info | Severity::Error | Severity::Fatal => true,
+        }
     }
 
     /// What a transaction is that says nothing of it.
@@ -231,15 +243,15 @@ impl SessionSettings {
             return Err(error);
         }
         self.read_often();
-        let reported = REPORTED.iter().find(|(own, _)| *own == name);
-        Ok(reported.map(|(_, shown)| *shown))
+        let reported = REPORTED.iter().find(|own| **own == name);
+        Ok(reported.map(|own| shown_name(own)))
     }
 
     /// What a client is told when it connects.
     pub fn reported(&self) -> Vec<(&'static str, String)> {
         REPORTED
             .iter()
-            .map(|(name, shown)| (*shown, self.get(name).unwrap_or_default()))
+            .map(|name| (shown_name(name), self.get(name).unwrap_or_default()))
             .collect()
     }
 
@@ -250,7 +262,7 @@ impl SessionSettings {
             .map(|known| {
                 let value = self.values.get(known.name);
                 Described {
-                    name: known.name,
+                    name: shown_name(known.name),
                     about: known.about,
                     value: value.cloned().unwrap_or_else(|| known.default.to_owned()),
                     default: known.default,
@@ -272,7 +284,7 @@ impl SessionSettings {
                 }
             })
             .collect();
-        all.sort_by_key(|setting| setting.name);
+        all.sort_by_key(|setting| setting.name.to_lowercase());
         all
     }
 
@@ -300,8 +312,21 @@ impl SessionSettings {
         };
         names
             .into_iter()
-            .map(|name| [name.to_owned(), shown(name), about(name).to_owned()])
+            .map(|name| {
+                [
+                    shown_name(name).to_owned(),
+                    shown(name),
+                    about(name).to_owned(),
+                ]
+            })
             .collect()
+    }
+
+    /// How a value is kept that was given otherwise. A default stays one.
+    fn keep_as(&mut self, name: &str, value: String) {
+        if let Some(kept) = self.values.get_mut(name) {
+            *kept = value;
+        }
     }
 
     fn apply(&mut self, name: &str) -> Result<()> {
@@ -309,32 +334,16 @@ impl SessionSettings {
         let invalid = || setting_value::invalid(name, &value);
         match name {
             "timezone" => {
-                let zone = match seconds_east(&value)? {
-                    None => TimeZone::named(&value),
-                    Some(seconds) => {
-                        let name = zone_of(seconds).ok_or_else(invalid)?;
-                        self.values.insert("timezone".to_owned(), name.clone());
-                        TimeZone::named(&name).or_else(|| Some(TimeZone::fixed(seconds)))
-                    }
-                };
-                self.forms.time_zone = zone.ok_or_else(invalid)?;
+                let zone = zone_of(&value)?;
+                self.keep_as(name, zone.name());
+                self.forms.time_zone = zone;
             }
             "datestyle" => {
-                for word in value.split(',') {
-                    match word.trim().to_lowercase().as_str() {
-                        "iso" => self.forms.date_style = DateStyle::Iso,
-                        "sql" => self.forms.date_style = DateStyle::Sql,
-                        "postgres" => self.forms.date_style = DateStyle::Postgres,
-                        "german" => self.forms.date_style = DateStyle::German,
-                        "mdy" | "us" => self.forms.date_order = DateOrder::Mdy,
-                        "dmy" | "european" => self.forms.date_order = DateOrder::Dmy,
-                        "ymd" => self.forms.date_order = DateOrder::Ymd,
-                        word => {
-                            let detail = format!("Unrecognized key word: \"{word}\".");
-                            return Err(invalid().with_detail(detail));
-                        }
-                    }
-                }
+                let (style, order) = date_style::read(&value, invalid)?;
+                self.forms.date_style = style.unwrap_or(self.forms.date_style);
+                self.forms.date_order = order.unwrap_or(self.forms.date_order);
+                let shown = date_style::shown(self.forms.date_style, self.forms.date_order);
+                self.keep_as(name, shown);
             }
             "intervalstyle" => {
                 self.forms.interval_style = match value.to_lowercase().as_str() {
@@ -361,7 +370,7 @@ impl SessionSettings {
                     return Err(SqlError::unsupported(format!("the encoding {value}")));
                 }
                 // However it was written, clients are told its name.
-                self.values.insert(name.to_owned(), "UTF8".to_owned());
+                self.keep_as(name, "UTF8".to_owned());
             }
             "default_transaction_isolation" | "transaction_isolation" => {
                 match value.to_lowercase().as_str() {
@@ -376,56 +385,10 @@ impl SessionSettings {
     }
 }
 
-/// Seconds east of Greenwich, if a time zone is said by hours or by an interval.
-///
-/// # Errors
-/// `22023` for an interval of days or months.
-fn seconds_east(value: &str) -> Result<Option<i32>> {
-    let value = value.trim();
-    // What SET TIME ZONE INTERVAL says, as it is written.
-    if value
-        .get(..8)
-        .is_some_and(|word| word.eq_ignore_ascii_case("interval"))
-    {
-        let mut quotes = value.splitn(3, '\'');
-        let text = quotes.nth(1).unwrap_or_default();
-        let read = vellum_row::input(
-            vellum_row::Type::Interval,
-            vellum_row::Typmod::NONE,
-            text,
-            &Forms::default(),
-        )?;
-        let vellum_row::Value::Interval(interval) = read else {
-            return Err(SqlError::internal("no interval"));
-        };
-        let what = match (interval.months, interval.days) {
-            (0, 0) => return Ok(i32::try_from(interval.micros / 1_000_000).ok()),
-            (0, _) => "days",
-            _ => "months",
-        };
-        let message = format!("invalid value for parameter \"TimeZone\": \"{value}\"");
-        return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message)
-            .with_detail(format!("Cannot specify {what} in time zone interval.")));
-    }
-    let hours: Option<f64> = value.parse().ok();
-    let hours = hours.filter(|hours| hours.is_finite());
-    Ok(hours.map(|hours| (hours * 3600.0) as i32))
-}
-
-/// The name of a zone that is so far east, as a POSIX rule, whose sign is the other way round; `None` if none is.
-fn zone_of(seconds: i32) -> Option<String> {
-    const HOURS_MAX: u32 = 24 * 7;
-    let far = seconds.unsigned_abs();
-    let (hours, minutes, rest) = (far / 3600, far / 60 % 60, far % 60);
-    let mut name = format!("{hours:02}");
-    if minutes > 0 || rest > 0 {
-        name.push_str(&format!(":{minutes:02}"));
-    }
-    if rest > 0 {
-        name.push_str(&format!(":{rest:02}"));
-    }
-    let (own, other) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
-    (hours < HOURS_MAX).then(|| format!("<{own}{name}>{other}{name}"))
+/// The place of a level among those of messages.
+fn level(name: &str) -> usize {
+    let found = LEVELS.iter().position(|level| *level == name);
+    found.unwrap_or(LEVELS.len())
 }
 
 #[cold]

@@ -40,12 +40,13 @@ impl Session {
             let message = format!("identifier \"{name}\" will be truncated to \"{kept}\"");
             let mut notice = Fields::notice(message);
             notice.sqlstate = sqlstate::NAME_TOO_LONG;
-            sink.notice(&notice).map_err(gone)?;
+            self.tell_notice(&notice, sink)?;
         }
         if statements.is_empty() {
             sink.empty_query().map_err(gone)?;
             return Ok(Progress::Complete);
         }
+        self.several = statements.len() > 1;
         self.rest = statements.into();
         self.run_rest(sink)
     }

@@ -1,7 +1,7 @@
 //! CREATE TABLE … AS: a table of a query's columns, filled by the query in the same transaction.
 
+use super::Session;
 use super::run::{Output, Sets};
-use super::{Session, gone};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
 use crate::plan::writes_in_with;
@@ -26,7 +26,7 @@ impl Session {
         }
         let (name, notices) = self.with_ddl("", |ddl| ddl.create_table_as(create))?;
         for notice in &notices {
-            sink.notice(notice).map_err(gone)?;
+            self.tell_notice(notice, sink)?;
         }
         let Some(name) = name else {
             return Ok(CommandTag::plain("CREATE TABLE AS"));

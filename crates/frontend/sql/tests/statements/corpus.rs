@@ -120,6 +120,7 @@ corpus!(
     recursive,
     row_locks,
     sequences_altered,
+    settings,
     spellings,
     syntax,
     tables,

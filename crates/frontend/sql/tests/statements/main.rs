@@ -26,6 +26,7 @@ mod keys;
 mod like;
 mod loads;
 mod locks;
+mod notices;
 mod parts;
 mod places;
 mod promoted;

@@ -21,7 +21,18 @@ pub struct TimeZone(Zone);
 enum Zone {
     /// Seconds east of Greenwich.
     Fixed(i32),
+    Posix(Arc<Posix>),
     Named(Arc<Named>),
+}
+
+/// A POSIX rule without summer time.
+#[derive(Debug)]
+struct Posix {
+    name: String,
+    /// What its clocks are called: may be empty.
+    abbreviation: String,
+    /// Seconds east of Greenwich.
+    seconds: i32,
 }
 
 #[derive(Debug)]
@@ -69,26 +80,41 @@ impl TimeZone {
     }
 
     /// The zone of this name, upper or lower case: one of the IANA database (`Europe/Berlin`) or a
-    /// POSIX rule (`EST5EDT`, `<+03>-3`). `None` if there is none.
+    /// POSIX rule (`EST5EDT`, `<+03>-3`, `-10:30`), whose sign is positive to the west. `None` if there
+    /// is none.
     pub fn named(name: &str) -> Option<Self> {
-        let found = database().get(name).ok();
-        let posix = || {
-            let is_rule = name.len() < 100 && name.bytes().any(|byte| byte.is_ascii_digit());
-            is_rule
-                .then(|| jiff::tz::TimeZone::posix(name).ok())
-                .flatten()
-        };
-        let Some(rules) = found.or_else(posix) else {
-            return posix_offset(name).map(Self::fixed);
-        };
-        let name = rules.iana_name().unwrap_or(name).to_owned();
+        if let Ok(rules) = database().get(name) {
+            let name = rules.iana_name().unwrap_or(name).to_owned();
+            return Some(Self(Zone::Named(Arc::new(Named { name, rules }))));
+        }
+        let is_rule = name.len() < 100 && name.bytes().any(|byte| byte.is_ascii_digit());
+        if !is_rule {
+            return None;
+        }
+        // A rule is known by its capitals, as no database has its spelling.
+        let name = name.to_ascii_uppercase();
+        if let Some((abbreviation, seconds)) = posix_offset(&name) {
+            let abbreviation = abbreviation.to_owned();
+            return Some(Self(Zone::Posix(Arc::new(Posix {
+                name,
+                abbreviation,
+                seconds,
+            }))));
+        }
+        let rules = jiff::tz::TimeZone::posix(&name).ok()?;
         Some(Self(Zone::Named(Arc::new(Named { name, rules }))))
+    }
+
+    /// Whether its clocks show whole minutes when those of Greenwich do: none else is a session's zone.
+    pub fn has_whole_minutes(&self) -> bool {
+        self.offset_at(Timestamp(0)) % 60 == 0
     }
 
     /// The zone's name; for a fixed one the POSIX rule for it (`<+03>-03`).
     pub fn name(&self) -> String {
         match &self.0 {
             Zone::Named(named) => named.name.clone(),
+            Zone::Posix(posix) => posix.name.clone(),
             Zone::Fixed(seconds) => {
                 let mut east = String::new();
                 super::write::write_zone(*seconds, false, &mut east);
@@ -112,6 +138,7 @@ impl TimeZone {
     pub fn offset_at(&self, instant: Timestamp) -> i32 {
         match &self.0 {
             Zone::Fixed(seconds) => *seconds,
+            Zone::Posix(posix) => posix.seconds,
             Zone::Named(named) => match jiff_instant(instant) {
                 Some(instant) => named.rules.to_offset(instant).seconds(),
                 None => 0,
@@ -125,6 +152,11 @@ impl TimeZone {
             Zone::Fixed(seconds) => Offset {
                 seconds: *seconds,
                 abbreviation: None,
+                is_dst: false,
+            },
+            Zone::Posix(posix) => Offset {
+                seconds: posix.seconds,
+                abbreviation: Some(posix.abbreviation.clone()),
                 is_dst: false,
             },
             Zone::Named(named) => match jiff_instant(instant) {
@@ -150,6 +182,7 @@ impl TimeZone {
     pub fn offset_of_wall(&self, wall: i64) -> i32 {
         let named = match &self.0 {
             Zone::Fixed(seconds) => return *seconds,
+            Zone::Posix(posix) => return posix.seconds,
             Zone::Named(named) => named,
         };
         let day = wall.div_euclid(MICROS_PER_DAY);
@@ -175,33 +208,42 @@ impl TimeZone {
     }
 }
 
-/// Seconds east of letters and an offset to the west, `X03:04:05`: PostgreSQL takes fewer letters than
-/// POSIX wants.
-fn posix_offset(name: &str) -> Option<i32> {
-    let offset = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    if offset.len() == name.len() || offset.is_empty() {
-        return None;
-    }
-    let (sign, offset) = match offset.as_bytes()[0] {
+/// The abbreviation and the seconds east of a POSIX rule without summer time: letters, or anything in angle brackets,
+/// and an offset to the west. PostgreSQL takes fewer letters than POSIX wants, even none, and offsets below a week.
+fn posix_offset(rule: &str) -> Option<(&str, i32)> {
+    let (abbreviation, offset) = match rule.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?,
+        None => {
+            let offset = rule.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+            (&rule[..rule.len() - offset.len()], offset)
+        }
+    };
+    let (sign, offset) = match offset.as_bytes().first()? {
         b'-' => (1, &offset[1..]),
         b'+' => (-1, &offset[1..]),
         _ => (-1, offset),
     };
     let mut seconds = 0;
-    for (part, (unit, largest)) in offset.split(':').zip([(3600, 167), (60, 59), (1, 59)]) {
-        if !part.bytes().all(|byte| byte.is_ascii_digit()) {
+    let mut parts = offset.split(':');
+    for (unit, largest) in [(3600, 167), (60, 59), (1, 59)] {
+        let Some(part) = parts.next() else { break };
+        if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         let value: i32 = part.parse().ok().filter(|value| *value <= largest)?;
         seconds += value * unit;
     }
-    (offset.split(':').count() <= 3).then_some(sign * seconds)
+    parts
+        .next()
+        .is_none()
+        .then_some((abbreviation, sign * seconds))
 }
 
 impl PartialEq for TimeZone {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Zone::Fixed(a), Zone::Fixed(b)) => a == b,
+            (Zone::Posix(a), Zone::Posix(b)) => a.name == b.name,
             (Zone::Named(a), Zone::Named(b)) => a.name == b.name,
             _ => false,
         }

@@ -1,0 +1,167 @@
+//! What a client is told beside its answers, and what it does not want to be told of.
+
+use super::client::{Client, Heard};
+
+#[track_caller]
+fn told(client: &mut Client, sql: &str) -> Vec<String> {
+    client.hear(sql).notices
+}
+
+#[test]
+fn what_is_below_client_min_messages_is_not_told() {
+    let mut client = Client::new();
+    let notice = "table \"nothing\" does not exist, skipping";
+    let warning = "there is no transaction in progress";
+    for (level, notices, warnings) in [
+        ("debug5", true, true),
+        ("debug1", true, true),
+        ("log", true, true),
+        ("info", true, true),
+        ("notice", true, true),
+        ("warning", false, true),
+        ("error", false, false),
+    ] {
+        client.ok(&format!("set client_min_messages = {level}"));
+        let heard = told(&mut client, "drop table if exists nothing");
+        assert_eq!(heard, vec![notice; usize::from(notices)], "{level}");
+        let heard = told(&mut client, "commit");
+        assert_eq!(heard, vec![warning; usize::from(warnings)], "{level}");
+    }
+}
+
+#[test]
+fn no_way_to_a_notice_leads_around_the_level() {
+    let mut client = Client::new();
+    client.ok(
+        "create table t (a int primary key); create table c (a int references t); create role r",
+    );
+    let long = "x".repeat(70);
+    let texts = [
+        "create table if not exists t (a int)".to_owned(),
+        "create table if not exists t as select 1".to_owned(),
+        "create index if not exists t_pkey on t (a)".to_owned(),
+        format!("select 1 as {long}"),
+        "truncate t cascade".to_owned(),
+        "begin; begin; rollback".to_owned(),
+        "rollback".to_owned(),
+        "set local work_mem = '1MB'".to_owned(),
+        "set transaction read only".to_owned(),
+        "set constraints all deferred".to_owned(),
+        "select pg_advisory_unlock(1)".to_owned(),
+        "prepare transaction 'x'".to_owned(),
+        "set role r; analyze t; reset role".to_owned(),
+        "drop table t cascade".to_owned(),
+    ];
+    client.ok("begin");
+    for text in &texts[..5] {
+        assert_eq!(told(&mut client, text).len(), 1, "{text}");
+    }
+    client.ok("rollback");
+    client.ok("set client_min_messages = error");
+    for text in &texts {
+        assert_eq!(told(&mut client, text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_level_is_one_of_the_transaction_and_of_the_login() {
+    let mut client = Client::with(vellum_sql::SessionOptions {
+        settings: vec![("client_min_messages".to_owned(), "error".to_owned())],
+        ..vellum_sql::SessionOptions::default()
+    });
+    assert_eq!(told(&mut client, "commit"), [""; 0]);
+    client.ok("begin; set local client_min_messages = notice");
+    assert_eq!(told(&mut client, "begin").len(), 1);
+    client.ok("commit");
+    assert_eq!(told(&mut client, "commit"), [""; 0]);
+}
+
+#[test]
+fn what_counts_in_a_block_only_is_warned_of_outside() {
+    let mut client = Client::new();
+    for (sql, what) in [
+        ("set local work_mem = '1MB'", "SET LOCAL"),
+        ("set local time zone 3", "SET LOCAL"),
+        ("set local role none", "SET LOCAL"),
+        ("set transaction read only", "SET TRANSACTION"),
+        ("set constraints all deferred", "SET CONSTRAINTS"),
+    ] {
+        let heard = client.hear(sql);
+        let warning = format!("{what} can only be used in transaction blocks");
+        assert_eq!(heard.notices, [warning], "{sql}");
+        assert_eq!(heard.notice_states, ["25P01"], "{sql}");
+        for within in [
+            format!("begin; {sql}; rollback"),
+            format!("select 1; {sql}"),
+        ] {
+            assert_eq!(told(&mut client, &within), [""; 0], "{within}");
+        }
+    }
+    // In a text of its own a statement is alone, whatever was said before.
+    client.ok("select 1; select 2");
+    let mut heard = Heard::default();
+    let session = &mut client.session;
+    session
+        .parse("", "set local work_mem = '1MB'", &[])
+        .unwrap();
+    let none = vellum_sql::Parameters::default();
+    session.bind("", "", none, &[]).unwrap();
+    session.execute("", 0, &mut heard).unwrap();
+    session.sync(&mut heard).unwrap();
+    assert_eq!(heard.notices.len(), 1);
+    for (sql, what) in [
+        ("commit and chain", "COMMIT AND CHAIN"),
+        ("abort and chain", "ROLLBACK AND CHAIN"),
+        ("savepoint s", "SAVEPOINT"),
+        ("release s", "RELEASE SAVEPOINT"),
+        ("rollback to s", "ROLLBACK TO SAVEPOINT"),
+        ("lock table pg_class", "LOCK TABLE"),
+        ("declare c cursor for select 1", "DECLARE CURSOR"),
+    ] {
+        let error = client.failure(sql);
+        let text = format!("{what} can only be used in transaction blocks");
+        assert_eq!(
+            (error.message(), error.sqlstate().as_str()),
+            (&*text, "25P01"),
+            "{sql}"
+        );
+    }
+}
+
+#[test]
+fn settings_are_told_by_their_own_names_and_as_they_are_kept() {
+    let mut client = Client::new();
+    for (sql, name, value) in [
+        (
+            "set timezone = 'europe/berlin'",
+            "TimeZone",
+            "Europe/Berlin",
+        ),
+        ("set time zone '+10'", "TimeZone", "<+10>-10"),
+        ("set datestyle = 'german'", "DateStyle", "German, DMY"),
+        (
+            "set intervalstyle = 'ISO_8601'",
+            "IntervalStyle",
+            "iso_8601",
+        ),
+    ] {
+        let heard = client.hear(sql);
+        assert_eq!(heard.statuses, [(name.to_owned(), value.to_owned())]);
+        let heard = client.hear(&format!("show {name}"));
+        assert_eq!((&*heard.fields[0], &*heard.text()), (name, value));
+    }
+    assert_eq!(client.hear("show time zone").fields, ["TimeZone"]);
+    assert_eq!(client.hear("show \"timezone\"").fields, ["TimeZone"]);
+    assert_eq!(client.hear("show work_mem").fields, ["work_mem"]);
+    let all = client.ok("show all");
+    assert!(all.contains("DateStyle|German, DMY|"), "{all}");
+    let error = client.failure("set datestyle = 'iso, sql'");
+    let detail = error.fields().detail.as_deref();
+    assert_eq!(detail, Some("Conflicting \"datestyle\" specifications."));
+    let error = client.failure("set timezone = '+10:00:30'");
+    let text = "time zone \"+10:00:30\" appears to use leap seconds";
+    assert_eq!(error.message(), text);
+    let error = client.failure("set timezone = '200'");
+    let detail = error.fields().detail.as_deref();
+    assert_eq!(detail, Some("UTC timezone offset is out of range."));
+}
