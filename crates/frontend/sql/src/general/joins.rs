@@ -109,8 +109,8 @@ impl<'t> Translation<'t, '_, '_> {
                 others.extend(further);
                 nested.ok_or_else(|| SqlError::internal("a join of nothing"))?
             } else {
-                let (right, _) =
-                    self.source(source, &own, subs, keyed.contains(&(number as u16)))?;
+                let keyed = keyed.contains(&(number as u16));
+                let (right, _) = self.source(source, &own, subs, keyed)?;
                 self.level_mut()?.tables.push(right.columns().to_vec());
                 match source.kind {
                     SourceKind::Table { .. } => right,

@@ -106,17 +106,17 @@ impl Binder<'_> {
         right?;
         let to = self.scope.tables.len();
         let mut conditions = Vec::new();
-        let columns = match constraint {
-            ast::JoinConstraint::None => self.side_by_side(from, before),
-            ast::JoinConstraint::On(condition) => {
-                let closed = std::mem::replace(&mut self.scope.closed, from as u16);
-                let condition = self.condition(condition, "JOIN/ON");
-                self.scope.closed = closed;
-                conjuncts(condition?, &mut conditions);
-                self.side_by_side(from, before)
-            }
+        if let ast::JoinConstraint::On(condition) = constraint {
+            let closed = std::mem::replace(&mut self.scope.closed, from as u16);
+            let condition = self.condition(condition, "JOIN/ON");
+            self.scope.closed = closed;
+            conjuncts(condition?, &mut conditions);
+        }
+        let (left, right) = (self.taken_columns(from), self.columns_of(before));
+        let mut together: Vec<String> = Vec::new();
+        match constraint {
+            ast::JoinConstraint::None | ast::JoinConstraint::On(_) => {}
             ast::JoinConstraint::Using(names) => {
-                let mut together: Vec<String> = Vec::with_capacity(names.len());
                 for name in names {
                     let (_, name) = crate::bind::object_name(name)?;
                     if together.contains(&name) {
@@ -127,25 +127,17 @@ impl Binder<'_> {
                     }
                     together.push(name);
                 }
-                self.merged(&together, (from, before), kind, &mut conditions)?
             }
             ast::JoinConstraint::Natural => {
-                let right = self.columns_of(before);
-                let left = self.columns_of(from).into_iter().map(|column| column.name);
-                let mut together: Vec<String> = Vec::new();
-                for name in left {
-                    let shared = right.iter().any(|column| column.name == name);
-                    if shared && !together.contains(&name) {
-                        together.push(name);
+                for column in &left {
+                    let shared = right.iter().any(|other| other.name == column.name);
+                    if shared && !together.contains(&column.name) {
+                        together.push(column.name.clone());
                     }
                 }
-                self.merged(&together, (from, before), kind, &mut conditions)?
             }
-        };
-        // What stood for a part of this join so far.
-        self.scope
-            .joined
-            .retain(|joined| usize::from(joined.from) != from || joined.name.is_some());
+        }
+        let columns = self.merged(&together, (left, right), kind, &mut conditions)?;
         self.scope.joined.push(Joined {
             from: from as u16,
             to: to as u16,
@@ -231,11 +223,15 @@ impl Binder<'_> {
         first.map_or_else(Vec::new, NamedTable::columns)
     }
 
-    /// The columns of both sides of a join.
-    fn side_by_side(&self, from: usize, before: usize) -> Vec<JoinedColumn> {
-        let mut columns = self.columns_of(from);
-        columns.extend(self.columns_of(before));
-        columns
+    /// The same of the left side of a join, which stands for it from then on.
+    fn taken_columns(&mut self, from: usize) -> Vec<JoinedColumn> {
+        let begins = |joined: &Joined| usize::from(joined.from) == from;
+        match self.scope.joined.iter().rposition(begins) {
+            Some(at) if self.scope.joined[at].name.is_none() => {
+                self.scope.joined.remove(at).columns
+            }
+            _ => self.columns_of(from),
+        }
     }
 
     /// The columns of both sides, where those of these names are merged and come first; conditions for them to be equal.
@@ -245,18 +241,18 @@ impl Binder<'_> {
     fn merged(
         &mut self,
         names: &[String],
-        (from, before): (usize, usize),
+        (mut left, mut right): (Vec<JoinedColumn>, Vec<JoinedColumn>),
         join: Join,
         conditions: &mut Vec<Expr>,
     ) -> Result<Vec<JoinedColumn>> {
-        let (mut left, mut right) = (self.columns_of(from), self.columns_of(before));
+        if names.is_empty() {
+            left.extend(right);
+            return Ok(left);
+        }
         let mut columns = Vec::with_capacity(left.len() + right.len());
         for name in names {
-            let of =
-                |columns: &mut Vec<JoinedColumn>, side| Ok(bound(&taken(columns, name, side)?));
-            let both: Result<_> =
-                of(&mut left, "left").and_then(|own| Ok((own, of(&mut right, "right")?)));
-            let (own, other) = both?;
+            let own = bound(taken(&mut left, name, "left")?);
+            let other = bound(taken(&mut right, name, "right")?);
             let (sides, ty, typmod) = self.unify("JOIN/USING", vec![own.clone(), other.clone()])?;
             let equal = self.binary(&ast::BinaryOperator::Eq, own, other)?;
             conditions.push(equal.expr);
@@ -310,9 +306,9 @@ fn taken(columns: &mut Vec<JoinedColumn>, name: &str, side: &str) -> Result<Join
     }
 }
 
-fn bound(column: &JoinedColumn) -> Bound {
+fn bound(column: JoinedColumn) -> Bound {
     Bound {
-        expr: column.expr.clone(),
+        expr: column.expr,
         ty: Some(column.ty),
         typmod: column.typmod,
         start: None,

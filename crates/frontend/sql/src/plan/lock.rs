@@ -1,6 +1,6 @@
 //! FOR UPDATE and its like: which rows of a query are locked.
 
-use super::select::{Body, Join, Origin, Select, Source, SourceKind};
+use super::select::{Body, Origin, Select, Source, SourceKind, may_miss};
 use crate::bind::{Binder, folded};
 use crate::error::{Result, SqlError};
 use crate::lock::Strength;
@@ -104,7 +104,7 @@ impl Binder<'_> {
         named: bool,
         locks: &mut Vec<RowLock>,
     ) -> Result<()> {
-        let nullable = is_nullable(sources, number);
+        let nullable = may_miss(sources, number);
         let check = || match nullable {
             true => Err(asked.cannot("cannot be applied to the nullable side of an outer join")),
             false => Ok(()),
@@ -180,18 +180,6 @@ pub(super) fn check_side(query: &ast::Query) -> Result<()> {
             _ => return Ok(()),
         }
     }
-}
-
-/// Whether an outer join may have no row of a source: it, or what it stands in parentheses with, is joined so, or one behind it keeps its own rows.
-fn is_nullable(sources: &[Source], number: usize) -> bool {
-    let end_of = |at: usize| at + usize::from(sources[at].nested);
-    let begin_of = |at: usize| usize::from(sources[at].item);
-    (0..sources.len()).any(|at| match sources[at].join {
-        Join::Inner => false,
-        Join::Left => (at..=end_of(at)).contains(&number),
-        Join::Right => (begin_of(at)..at).contains(&number),
-        Join::Full => (begin_of(at)..=end_of(at)).contains(&number),
-    })
 }
 
 /// Whether the rows of a query are those of its tables.

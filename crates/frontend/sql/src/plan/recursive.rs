@@ -2,7 +2,7 @@
 
 use super::check_equality;
 use super::from::rename;
-use super::select::{Body, Join, Recursive, Select, Source, SourceKind};
+use super::select::{Body, Recursive, Select, SourceKind, may_miss};
 use crate::bind::{Binder, Meaning, ScopeColumn, ScopeTable, With, folded};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
@@ -280,16 +280,6 @@ fn check_step(name: &str, step: &Select, number: usize) -> Result<()> {
             Ok(())
         }
     }
-}
-
-/// Whether an outer join may have no row of a table.
-fn may_miss(sources: &[Source], at: usize) -> bool {
-    let mut before = sources[..=at].iter().enumerate();
-    let on_right = before.any(|(first, source)| {
-        matches!(source.join, Join::Left | Join::Full) && at <= first + usize::from(source.nested)
-    });
-    let mut behind = sources[at + 1..].iter();
-    on_right || behind.any(|other| other.is_late() && usize::from(other.item) <= at)
 }
 
 fn reads(select: &Select, number: usize) -> bool {

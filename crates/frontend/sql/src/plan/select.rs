@@ -693,6 +693,16 @@ pub(crate) fn is_whole(sources: &[Source], first: usize) -> bool {
         .any(|source| source.is_late() && usize::from(source.item) == first)
 }
 
+/// Whether an outer join may have no row of a table.
+pub(super) fn may_miss(sources: &[Source], at: usize) -> bool {
+    let mut before = sources[..=at].iter().enumerate();
+    let on_right = before.any(|(first, source)| {
+        matches!(source.join, Join::Left | Join::Full) && at <= first + usize::from(source.nested)
+    });
+    let mut behind = sources[at + 1..].iter();
+    on_right || behind.any(|other| other.is_late() && usize::from(other.item) <= at)
+}
+
 pub(super) fn plain(body: Body, order: Vec<SortKey>) -> Select {
     Select {
         subqueries: Vec::new(),

@@ -331,11 +331,10 @@ fn changes_by_joins_that_find_more_than_memory_holds_are_spilled() {
         INSERT INTO u SELECT g % 15000 + 1, repeat('u', 300) || g FROM generate_series(1, 30000) g;
         SET work_mem = '1MB'");
     // Each row is found twice, and changed once; the rows that are returned go together.
-    client.ok("CREATE TABLE told AS WITH changed AS (
-            UPDATE t SET n = n + 1, b = u.b FROM u WHERE u.a = t.a RETURNING t.a, t.b, u.a AS other, u.b AS given)
-        SELECT * FROM changed");
-    let told = "SELECT count(*), count(DISTINCT a), bool_and(a = other AND b = given) FROM told";
-    assert_eq!(client.ok(told), "15000|15000|t");
+    let sql =
+        "UPDATE t SET n = n + 1, b = u.b FROM u WHERE u.a = t.a RETURNING t.a = u.a AND t.b = u.b";
+    let told = client.ok(sql);
+    assert_eq!(told.lines().filter(|line| *line == "t").count(), 15000);
     let changed = "SELECT count(*), sum(n), count(*) FILTER (WHERE b LIKE 'uuu%') FROM t";
     assert_eq!(client.ok(changed), "20000|15000|15000");
     let heard = client.hear("BEGIN; DELETE FROM t USING u WHERE u.a = t.a AND u.b <> 'no'");

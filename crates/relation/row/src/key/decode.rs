@@ -210,7 +210,7 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
         ty => {
             // What has no elements either has no keys.
             let element = ty.element()?;
-            let (dimensions, items) = array(&column.of_element(element), bytes)?;
+            let (dimensions, items) = array(&KeyColumn::of_element(element), bytes)?;
             Value::Array(match ty {
                 Type::Array(_) => Array::shaped(element, &dimensions, &items).ok()?,
                 _ => Array::vector(element, &items),

@@ -195,7 +195,7 @@ fn body(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()
         }
         ValueRef::Array(array) => {
             let element = column.ty.element();
-            let element = column.of_element(element.ok_or_else(|| misfit(column, value))?);
+            let element = KeyColumn::of_element(element.ok_or_else(|| misfit(column, value))?);
             for item in array.items() {
                 self::column(&element, item.as_ref(), out)?;
             }

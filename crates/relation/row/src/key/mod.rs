@@ -69,9 +69,10 @@ impl KeyColumn {
         self
     }
 
-    /// The column that an element of its arrays is written as: nulls come last, as in the order of arrays.
-    fn of_element(&self, element: Type) -> Self {
-        Self::new(element, self.typmod, true)
+    /// The column that an element of an array is written as: nulls come last, as in the order of arrays, and numbers have no fixed scale, as those that they
+    /// are compared with have none.
+    fn of_element(element: Type) -> Self {
+        Self::new(element, Typmod::NONE, true)
     }
 
     fn mask(&self) -> u8 {
