@@ -4,6 +4,7 @@ use super::types::object_name;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::{Builtin, Expr, Signature, find_scalar};
+use crate::plan::SetFunction;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
 use vellum_row::{CastContext, Settings, Type, Typmod, Value, cast_between};
@@ -174,6 +175,11 @@ impl Binder<'_> {
     /// `42883`.
     #[cold]
     pub(super) fn no_function(&self, name: &str, arguments: &[Option<Type>]) -> SqlError {
+        if SetFunction::find(name).is_some() {
+            // Where it may stand nobody asks for a value of its own.
+            let text = "set-returning functions are not allowed here";
+            return SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+        }
         undefined(self.settings, name, arguments)
     }
 }

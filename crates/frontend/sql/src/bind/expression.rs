@@ -38,6 +38,7 @@ impl Binder<'_> {
             "WHERE" | "HAVING" | "FILTER" => error.not_allowed_in(clause),
             "JOIN/ON" => error.not_allowed_in("JOIN conditions"),
             "CHECK" => error.not_allowed_in("check constraints"),
+            "COPY FROM WHERE" => error.not_allowed_in("COPY FROM WHERE conditions"),
             "MERGE WHEN" => error.not_allowed_in("MERGE WHEN conditions"),
             // Of the clause that it is in.
             _ => error,
@@ -47,6 +48,7 @@ impl Binder<'_> {
                 self.coerce(bound, Type::Bool, Typmod::NONE, CastContext::Implicit)
             }
             Some(other) => {
+                let clause = clause.strip_prefix("COPY FROM ").unwrap_or(clause);
                 let message = format!(
                     "argument of {clause} must be type boolean, not type {}",
                     self.settings.name_of(other)

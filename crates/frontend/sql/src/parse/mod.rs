@@ -28,6 +28,7 @@ pub(crate) mod walk;
 pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
+pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
 pub(crate) use locks::LOCKED_LIST;
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
@@ -43,6 +44,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::collections::VecDeque;
 
 /// How deep expressions, subqueries and parentheses may be nested.
 const NESTING_MAX: usize = 200;
@@ -116,9 +118,11 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
         spellings::adapt(text, &mut tokens)?;
     }
     options::adapt(&mut tokens, &words);
-    if words.any(&[Keyword::COPY]) {
-        copies::without_data(&mut tokens);
-    }
+    let mut copied = if words.any(&[Keyword::COPY]) {
+        copies::take_rests(&mut tokens, text)
+    } else {
+        VecDeque::new()
+    };
     let dialect = dialect::Bounded::new(tokens.len());
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
@@ -130,12 +134,17 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             return Ok(found);
         }
         let parsed = parser.parse_statement();
-        let statement = parsed.map_err(|error| {
+        let mut statement = parsed.map_err(|error| {
             if dialect.is_spent() {
                 return too_deep();
             }
             syntax_error(text, &parser, error)
         })?;
+        if matches!(statement, Statement::Copy { .. })
+            && let Some(rest) = copied.pop_front()
+        {
+            rest?.put_into(&mut statement);
+        }
         found.push(into_table(statement));
         let next = parser.peek_token_ref();
         if !matches!(next.token, Token::SemiColon | Token::EOF) {
@@ -242,9 +251,6 @@ fn syntax_error(text: &str, parser: &Parser<'_>, error: ParserError) -> SqlError
     match error {
         ParserError::RecursionLimitExceeded => too_deep(),
         ParserError::TokenizerError(message) => SqlError::syntax(tokenizer_message(&message)),
-        ParserError::ParserError(message) if message.starts_with("Expect a char") => {
-            copies::no_character(parser)
-        }
         ParserError::ParserError(message) => {
             // "…, found: TOKEN at Line: 1, Column: 8": the place is in the text of the error only.
             let place = message

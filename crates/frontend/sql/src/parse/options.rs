@@ -5,19 +5,6 @@ use super::moves::{cursor_moves, is_move};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// Where COPY is in a text.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Copy {
-    /// Before a statement's first word.
-    Start,
-    /// In another statement.
-    Other,
-    /// Before FROM or TO: a table or a query.
-    Source,
-    /// Behind it, where the options are.
-    Target,
-}
-
 /// The words of a text that are none in quotes: most texts have none of those that are read otherwise.
 #[derive(Debug)]
 pub(super) struct Words {
@@ -48,9 +35,6 @@ impl Words {
 /// Turns the options of the statements into what the parser reads. `words` are those of the text as it was written: what is put into it is of no account
 /// to the others.
 pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, words: &Words) {
-    if words.any(&[Keyword::COPY]) {
-        copy_options(tokens);
-    }
     if words.any(&[Keyword::VACUUM, Keyword::ANALYZE]) {
         maintenance_options(tokens);
     }
@@ -499,110 +483,11 @@ fn parenthesis(tokens: &[TokenWithSpan]) -> Option<usize> {
     None
 }
 
-/// Options of COPY that are true or false take the parser's two words only; PostgreSQL takes `on`, `off`, `1` and `0`, too,
-/// and its tools say `freeze on`.
-fn copy_options(tokens: &mut [TokenWithSpan]) {
-    let mut copy = Copy::Start;
-    let mut depth = 0usize;
-    let mut option = false;
-    for token in tokens {
-        let behind_option = option;
-        option = false;
-        match &token.token {
-            Token::Whitespace(_) => option = behind_option,
-            Token::SemiColon => (copy, depth) = (Copy::Start, 0),
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            Token::Word(word) if copy == Copy::Start => {
-                copy = match word.keyword {
-                    Keyword::COPY => Copy::Source,
-                    _ => Copy::Other,
-                };
-            }
-            Token::Word(word) if copy == Copy::Source && depth == 0 => {
-                if matches!(word.keyword, Keyword::FROM | Keyword::TO) {
-                    copy = Copy::Target;
-                }
-            }
-            // The condition of a COPY FROM has columns.
-            Token::Word(word)
-                if copy == Copy::Target && depth == 0 && word.keyword == Keyword::WHERE =>
-            {
-                copy = Copy::Other;
-            }
-            _ if copy == Copy::Target && depth == 1 => {
-                let value = if behind_option {
-                    flag(&token.token)
-                } else {
-                    None
-                };
-                match (&token.token, value) {
-                    (_, Some(value)) => {
-                        token.token = Token::make_keyword(if value { "TRUE" } else { "FALSE" });
-                    }
-                    (Token::Word(word), None) => {
-                        option = matches!(word.keyword, Keyword::FREEZE | Keyword::HEADER);
-                    }
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// What a token says as the value of such an option.
-fn flag(token: &Token) -> Option<bool> {
-    let text = match token {
-        Token::Word(word) => &word.value,
-        Token::SingleQuotedString(text) | Token::Number(text, _) => text,
-        _ => return None,
-    };
-    let is = |words: [&str; 3]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    match () {
-        () if is(["on", "true", "1"]) => Some(true),
-        () if is(["off", "false", "0"]) => Some(false),
-        () => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use crate::parse::statements;
     use sqlparser::ast::Statement;
-
-    #[test]
-    fn options_of_copy_are_true_or_false_in_every_way_of_postgresql() {
-        use sqlparser::ast::CopyOption;
-        let options = |text: &str| match statements(text).unwrap().remove(0) {
-            Statement::Copy { options, .. } => options,
-            other => panic!("{other}"),
-        };
-        for (word, wanted) in [
-            ("on", true),
-            ("OFF", false),
-            ("'on'", true),
-            ("1", true),
-            ("0", false),
-            ("false", false),
-            ("", true),
-        ] {
-            let text = format!("select 1; copy t from stdin (freeze {word}, header {word})");
-            let found = match statements(&text).unwrap().remove(1) {
-                Statement::Copy { options, .. } => options,
-                other => panic!("{other}"),
-            };
-            let expected = [CopyOption::Freeze(wanted), CopyOption::Header(wanted)];
-            assert_eq!(found, expected, "{text}");
-        }
-        let query =
-            "copy (select a from header join freeze on true where true) to stdout (header off)";
-        assert_eq!(options(query), [CopyOption::Header(false)]);
-        // Columns of that name are no options.
-        statements("copy t (freeze on) from stdin").unwrap_err();
-        statements("select freeze 1 from t").unwrap_err();
-    }
 
     #[test]
     fn what_vacuum_is_to_do_besides_is_left_out() {

@@ -124,7 +124,7 @@ impl Session {
                 self.channel_statement(statement)?
             }
             Statement::Analyze(analyze) => self.analyze(analyze, sink)?,
-            Statement::Copy { .. } => return self.copy(statement, sink),
+            Statement::Copy { .. } => return self.copy(statement, &prepared.text, sink),
             Statement::CreateTable(create) if create.query.is_some() => {
                 self.create_table_as(create, params, sink)?
             }

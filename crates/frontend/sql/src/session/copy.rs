@@ -5,15 +5,16 @@
 //! [`SessionOptions::copy_row_bytes_max`](super::SessionOptions) is refused.
 
 use super::copy_binary::{self, Piece};
-use super::copy_text::{Lines, bad, csv_fields, lines_of, plain_line, text_fields, write_field};
+use super::copy_options::{Wanted, wanted};
+use super::copy_text::{Header, Lines, bad, csv_fields, plain_line, text_fields};
 use super::run::{Output, Prepared, Sets};
 use super::{Progress, Session, TransactionStatus, Waiting, gone};
 use crate::catalog::{Default, Table};
 use crate::error::{Result, SqlError};
 use crate::exec::Way;
-use crate::parse::with_stack;
+use crate::parse::{copy_options, filtered, with_stack};
 use crate::sqlstate;
-use crate::wire::{CommandTag, CopyShape, Format, Gone, OutputRow, Sink, Told};
+use crate::wire::{CommandTag, CopyShape, Format, Sink};
 use sqlparser::ast::{self, CopySource, CopyTarget, Statement};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -44,8 +45,12 @@ pub(super) struct CopyIn {
     pub(super) ended: bool,
     /// When the statement has to end, by the monotonic clock.
     pub(super) deadline: Option<u64>,
-    /// No batch was inserted yet.
+    /// No batch was inserted yet, and its rows may be loaded.
     first: bool,
+    /// Rows are counted when they are inserted: some are left out.
+    filters: bool,
+    /// The names that have to stand in the first line.
+    expected: Vec<String>,
     /// Rows that have come and are not inserted, with the numbers of their lines, and how long their lines are together.
     batch: (Vec<(u64, Vec<Value>)>, usize),
 }
@@ -55,21 +60,26 @@ const BATCH_ROWS: usize = 128;
 const BATCH_BYTES: usize = 256 << 10;
 
 impl Session {
-    pub(super) fn copy(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<Progress> {
+    pub(super) fn copy(
+        &mut self,
+        statement: &Statement,
+        text: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<Progress> {
         let Statement::Copy {
             source,
             to,
             target,
-            options,
-            legacy_options,
+            values,
             ..
         } = statement
         else {
             return Err(SqlError::internal("no COPY"));
         };
-        let lines = lines_of(options, legacy_options)?;
-        match (target, to) {
-            (CopyTarget::Stdin, false) | (CopyTarget::Stdout, true) => {}
+        let wanted = wanted(&copy_options(values), *to)?;
+        match target {
+            // Either word, whichever way.
+            CopyTarget::Stdin | CopyTarget::Stdout => {}
             _ => {
                 let text = "COPY of files of the server is not allowed";
                 return Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, text)
@@ -79,7 +89,7 @@ impl Session {
         self.start_statement()?;
         match source {
             CopySource::Query(query) if *to => {
-                let tag = self.copy_out(&query.to_string(), &lines, sink)?;
+                let tag = self.copy_out(&query.to_string(), wanted, None, sink)?;
                 sink.command_complete(&tag).map_err(gone)?;
                 Ok(Progress::Complete)
             }
@@ -89,91 +99,52 @@ impl Session {
             } if *to => {
                 let list = self.copied_columns(table_name, columns)?;
                 let query = format!("SELECT {list} FROM {table_name}");
-                let tag = self.copy_out(&query, &lines, sink)?;
+                let tag = self.copy_out(&query, wanted, Some(table_name), sink)?;
                 sink.command_complete(&tag).map_err(gone)?;
                 Ok(Progress::Complete)
             }
             CopySource::Table {
                 table_name,
                 columns,
-            } => self.copy_in(table_name, columns, lines, sink),
-            CopySource::Query(_) => Err(SqlError::syntax("COPY FROM a query")),
-        }
-    }
-
-    /// The columns that are copied, as a list: without a list all that are not generated.
-    fn copied_columns(&self, name: &ast::ObjectName, columns: &[ast::Ident]) -> Result<String> {
-        let search_path = self.search_path();
-        let binder = self.surroundings(&search_path, "").binder();
-        let relation = binder.relation(name)?;
-        let Some(table) = relation.table() else {
-            return Ok(if columns.is_empty() {
-                "*".to_owned()
-            } else {
-                names(columns.iter().map(|column| column.value.as_str()))
-            });
-        };
-        if !columns.is_empty() {
-            let folded = columns.iter().map(crate::bind::folded);
-            let positions = folded.filter_map(|name| table.schema.position(&name));
-            check_not_generated(table, &positions.collect::<Vec<_>>())?;
-            return Ok(names(columns.iter().map(|column| column.value.as_str())));
-        }
-        let given = (0..table.schema.len()).filter(|at| !is_generated(table, *at));
-        let given: Vec<usize> = given.collect();
-        if given.len() == table.schema.len() {
-            return Ok("*".to_owned());
-        }
-        let column = |at: &usize| &*table.schema.column(*at).name;
-        Ok(names(given.iter().map(column)))
-    }
-
-    fn copy_out(&mut self, query: &str, lines: &Lines, sink: &mut dyn Sink) -> Result<CommandTag> {
-        let prepared = self.prepare_text(query)?;
-        let prepared = prepared.first().cloned();
-        let prepared = prepared.ok_or_else(|| SqlError::internal("an empty query"))?;
-        let program = self.program(&prepared)?;
-        let columns = u16::try_from(program.columns.len()).unwrap_or(u16::MAX);
-        let format = format_of_copy(lines);
-        sink.copy_out(&CopyShape { format, columns })
-            .map_err(gone)?;
-        let mut first = Vec::new();
-        if lines.binary {
-            // In one piece with what follows, as drivers expect it.
-            copy_binary::put_header(&mut first);
-        } else if lines.header {
-            let mut line = Vec::new();
-            for (number, column) in program.columns.iter().enumerate() {
-                if number > 0 {
-                    line.push(lines.delimiter);
-                }
-                write_field(Some(column.name.as_bytes()), lines, &mut line);
+            } => self.copy_in((table_name, columns, None), wanted, text, sink),
+            CopySource::Query(query) => {
+                let (table, columns, condition) =
+                    filtered(query).ok_or_else(|| SqlError::internal("a COPY FROM a query"))?;
+                self.copy_in((table, &columns, Some(condition)), wanted, text, sink)
             }
-            line.push(b'\n');
-            sink.copy_data(&line).map_err(gone)?;
         }
-        let mut told = Copied {
-            sink,
-            lines,
-            line: first,
-            rows: 0,
-        };
-        let output = Output::Tell(&mut told, false);
-        self.run_program(&prepared, &[], &[format], output)?;
-        let (rows, mut last) = (told.rows, told.line);
-        if lines.binary {
-            last.extend_from_slice(&copy_binary::TRAILER);
-            sink.copy_data(&last).map_err(gone)?;
-        }
-        sink.copy_done().map_err(gone)?;
-        Ok(CommandTag::counted("COPY", rows))
     }
 
+    /// What is wrong with a column of an option that is not copied.
+    pub(super) fn not_copied(
+        &self,
+        name: &str,
+        table: Option<&ast::ObjectName>,
+        option: &str,
+    ) -> SqlError {
+        let Some(table) = table else {
+            let message = format!("column \"{name}\" does not exist");
+            return SqlError::new(sqlstate::UNDEFINED_COLUMN, message);
+        };
+        let search_path = self.search_path();
+        let relation = self.surroundings(&search_path, "").binder().relation(table);
+        let known = relation.and_then(|relation| {
+            let position = crate::plan::column_position(&relation, name)?;
+            let table = relation.table();
+            table.map_or(Ok(()), |table| check_not_generated(table, &[position]))
+        });
+        known.err().unwrap_or_else(|| {
+            let message = format!("{option} column \"{name}\" not referenced by COPY");
+            SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message)
+        })
+    }
+
+    /// Begins a COPY from the client, of the rows that a condition is true of.
     fn copy_in(
         &mut self,
-        table: &ast::ObjectName,
-        columns: &[ast::Ident],
-        lines: Lines,
+        (table, columns, condition): (&ast::ObjectName, &[ast::Ident], Option<&ast::Expr>),
+        wanted: Wanted,
+        text: &str,
         sink: &mut dyn Sink,
     ) -> Result<Progress> {
         let search_path = self.search_path();
@@ -200,19 +171,46 @@ impl Session {
                 (column.ty, column.typmod)
             })
             .collect();
-        let list = names(
-            positions
-                .iter()
-                .map(|at| &*definition.schema.column(*at).name),
-        );
-        let params: Vec<String> = (1..=positions.len()).map(|at| format!("${at}")).collect();
-        let text = format!(
-            "INSERT INTO {table} ({list}) OVERRIDING SYSTEM VALUE VALUES ({})",
-            params.join(", ")
-        );
-        let insert = self.prepare_text(&text)?;
-        let insert = insert.first().cloned();
-        let insert = insert.ok_or_else(|| SqlError::internal("an empty text"))?;
+        let column = |at: &usize| &*definition.schema.column(*at).name;
+        let copied: Vec<&str> = positions.iter().map(column).collect();
+        for (at, name) in copied.iter().enumerate() {
+            if copied[..at].contains(name) {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
+            }
+        }
+        let Wanted {
+            mut lines,
+            not_null,
+            is_null,
+            ..
+        } = wanted;
+        let refuse = |option| {
+            let session = &*self;
+            move |name: &str| session.not_copied(name, Some(table), option)
+        };
+        lines.not_null = not_null.among(&copied, refuse("FORCE_NOT_NULL"))?;
+        lines.is_null = is_null.among(&copied, refuse("FORCE_NULL"))?;
+        let insert = match condition {
+            Some(condition) => {
+                self.filtered_insert((table, &relation), &positions, condition, text)?
+            }
+            None => {
+                let list = names(copied.iter().copied());
+                let params: Vec<String> =
+                    (1..=positions.len()).map(|at| format!("${at}")).collect();
+                let text = format!(
+                    "INSERT INTO {table} ({list}) OVERRIDING SYSTEM VALUE VALUES ({})",
+                    params.join(", ")
+                );
+                let insert = self.prepare_text(&text)?.first().cloned();
+                insert.ok_or_else(|| SqlError::internal("an empty text"))?
+            }
+        };
+        let expected = match lines.header {
+            Header::Match => copied.iter().map(|name| (*name).to_owned()).collect(),
+            Header::None | Header::Line => Vec::new(),
+        };
         self.program(&insert)?;
         let shape = CopyShape {
             format: format_of_copy(&lines),
@@ -238,7 +236,9 @@ impl Session {
             row: copy_binary::Begun::default(),
             ended: false,
             deadline,
-            first: true,
+            first: condition.is_none(),
+            filters: condition.is_some(),
+            expected,
             batch: (Vec::new(), 0),
         });
         Ok(Progress::CopyIn)
@@ -415,7 +415,14 @@ impl Session {
             }
             copy.line += 1;
             start = next;
-            if copy.ended || (copy.lines.header && copy.line == 1) {
+            if copy.ended {
+                continue;
+            }
+            if copy.lines.header != Header::None && copy.line == 1 {
+                if copy.lines.header == Header::Match {
+                    let done = check_header(&copy.expected, line, &copy.lines);
+                    done.map_err(|error| error.with_context(place(&copy.table, 1)))?;
+                }
                 continue;
             }
             if line == b"\\." {
@@ -482,7 +489,7 @@ impl Session {
 
     /// A row of a line (or tuple) of so many bytes: it is inserted with others.
     fn copy_row(&mut self, copy: &mut CopyIn, values: Vec<Value>, bytes: usize) -> Result<()> {
-        copy.rows += 1;
+        copy.rows += u64::from(!copy.filters);
         let (rows, held) = &mut copy.batch;
         rows.push((copy.line, values));
         *held += bytes;
@@ -515,7 +522,12 @@ impl Session {
         };
         let done = self.run_each(&copy.insert, &mut sets, &[], Output::Drop);
         match done {
-            Ok(_) => Ok(()),
+            Ok(done) => {
+                if copy.filters {
+                    copy.rows += done.rows();
+                }
+                Ok(())
+            }
             Err(error) => Err(error.with_context(place(&copy.table, rows[sets.at].0))),
         }
     }
@@ -540,6 +552,39 @@ fn check_fields(fields: usize, copy: &CopyIn) -> Result<()> {
         Ordering::Equal => Ok(()),
         Ordering::Greater => Err(bad("extra data after last expected column")),
     }
+}
+
+/// # Errors
+/// `22P04` for a first line that does not have these names.
+fn check_header(expected: &[String], line: &[u8], lines: &Lines) -> Result<()> {
+    let lines = Lines {
+        not_null: Vec::new(),
+        is_null: Vec::new(),
+        ..lines.clone()
+    };
+    let fields = if lines.csv {
+        csv_fields(line, &lines)?
+    } else {
+        text_fields(line, &lines)
+    };
+    let (got, wanted) = (fields.len(), expected.len());
+    if got != wanted {
+        let message =
+            format!("wrong number of fields in header line: got {got}, expected {wanted}");
+        return Err(bad(&message));
+    }
+    for (number, (field, name)) in (1..).zip(fields.iter().zip(expected)) {
+        let got = match field {
+            Some(field) if **field == *name.as_bytes() => continue,
+            Some(field) => format!("\"{}\"", String::from_utf8_lossy(field)),
+            None => format!("null value (\"{}\")", lines.null),
+        };
+        let message = format!(
+            "column name mismatch in header line field {number}: got {got}, expected \"{name}\""
+        );
+        return Err(bad(&message));
+    }
+    Ok(())
 }
 
 /// Where an error of a COPY is.
@@ -584,76 +629,8 @@ fn row_is_too_long(most: usize, copy: &CopyIn) -> SqlError {
     SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).with_context(context)
 }
 
-/// A sink that rows are copied through.
-struct Copied<'c> {
-    sink: &'c mut dyn Sink,
-    lines: &'c Lines,
-    line: Vec<u8>,
-    rows: u64,
-}
-
-impl Sink for Copied<'_> {
-    fn row_description(&mut self, _: &[crate::wire::Field], _: &[Format]) -> Told {
-        Ok(())
-    }
-
-    fn row(&mut self, row: OutputRow<'_>) -> Told {
-        self.rows += 1;
-        if self.lines.binary {
-            // A row comes as its columns stand there.
-            self.line.extend_from_slice(&row.columns().to_be_bytes());
-            self.line.extend_from_slice(row.body());
-            let done = self.sink.copy_data(&self.line);
-            self.line.clear();
-            return done;
-        }
-        for (number, column) in row.iter().enumerate() {
-            if number > 0 {
-                self.line.push(self.lines.delimiter);
-            }
-            write_field(column, self.lines, &mut self.line);
-        }
-        self.line.push(b'\n');
-        let done = self.sink.copy_data(&self.line);
-        self.line.clear();
-        done
-    }
-
-    fn command_complete(&mut self, _: &CommandTag) -> Told {
-        Ok(())
-    }
-
-    fn empty_query(&mut self) -> Told {
-        Ok(())
-    }
-
-    fn notice(&mut self, notice: &crate::error::Fields) -> Told {
-        self.sink.notice(notice)
-    }
-
-    fn parameter_status(&mut self, name: &str, value: &str) -> Told {
-        self.sink.parameter_status(name, value)
-    }
-
-    fn copy_in(&mut self, _: &CopyShape) -> Told {
-        Err(Gone)
-    }
-
-    fn copy_out(&mut self, _: &CopyShape) -> Told {
-        Err(Gone)
-    }
-
-    fn copy_data(&mut self, _: &[u8]) -> Told {
-        Err(Gone)
-    }
-
-    fn copy_done(&mut self) -> Told {
-        Err(Gone)
-    }
-}
-
 /// The format that a client is told of.
-fn format_of_copy(lines: &Lines) -> Format {
+pub(super) fn format_of_copy(lines: &Lines) -> Format {
     if lines.binary {
         Format::Binary
     } else {
@@ -661,14 +638,14 @@ fn format_of_copy(lines: &Lines) -> Format {
     }
 }
 
-fn is_generated(table: &Table, position: usize) -> bool {
+pub(super) fn is_generated(table: &Table, position: usize) -> bool {
     let column = table.schema.column(position).id;
     matches!(table.default_of(column), Some(Default::Generated(_)))
 }
 
 /// # Errors
 /// `42P10`.
-fn check_not_generated(table: &Table, positions: &[usize]) -> Result<()> {
+pub(super) fn check_not_generated(table: &Table, positions: &[usize]) -> Result<()> {
     let Some(at) = positions.iter().find(|at| is_generated(table, **at)) else {
         return Ok(());
     };
@@ -682,7 +659,7 @@ fn check_not_generated(table: &Table, positions: &[usize]) -> Result<()> {
 }
 
 /// Names as SQL, each in quotes.
-fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+pub(super) fn names<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let quoted: Vec<String> = names
         .map(|name| format!("\"{}\"", name.replace('"', "\"\"")))
         .collect();

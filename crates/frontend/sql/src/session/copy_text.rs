@@ -1,8 +1,7 @@
-//! The forms of rows in a COPY that are text: PostgreSQL's own, and csv; and the options that choose among all.
+//! The forms of rows in a COPY that are text: PostgreSQL's own, and csv.
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use sqlparser::ast::{self, CopyOption};
 use std::borrow::Cow;
 
 /// How lines look.
@@ -15,11 +14,38 @@ pub(super) struct Lines {
     pub null: String,
     pub quote: u8,
     pub escape: u8,
-    pub header: bool,
+    pub header: Header,
+    /// The columns whose fields are quoted in any case, if there are such, one flag for each; so below.
+    pub quoted: Vec<bool>,
+    /// Those in which what stands for null is itself,
+    pub not_null: Vec<bool>,
+    /// and in which it is null in quotes, too.
+    pub is_null: Vec<bool>,
 }
 
-/// Appends a column as text or csv has it.
-pub(super) fn write_field(field: Option<&[u8]>, lines: &Lines, out: &mut Vec<u8>) {
+/// What stands in front of the rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Header {
+    /// Nothing.
+    None,
+    /// A line of names.
+    Line,
+    /// One that has to be that of the columns.
+    Match,
+}
+
+/// A flag of a column, where none may have any.
+fn flag(flags: &[bool], column: usize) -> bool {
+    flags.get(column).is_some_and(|flag| *flag)
+}
+
+/// Appends a column as text or csv has it; `number`: which it is, of one whose values may be quoted in any case.
+pub(super) fn write_field(
+    field: Option<&[u8]>,
+    number: Option<usize>,
+    lines: &Lines,
+    out: &mut Vec<u8>,
+) {
     let Some(field) = field else {
         out.extend_from_slice(lines.null.as_bytes());
         return;
@@ -28,7 +54,9 @@ pub(super) fn write_field(field: Option<&[u8]>, lines: &Lines, out: &mut Vec<u8>
         let special = |byte: &u8| {
             *byte == lines.delimiter || *byte == lines.quote || *byte == b'\n' || *byte == b'\r'
         };
-        if field.iter().any(special) || field == lines.null.as_bytes() || field == b"\\." {
+        let forced = number.is_some_and(|number| flag(&lines.quoted, number));
+        if forced || field.iter().any(special) || field == lines.null.as_bytes() || field == b"\\."
+        {
             out.push(lines.quote);
             for byte in field {
                 if *byte == lines.quote || *byte == lines.escape {
@@ -163,138 +191,18 @@ pub(super) fn csv_fields<'l>(line: &'l [u8], lines: &Lines) -> Result<Vec<Option
                 }
             }
         }
-        let null = !quoted && field == lines.null.as_bytes();
+        let column = fields.len();
+        let null = field == lines.null.as_bytes()
+            && match quoted {
+                true => flag(&lines.is_null, column),
+                false => !flag(&lines.not_null, column),
+            };
         fields.push(if null { None } else { Some(Cow::Owned(field)) });
         if at >= line.len() {
             return Ok(fields);
         }
         at += 1;
     }
-}
-
-/// What the options of a COPY ask for.
-pub(super) fn lines_of(options: &[CopyOption], legacy: &[ast::CopyLegacyOption]) -> Result<Lines> {
-    let mut format = "text".to_owned();
-    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
-    let mut header = false;
-    let byte_of = |option: &str, char: char| {
-        u8::try_from(char).ok().filter(u8::is_ascii).ok_or_else(|| {
-            let message = format!("COPY {option} must be a single one-byte character");
-            SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-        })
-    };
-    for option in options {
-        match option {
-            CopyOption::Format(name) => format = name.value.to_lowercase(),
-            CopyOption::Delimiter(char) => delimiter = Some(byte_of("delimiter", *char)?),
-            CopyOption::Null(text) => null = Some(text.clone()),
-            CopyOption::Header(wanted) => header = *wanted,
-            CopyOption::Quote(char) => quote = Some(byte_of("quote", *char)?),
-            CopyOption::Escape(char) => escape = Some(byte_of("escape", *char)?),
-            CopyOption::Freeze(_) | CopyOption::Encoding(_) => {}
-            other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
-        }
-    }
-    for option in legacy {
-        match option {
-            ast::CopyLegacyOption::Csv(inner) => {
-                format = "csv".to_owned();
-                for option in inner {
-                    match option {
-                        ast::CopyLegacyCsvOption::Header => header = true,
-                        ast::CopyLegacyCsvOption::Quote(char) => {
-                            quote = Some(byte_of("quote", *char)?)
-                        }
-                        ast::CopyLegacyCsvOption::Escape(char) => {
-                            escape = Some(byte_of("escape", *char)?)
-                        }
-                        other => {
-                            return Err(SqlError::unsupported(format!("{other} of COPY")));
-                        }
-                    }
-                }
-            }
-            ast::CopyLegacyOption::Binary => format = "binary".to_owned(),
-            ast::CopyLegacyOption::Delimiter(char) => {
-                delimiter = Some(byte_of("delimiter", *char)?)
-            }
-            ast::CopyLegacyOption::Null(text) => null = Some(text.clone()),
-            ast::CopyLegacyOption::Header => header = true,
-            other => return Err(SqlError::unsupported(format!("the option {other} of COPY"))),
-        }
-    }
-    let csv = match format.as_str() {
-        "text" => false,
-        "csv" => true,
-        "binary" => {
-            let given = [
-                delimiter.map(|_| "DELIMITER"),
-                null.as_ref().map(|_| "NULL"),
-            ];
-            if let Some(word) = given.into_iter().flatten().next() {
-                return Err(SqlError::syntax(format!(
-                    "cannot specify {word} in BINARY mode"
-                )));
-            }
-            false
-        }
-        other => {
-            let message = format!("COPY format \"{other}\" not recognized");
-            return Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, message));
-        }
-    };
-    let given = (quote.is_some(), escape.is_some());
-    let quote = quote.unwrap_or(b'"');
-    let lines = Lines {
-        binary: format == "binary",
-        csv,
-        delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
-        null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
-        quote,
-        escape: escape.unwrap_or(quote),
-        header,
-    };
-    check_lines(&lines, given)?;
-    Ok(lines)
-}
-
-/// What options may not say together, in the order in which PostgreSQL looks. `given`: QUOTE and ESCAPE.
-fn check_lines(lines: &Lines, given: (bool, bool)) -> Result<()> {
-    let invalid = |text: &str| Err(SqlError::new(sqlstate::INVALID_PARAMETER_VALUE, text));
-    let only_csv = |what: &str| {
-        let message = format!("COPY {what} available only in CSV mode");
-        Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message))
-    };
-    let delimiter = lines.delimiter;
-    if matches!(delimiter, b'\n' | b'\r') {
-        return invalid("COPY delimiter cannot be newline or carriage return");
-    }
-    if lines.null.contains(['\n', '\r']) {
-        return invalid("COPY null representation cannot use newline or carriage return");
-    }
-    let letters = b"\\.abcdefghijklmnopqrstuvwxyz0123456789";
-    if !lines.csv && !lines.binary && letters.contains(&delimiter) {
-        let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
-        return invalid(&message);
-    }
-    if !lines.csv && given.0 {
-        return only_csv("quote");
-    }
-    if lines.csv && delimiter == lines.quote {
-        return invalid("COPY delimiter and quote must be different");
-    }
-    if !lines.csv && given.1 {
-        return only_csv("escape");
-    }
-    if lines.null.as_bytes().contains(&delimiter) {
-        let text = "COPY delimiter must not appear in the NULL specification";
-        return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
-    }
-    if lines.csv && lines.null.as_bytes().contains(&lines.quote) {
-        let text = "CSV quote character must not appear in the NULL specification";
-        return Err(SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text));
-    }
-    Ok(())
 }
 
 #[cold]

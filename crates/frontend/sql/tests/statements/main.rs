@@ -7,6 +7,7 @@ mod changes;
 mod channels;
 mod client;
 mod copies;
+mod copy_options;
 mod corpus;
 mod cursors;
 mod deferred;
