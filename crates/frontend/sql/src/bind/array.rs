@@ -10,7 +10,7 @@ use crate::expr::{Builtin, CatalogFunction, Comparison, Expr, Quantifier, RowTes
 use crate::plan::SubqueryKind;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
-use vellum_row::{CastContext, Type, Typmod, Value};
+use vellum_row::{CastContext, Type, Typmod, Value, ValueRef};
 
 /// The query of `ARRAY(SELECT …)`, which the parser takes for a function.
 pub(super) fn array_subquery(function: &ast::Function) -> Option<&ast::Query> {
@@ -131,6 +131,35 @@ fn no_records(element: Type) -> Result<()> {
         Type::Record => Err(SqlError::unsupported("an array of records")),
         _ => Ok(()),
     }
+}
+
+/// # Errors
+/// `42704` for a collation that there is not. Those that there are have one order.
+pub(crate) fn check_collation(collation: &ast::ObjectName) -> Result<()> {
+    let (_, name) = object_name(collation)?;
+    if matches!(
+        &*name,
+        "default" | "C" | "c" | "POSIX" | "posix" | "ucs_basic"
+    ) {
+        return Ok(());
+    }
+    let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+    Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message))
+}
+
+/// # Errors
+/// `42804` for a type whose values have no collation; `None`: of a literal whose type is not known yet.
+pub(crate) fn check_collatable(ty: Option<Type>) -> Result<()> {
+    let element = match ty {
+        Some(Type::Array(element)) => Some(element.ty()),
+        other => other,
+    };
+    if element.is_none_or(|element| element.category() == 'S') {
+        return Ok(());
+    }
+    let name = ty.map_or("unknown", Type::sql_name);
+    let message = format!("collations are not supported by type {name}");
+    Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message))
 }
 
 impl Binder<'_> {
@@ -537,13 +566,10 @@ impl Binder<'_> {
         expr: &ast::Expr,
         collation: &ast::ObjectName,
     ) -> Result<Bound> {
-        let (_, name) = object_name(collation)?;
-        let known = ["default", "C", "c", "POSIX", "posix", "ucs_basic"];
-        if !known.contains(&&*name) {
-            let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
-            return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message));
-        }
-        self.expr(expr)
+        check_collation(collation)?;
+        let bound = self.expr(expr)?;
+        check_collatable(bound.ty)?;
+        Ok(bound)
     }
 
     /// Casts from text to oids that are shown as names, and back: the catalog does them. `None` for all others.
@@ -565,7 +591,18 @@ impl Binder<'_> {
             }
             return Ok(Some(self.reg_of(bound, ty)?));
         }
-        let Some(from) = from.filter(|from| from.is_reg()) else {
+        if let (Type::Array(element), Expr::Const(value)) = (ty, &bound.expr)
+            && element.ty().is_reg()
+            && from_text
+            && let Some(text) = value.as_ref().as_str()
+        {
+            return self.reg_array(text, element.ty()).map(Some);
+        }
+        let element = |from: Type| match from {
+            Type::Array(element) => element.ty(),
+            from => from,
+        };
+        let Some(from) = from.map(element).filter(|from| from.is_reg()) else {
             return Ok(None);
         };
         if ty.category() != 'S' || context == CastContext::Implicit {
@@ -573,6 +610,32 @@ impl Binder<'_> {
         }
         let text = call(CatalogFunction::RegText(from), vec![bound.expr.clone()]);
         Ok(Some(text))
+    }
+
+    /// The array of oids that a literal names.
+    ///
+    /// # Errors
+    /// `22P02`; those of each name; `0A000` for arrays of arrays.
+    fn reg_array(&mut self, text: &str, element: Type) -> Result<Expr> {
+        let names = Type::Text.array();
+        let read = vellum_row::input(names, Typmod::NONE, text, self.settings)?;
+        let ValueRef::Array(array) = read.as_ref() else {
+            return Err(SqlError::internal("no array"));
+        };
+        if array.dimensions().count() > 1 {
+            return Err(SqlError::unsupported("an array of arrays of names"));
+        }
+        let mut items = Vec::with_capacity(array.len());
+        for name in array.items() {
+            let name = Bound {
+                expr: Expr::Const(name),
+                ty: None,
+                typmod: Typmod::NONE,
+                start: None,
+            };
+            items.push(self.coerce(name, element, Typmod::NONE, CastContext::Implicit)?);
+        }
+        Ok(call(CatalogFunction::MakeArray(element), items))
     }
 
     fn reg_of(&mut self, bound: &Bound, ty: Type) -> Result<Expr> {

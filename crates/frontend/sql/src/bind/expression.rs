@@ -400,6 +400,7 @@ impl Binder<'_> {
         let found = match found {
             Ok(found) => found,
             Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
+            Err(error) if table.is_some() => return Err(self.with_nearest(error, table, name)),
             Err(error) => return Err(error),
         };
         self.note(level, &found);
@@ -421,9 +422,15 @@ impl Binder<'_> {
             // Functions that are called without parentheses.
             Err(error) if ident.quote_style.is_none() => match self.word(&name, &[])? {
                 Some(bound) => Ok(bound),
-                None => self.whole_row(&name).ok_or(error),
+                None => {
+                    let row = self.whole_row(&name);
+                    row.ok_or_else(|| self.with_nearest(error, None, &name))
+                }
             },
-            Err(error) => self.whole_row(&name).ok_or(error),
+            Err(error) => {
+                let row = self.whole_row(&name);
+                row.ok_or_else(|| self.with_nearest(error, None, &name))
+            }
         }
     }
 

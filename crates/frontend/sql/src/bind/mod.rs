@@ -13,6 +13,7 @@ mod coerce;
 mod enums;
 mod expression;
 mod frame;
+mod near;
 mod operator;
 mod place;
 mod row;
@@ -21,6 +22,7 @@ mod types;
 mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
+pub(crate) use array::{check_collatable, check_collation};
 pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{

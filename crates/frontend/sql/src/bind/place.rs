@@ -65,7 +65,7 @@ impl Binder<'_> {
     }
 
     /// Where one stands, the last in front of a syntax tree.
-    fn place_before(&self, node: &impl ast::Spanned, word: &str) -> Option<u32> {
+    pub(crate) fn place_before(&self, node: &impl ast::Spanned, word: &str) -> Option<u32> {
         let start = self.place(node)?;
         let text = &self.text[..byte_of(self.text, start)];
         let text = text.to_ascii_lowercase();

@@ -6,7 +6,7 @@ use super::deferral::timing_of;
 use super::dependency::Object;
 use super::like::Made;
 use super::made_names::MadeName;
-use crate::bind::{ScopeTable, folded};
+use crate::bind::{ScopeTable, check_collatable, check_collation, folded};
 use crate::catalog::{
     Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table, Timing,
 };
@@ -261,7 +261,12 @@ impl Ddl<'_> {
                     default = Some(self.new_identity((table, id), &name, ty, &clauses)?);
                     nullable = false;
                 }
-                ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
+                ColumnOption::Collation(collation) => {
+                    let place = self.binder().place_before(collation, "collate");
+                    let done = check_collation(collation).and_then(|()| check_collatable(Some(ty)));
+                    done.map_err(|error| error.at(place))?;
+                }
+                ColumnOption::Comment(_) => {}
                 ColumnOption::ForeignKey(key) => {
                     let mut key = key.clone();
                     key.name = option.name.clone().or(key.name);

@@ -77,7 +77,7 @@ pub(crate) enum CatalogFunction {
     ToReg(Type),
     /// A cast from text to one of these types.
     RegOf(Type),
-    /// A cast of one of these types to text.
+    /// A cast of one of these types to text, or of an array of it.
     RegText(Type),
     // Arrays.
     ArrayAppend,
@@ -413,6 +413,19 @@ fn fit(entry: &CatalogEntry, given: &[Option<Type>]) -> Option<(u32, Signature)>
 impl CatalogFunction {
     /// The name that it is called by; empty for what has none.
     pub fn name(self) -> &'static str {
+        // These are bound by their own rules.
+        match self {
+            Self::JsonBuild { object, binary } => {
+                return match (object, binary) {
+                    (true, true) => "jsonb_build_object",
+                    (true, false) => "json_build_object",
+                    (false, true) => "jsonb_build_array",
+                    (false, false) => "json_build_array",
+                };
+            }
+            Self::ToJson { binary } => return if binary { "to_jsonb" } else { "to_json" },
+            _ => {}
+        }
         let found = FUNCTIONS.iter().find(|entry| entry.function == self);
         found.map_or("", |entry| entry.name)
     }

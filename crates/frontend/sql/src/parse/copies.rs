@@ -107,7 +107,7 @@ pub(super) fn take_rests(tokens: &mut Vec<TokenWithSpan>, text: &str) -> VecDequ
             continue;
         };
         rests.push_back(parts.rest(text, statement));
-        kept.extend(parts.first.iter().map(|own| TokenWithSpan::clone(own)));
+        kept.extend(parts.first.iter().copied().cloned());
         let Some(last) = parts.rest.last().copied() else {
             continue;
         };
@@ -233,11 +233,11 @@ impl<'t> Parts<'t> {
         let mut tokens = vec![made(Token::make_keyword("SELECT"))];
         match columns {
             [] => tokens.push(made(Token::Mul)),
-            [_, inner @ .., _] => tokens.extend(inner.iter().map(|own| TokenWithSpan::clone(own))),
+            [_, inner @ .., _] => tokens.extend(inner.iter().copied().cloned()),
             [one] => return Err(at_token(text, one)),
         }
         tokens.push(made(Token::make_keyword("FROM")));
-        tokens.extend(name.iter().map(|own| TokenWithSpan::clone(own)));
+        tokens.extend(name.iter().copied().cloned());
         let mut query = parsed(text, tokens, |parser| parser.parse_query())?;
         if let SetExpr::Select(select) = query.body.as_mut() {
             select.selection = Some(condition);

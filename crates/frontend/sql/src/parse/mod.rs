@@ -6,6 +6,7 @@
 //! - P2 Work is bounded by the length of the text ([`dialect`], and [`height`] where tables are expected).
 //! - P3 Trees, and the programs that are made of them, are made, walked, run and dropped on a stack that has room for P1 ([`with_stack`]).
 
+mod array_types;
 mod commands;
 mod conflicts;
 mod constraints;
@@ -22,6 +23,7 @@ mod options;
 mod sequences;
 mod spellings;
 mod tables;
+mod tablespaces;
 mod types;
 pub(crate) mod walk;
 
@@ -96,6 +98,12 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
             return Err(at_token(text, &tokens[word]));
         }
         literal::whole_tables(&mut tokens);
+    }
+    if words.any(&[Keyword::TABLESPACE]) {
+        tablespaces::adapt(&mut tokens)?;
+    }
+    if words.any(&[Keyword::ARRAY]) {
+        array_types::adapt(&mut tokens);
     }
     if words.any(&[Keyword::CREATE]) {
         tables::adapt(&mut tokens);

@@ -274,9 +274,8 @@ pub(super) fn depending(
             && keys.len() < usize::from(COMPARED_MAX)
         {
             let column = &scope.tables[usize::from(*table)].columns[usize::from(*position)];
-            if check_equality(column.ty).is_ok() {
-                keys.push((expr.clone(), column.ty));
-            }
+            // Also of a type that has no equality: within a group it is the value of one row.
+            keys.push((expr.clone(), column.ty));
             return;
         }
         expr.children(&mut |child| found(child, keys, apart, scope));

@@ -106,7 +106,7 @@ impl Session {
                 name,
                 data_types,
                 statement,
-            } => self.prepare(&folded(name), data_types, statement)?,
+            } => self.prepare(&folded(name), data_types, statement, &prepared.text)?,
             Statement::Execute {
                 name: Some(name),
                 parameters,
@@ -502,11 +502,13 @@ impl Session {
         }
     }
 
+    /// `source` is the text that PREPARE stands in: it is shown as it was sent, and places in it are those of the statement.
     fn prepare(
         &mut self,
         name: &str,
         types: &[ast::DataType],
         statement: &Statement,
+        source: &str,
     ) -> Result<CommandTag> {
         if self.statements.contains_key(name) {
             let message = format!("prepared statement \"{name}\" already exists");
@@ -525,8 +527,7 @@ impl Session {
         let binder = self.surroundings(&search_path, "").binder();
         let types = types.iter().map(|ty| Ok(binder.type_of(ty)?.0.oid()));
         let types = types.collect::<Result<Vec<u32>>>()?;
-        let text = statement.to_string();
-        let prepared = Session::prepare_one(&text, statement.clone(), &types);
+        let prepared = Session::prepare_one(source, statement.clone(), &types);
         self.start_statement()?;
         let first = Some(self.program(&prepared)?);
         self.name_statement(name, prepared, first, true);

@@ -9,7 +9,7 @@ use vellum_row::{Settings, Type, Value, ValueRef, output, send_to_client};
 /// A column whose values do not say by themselves how they are written.
 #[derive(Clone, Debug)]
 pub(super) enum Special {
-    /// Oids that are names as text.
+    /// Oids that are names as text, or arrays of such.
     Name(Type),
     /// `"char"`, whose binary form is a byte, also where there is none.
     Byte,
@@ -19,7 +19,11 @@ pub(super) enum Special {
 
 /// Of each column that is special, what it is; nothing if none is.
 pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
-    let special = |ty: Type| ty.is_reg() || matches!(ty, Type::Record | Type::SingleChar);
+    let named = |ty: Type| match ty {
+        Type::Array(element) => Some(element.ty()).filter(|element| element.is_reg()),
+        ty => Some(ty).filter(|ty| ty.is_reg()),
+    };
+    let special = |ty: Type| named(ty).is_some() || matches!(ty, Type::Record | Type::SingleChar);
     if !program.columns.iter().any(|column| special(column.ty)) {
         return Vec::new();
     }
@@ -27,7 +31,7 @@ pub(super) fn special_columns(program: &Program) -> Vec<Option<Special>> {
     let columns = columns.map(|(number, column)| match column.ty {
         Type::Record => Some(Special::Row(program.records.get(number).cloned().flatten())),
         Type::SingleChar => Some(Special::Byte),
-        ty => ty.is_reg().then_some(Special::Name(ty)),
+        ty => named(ty).map(Special::Name),
     });
     columns.collect()
 }
@@ -49,6 +53,16 @@ impl Special {
             (Self::Name(ty), Format::Text, ValueRef::Oid(oid)) => {
                 let name = Value::text(name_of(*ty, oid));
                 encode(name.as_ref(), format, forms, text, body);
+            }
+            (Self::Name(ty), Format::Text, ValueRef::Array(oids)) => {
+                let names = oids.map(Type::Text, |oid| {
+                    Ok(match oid {
+                        Value::Oid(oid) => Value::text(name_of(*ty, oid)),
+                        other => other,
+                    })
+                })?;
+                let names = Value::Array(names);
+                encode(names.as_ref(), format, forms, text, body);
             }
             (Self::Row(known), Format::Binary, ValueRef::Text(row)) => {
                 let at = body.len();

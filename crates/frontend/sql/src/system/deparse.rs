@@ -150,13 +150,24 @@ impl Writer<'_> {
 
     /// The arguments of a function: text, where it takes text.
     fn arguments(&self, function: Builtin, all: &[Expr]) -> String {
-        // Those that take values of any type.
-        let any = matches!(
-            function,
-            Builtin::Concat | Builtin::NullIf | Builtin::Greatest | Builtin::Least
-        );
-        let all = all.iter().map(|expr| match expr {
+        // Those that take values of any type, and from which argument on: literals need none there.
+        let loose = match function {
+            Builtin::Concat => Some(0),
+            function => match function.name() {
+                "json_build_object" | "jsonb_build_object" | "json_build_array"
+                | "jsonb_build_array" | "num_nulls" | "num_nonnulls" => Some(0),
+                "concat_ws" | "format" => Some(1),
+                _ => None,
+            },
+        };
+        let any = loose == Some(0)
+            || matches!(
+                function,
+                Builtin::NullIf | Builtin::Greatest | Builtin::Least
+            );
+        let all = all.iter().enumerate().map(|(at, expr)| match expr {
             Expr::Column { .. } if !any => self.operand(expr, ','),
+            Expr::Const(Value::Text(text)) if loose.is_some_and(|from| at >= from) => literal(text),
             other => self.list(std::slice::from_ref(other)),
         });
         all.collect::<Vec<_>>().join(", ")

@@ -14,7 +14,7 @@ use crate::names::quoted;
 use crate::roles::Rights;
 use crate::session::Env;
 use crate::sqlstate;
-use vellum_row::{Array, Type, Value, ValueRef};
+use vellum_row::{Array, Type, Value, ValueRef, output};
 
 /// Runs a function for a session.
 ///
@@ -110,7 +110,20 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
         }
         F::ToReg(ty) => parse_reg(env, ty, text(0))?.map_or(Value::Null, Value::Oid),
         F::RegOf(ty) => Value::Oid(reg(env, ty, text(0))?),
-        F::RegText(ty) => Value::text(reg_text(env, ty, first)),
+        F::RegText(ty) => match value(0) {
+            ValueRef::Array(oids) => {
+                let names = oids.map(Type::Text, |oid| {
+                    Ok(match oid {
+                        Value::Oid(oid) => Value::text(reg_text(env, ty, oid)),
+                        other => other,
+                    })
+                })?;
+                let mut text = String::new();
+                output(Value::Array(names).as_ref(), env.forms, &mut text);
+                Value::text(text)
+            }
+            _ => Value::text(reg_text(env, ty, first)),
+        },
         F::HasTablePrivilege | F::HasColumnPrivilege => {
             // Of a column: the table's, as long as there are none of columns. The column's own argument is not looked at.
             let of_column = function == F::HasColumnPrivilege;

@@ -92,6 +92,7 @@ corpus!(
     casts,
     catalog_clients,
     changes,
+    client_forms,
     compared_rows,
     corners,
     dates,

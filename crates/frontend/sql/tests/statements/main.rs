@@ -20,6 +20,7 @@ mod foreign;
 mod forms;
 mod gates;
 mod general;
+mod hints;
 mod indexes;
 mod isolation;
 mod joins;
