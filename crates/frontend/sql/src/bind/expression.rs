@@ -3,6 +3,7 @@
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
 use super::call::{all_of, in_order};
+use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
@@ -783,19 +784,4 @@ pub(crate) fn number(digits: &str) -> Result<(Value, Type)> {
     };
     debug_assert!(value.as_ref().fits(ty) && !matches!(value.as_ref(), ValueRef::Null));
     Ok((value, ty))
-}
-
-/// Whether a name that was not found is looked for no further.
-fn decides(error: &SqlError) -> bool {
-    let state = error.sqlstate();
-    state == sqlstate::AMBIGUOUS_COLUMN || state == sqlstate::INVALID_COLUMN_REFERENCE
-}
-
-/// Whether a query further out knows better why a name was not found.
-#[cold]
-fn tells_more(further: &SqlError, own: &SqlError) -> bool {
-    let knows = |error: &SqlError| {
-        error.sqlstate() != sqlstate::UNDEFINED_TABLE || error.fields().hint.is_some()
-    };
-    decides(further) || (!knows(own) && knows(further))
 }

@@ -137,3 +137,18 @@ mod tests {
         }
     }
 }
+
+/// Whether a name that was not found is looked for no further.
+pub(super) fn decides(error: &SqlError) -> bool {
+    let state = error.sqlstate();
+    state == sqlstate::AMBIGUOUS_COLUMN || state == sqlstate::INVALID_COLUMN_REFERENCE
+}
+
+/// Whether a query further out knows better why a name was not found.
+#[cold]
+pub(super) fn tells_more(further: &SqlError, own: &SqlError) -> bool {
+    let knows = |error: &SqlError| {
+        error.sqlstate() != sqlstate::UNDEFINED_TABLE || error.fields().hint.is_some()
+    };
+    decides(further) || (!knows(own) && knows(further))
+}

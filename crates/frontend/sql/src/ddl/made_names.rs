@@ -1,6 +1,8 @@
 //! Names of what is given none: constraints, indexes and sequences are called after their table and columns, within the bytes that a name keeps.
 
+use super::Ddl;
 use crate::bind::NAME_BYTES;
+use crate::catalog::Oid;
 
 /// A name that is made: the table's, the columns' if it is about some, and what it is for.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,14 @@ impl MadeName<'_> {
         }
         name.push('_');
         name + label
+    }
+}
+
+impl Ddl<'_> {
+    /// A name that is not taken: the base, or with a number behind it.
+    pub(super) fn free_name(&self, namespace: Oid, made: MadeName<'_>) -> String {
+        let catalog = &self.open.catalog.1;
+        made.free(|name| catalog.named(namespace, name).is_some())
     }
 }
 

@@ -296,12 +296,6 @@ impl Ddl<'_> {
         Ok((Column::new(name, ty, typmod, nullable), default))
     }
 
-    /// A name that is not taken: the base, or with a number behind it.
-    pub(super) fn free_name(&self, namespace: Oid, made: MadeName<'_>) -> String {
-        let catalog = &self.open.catalog.1;
-        made.free(|name| catalog.named(namespace, name).is_some())
-    }
-
     /// Adds a constraint to the definition of a table without rows, or checks the rows that are there.
     pub(super) fn constrain(&mut self, relation: &mut Relation, constraint: Later) -> Result<()> {
         match constraint {

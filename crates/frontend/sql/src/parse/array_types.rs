@@ -152,8 +152,8 @@ mod tests {
                 "SELECT DISTINCT ARRAY[a] FROM t WHERE ARRAY[1] = ANY(ARRAY[b]) AND NOT ARRAY[c] = d",
             ),
             (
-                "select distinct on (a) array[a], array(select 1)",
-                "SELECT DISTINCT ON (a) ARRAY[a], ARRAY(SELECT 1)",
+                "select distinct on (a) array[a]",
+                "SELECT DISTINCT ON (a) ARRAY[a]",
             ),
         ] {
             assert_eq!(statements(text).unwrap()[0].to_string(), expected);

@@ -116,7 +116,7 @@ fn a_named_statement_keeps_its_columns_or_is_refused() {
     assert_eq!(bind(&mut client, "star").unwrap(), "1|x|5");
     assert_eq!(
         client.ok("select name, statement, from_sql from pg_prepared_statements order by 1"),
-        "one|select a from t|f\np|SELECT * FROM t|t\nstar|select * from t|f"
+        "one|select a from t|f\np|prepare p as select * from t|t\nstar|select * from t|f"
     );
 }
 
