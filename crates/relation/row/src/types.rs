@@ -336,9 +336,9 @@ impl Type {
 
     /// The type of an array of its values: of arrays it is their own, with a dimension more.
     pub fn gathered(self) -> Self {
-        match self.element() {
-            Some(_) => self,
-            None => self.array(),
+        match self {
+            Self::Array(_) => self,
+            other => other.array(),
         }
     }
 

@@ -278,7 +278,7 @@ fn settings_that_a_rollback_takes_back_are_told() {
     };
     assert_eq!(
         told(&mut raw, "begin; set datestyle = german"),
-        "DateStyle german "
+        "DateStyle German, DMY "
     );
     assert_eq!(told(&mut raw, "rollback"), "DateStyle ISO, MDY ");
     assert_eq!(

@@ -54,6 +54,10 @@ impl Binder<'_> {
         table: Option<&str>,
         name: &str,
     ) -> SqlError {
+        // Who knows more of the name has said it.
+        if error.fields().hint.is_some() {
+            return error;
+        }
         let outer = self.outer.iter().rev().map(|outer| &outer.scope);
         let mut scopes = std::iter::once(&self.scope).chain(outer);
         match (error.sqlstate(), table) {
@@ -117,6 +121,21 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
+/// Whether a name that was not found is looked for no further.
+pub(super) fn decides(error: &SqlError) -> bool {
+    let state = error.sqlstate();
+    state == sqlstate::AMBIGUOUS_COLUMN || state == sqlstate::INVALID_COLUMN_REFERENCE
+}
+
+/// Whether a query further out knows better why a name was not found.
+#[cold]
+pub(super) fn tells_more(further: &SqlError, own: &SqlError) -> bool {
+    let knows = |error: &SqlError| {
+        error.sqlstate() != sqlstate::UNDEFINED_TABLE || error.fields().hint.is_some()
+    };
+    decides(further) || (!knows(own) && knows(further))
+}
+
 #[cfg(test)]
 mod tests {
     use super::distance;
@@ -136,19 +155,4 @@ mod tests {
             assert_eq!(distance(to, from), letters, "{to} {from}");
         }
     }
-}
-
-/// Whether a name that was not found is looked for no further.
-pub(super) fn decides(error: &SqlError) -> bool {
-    let state = error.sqlstate();
-    state == sqlstate::AMBIGUOUS_COLUMN || state == sqlstate::INVALID_COLUMN_REFERENCE
-}
-
-/// Whether a query further out knows better why a name was not found.
-#[cold]
-pub(super) fn tells_more(further: &SqlError, own: &SqlError) -> bool {
-    let knows = |error: &SqlError| {
-        error.sqlstate() != sqlstate::UNDEFINED_TABLE || error.fields().hint.is_some()
-    };
-    decides(further) || (!knows(own) && knows(further))
 }

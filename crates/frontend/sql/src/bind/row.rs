@@ -127,7 +127,7 @@ pub(super) fn taken_apart(row: &Expr) -> Option<(Option<&Expr>, &[Expr])> {
 
 /// When an outer join has no row of a table: a column that has to be there is null; where there is none, all are.
 fn missing(number: u16, table: &ScopeTable) -> Option<Expr> {
-    if !table.may_miss {
+    if !table.may_miss || table.columns.is_empty() {
         return None;
     }
     let column = |position: usize| {

@@ -20,6 +20,13 @@ impl Run<'_, '_> {
     /// A conflict if it is to be waited for, or to be looked at again; `55P03` if it is not to be waited for.
     pub(super) fn lock_row(&self, shape: &Shape, key: &[u8], lock: &RowLock) -> Result<bool> {
         let relation = &shape.relation;
+        if self.together.get() {
+            // What a statement of the same WITH has changed is no row of this one's, as in PostgreSQL.
+            match self.row_of(shape, key)? {
+                Some(row) if !self.is_changed(shape, key, &row)? => {}
+                _ => return Ok(false),
+            }
+        }
         let name = RowName {
             oid: relation.oid,
             key: key.into(),

@@ -490,10 +490,16 @@ impl<'r, 'w> Run<'r, 'w> {
         subqueries: &[Subquery],
         what: &str,
     ) -> Result<Option<u64>> {
-        match expr {
-            None => Ok(None),
-            Some(_) => self.count(expr, &self.subqueries(subqueries)?, what),
+        let mut asks = false;
+        if let Some(expr) = expr {
+            expr.walk(&mut |part| asks |= matches!(part, Expr::Subquery(_)));
         }
+        // The others are not run for it.
+        let results = match asks {
+            true => self.subqueries(subqueries)?,
+            false => Vec::new(),
+        };
+        self.count(expr, &results, what)
     }
 
     /// The value of a LIMIT or OFFSET.
@@ -542,7 +548,7 @@ fn bytes_of_row(row: &[Value]) -> usize {
 /// # Errors
 /// `22004` and `2202E` for arrays that cannot stand beside each other; `54000`.
 fn gathered(ty: Type, values: &[Value]) -> Result<Array> {
-    let Some(element) = ty.element() else {
+    let (Type::Array(_), Some(element)) = (ty, ty.element()) else {
         return Ok(Array::of(ty, values));
     };
     let mut parts = Vec::with_capacity(values.len());

@@ -57,7 +57,6 @@ impl Run<'_, '_> {
     fn may_be_general(&self, select: &Select) -> bool {
         self.outer.is_none()
             && self.queries.spills()
-            && select.locks.is_empty()
             && !select.has_lateral()
             && !select.is_volatile()
     }
@@ -198,16 +197,11 @@ impl Run<'_, '_> {
         select: &Select,
         key: impl Fn(usize) -> Option<&'k [u8]>,
     ) -> Result<bool> {
-        let Body::From { sources, .. } = &select.body else {
-            return Ok(true);
-        };
         for (number, lock) in select.locks.iter().enumerate() {
-            let (Some(key), SourceKind::Table { shape, .. }) =
-                (key(number), &sources[lock.source].kind)
-            else {
+            let Some(key) = key(number) else {
                 continue;
             };
-            if !self.lock_row(shape, key, lock)? {
+            if !self.lock_row(&lock.shape, key, lock)? {
                 return Ok(false);
             }
         }

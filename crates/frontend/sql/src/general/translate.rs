@@ -343,7 +343,8 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
             } => {
                 let mut keyed = select.keyed.clone();
                 let locks = if locked { &select.locks[..] } else { &[] };
-                keyed.extend(locks.iter().map(|lock| lock.source as u16));
+                let of_tables = locks.iter().filter(|lock| lock.column.is_none());
+                keyed.extend(of_tables.map(|lock| lock.source as u16));
                 let mut relation = self.from(sources, subs, &keyed)?;
                 if let Some(grouping) = grouping {
                     relation = self.group(relation, grouping, subs)?;
@@ -357,7 +358,10 @@ impl<'t, 'r, 'w> Translation<'t, 'r, 'w> {
                 }
                 for lock in locks {
                     let table = self.level().tables.get(lock.source);
-                    let key = table.and_then(|columns| columns.last());
+                    let key = table.and_then(|columns| match lock.column {
+                        None => columns.last(),
+                        Some(at) => columns.get(usize::from(at)),
+                    });
                     let key = key.ok_or_else(|| SqlError::internal("a lock of no table"))?;
                     terms.push(key.term());
                 }

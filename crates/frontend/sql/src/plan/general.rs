@@ -18,6 +18,8 @@ pub(crate) enum General {
     GroupingSets,
     /// Many rows are read and few returned.
     LargeScan,
+    /// Rows are locked that come out of a query in FROM.
+    LockedQuery,
     /// Rows of several tables decide how those of one are changed.
     ChangeByJoin,
 }
@@ -43,6 +45,7 @@ impl General {
             Self::Ties => "WITH TIES",
             Self::GroupingSets => "grouping sets",
             Self::LargeScan => "a group of many rows",
+            Self::LockedQuery => "locked rows of a query in FROM",
             Self::ChangeByJoin => "a change by a join",
         }
     }

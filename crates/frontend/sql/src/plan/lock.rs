@@ -1,31 +1,39 @@
 //! FOR UPDATE and its like: which rows of a query are locked.
 
+use super::General;
 use super::select::{Body, Origin, Select, Source, SourceKind, may_miss};
 use crate::bind::{Binder, folded};
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
 use crate::lock::Strength;
 use crate::roles::Rights;
+use crate::rows::Shape;
 use crate::sqlstate;
 use sqlparser::ast;
+use std::sync::Arc;
+use vellum_row::Type;
 
 /// Rows of a table that a query locks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RowLock {
-    /// Number of the table in the FROM.
+    /// Number of the table in the FROM, or of the query there whose table it is.
     pub source: usize,
+    /// Of a query's table: the column of the query that has the key.
+    pub column: Option<u16>,
+    pub shape: Arc<Shape>,
     pub strength: Strength,
     pub wait: LockWait,
 }
 
-/// What is done about a row that somebody else has locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is done about a row that somebody else has locked; where several are asked for, the last of these.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum LockWait {
     /// It is waited for.
     Block,
-    /// NOWAIT: an error.
-    Never,
     /// SKIP LOCKED: it is no row of the result.
     Skip,
+    /// NOWAIT: an error.
+    Never,
 }
 
 /// What a clause asks for.
@@ -71,11 +79,15 @@ impl Binder<'_> {
             for number in 0..sources.len() {
                 let name = self.scope.tables.get(number).map(|table| &table.name);
                 if !tables.is_empty() {
-                    let at = tables.iter().position(|table| Some(table) == name);
-                    let Some(at) = at else {
+                    let mut meant = false;
+                    for (known, table) in known.iter_mut().zip(&tables) {
+                        if Some(table) == name {
+                            (*known, meant) = (true, true);
+                        }
+                    }
+                    if !meant {
                         continue;
-                    };
-                    known[at] = true;
+                    }
                 }
                 let named = !tables.is_empty();
                 self.lock_source(sources, number, asked, named, &mut select.locks)?;
@@ -105,43 +117,64 @@ impl Binder<'_> {
         locks: &mut Vec<RowLock>,
     ) -> Result<()> {
         let nullable = may_miss(sources, number);
-        let check = || match nullable {
+        let check = |locked: bool| match nullable && locked {
             true => Err(asked.cannot("cannot be applied to the nullable side of an outer join")),
             false => Ok(()),
         };
         match &mut sources[number].kind {
             SourceKind::Table { shape, .. } => {
-                check()?;
+                check(true)?;
                 // As PostgreSQL: who may only read keeps no writer waiting.
                 let relation = shape.relation.clone();
                 self.uses(&relation, Rights::UPDATE);
                 self.targets.push(relation.oid);
+                let mut before = locks.iter_mut();
+                let same = before.find(|lock| lock.source == number && lock.column.is_none());
+                if let Some(same) = same {
+                    same.strength = same.strength.max(asked.strength);
+                    same.wait = same.wait.max(asked.wait);
+                    return Ok(());
+                }
                 locks.push(RowLock {
                     source: number,
+                    column: None,
+                    shape: shape.clone(),
                     strength: asked.strength,
                     wait: asked.wait,
                 });
                 Ok(())
             }
-            SourceKind::Query(inner) | SourceKind::Lateral(inner) => match inner.origin.clone() {
-                Origin::With if named => Err(asked.cannot("cannot be applied to a WITH query")),
-                Origin::With => Ok(()),
-                Origin::Own => {
-                    check()?;
-                    check_lockable(inner, asked)?;
-                    self.lock_within(inner, asked)
-                }
-                Origin::View(view) => {
-                    check()?;
-                    self.uses(&view, Rights::UPDATE);
-                    check_lockable(inner, asked)?;
+            SourceKind::Recursive(_) | SourceKind::Work { .. } if named => {
+                Err(asked.cannot("cannot be applied to a WITH query"))
+            }
+            kind @ (SourceKind::Query(_) | SourceKind::Lateral(_)) => {
+                let beside = matches!(kind, SourceKind::Query(_));
+                let (SourceKind::Query(inner) | SourceKind::Lateral(inner)) = kind else {
+                    return Ok(());
+                };
+                let view = match &inner.origin {
+                    Origin::With if named => {
+                        return Err(asked.cannot("cannot be applied to a WITH query"));
+                    }
+                    Origin::With => return Ok(()),
+                    Origin::Own => None,
+                    Origin::View(view) => Some(view.clone()),
+                };
+                check_lockable(inner, asked)?;
+                if let Some(view) = &view {
+                    self.uses(view, Rights::UPDATE);
                     // Its tables are its owner's.
                     self.view_depth += 1;
-                    let locked = self.lock_within(inner, asked);
-                    self.view_depth -= 1;
-                    locked
                 }
-            },
+                let locked = match beside && is_part(inner) {
+                    true => self.lock_through(inner, number, asked, locks),
+                    false => self.lock_within(inner, asked),
+                };
+                if view.is_some() {
+                    self.view_depth -= 1;
+                }
+                check(locked?)
+            }
             SourceKind::Function { .. } | SourceKind::Series { .. } if named => {
                 Err(asked.cannot("cannot be applied to a function"))
             }
@@ -149,15 +182,60 @@ impl Binder<'_> {
         }
     }
 
-    /// The rows of all tables of a query in FROM.
-    fn lock_within(&mut self, select: &mut Select, asked: Asked) -> Result<()> {
+    /// The rows of all tables of a query in FROM, whatever the query around it makes of them. Returns whether there are any.
+    fn lock_within(&mut self, select: &mut Select, asked: Asked) -> Result<bool> {
         let Body::From { sources, .. } = &mut select.body else {
-            return Ok(());
+            return Ok(false);
         };
         for number in 0..sources.len() {
             self.lock_source(sources, number, asked, false, &mut select.locks)?;
         }
-        Ok(())
+        Ok(!select.locks.is_empty())
+    }
+
+    /// The rows of all tables of a query in FROM that come out of the query around it, in which it is number `source`: their keys are more columns of the one
+    /// inside, and the locks those of the one around. Returns whether there are any.
+    fn lock_through(
+        &mut self,
+        select: &mut Select,
+        source: usize,
+        asked: Asked,
+        locks: &mut Vec<RowLock>,
+    ) -> Result<bool> {
+        let Body::From {
+            sources, output, ..
+        } = &mut select.body
+        else {
+            return Ok(false);
+        };
+        let mut inside = Vec::new();
+        for number in 0..sources.len() {
+            self.lock_source(sources, number, asked, false, &mut inside)?;
+        }
+        let locked = !inside.is_empty();
+        for lock in inside {
+            let table = lock.source as u16;
+            let position = match lock.column {
+                Some(column) => column,
+                None => {
+                    if !select.keyed.contains(&table) {
+                        select.keyed.push(table);
+                    }
+                    lock.shape.table().schema.len() as u16
+                }
+            };
+            output.push(Expr::Column { table, position });
+            select.types.push(Type::Bytea);
+            locks.push(RowLock {
+                source,
+                column: Some(select.types.len() as u16 - 1),
+                ..lock
+            });
+        }
+        if locked {
+            self.needs(General::LockedQuery);
+        }
+        Ok(locked)
     }
 }
 
@@ -180,6 +258,16 @@ pub(super) fn check_side(query: &ast::Query) -> Result<()> {
             _ => return Ok(()),
         }
     }
+}
+
+/// Whether a query in FROM is a part of the one around it, whose rows are the same wherever its conditions are looked at.
+fn is_part(select: &Select) -> bool {
+    select.order.is_empty()
+        && select.limit.is_none()
+        && select.offset.is_none()
+        && select.locks.is_empty()
+        && matches!(select.body, Body::From { .. })
+        && !select.has_lateral()
 }
 
 /// Whether the rows of a query are those of its tables.

@@ -280,6 +280,9 @@ impl Binder<'_> {
             // Parentheses alone: the inner query as it is, with its own limits and subqueries.
             let (mut select, columns) = self.query(inner)?;
             self.locks(&mut select, &query.locks)?;
+            if !select.locks.is_empty() {
+                select.general = self.general.or(select.general);
+            }
             return Ok((select, columns));
         }
         let literals_as = std::mem::take(&mut self.literals_as);

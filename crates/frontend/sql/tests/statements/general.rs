@@ -359,7 +359,7 @@ fn changes_by_joins_that_find_more_than_memory_holds_are_spilled() {
     // Without a place for files it is said.
     let mut client = Client::new();
     client.ok("CREATE TABLE t (a int PRIMARY KEY);
-        INSERT INTO t SELECT g FROM generate_series(1, 20000) g; SET work_mem = '1MB'");
+        INSERT INTO t SELECT g FROM generate_series(1, 100000) g; SET work_mem = '1MB'");
     let sql = "DELETE FROM t USING t u WHERE u.a = t.a";
     assert_eq!(client.state(sql), "53200");
 }

@@ -247,6 +247,56 @@ fn rows_of_joins_are_locked() {
     b.ok("update t set n = 2; update u set w = ''");
 }
 
+/// Of a query in FROM and of a view those rows are locked that come out of the query around them.
+#[test]
+fn rows_of_views_are_locked_where_they_are_returned() {
+    let (_database, [mut a, mut b]) = table();
+    a.ok("create view v as select id, n + 1 as m from t where id < 4; create view vv as select v.id, w.m from v join v w on w.id = v.id");
+    for (query, locked) in [
+        ("select * from v where id = 2 for update", "2"),
+        ("select m from v order by id desc limit 1 for update", "3"),
+        (
+            "select x.id from (select * from t) x where n = 0 order by id offset 1 limit 2 for update",
+            "2,3",
+        ),
+        ("select * from vv where id > 2 for update of vv", "3"),
+        (
+            "select id from (select id, n from (select * from v) y, (select 1 as n) z) x where id < 3 for update",
+            "1,2",
+        ),
+        (
+            "select t.id from t join v on v.id = t.id + 1 where t.id = 1 for update of v",
+            "2",
+        ),
+        (
+            "select t.id from t left join lateral (select t.id + 1 as k) l on true where t.id = 4 for update",
+            "4",
+        ),
+        (
+            "select * from (select id from t order by id limit 2) x where id = 1 for update",
+            "1,2",
+        ),
+        (
+            "select id from t where id = 4 for share for update of t",
+            "4",
+        ),
+        ("select id from t where id = 3 for update of t, t", "3"),
+    ] {
+        a.ok(&format!("begin; {query}"));
+        let free = b.ok(
+            "select string_agg(id::text, ',') from (select id from t for update skip locked) x",
+        );
+        let all = ["1", "2", "3", "4"].into_iter();
+        let held = all.filter(|id| !free.split(',').any(|free| free == *id));
+        assert_eq!(held.collect::<Vec<_>>().join(","), locked, "{query}");
+        a.ok("rollback");
+    }
+    assert_eq!(
+        a.ok("with u as (update t set n = 5 where id = 1 returning id) select t.id from t join u on true order by 1 for update of t"),
+        "2\n3\n4"
+    );
+}
+
 #[test]
 fn a_lock_ends_with_its_transaction_or_its_savepoint() {
     let (_database, [mut a, mut b]) = table();

@@ -239,7 +239,8 @@ fn array(element: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<(Vec<Dimensio
     }
     let whole = match dimensions.is_empty() {
         true => items.is_empty(),
-        false => !items.is_empty() && count == items.len(),
+        // A vector has a dimension also where it is empty.
+        false => count == items.len(),
     };
     whole.then_some((dimensions, items))
 }

@@ -249,7 +249,7 @@ fn random_value(random: &mut Random, ty: Type, typmod: Typmod) -> Value {
                 lower,
             };
             let lower = random.below(2) as i32;
-            let shape = match count % 2 == 0 && random.chance(1, 3) {
+            let shape = match count.is_multiple_of(2) && random.chance(1, 3) {
                 true => vec![line(2, 1), line(count / 2, lower)],
                 false => vec![line(count, lower)],
             };
