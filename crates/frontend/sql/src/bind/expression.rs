@@ -7,7 +7,7 @@ use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
 use super::row::{null_test, query_of, row_of, rows_of};
-use super::types::{folded, interval_modifier, object_name};
+use super::types::{folded, folded_before, interval_modifier, object_name};
 use super::window::needs_window;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
@@ -400,6 +400,16 @@ impl Binder<'_> {
         }
         let found = match found {
             Ok(found) => found,
+            Err(error) if !name.is_ascii() || table.is_some_and(|table| !table.is_ascii()) => {
+                let of_table = table.and_then(folded_before);
+                let of_column = folded_before(name);
+                if of_table.is_none() && of_column.is_none() {
+                    return Err(error);
+                }
+                let table = of_table.as_deref().or(table);
+                let before = self.column(table, of_column.as_deref().unwrap_or(name));
+                return before.map_err(|_| error);
+            }
             Err(error) if name == "tableoid" => return self.table_oid(table)?.ok_or(error),
             Err(error) if table.is_some() => return Err(self.with_nearest(error, table, name)),
             Err(error) => return Err(error),

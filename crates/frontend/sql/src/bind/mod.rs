@@ -328,8 +328,12 @@ impl<'c> Binder<'c> {
             return Ok(namespace.and_then(|schema| self.catalog.named(schema, &name)));
         }
         let lasting = |oid: &&Oid| !(self.lasting_only && self.catalog.is_temporary(**oid));
-        let mut found = self.search_path.iter().filter(lasting);
-        Ok(found.find_map(|namespace| self.catalog.named(*namespace, &name)))
+        let find = |name: &str| {
+            let mut all = self.search_path.iter().filter(lasting);
+            all.find_map(|namespace| self.catalog.named(*namespace, name))
+        };
+        let found = find(&name);
+        Ok(found.or_else(|| find(&types::folded_before(&name)?)))
     }
 
     /// `42P01`.

@@ -21,6 +21,16 @@ pub(crate) fn folded(ident: &ast::Ident) -> String {
     name
 }
 
+/// A name as earlier builds kept it, which made letters beyond ASCII small as well, if that is another: what they wrote into definitions goes on meaning
+/// what it meant.
+pub(crate) fn folded_before(name: &str) -> Option<String> {
+    if name.is_ascii() {
+        return None;
+    }
+    let folded = name.to_lowercase();
+    (folded != name).then_some(folded)
+}
+
 /// What is kept of a name.
 pub(crate) fn cut(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES)]

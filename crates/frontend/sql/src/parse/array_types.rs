@@ -4,6 +4,7 @@
 //! begins a value, behind a sign or behind one of the words that a value may follow.
 
 use super::dialect::keyword;
+use super::spellings::put_behind;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -20,18 +21,15 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>) {
             ends_type(&before)
         })
         .collect();
-    for at in words.into_iter().rev() {
-        let place = spoken[at];
+    let mut unsized_types = Vec::new();
+    for at in words {
         let next = spoken.get(at + 1).map(|next| &tokens[*next].token);
-        let sized = next == Some(&Token::LBracket);
-        let span = tokens[place].span;
-        let own = |token| TokenWithSpan { token, span };
-        if sized {
-            tokens[place] = own(Token::Whitespace(Whitespace::Space));
-        } else {
-            tokens.splice(place..=place, [own(Token::LBracket), own(Token::RBracket)]);
+        if next != Some(&Token::LBracket) {
+            unsized_types.push(spoken[at]);
         }
+        tokens[spoken[at]].token = Token::Whitespace(Whitespace::Space);
     }
+    put_behind(tokens, &unsized_types, &[Token::LBracket, Token::RBracket]);
 }
 
 /// Whether a type ends with what stands in front of ARRAY: `before(n)` is the n-th token back.

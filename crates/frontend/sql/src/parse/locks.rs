@@ -54,6 +54,36 @@ pub(super) fn limits_first(tokens: &mut [TokenWithSpan]) {
 pub(crate) const LOCKED_LIST: &str =
     "a list of tables whose rows are locked, longer than any name in a text";
 
+/// The text of a parsed query with the words of locks that the parser does not know in place of what stands for them ([`LOCKED_LIST`], [`super::KEY_LOCK`]).
+pub(crate) fn with_lock_words(text: &str) -> String {
+    let key = format!("\"{}\"", super::KEY_LOCK);
+    let mut text = text.to_owned();
+    for (lock, words) in [("UPDATE", "NO KEY UPDATE"), ("SHARE", "KEY SHARE")] {
+        text = text
+            .replace(
+                &format!("FOR {lock} OF {key}."),
+                &format!("FOR {words} OF "),
+            )
+            .replace(&format!("FOR {lock} OF {key}"), &format!("FOR {words}"));
+    }
+    let list = format!("\"{LOCKED_LIST}\".");
+    let mut parts = text.split(&list);
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // Up to the end of the names.
+        let (mut quoted, mut ended) = (false, false);
+        for letter in part.chars() {
+            quoted ^= letter == '"';
+            ended |= !quoted && (letter.is_whitespace() || matches!(letter, ')' | ';'));
+            match letter {
+                '.' if !quoted && !ended => made.push_str(", "),
+                letter => made.push(letter),
+            }
+        }
+    }
+    made
+}
+
 /// Lists of tables behind OF, of which the parser knows one: they become one name of many parts, behind [`LOCKED_LIST`].
 pub(super) fn lists(tokens: &mut Vec<TokenWithSpan>) {
     let spoken: Vec<usize> = (0..tokens.len())
@@ -73,20 +103,19 @@ pub(super) fn lists(tokens: &mut Vec<TokenWithSpan>) {
         let Some(of) = of.map(|of| at + of) else {
             continue;
         };
-        // The parts of the first name.
         let mut end = of + 1;
-        while is(tokens, end + 1, |token| *token == Token::Period) {
-            end += 2;
-        }
-        let mut several = false;
         while is(tokens, end + 1, |token| *token == Token::Comma)
             && is(tokens, end + 2, |token| matches!(token, Token::Word(_)))
         {
-            several = true;
-            tokens[spoken[end + 1]].token = Token::Period;
             end += 2;
         }
-        if several {
+        // A name with its schema is refused: as it stands, by the parser.
+        let mut parts = of + 1..=end + 1;
+        let schema = parts.any(|at| is(tokens, at, |token| *token == Token::Period));
+        if end > of + 1 && !schema {
+            for comma in (of + 2..end).step_by(2) {
+                tokens[spoken[comma]].token = Token::Period;
+            }
             found.push(spoken[of]);
         }
     }

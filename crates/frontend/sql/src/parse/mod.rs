@@ -31,7 +31,7 @@ pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
-pub(crate) use locks::LOCKED_LIST;
+pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};

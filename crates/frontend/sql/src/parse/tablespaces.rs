@@ -38,7 +38,11 @@ pub(super) fn adapt(tokens: &mut [TokenWithSpan]) -> Result<()> {
                         let of_index = at > 1
                             && (word(at - 2), word(at - 1)) == (Keyword::USING, Keyword::INDEX);
                         // Behind a name, brackets or an option; elsewhere it is a name itself.
-                        let of_own = depth == 0 && !ended && at > 2 && !names(word(at - 1));
+                        let behind = at.checked_sub(1).map(|at| &statement[spoken[at]].token);
+                        let is_name = behind == Some(&Token::Period)
+                            || matches!(word(at + 1), Keyword::AS | Keyword::USING | Keyword::FOR);
+                        let of_own =
+                            depth == 0 && !ended && at > 2 && !names(word(at - 1)) && !is_name;
                         let Some(Token::Word(name)) =
                             spoken.get(at + 1).map(|at| &statement[*at].token)
                         else {
@@ -69,7 +73,13 @@ pub(super) fn adapt(tokens: &mut [TokenWithSpan]) -> Result<()> {
 fn names(word: Keyword) -> bool {
     matches!(
         word,
-        Keyword::TABLE | Keyword::INDEX | Keyword::EXISTS | Keyword::ON | Keyword::CONCURRENTLY
+        Keyword::TABLE
+            | Keyword::INDEX
+            | Keyword::EXISTS
+            | Keyword::ON
+            | Keyword::ONLY
+            | Keyword::OF
+            | Keyword::CONCURRENTLY
     )
 }
 

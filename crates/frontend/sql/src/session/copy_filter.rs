@@ -1,7 +1,7 @@
 //! COPY … FROM … WHERE: the INSERT of the rows that a condition is true of.
 //!
-//! It is one from a query: of the values that have come, and of the defaults of the columns that the condition reads and the data do not have. All others
-//! get theirs as in any INSERT.
+//! It is one from a query: of the values that have come, and of the defaults of the columns that the data do not have, which are computed of every row, as in
+//! PostgreSQL. It asks for the right to read what the condition reads.
 
 use super::Session;
 use super::copy::{is_generated, names};
@@ -10,9 +10,11 @@ use crate::bind::ScopeTable;
 use crate::catalog::{Default, Relation};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::roles::Rights;
 use crate::sqlstate;
 use sqlparser::ast::{self, SetExpr, Statement};
 use std::sync::Arc;
+use vellum_row::{Type, Typmod};
 
 impl Session {
     /// The statement that inserts a row, whose values are its parameters, if the condition is true of it. `text` is that of the COPY.
@@ -37,7 +39,19 @@ impl Session {
             columns.push(quoted(*at));
             values.push(format!("${number} AS {}", quoted(*at)));
         }
-        for at in self.read_by(relation, condition, text)? {
+        let read = self.read_by(relation, condition, text)?;
+        if !read.is_empty() {
+            self.check_rights(&[(relation.oid, Rights::SELECT)])?;
+        }
+        let has_default = |at: &usize| {
+            let default = table.default_of(schema.column(*at).id);
+            matches!(
+                default,
+                Some(Default::Expression(_) | Default::Identity { .. })
+            )
+        };
+        let computed = |at: &usize| read.contains(at) || has_default(at);
+        for at in (0..schema.len()).filter(computed) {
             if is_generated(table, at) {
                 let text = "generated columns are not supported in COPY FROM WHERE conditions";
                 let state = sqlstate::INVALID_COLUMN_REFERENCE;
@@ -51,7 +65,12 @@ impl Session {
                 continue;
             }
             let column = schema.column(at);
-            let ty = self.settings.forms.name_of(column.ty);
+            // A text that is too long is told when it is inserted; a cast would cut it.
+            let typmod = match column.ty {
+                Type::Varchar | Type::Char => Typmod::NONE,
+                _ => column.typmod,
+            };
+            let ty = self.settings.forms.format_type(column.ty, typmod);
             let value = match table.default_of(column.id) {
                 Some(Default::Expression(sql)) => format!("CAST(({sql}) AS {ty})"),
                 Some(Default::Identity { sequence, .. }) => {

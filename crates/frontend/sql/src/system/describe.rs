@@ -220,7 +220,10 @@ pub(super) fn with_type_names(env: &Env<'_>, query: &str) -> String {
 /// `pg_get_viewdef`: the query as it was given, but for types that users have made, whose names are those that they have now.
 pub(super) fn view_definition(env: &Env<'_>, oid: Oid) -> Option<String> {
     match &env.catalog.relation(oid)?.kind {
-        Kind::View(view) => Some(format!(" {};", with_type_names(env, &view.query))),
+        Kind::View(view) => {
+            let text = with_type_names(env, &view.query);
+            Some(format!(" {};", crate::parse::with_lock_words(&text)))
+        }
         _ => None,
     }
 }

@@ -532,3 +532,19 @@ fn a_condition_is_one_of_the_row_alone() {
         assert_eq!(found, expected, "{condition}");
     }
 }
+
+/// Defaults are computed of every row, before its condition; what that reads one must have the right to read.
+#[test]
+fn conditions_see_defaults_as_they_are_stored() {
+    let database = super::client::database();
+    let mut client = Client::of(&database);
+    client.ok("create table t (id serial, a int, n numeric(5,2) default 1.009, v varchar(2))");
+    let sql = "copy t(a, v) from stdin where a > 1 and n = 1.01";
+    assert_eq!(copied(&mut client, sql, "1\tx\n2\ty\n3\tz\n"), "COPY 2");
+    assert_eq!(client.ok("select id, a, n from t"), "2|2|1.01\n3|3|1.01");
+    client.ok("create role r login; create table u (a int); grant insert on u to r");
+    let mut other = Client::of_user(&database, "r");
+    let told = copied(&mut other, "copy u from stdin where a > 1", "2\n");
+    assert!(told.starts_with("42501"), "{told}");
+    assert_eq!(copied(&mut other, "copy u from stdin", "2\n"), "COPY 1");
+}

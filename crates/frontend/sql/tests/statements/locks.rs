@@ -247,6 +247,28 @@ fn rows_of_joins_are_locked() {
     b.ok("update t set n = 2; update u set w = ''");
 }
 
+/// What stands for words that the parser does not know is shown as these.
+#[test]
+fn locks_of_views_are_shown_as_they_were_written() {
+    let (_database, [mut a]) = table();
+    for clause in [
+        "FOR UPDATE OF x, y",
+        "FOR NO KEY UPDATE OF x, \"Y y.\" NOWAIT",
+        "FOR KEY SHARE SKIP LOCKED",
+        "FOR KEY SHARE OF y",
+    ] {
+        let tables = "public.t AS x, public.t AS y, public.t AS \"Y y.\"";
+        let query = format!("SELECT x.id FROM {tables} {clause}");
+        a.ok(&format!("create or replace view v as {query}"));
+        let shown = a.ok("select pg_get_viewdef('v'::regclass)");
+        assert_eq!(shown, format!(" {query};"));
+    }
+    assert_eq!(
+        a.state("select 1 from t x, t y for update of x, public.y"),
+        "42601"
+    );
+}
+
 /// Of a query in FROM and of a view those rows are locked that come out of the query around them.
 #[test]
 fn rows_of_views_are_locked_where_they_are_returned() {
@@ -257,7 +279,7 @@ fn rows_of_views_are_locked_where_they_are_returned() {
         ("select m from v order by id desc limit 1 for update", "3"),
         (
             "select x.id from (select * from t) x where n = 0 order by id offset 1 limit 2 for update",
-            "2,3",
+            "1,2,3",
         ),
         ("select * from vv where id > 2 for update of vv", "3"),
         (
