@@ -420,31 +420,47 @@ impl Binder<'_> {
         self.cast(letter, Type::SingleChar, Typmod::NONE)
     }
 
-    /// `array[a:b][c:d]`: which bounds were left out, then the bounds. Where one is a slice, a number alone is one from 1 on.
+    /// `array[a:b][c:d]`.
     fn slice(&mut self, root: Bound, chain: &[ast::AccessExpr]) -> Result<Bound> {
+        let mut subscripts = Vec::with_capacity(chain.len());
+        for access in chain {
+            let ast::AccessExpr::Subscript(subscript) = access else {
+                return Err(SqlError::unsupported("this form of a subscript"));
+            };
+            subscripts.push(subscript.clone());
+        }
+        let mut arguments = vec![root];
+        arguments.extend(self.slice_bounds(&subscripts)?);
+        self.scalar_operator("%slice", arguments)
+    }
+
+    /// Which bounds of `[a:b][c:d]` were left out, then the bounds. Where one is a slice, a number alone is one from 1 on.
+    pub(super) fn slice_bounds(&mut self, subscripts: &[ast::Subscript]) -> Result<Vec<Bound>> {
         const DIMENSIONS: usize = 6;
-        if chain.len() > DIMENSIONS {
+        if subscripts.len() > DIMENSIONS {
             let message = format!(
                 "number of array dimensions ({}) exceeds the maximum allowed ({DIMENSIONS})",
-                chain.len()
+                subscripts.len()
             );
             return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message));
         }
         let mut left_out = 0;
-        let mut bounds = Vec::with_capacity(2 * chain.len());
+        let mut bounds = Vec::with_capacity(2 * subscripts.len());
         let one = Expr::Const(Value::Int4(1));
-        for (number, access) in chain.iter().enumerate() {
-            let (lower, upper) = match access {
-                ast::AccessExpr::Subscript(ast::Subscript::Slice {
+        for (number, subscript) in subscripts.iter().enumerate() {
+            let (lower, upper) = match subscript {
+                ast::Subscript::Slice {
                     lower_bound,
                     upper_bound,
                     stride: None,
-                }) => (lower_bound.as_ref(), upper_bound.as_ref()),
-                ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => {
+                } => (lower_bound.as_ref(), upper_bound.as_ref()),
+                ast::Subscript::Index { index } => {
                     bounds.push(one.clone());
                     (None, Some(index))
                 }
-                _ => return Err(SqlError::unsupported("this form of a subscript")),
+                ast::Subscript::Slice { .. } => {
+                    return Err(SqlError::unsupported("this form of a subscript"));
+                }
             };
             let slice = bounds.len() == 2 * number;
             for (bound, bit) in [(lower, 0), (upper, 1)]
@@ -464,11 +480,9 @@ impl Binder<'_> {
                 });
             }
         }
-        let left_out = Bound::new(Expr::Const(Value::Int4(left_out)), Type::Int4);
-        let mut arguments = vec![root, left_out];
-        let bounds = bounds.into_iter();
-        arguments.extend(bounds.map(|bound| Bound::new(bound, Type::Int4)));
-        self.scalar_operator("%slice", arguments)
+        let left_out = Expr::Const(Value::Int4(left_out));
+        let all = std::iter::once(left_out).chain(bounds);
+        Ok(all.map(|bound| Bound::new(bound, Type::Int4)).collect())
     }
 
     /// `json -> key`, or `->>`: a field by its name, an element by its number.

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod array;
+mod assigned;
 mod call;
 mod choice;
 mod coerce;
@@ -23,6 +24,7 @@ mod window;
 
 pub(crate) use aggregate::{Aggregate, AggregateKind};
 pub(crate) use array::{check_collatable, check_collation};
+pub(crate) use assigned::Target;
 pub(crate) use expression::number;
 pub(crate) use row::{query_of, row_of};
 pub(crate) use scope::{
@@ -177,8 +179,10 @@ pub(crate) struct Binder<'c> {
     pub named_windows: Vec<ast::NamedWindowDefinition>,
     /// What WITH names, where it can be seen.
     pub with: Vec<With>,
-    /// Statements of WITH that write.
+    /// Statements of WITH that are run first.
     pub writings: Vec<Writing>,
+    /// The statement, where queries of its WITH may be run first.
+    pub whole: Option<&'c ast::Statement>,
     /// Whether what is bound next is the statement itself.
     pub at_top: bool,
     /// How often queries of WITH were bound.
@@ -236,6 +240,7 @@ impl<'c> Binder<'c> {
             named_windows: Vec::new(),
             with: Vec::new(),
             writings: Vec::new(),
+            whole: None,
             at_top: false,
             with_uses: 0,
             with_depth: 0,

@@ -4,10 +4,10 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::{commands, sequences, types};
+use super::{commands, sequences, subscripts, types};
 use sqlparser::ast::{
-    BinaryOperator, ColumnOption, DescribeAlias, Expr, Interval, KeyOrIndexDisplay,
-    NullsDistinctOption, Statement, UnaryOperator, UniqueConstraint, Value,
+    BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
+    NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
 };
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
@@ -348,6 +348,14 @@ impl Dialect for Bounded {
 
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
         self.base.is_reserved_for_identifier(keyword)
+    }
+
+    fn is_identifier_generating_function_name(
+        &self,
+        ident: &Ident,
+        _name_parts: &[ObjectNamePart],
+    ) -> bool {
+        ident.value == subscripts::SUBSCRIPTED
     }
 
     fn is_custom_operator_part(&self, ch: char) -> bool {

@@ -22,6 +22,7 @@ mod operators;
 mod options;
 mod sequences;
 mod spellings;
+mod subscripts;
 mod tables;
 mod tablespaces;
 mod types;
@@ -124,6 +125,9 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     }
     if words.any(spellings::WORDS) || tokens.iter().any(|own| own.token == Token::Mul) {
         spellings::adapt(text, &mut tokens)?;
+    }
+    if words.any(&[Keyword::SET]) {
+        subscripts::adapt(&mut tokens);
     }
     options::adapt(&mut tokens, &words);
     let mut copied = if words.any(&[Keyword::COPY]) {

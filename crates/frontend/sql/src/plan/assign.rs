@@ -2,7 +2,7 @@
 
 use super::change::{is_default, mismatch};
 use super::column_position;
-use crate::bind::{Binder, query_of, row_of};
+use crate::bind::{Binder, Target, query_of, row_of};
 use crate::catalog::Relation;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -24,6 +24,8 @@ impl Binder<'_> {
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
         let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(nodes.len());
+        // Of which the elements are assigned: several may be, one after the other.
+        let mut of_elements: Vec<usize> = Vec::new();
         for node in nodes {
             let made;
             let mut pairs: Vec<(&ast::ObjectName, &ast::Expr)> = Vec::new();
@@ -35,14 +37,35 @@ impl Binder<'_> {
                 }
             }
             for (target, value) in pairs {
-                let name = crate::bind::object_name(target)?.1;
+                let Target { name, subscripts } = Target::of(target)?;
+                let place = self.place(&name);
+                let name = crate::bind::object_name(&name)?.1;
                 let position = column_position(relation, &name);
-                let position = position.map_err(|error| error.at(self.place(target)))?;
-                if assignments.iter().any(|(other, _)| *other == position) {
+                let position = position.map_err(|error| error.at(place))?;
+                let before = assignments.iter().position(|(other, _)| *other == position);
+                if before.is_some() && (subscripts.is_empty() || !of_elements.contains(&position)) {
                     let message = format!("multiple assignments to same column \"{name}\"");
                     return Err(SqlError::syntax(message));
                 }
                 let column = table.schema.column(position);
+                if !subscripts.is_empty() {
+                    if is_default(value) {
+                        let text = "cannot set an array element to DEFAULT";
+                        let error = SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, text);
+                        return Err(error.at(self.place(value)));
+                    }
+                    let own = Expr::Column {
+                        table: 0,
+                        position: position as u16,
+                    };
+                    let base = before.map_or(own, |at| assignments.swap_remove(at).1);
+                    let base = (base, column.ty, column.typmod);
+                    let expr = self.with_element(&name, base, &subscripts, value)?;
+                    self.check_changeable(relation, position, true)?;
+                    of_elements.push(position);
+                    assignments.push((position, expr));
+                    continue;
+                }
                 let expr = if is_default(value) {
                     self.default(relation, position)?
                 } else {

@@ -60,7 +60,7 @@ use vellum_row::{Type, Typmod};
 #[derive(Debug)]
 pub(crate) struct Program {
     pub kind: ProgramKind,
-    /// Statements of WITH that write: they are run before.
+    /// Statements of WITH that are run first: those that write, and queries that are to be run once.
     pub with: Vec<Writing>,
     /// Foreign keys that any of them may meet, if there are some.
     pub keys: ForeignTables,
@@ -206,10 +206,10 @@ impl<'c> Surroundings<'c> {
 ///
 /// # Errors
 /// Of names and types; `0A000` for what no program can do.
-pub(crate) fn compile(
-    statement: &ast::Statement,
+pub(crate) fn compile<'c>(
+    statement: &'c ast::Statement,
     params: &[u32],
-    surroundings: Surroundings<'_>,
+    surroundings: Surroundings<'c>,
 ) -> Result<Program> {
     let mut binder = surroundings.binder();
     let void = crate::expr::VOID;

@@ -34,6 +34,8 @@ struct Reads<'e> {
     each: &'e mut dyn FnMut(u16, u16),
     /// Whether two evaluations of something that it came by may differ.
     volatile: bool,
+    /// Whether a query that it came by locks rows.
+    locks: bool,
 }
 
 impl<'e> Reads<'e> {
@@ -42,6 +44,7 @@ impl<'e> Reads<'e> {
             depth: 0,
             each,
             volatile: false,
+            locks: false,
         }
     }
 
@@ -87,6 +90,7 @@ impl<'e> Reads<'e> {
 
     fn select(&mut self, select: &Select) {
         let subs = &select.subqueries;
+        self.locks |= !select.locks.is_empty();
         for expr in select.limit.iter().chain(&select.offset) {
             self.expression(expr, subs);
         }
@@ -187,6 +191,14 @@ impl Select {
         let mut reads = Reads::new(&mut nothing);
         reads.select(self);
         reads.volatile
+    }
+
+    /// Whether its rows may be others when it is run again, or rows locked by it may be.
+    pub(super) fn is_another_each_time(&self) -> bool {
+        let mut nothing = |_, _| {};
+        let mut reads = Reads::new(&mut nothing);
+        reads.select(self);
+        reads.volatile || reads.locks
     }
 
     /// Whether a table of it is a subquery that reads those before.

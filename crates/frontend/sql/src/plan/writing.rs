@@ -1,6 +1,7 @@
-//! Statements that write in WITH, and WITH in front of one that writes.
+//! Statements that write in WITH, and WITH in front of one that writes; queries of WITH that are to be run once.
 //!
 //! They are run first, in their order, each to its end; all of them and the statement itself see what was there before. What they return is kept, and read by their names.
+//! A query that only reads is run where it is read, as often as it is; one that locks rows or draws values would be another each time, so it is run first if it is read more than once.
 //! Foreign keys are looked at when all is done.
 
 use super::{ForeignTables, OutputColumn, ProgramKind, Subquery};
@@ -10,7 +11,7 @@ use crate::sqlstate;
 use sqlparser::ast;
 use std::sync::Arc;
 
-/// A statement of WITH that writes.
+/// A statement of WITH that is run first.
 #[derive(Debug)]
 pub(crate) struct Writing {
     /// What its rows are known by where they are read.
@@ -43,12 +44,38 @@ pub(crate) fn writes_in_with(query: &ast::Query) -> bool {
     with.into_iter().any(|cte| writes(&cte.query))
 }
 
-impl Binder<'_> {
+/// How often a relation is named so.
+fn reads_of(node: &impl ast::Visit, name: &str) -> usize {
+    let mut reads = 0;
+    crate::parse::walk::relations(node, &mut |relation| {
+        if let [ast::ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
+            reads += usize::from(folded(ident) == name);
+        }
+    });
+    reads
+}
+
+/// Whether more than one place may read a query of WITH. Where another has its name, nobody can tell by names alone.
+fn is_read_again(statement: &ast::Statement, name: &str) -> bool {
+    let mut named = 0;
+    crate::parse::walk::queries(statement, &mut |query| {
+        let with = query.with.iter().flat_map(|with| &with.cte_tables);
+        named += with.filter(|cte| folded(&cte.alias.name) == name).count();
+    });
+    named == 1 && reads_of(statement, name) > 1
+}
+
+impl<'c> Binder<'c> {
     /// Binds a statement that reads or changes rows, not in another one.
     ///
     /// # Errors
     /// Of names and types; `0A000` for what is no such statement.
-    pub(super) fn top_statement(&mut self, statement: &ast::Statement) -> Result<Bound> {
+    pub(super) fn top_statement(&mut self, statement: &'c ast::Statement) -> Result<Bound> {
+        if let ast::Statement::Query(query) = statement
+            && query.with.is_some()
+        {
+            self.whole = Some(statement);
+        }
         match statement {
             ast::Statement::Query(query) if !writes(query) => {
                 self.at_top = true;
@@ -142,6 +169,14 @@ impl Binder<'_> {
                 self.with.push(writing);
                 continue;
             }
+            if at_top
+                && !(with.recursive && reads_of(&*cte.query, &name) > 0)
+                && self.whole.is_some_and(|whole| is_read_again(whole, &name))
+                && let Some(first) = self.run_first(cte)?
+            {
+                self.with.push(first);
+                continue;
+            }
             let columns = cte.alias.columns.iter();
             self.with.push(With {
                 name,
@@ -174,34 +209,17 @@ impl Binder<'_> {
             Ok((bound, std::mem::take(&mut binder.subqueries)))
         })?;
         self.general = general;
-        self.with_uses += 1;
-        let number = self.with_uses;
         let meaning = if bound.returns {
-            let mut names = cte.alias.columns.iter();
-            let columns = bound.columns.into_iter().map(|column| ScopeColumn {
-                name: names.next().map_or(column.name, |own| folded(&own.name)),
-                ty: column.ty,
-                typmod: column.typmod,
-                number: 0,
-            });
-            let columns: Vec<ScopeColumn> = columns.collect();
-            if names.next().is_some() {
-                let message = format!(
-                    "WITH query \"{name}\" has {} columns available but {} columns specified",
-                    columns.len(),
-                    cte.alias.columns.len()
-                );
-                return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
-            }
-            Meaning::Written { number, columns }
+            self.kept_first(&cte.alias, bound.kind, bound.columns, subqueries)?
         } else {
+            self.with_uses += 1;
+            self.writings.push(Writing {
+                number: self.with_uses,
+                kind: bound.kind,
+                subqueries,
+            });
             Meaning::Silent
         };
-        self.writings.push(Writing {
-            number,
-            kind: bound.kind,
-            subqueries,
-        });
         Ok(With {
             name,
             columns: Vec::new(),
@@ -209,6 +227,66 @@ impl Binder<'_> {
             meaning,
             depth: self.outer.len(),
         })
+    }
+
+    /// Runs a statement first; what its rows are known by.
+    ///
+    /// # Errors
+    /// `42P10` for more names than it has columns.
+    fn kept_first(
+        &mut self,
+        alias: &ast::TableAlias,
+        kind: ProgramKind,
+        columns: Vec<OutputColumn>,
+        subqueries: Vec<Subquery>,
+    ) -> Result<Meaning> {
+        let mut names = alias.columns.iter();
+        let columns = columns.into_iter().map(|column| ScopeColumn {
+            name: names.next().map_or(column.name, |own| folded(&own.name)),
+            ty: column.ty,
+            typmod: column.typmod,
+            number: 0,
+        });
+        let columns: Vec<ScopeColumn> = columns.collect();
+        if names.next().is_some() {
+            let message = format!(
+                "WITH query \"{}\" has {} columns available but {} columns specified",
+                folded(&alias.name),
+                columns.len(),
+                alias.columns.len()
+            );
+            return Err(SqlError::new(sqlstate::INVALID_COLUMN_REFERENCE, message));
+        }
+        self.with_uses += 1;
+        let number = self.with_uses;
+        self.writings.push(Writing {
+            number,
+            kind,
+            subqueries,
+        });
+        Ok(Meaning::Written { number, columns })
+    }
+
+    /// A query of WITH that is run first, if it would be another each time that it is read.
+    fn run_first(&mut self, cte: &ast::Cte) -> Result<Option<With>> {
+        let (general, before) = (self.general.take(), self.writings.len());
+        let bound = self.query(&cte.query);
+        self.general = general;
+        let (select, columns) = bound?;
+        if !select.is_another_each_time() {
+            // It is bound again where it is read.
+            self.writings.truncate(before);
+            return Ok(None);
+        }
+        let kind = ProgramKind::Select(Box::new(select));
+        let meaning = self.kept_first(&cte.alias, kind, columns, Vec::new())?;
+        Ok(Some(With {
+            name: folded(&cte.alias.name),
+            columns: Vec::new(),
+            query: Arc::new((*cte.query).clone()),
+            meaning,
+            depth: self.outer.len(),
+        }))
     }
 }
 

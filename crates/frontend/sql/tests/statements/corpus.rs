@@ -123,6 +123,7 @@ corpus!(
     sequences_altered,
     settings,
     spellings,
+    subscripts,
     syntax,
     tables,
     text,
@@ -130,5 +131,6 @@ corpus!(
     unions,
     views,
     window_ranges,
+    with_once,
     writing
 );

@@ -7,6 +7,7 @@
 //! `int2vector` and `oidvector` are arrays of one dimension whose subscripts begin at 0 and whose text is numbers with blanks between.
 
 mod access;
+mod assign;
 mod text;
 
 pub use access::{Elements, append, concat, position, prepend, to_text};

@@ -73,6 +73,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         Ok(Value::Int4((0..a.len()).filter(|number| !a.is_null(*number)).count() as i32))
     }),
     strict(0, "%slice", "anyarray int4 int4*", "anyarray", slice),
+    // The array of no elements in front tells their type.
+    lenient(0, "%assigned", "anyarray anyarray anyelement int4*", "anyarray", with_element),
+    lenient(0, "%assigned_slice", "anyarray anyarray anyarray int4*", "anyarray", with_slice),
 ];
 
 /// What the binder calls with the type of the elements.
@@ -197,12 +200,50 @@ fn slice(a: &Arguments<'_>) -> Result<Value> {
     let Some(array) = a.array(0) else {
         return Ok(Value::Null);
     };
-    let left_out = |bit: usize| a.int(1) >> bit & 1 == 1;
-    let bounds = (0..(a.len() - 2) / 2).map(|dimension| {
-        let bound =
-            |at: usize| (!left_out(2 * dimension + at)).then(|| a.int(2 + 2 * dimension + at));
+    Ok(Value::Array(array.slice(&bounds(a, 1))?))
+}
+
+/// Pairs of bounds behind the argument that tells by its bits which of them were left out.
+fn bounds(a: &Arguments<'_>, first: usize) -> Vec<(Option<i32>, Option<i32>)> {
+    let left_out = |bit: usize| a.int(first) >> bit & 1 == 1;
+    let bounds = (0..(a.len() - first - 1) / 2).map(|dimension| {
+        let bound = |at: usize| {
+            let at = 2 * dimension + at;
+            (!left_out(at)).then(|| a.int(first + 1 + at))
+        };
         (bound(0), bound(1))
     });
-    let bounds: Vec<(Option<i32>, Option<i32>)> = bounds.collect();
-    Ok(Value::Array(array.slice(&bounds)?))
+    bounds.collect()
+}
+
+/// # Errors
+/// `22004` for a null among the subscripts from an argument on.
+fn subscripts_known(a: &Arguments<'_>, first: usize) -> Result<()> {
+    if (first..a.len()).any(|number| a.is_null(number)) {
+        let text = "array subscript in assignment must not be null";
+        return Err(fault("22004", text));
+    }
+    Ok(())
+}
+
+/// `SET a[i] = …`: a null is an empty array.
+fn with_element(a: &Arguments<'_>) -> Result<Value> {
+    subscripts_known(a, 3)?;
+    let subscripts: Vec<i32> = (3..a.len()).map(|number| a.int(number)).collect();
+    let array = a.array(1).or_else(|| a.array(0));
+    let array = array.ok_or_else(without_type)?;
+    Ok(Value::Array(
+        array.with_element(&subscripts, a.at(2).to_value())?,
+    ))
+}
+
+/// `SET a[i:j] = …`: a null is an empty array, and changes none.
+fn with_slice(a: &Arguments<'_>) -> Result<Value> {
+    subscripts_known(a, 3)?;
+    let array = a.array(1).or_else(|| a.array(0));
+    let array = array.ok_or_else(without_type)?;
+    Ok(Value::Array(match a.array(2) {
+        Some(source) => array.with_slice(&bounds(a, 3), source)?,
+        None => array.to_array(),
+    }))
 }

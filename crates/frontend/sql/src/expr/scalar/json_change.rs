@@ -34,14 +34,14 @@ pub(super) static ENTRIES: &[Entry] = &[
     }),
 ];
 
-fn items(value: JsonbRef<'_>) -> Vec<JsonbRef<'_>> {
+pub(super) fn items(value: JsonbRef<'_>) -> Vec<JsonbRef<'_>> {
     match value.kind() {
         Some(JsonbKind::Array(array)) => (0..array.len()).filter_map(|at| array.get(at)).collect(),
         _ => vec![value],
     }
 }
 
-fn pairs<'a>(object: JsonbObject<'a>) -> Vec<(&'a str, JsonbRef<'a>)> {
+pub(super) fn pairs<'a>(object: JsonbObject<'a>) -> Vec<(&'a str, JsonbRef<'a>)> {
     (0..object.len())
         .filter_map(|at| object.key(at).zip(object.value(at)))
         .collect()

@@ -10,6 +10,7 @@ mod bytes;
 mod digest;
 mod hashes;
 mod json;
+mod json_assign;
 mod json_change;
 mod math;
 mod moment;
@@ -121,7 +122,7 @@ const fn other(
     }
 }
 
-static TABLES: [&[Entry]; 12] = [
+static TABLES: [&[Entry]; 13] = [
     text::ENTRIES,
     bytes::ENTRIES,
     digest::ENTRIES,
@@ -132,6 +133,7 @@ static TABLES: [&[Entry]; 12] = [
     read::ENTRIES,
     json::ENTRIES,
     json_change::ENTRIES,
+    json_assign::ENTRIES,
     array::ENTRIES,
     size::ENTRIES,
 ];
