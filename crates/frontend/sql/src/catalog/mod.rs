@@ -16,6 +16,7 @@
 mod codec;
 mod comments;
 mod gate;
+mod kept_settings;
 mod oids;
 mod publish;
 mod relation;
@@ -24,6 +25,7 @@ mod store;
 
 pub(crate) use comments::Comment;
 pub(crate) use gate::{Gate, Mode};
+pub(crate) use kept_settings::KeptFor;
 pub(crate) use oids::{
     Oids, next_value, remove, set_value, settle, state as sequence_state, sweep,
 };
@@ -87,6 +89,7 @@ pub(crate) struct Catalog {
     types: Arc<UserTypes>,
     roles: HashMap<Oid, Arc<Role>>,
     comments: comments::Comments,
+    kept_settings: kept_settings::KeptSettings,
 }
 
 /// What a name stands for.
@@ -111,6 +114,8 @@ pub(crate) enum Change {
     DropRole(Arc<Role>),
     /// Adds, replaces or takes away.
     PutComment(Comment),
+    /// Replaces.
+    PutSettings(KeptFor, kept_settings::Pairs),
 }
 
 impl Change {
@@ -217,7 +222,10 @@ impl Catalog {
                 (before == relation.namespace).then_some(before)
             }
             Change::DropRelation(oid) => place(oid),
-            Change::PutRole(_) | Change::DropRole(_) | Change::PutComment(_) => None,
+            Change::PutRole(_)
+            | Change::DropRole(_)
+            | Change::PutComment(_)
+            | Change::PutSettings(..) => None,
         };
         schema.filter(|schema| self.is_temporary(*schema))
     }
@@ -246,6 +254,12 @@ impl Catalog {
                 match &comment.text {
                     Some(text) => self.comments.insert(key, text.clone()),
                     None => self.comments.remove(&key),
+                };
+            }
+            Change::PutSettings(of, pairs) => {
+                match pairs.is_empty() {
+                    true => self.kept_settings.remove(of),
+                    false => self.kept_settings.insert(*of, pairs.clone()),
                 };
             }
             Change::PutRole(role) => {

@@ -2,10 +2,13 @@
 //!
 //! Layout: rows of the engine table [`Store::TABLE`]; keys: `1, oid` (big-endian) of a schema, `2, oid` of a relation, `3, oid of the
 //! schema, name` of every relation and index (value: its oid), with 0 in place of the schema's oid of every schema, `5` of every type, so that two transactions cannot make one name; `4, oid, column` (big-endian) of what is
-//! said of an object (value: the text).
+//! said of an object (value: the text); `6, oid of a role, 1 in the database` of settings ([`kept_settings`]).
 
 use super::relation::{Kind, Table};
-use super::{Catalog, Change, Comment, FIRST_USER_OID, Namespace, Oid, Relation, Runtimes, codec};
+use super::{
+    Catalog, Change, Comment, FIRST_USER_OID, KeptFor, Namespace, Oid, Relation, Runtimes, codec,
+    kept_settings,
+};
 use crate::error::{Result, SqlError};
 use crate::roles;
 use crate::sqlstate;
@@ -20,6 +23,7 @@ const RELATION: u8 = 2;
 const NAME: u8 = 3;
 const COMMENT: u8 = 4;
 const TYPE_NAME: u8 = 5;
+const SETTINGS: u8 = 6;
 
 /// Reads and writes them.
 pub(crate) struct Store;
@@ -72,6 +76,12 @@ impl Store {
             if *kind == COMMENT {
                 let comment = comment_of(rest, value).ok_or_else(damaged)?;
                 comments.push(Change::PutComment(comment));
+                continue;
+            }
+            if *kind == SETTINGS {
+                let of = kept_for(rest).ok_or_else(damaged)?;
+                let pairs = kept_settings::decode(value).ok_or_else(damaged)?;
+                catalog.apply(&Change::PutSettings(of, pairs));
                 continue;
             }
             let oid = rest.try_into().map(u32::from_be_bytes);
@@ -163,6 +173,14 @@ impl Store {
                     None => transaction.delete(&table, &key)?,
                 };
             }
+            Change::PutSettings(of, pairs) => {
+                let key = settings_key(*of);
+                if pairs.is_empty() {
+                    transaction.delete(&table, &key)?;
+                } else {
+                    transaction.upsert(&table, &key, &kept_settings::encode(pairs))?;
+                }
+            }
             Change::DropRelation(oid) => {
                 drop_comments(transaction, &table, before, *oid, None)?;
                 crate::statistics::remove(transaction, *oid)?;
@@ -196,6 +214,26 @@ fn comment_key(object: Oid, column: u16) -> [u8; 7] {
     full[..5].copy_from_slice(&key(COMMENT, object));
     full[5..].copy_from_slice(&column.to_be_bytes());
     full
+}
+
+fn settings_key(of: KeptFor) -> [u8; 6] {
+    let mut full = [0; 6];
+    full[..5].copy_from_slice(&key(SETTINGS, of.role));
+    full[5] = u8::from(of.in_database);
+    full
+}
+
+fn kept_for(key: &[u8]) -> Option<KeptFor> {
+    let (role, database) = key.split_first_chunk::<4>()?;
+    let in_database = match database {
+        [0] => false,
+        [1] => true,
+        _ => return None,
+    };
+    Some(KeptFor {
+        role: u32::from_be_bytes(*role),
+        in_database,
+    })
 }
 
 fn comment_of(key: &[u8], value: &[u8]) -> Option<Comment> {

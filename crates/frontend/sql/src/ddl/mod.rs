@@ -23,6 +23,7 @@ mod generated;
 mod identity;
 mod immutable;
 mod index;
+mod kept_settings;
 mod like;
 mod made_names;
 mod numbered;
@@ -39,6 +40,7 @@ mod truncate;
 mod type_texts;
 mod view;
 
+pub(crate) use kept_settings::Whose;
 pub(crate) use readers::named_sequences;
 pub(crate) use type_texts::{each_type, types_in};
 

@@ -16,12 +16,12 @@ pub(super) fn denied(message: impl Into<String>) -> SqlError {
 }
 
 impl Ddl<'_> {
-    fn own_role(&self) -> Result<Arc<Role>> {
+    pub(super) fn own_role(&self) -> Result<Arc<Role>> {
         let found = self.open.catalog.1.role(self.owner).cloned();
         found.ok_or_else(|| no_role(self.owner))
     }
 
-    fn role_of(&self, name: &str) -> Result<Arc<Role>> {
+    pub(super) fn role_of(&self, name: &str) -> Result<Arc<Role>> {
         self.open
             .catalog
             .1
@@ -32,7 +32,7 @@ impl Ddl<'_> {
 
     /// # Errors
     /// `42501` for who may not make or change this role: only superusers change superusers.
-    fn check_may_change(&self, role: &Role, what: &str) -> Result<()> {
+    pub(super) fn check_may_change(&self, role: &Role, what: &str) -> Result<()> {
         let own = self.own_role()?;
         if own.superuser {
             return Ok(());
@@ -111,17 +111,21 @@ impl Ddl<'_> {
         Ok(tag)
     }
 
+    /// The role that a name stands for.
+    pub(super) fn named_role<'n>(&'n self, name: &'n str) -> &'n str {
+        match name {
+            "current_user" | "current_role" => self.owner,
+            name => name,
+        }
+    }
+
     pub(super) fn alter_role(
         &mut self,
         name: &ast::Ident,
         operation: &AlterRoleOperation,
     ) -> Result<CommandTag> {
         let name = folded(name);
-        let name = if name == "current_user" || name == "current_role" {
-            self.owner
-        } else {
-            &name
-        };
+        let name = self.named_role(&name);
         let before = self.role_of(name)?;
         let mut role = Role::clone(&before);
         let AlterRoleOperation::WithOptions { options } = operation else {
@@ -216,6 +220,7 @@ impl Ddl<'_> {
                 .retain(|membership| membership.role != role.oid);
             self.put_role(next)?;
         }
+        self.forget_settings(role.oid)?;
         self.open.change(self.shared, Change::DropRole(role))
     }
 

@@ -1,4 +1,4 @@
-//! Commands that the parser does not know: ABORT, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit.
+//! Commands that the parser does not know: ABORT, CHECKPOINT, REINDEX, SET CONSTRAINTS, two-phase commit, settings of roles and of the database.
 //!
 //! The syntax trees are the parser's, so a command is carried in a RENAME TABLE, the first of whose tables has a name that none in a text can be
 //! ([`COMMAND`]); [`Command`] reads it again.
@@ -7,7 +7,7 @@ use super::dialect::is_word;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, RenameTable, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
 /// In front of a command.
 const COMMAND: &str =
@@ -33,6 +33,15 @@ pub(crate) enum Command {
     EndPrepared {
         commit: bool,
         transaction: String,
+    },
+    /// ALTER ROLE and ALTER DATABASE with SET or RESET: what sessions begin with.
+    Keep {
+        /// `None`: of every role.
+        role: Option<String>,
+        /// `None`: in all.
+        database: Option<String>,
+        /// The text of the SET or RESET; that of SHOW for FROM CURRENT.
+        said: String,
     },
 }
 
@@ -103,6 +112,18 @@ impl Command {
                 let name = ObjectName::from(vec![Ident::with_quote('"', transaction)]);
                 (plain(word), vec![name])
             }
+            Self::Keep {
+                role,
+                database,
+                said,
+            } => {
+                let name = |part: Option<String>| {
+                    let part = part.map(|part| Ident::with_quote('"', part));
+                    ObjectName::from(part.into_iter().collect::<Vec<_>>())
+                };
+                let names = [role, database, Some(said)].map(name);
+                (plain("keep"), names.into())
+            }
         };
         let marker = vec![Ident::with_quote('"', COMMAND), first.0];
         let first = RenameTable {
@@ -146,6 +167,15 @@ impl Command {
                 deferred: word(&first.new_name, 0)? == "deferred",
             },
             "prepare" => Self::Prepare,
+            "keep" => {
+                let mut names = names();
+                let mut next = || names.next().and_then(|name| word(&name, 0));
+                Self::Keep {
+                    role: next(),
+                    database: next(),
+                    said: next()?,
+                }
+            }
             end => Self::EndPrepared {
                 commit: end == "commit",
                 transaction: word(&names().next()?, 0)?,
@@ -156,6 +186,9 @@ impl Command {
 
 /// One of these statements; `None` for any other.
 pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+    if let Some(kept) = kept_setting(parser) {
+        return Some(kept);
+    }
     let words = [0, 1].map(|at| parser.peek_nth_token_ref(at).token.clone());
     let first = |word| is_word(&words[0], word);
     let second = |word| is_word(&words[1], word);
@@ -182,6 +215,50 @@ pub(super) fn statement(parser: &mut Parser<'_>) -> Option<Result<Statement, Par
         parser.advance_token();
     }
     Some(read(parser))
+}
+
+/// `ALTER ROLE name [IN DATABASE name] SET …`, `ALTER DATABASE name RESET …`, and their like.
+fn kept_setting(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError>> {
+    let is = |at: usize, word: &str| is_word(&parser.peek_nth_token_ref(at).token, word);
+    let name = |at: usize| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(word) => Some(crate::bind::folded(&word.clone().into_ident(Span::empty()))),
+        _ => None,
+    };
+    let of_role = is(1, "role");
+    if !is(0, "alter") || !(of_role || is(1, "database")) {
+        return None;
+    }
+    let (mut role, mut database, mut at) = (None, None, 3);
+    if of_role {
+        role = Some(name(2)?).filter(|_| !is(2, "all"));
+        if is(3, "in") && is(4, "database") {
+            database = Some(name(5)?);
+            at = 6;
+        }
+    } else {
+        database = Some(name(2)?);
+    }
+    let set = is(at, "set") && !is(at + 1, "tablespace");
+    if !set && !is(at, "reset") {
+        return None;
+    }
+    let current = set && is(at + 2, "from") && is(at + 3, "current");
+    let shown = name(at + 1).filter(|_| current);
+    for _ in 0..at + if current { 4 } else { 0 } {
+        parser.advance_token();
+    }
+    let said = match shown {
+        Some(shown) => Ok(format!("SHOW {shown}")),
+        None => parser.parse_statement().map(|said| said.to_string()),
+    };
+    Some(said.map(|said| {
+        let keep = Command::Keep {
+            role,
+            database,
+            said,
+        };
+        keep.carried()
+    }))
 }
 
 /// ABORT is ROLLBACK.
@@ -377,12 +454,40 @@ mod tests {
             transaction: "a\"b".to_owned(),
         };
         assert_eq!(command("commit prepared 'a\"b'"), Some(end));
+        let keep = |role: Option<&str>, database: Option<&str>, said: &str| {
+            Some(Command::Keep {
+                role: role.map(str::to_owned),
+                database: database.map(str::to_owned),
+                said: said.to_owned(),
+            })
+        };
+        for (text, wanted) in [
+            (
+                "alter role a set search_path to x, \"Y\"",
+                keep(Some("a"), None, "SET search_path = x, \"Y\""),
+            ),
+            (
+                "ALTER USER \"B\" IN DATABASE d SET a.b = 'c''d'",
+                keep(Some("B"), Some("d"), "SET a.b = 'c''d'"),
+            ),
+            ("alter role all reset all", keep(None, None, "RESET ALL")),
+            (
+                "alter database d set timezone from current",
+                keep(None, Some("d"), "SHOW timezone"),
+            ),
+        ] {
+            assert_eq!(command(text), wanted, "{text}");
+        }
+        assert_eq!(command("alter role a with login"), None);
         assert_eq!(command("rename table a to b"), None);
         for text in [
             "set constraints all",
             "reindex",
             "commit prepared x",
             "alter index i set (a)",
+            "alter role a set",
+            "alter database d set tablespace t",
+            "alter role a in database set x = 1",
         ] {
             statements(text).unwrap_err();
         }

@@ -10,6 +10,7 @@ use super::simple::is_program;
 use super::transaction::{Characteristics, Open, no_serializable};
 use super::{Progress, Session, TransactionStatus, gone};
 use crate::bind::folded;
+use crate::ddl::Ddl;
 use crate::error::{Fields, Result, SqlError};
 use crate::parse::Command;
 use crate::sqlstate;
@@ -129,6 +130,9 @@ impl Session {
                 self.create_table_as(create, params, sink)?
             }
             other => match Command::of(other) {
+                Some(keep @ Command::Keep { .. }) => {
+                    self.keep_setting(&keep, &prepared.text, sink)?
+                }
                 Some(command) => self.maintenance(command, sink)?,
                 None => self.ddl(other, &prepared.text, sink)?,
             },
@@ -622,6 +626,19 @@ impl Session {
         text: &str,
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
+        self.define(text, sink, |ddl| ddl.run(statement))
+    }
+
+    /// Runs a definition.
+    ///
+    /// # Errors
+    /// `25006`; the definition's.
+    pub(super) fn define(
+        &mut self,
+        text: &str,
+        sink: &mut dyn Sink,
+        work: impl FnMut(&mut Ddl<'_>) -> Result<CommandTag>,
+    ) -> Result<CommandTag> {
         self.start_statement()?;
         if let Some(open) = &self.open
             && open.characteristics.read_only
@@ -629,7 +646,7 @@ impl Session {
             let text = "cannot execute DDL in a read-only transaction";
             return Err(SqlError::new(sqlstate::READ_ONLY_SQL_TRANSACTION, text));
         }
-        let (tag, notices) = self.with_ddl(text, |ddl| ddl.run(statement))?;
+        let (tag, notices) = self.with_ddl(text, work)?;
         for notice in &notices {
             self.tell_notice(notice, sink)?;
         }
@@ -674,7 +691,7 @@ fn with_modes(
 }
 
 /// The text of a setting's value; `None` for DEFAULT.
-fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
+pub(super) fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
     let mut texts = Vec::with_capacity(values.len());
     for value in values {
         texts.push(match value {

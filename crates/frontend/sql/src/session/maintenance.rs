@@ -34,6 +34,7 @@ impl Session {
                 self.set_constraints(&names, deferred, sink)
             }
             Command::Prepare => self.prepare_transaction(sink),
+            Command::Keep { .. } => Err(SqlError::internal("a definition")),
             Command::EndPrepared {
                 commit,
                 transaction,

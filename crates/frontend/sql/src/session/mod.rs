@@ -37,6 +37,7 @@ mod environment;
 mod explain;
 mod extended;
 mod identity;
+mod kept_settings;
 mod known_settings;
 mod lock_table;
 mod maintenance;
@@ -188,10 +189,16 @@ impl Session {
             return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message).fatal());
         }
         let mut settings = SessionSettings::new(&options.user, options.sessions_max);
+        let image = shared.catalog.now();
+        let mut options = options;
+        // What cannot be any more is passed over, as in PostgreSQL, where it is warned of.
+        let mut begun = kept_settings::begun_with(&image, &options.user);
+        begun.retain(|(name, value)| settings.set(name, Some(value)).is_ok());
         for (name, value) in &options.settings {
             settings.set(name, Some(value)).map_err(SqlError::fatal)?;
+            begun.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         }
-        let image = shared.catalog.now();
+        options.settings.extend(begun);
         settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
         let (pid, address) = (options.process_id, &options.client_address);
         let cancel = CancelHandle::default();

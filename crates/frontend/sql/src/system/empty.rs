@@ -68,13 +68,6 @@ pub(super) const RELATIONS: &[Spec] = &[
         fill: nothing,
     },
     Spec {
-        name: "pg_db_role_setting",
-        oid: 2964,
-        view: false,
-        columns: "setdatabase oid, setrole oid, setconfig _text",
-        fill: nothing,
-    },
-    Spec {
         name: "pg_default_acl",
         oid: 826,
         view: false,

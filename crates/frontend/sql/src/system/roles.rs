@@ -2,7 +2,7 @@
 
 use super::relations::DATABASE_OWNER;
 use super::{Scan, Spec, text};
-use crate::catalog::Oid;
+use crate::catalog::{KeptFor, Oid};
 use crate::database::DATABASE;
 use crate::error::{Result, SqlError};
 use crate::roles::Role;
@@ -58,6 +58,13 @@ pub(super) const RELATIONS: &[Spec] = &[
         view: false,
         columns: "roleid oid, member oid, grantor oid, admin_option bool",
         fill: pg_auth_members,
+    },
+    Spec {
+        name: "pg_db_role_setting",
+        oid: 2964,
+        view: false,
+        columns: "setdatabase oid, setrole oid, setconfig _text",
+        fill: pg_db_role_setting,
     },
     Spec {
         name: "pg_database",
@@ -138,7 +145,7 @@ fn pg_roles(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         row.push(text("********"));
         row.push(until(&role));
         row.push(Value::Bool(role.bypass_rls));
-        row.push(Value::Null);
+        row.push(begun_with(scan, role.oid));
         row.push(Value::Oid(role.oid));
         rows.push(row);
     }
@@ -169,7 +176,7 @@ fn users(scan: &Scan<'_>, password: impl Fn(&Role) -> Value, rows: &mut Vec<Vec<
             Value::Bool(role.bypass_rls),
             password(&role),
             until(&role),
-            Value::Null,
+            begun_with(scan, role.oid),
         ]);
     }
 }
@@ -198,6 +205,38 @@ fn pg_auth_members(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
                 Value::Bool(membership.admin),
             ]);
         }
+    }
+    Ok(())
+}
+
+/// Settings as they are listed.
+fn listed(pairs: &[(Box<str>, Box<str>)]) -> Value {
+    let each = pairs
+        .iter()
+        .map(|(name, value)| text(format!("{name}={value}")));
+    Value::Array(Array::of(Type::Text, &each.collect::<Vec<_>>()))
+}
+
+/// What the sessions of a role begin with, wherever they are.
+fn begun_with(scan: &Scan<'_>, role: u32) -> Value {
+    let of = KeptFor {
+        role,
+        in_database: false,
+    };
+    match scan.catalog.kept_settings(of) {
+        [] => Value::Null,
+        pairs => listed(pairs),
+    }
+}
+
+fn pg_db_role_setting(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
+    for (of, pairs) in scan.catalog.all_kept_settings() {
+        let database = if of.in_database { DATABASE_OID } else { 0 };
+        rows.push(vec![
+            Value::Oid(database),
+            Value::Oid(of.role),
+            listed(pairs),
+        ]);
     }
     Ok(())
 }

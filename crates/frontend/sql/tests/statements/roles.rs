@@ -1,6 +1,8 @@
 //! Roles, and what they may do.
 
-use super::client::{Client, database};
+use super::client::{Client, database, database_in};
+use std::sync::Arc;
+use vellum_io::MemoryDirectory;
 
 const VERIFIER: &str = "SCRAM-SHA-256$4096:c2FsdA==$a:b";
 
@@ -207,4 +209,110 @@ fn a_session_takes_roles_that_its_user_belongs_to() {
     assert_eq!(ann.state("create table in_public (i int)"), "42501");
     ann.ok("reset role");
     assert_eq!(ann.ok("select count(*) from t"), "2");
+}
+
+/// The values of some settings, as SHOW tells them.
+fn shown(client: &mut Client, names: &[&str]) -> String {
+    let values = names.iter().map(|name| client.ok(&format!("show {name}")));
+    values.collect::<Vec<_>>().join("|")
+}
+
+#[test]
+fn sessions_begin_with_what_is_kept_for_their_role_and_the_database() {
+    let directory = Arc::new(MemoryDirectory::new());
+    let names = ["statement_timeout", "timezone", "search_path", "a.b"];
+    {
+        let database = database_in(&directory);
+        let mut client = Client::of(&database);
+        client
+            .ok("create role ann login; create role bob login; create role chief login createrole");
+        client.ok("alter role all set statement_timeout = '7s'; alter database vellum set statement_timeout to 8000");
+        client.ok(
+            "alter database vellum set timezone to 'Europe/Berlin'; alter role all set a.b = 'all'",
+        );
+        client
+            .ok("alter user ann set search_path to x, \"Y\"; alter role ann set timezone = 'UTC'");
+        client.ok("alter role ann in database vellum set a.b to 'here'; alter role ann set a.b to 'anywhere'");
+        // Sessions keep what they have begun with.
+        assert_eq!(shown(&mut client, &["statement_timeout"]), "0");
+        assert_eq!(client.state("alter role ann set nothing = 1"), "42704");
+        assert_eq!(
+            client.state("alter role ann set statement_timeout = 'x'"),
+            "22023"
+        );
+        assert_eq!(
+            client.state("alter role ann set server_version = '1'"),
+            "55P02"
+        );
+        assert_eq!(client.state("alter role eve set timezone = 'UTC'"), "42704");
+        assert_eq!(
+            client.state("alter database other set timezone = 'UTC'"),
+            "3D000"
+        );
+        assert_eq!(
+            client.state("alter role ann set local timezone = 'UTC'"),
+            "42601"
+        );
+        assert_eq!(
+            client.state("begin read only; alter role ann reset all"),
+            "25006"
+        );
+        client.ok("rollback; begin; alter role ann reset all; rollback");
+        client.ok("set work_mem = '5MB'; alter role bob set work_mem from current");
+        assert_eq!(
+            client.ok(
+                "select setdatabase, coalesce(rolname, '-'), setconfig from pg_db_role_setting
+                 left join pg_roles r on r.oid = setrole order by 1, 2"
+            ),
+            "0|-|{statement_timeout=7s,a.b=all}
+0|ann|{\"search_path=x, \\\"Y\\\"\",TimeZone=UTC,a.b=anywhere}
+0|bob|{work_mem=5120}
+5|-|{statement_timeout=8000,TimeZone=Europe/Berlin}
+5|ann|{a.b=here}"
+        );
+        assert_eq!(
+            client.ok("select rolconfig from pg_roles where rolname = 'bob'"),
+            "{work_mem=5120}"
+        );
+    }
+    // Another start reads them.
+    let database = database_in(&directory);
+    let mut ann = Client::of_user(&database, "ann");
+    assert_eq!(shown(&mut ann, &names), "8s|UTC|x, \"Y\"|here");
+    let mut bob = Client::of_user(&database, "bob");
+    assert_eq!(
+        shown(&mut bob, &names),
+        "8s|Europe/Berlin|\"$user\", public|all"
+    );
+    // What the session began with is what RESET goes back to.
+    bob.ok("set work_mem = '6MB'; set timezone = 'UTC'; reset work_mem; reset timezone");
+    assert_eq!(
+        shown(&mut bob, &["work_mem", "timezone"]),
+        "5MB|Europe/Berlin"
+    );
+    bob.ok("set work_mem = '6MB'; reset all");
+    assert_eq!(shown(&mut bob, &["work_mem", "a.b"]), "5MB|all");
+    // Their own everybody may change, others' few.
+    bob.ok("alter role bob set timezone = 'Asia/Tokyo'; alter role current_user reset work_mem");
+    for denied in [
+        "alter role ann set timezone = 'UTC'",
+        "alter role all set timezone = 'UTC'",
+        "alter database vellum reset all",
+    ] {
+        assert_eq!(bob.state(denied), "42501", "{denied}");
+    }
+    let mut chief = Client::of_user(&database, "chief");
+    chief.ok("alter role ann reset search_path");
+    assert_eq!(
+        chief.state("alter role vellum set timezone = 'UTC'"),
+        "42501"
+    );
+    let mut bob = Client::of_user(&database, "bob");
+    assert_eq!(shown(&mut bob, &["work_mem", "timezone"]), "4MB|Asia/Tokyo");
+    // They go with the role.
+    let mut client = Client::of(&database);
+    client.ok(
+        "alter database vellum reset all; alter role all reset all; drop role ann; drop role bob",
+    );
+    assert_eq!(client.ok("select count(*) from pg_db_role_setting"), "0");
 }

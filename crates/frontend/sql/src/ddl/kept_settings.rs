@@ -1,0 +1,94 @@
+//! ALTER ROLE and ALTER DATABASE with SET and RESET: what sessions begin with.
+
+use super::Ddl;
+use super::role::denied;
+use crate::catalog::{Change, KeptFor};
+use crate::database::DATABASE;
+use crate::error::{Result, SqlError};
+use crate::sqlstate;
+use crate::wire::CommandTag;
+
+/// Whose settings are changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose<'n> {
+    /// `None`: of every role.
+    pub role: Option<&'n str>,
+    /// `None`: in all.
+    pub database: Option<&'n str>,
+}
+
+impl Ddl<'_> {
+    /// Gives a setting a value, or none; `None`: all of them none. Sessions that are there already keep what they have.
+    ///
+    /// # Errors
+    /// `42704`, `3D000`; `42501` for who may not.
+    pub fn keep_setting(
+        &mut self,
+        whose: Whose<'_>,
+        setting: Option<(&str, Option<&str>)>,
+    ) -> Result<CommandTag> {
+        if let Some(database) = whose.database.filter(|name| *name != DATABASE) {
+            let message = format!("database \"{database}\" does not exist");
+            return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message));
+        }
+        let role = match whose.role {
+            Some(name) => {
+                let role = self.role_of(self.named_role(name))?;
+                // Everybody may change their own.
+                if *role.name != *self.owner {
+                    self.check_may_change(&role, "alter")?;
+                }
+                role.oid
+            }
+            None => {
+                if !self.own_role()?.superuser {
+                    return Err(denied(match whose.database {
+                        Some(database) => format!("must be owner of database {database}"),
+                        None => "must be superuser to alter settings globally".to_owned(),
+                    }));
+                }
+                0
+            }
+        };
+        let of = KeptFor {
+            role,
+            in_database: whose.database.is_some(),
+        };
+        let mut pairs = self.open.catalog.1.kept_settings(of).to_vec();
+        match setting {
+            None => pairs.clear(),
+            Some((name, value)) => {
+                let known = pairs
+                    .iter()
+                    .position(|(own, _)| own.eq_ignore_ascii_case(name));
+                match (known, value) {
+                    (Some(at), Some(value)) => pairs[at].1 = value.into(),
+                    (None, Some(value)) => pairs.push((name.into(), value.into())),
+                    (Some(at), None) => drop(pairs.remove(at)),
+                    (None, None) => {}
+                }
+            }
+        }
+        self.open
+            .change(self.shared, Change::PutSettings(of, pairs.into()))?;
+        Ok(CommandTag::plain(match whose {
+            Whose {
+                role: None,
+                database: Some(_),
+            } => "ALTER DATABASE",
+            _ => "ALTER ROLE",
+        }))
+    }
+
+    /// A role that is dropped has none.
+    pub(super) fn forget_settings(&mut self, role: u32) -> Result<()> {
+        for in_database in [false, true] {
+            let of = KeptFor { role, in_database };
+            if !self.open.catalog.1.kept_settings(of).is_empty() {
+                let none = Change::PutSettings(of, [].into());
+                self.open.change(self.shared, none)?;
+            }
+        }
+        Ok(())
+    }
+}
