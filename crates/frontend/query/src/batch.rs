@@ -14,8 +14,8 @@ use std::any::Any;
 use std::sync::Arc;
 use vellum_row::datetime::{Date, Interval, Time, Timestamp};
 use vellum_row::{
-    ArrayRef as Items, EnumValue, FixedPlace, JsonbRef, NumericRef, RowView, Stored, Type, Value,
-    ValueRef,
+    ArrayRef as Items, EnumValue, FixedPlace, Inet, JsonbRef, NumericRef, RowView, Stored, Type,
+    Value, ValueRef,
 };
 
 /// Rows in a batch, at most.
@@ -309,6 +309,11 @@ impl ColumnBuilder {
             }
             (Made::Bytes(made), V::Bytea(bytes)) => made.append_value(bytes),
             (Made::Bytes(made), V::Uuid(bytes)) => made.append_value(bytes),
+            (Made::Bytes(made), V::Inet(value) | V::Cidr(value)) => {
+                scratch.clear();
+                value.put_key(scratch);
+                made.append_value(scratch);
+            }
             (Made::Bytes(made), V::Jsonb(value)) => made.append_value(value.bytes()),
             (Made::Bytes(made), V::Array(value)) => made.append_value(value.bytes()),
             (Made::Bytes(made), V::Numeric(value)) => {
@@ -466,6 +471,8 @@ fn bytes_as(ty: Type, bytes: &[u8]) -> Option<ValueRef<'_>> {
         Type::Bytea => ValueRef::Bytea(bytes),
         Type::Uuid => ValueRef::Uuid(bytes.try_into().ok()?),
         Type::Numeric => ValueRef::Numeric(NumericRef::from_stored(bytes)?),
+        Type::Inet => ValueRef::Inet(Inet::from_key(bytes)?),
+        Type::Cidr => ValueRef::Cidr(Inet::from_key(bytes)?),
         Type::Jsonb => ValueRef::Jsonb(JsonbRef::from_stored(bytes)),
         Type::Interval => {
             let (months, rest) = bytes.split_first_chunk()?;

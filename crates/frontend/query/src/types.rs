@@ -1,7 +1,7 @@
 //! How values lie in Arrow's arrays.
 //!
 //! Layout: numbers, dates and times as integers and floats of their width; text as text; `numeric` in its stored form, `interval` as
-//! months, days, microseconds (little-endian), everything else as its bytes.
+//! months, days, microseconds (little-endian), `inet` and `cidr` as in keys, everything else as its bytes.
 //!
 //! Invariants:
 //! - T1 Of a *plain* type, Arrow's equality and order are those of SQL. Of the others a [`key`](crate::term::Term::key) has to be made.

@@ -25,7 +25,7 @@ use crate::wire::reader::{PROTOCOL_VIOLATION, Reader};
 use crate::wire::report::Report;
 use crate::wire::startup::{self, First, Startup};
 use std::io::{self, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -153,9 +153,8 @@ impl Entrance<'_> {
             database: startup.database,
             settings: startup.settings,
             process_id: i32::try_from(seat.process).expect("processes count up to i32::MAX"),
-            client_address: address
-                .map(|a| a.ip().to_canonical().to_string())
-                .unwrap_or_default(),
+            client: address.map(canonical),
+            server: self.stream.socket().own_address().map(canonical),
             sessions_max: u32::try_from(self.shared.sessions.connections_max()).unwrap_or(u32::MAX),
             ..SessionOptions::default()
         };
@@ -342,4 +341,9 @@ fn no_rule(what: &str, origin: Origin, startup: &Startup) -> Report {
         startup.user, startup.database
     );
     Report::fatal("28000", text)
+}
+
+/// An address of IPv4 as one, however the socket came by it.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }

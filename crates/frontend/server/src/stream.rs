@@ -43,6 +43,14 @@ impl Socket {
         }
     }
 
+    /// The address at which the client found the server; none over the Unix socket.
+    pub fn own_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(socket, _) => socket.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
     /// Ends one direction or both, also under the feet of a thread that waits for it. An error means that it has ended.
     pub fn shut_down(&self, how: Shutdown) {
         let _ = match self {

@@ -106,6 +106,15 @@ pub fn resolve(operator: Operator, left: Type, right: Type) -> Option<Resolved> 
         (O::Multiply | O::Divide, T::Interval, right) if is_number(right) => {
             to(T::Interval, T::Float8, T::Interval)
         }
+        (O::Add | O::Subtract, left, right) if left.is_network() && right.is_integer() => {
+            to(T::Inet, T::Int8, T::Inet)
+        }
+        (O::Add, left, right) if left.is_integer() && right.is_network() => {
+            to(T::Int8, T::Inet, T::Inet)
+        }
+        (O::Subtract, left, right) if left.is_network() && right.is_network() => {
+            to(T::Inet, T::Inet, T::Int8)
+        }
         (O::Multiply, left, T::Interval) if is_number(left) => {
             to(T::Float8, T::Interval, T::Interval)
         }
@@ -158,6 +167,12 @@ pub fn apply(
         (V::Float4(a), V::Float8(b)) => float8(operator, f64::from(a), b).map(Value::Float8),
         (V::Float8(a), V::Float4(b)) => float8(operator, a, f64::from(b)).map(Value::Float8),
         (V::Float4(a), V::Float4(b)) => float4(operator, a, b).map(Value::Float4),
+        (V::Inet(a), V::Int8(b)) if operator == Operator::Add => a.plus(b).map(Value::Inet),
+        (V::Int8(a), V::Inet(b)) if operator == Operator::Add => b.plus(a).map(Value::Inet),
+        (V::Inet(a), V::Int8(b)) if operator == Operator::Subtract => a.minus(b).map(Value::Inet),
+        (V::Inet(a), V::Inet(b)) if operator == Operator::Subtract => {
+            a.distance(b).map(Value::Int8)
+        }
         _ => datetime(operator, left, right, settings),
     }
 }

@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::{self, Jsonb};
+use crate::network;
 use crate::numeric::Numeric;
 use crate::strings;
 use crate::text::text_of_bytes;
@@ -100,6 +101,8 @@ pub fn receive(ty: Type, typmod: Typmod, bytes: &[u8]) -> Result<Value> {
             Value::Interval(interval.coerce(typmod))
         }
         Type::Uuid => Value::Uuid(exactly(bytes)?),
+        Type::Inet => Value::Inet(network::receive(bytes, false)?),
+        Type::Cidr => Value::Cidr(network::receive(bytes, true)?),
         Type::Enum(of) => Value::Enum(EnumValue {
             of,
             position: i64::from_be_bytes(exactly(bytes)?),
@@ -169,6 +172,8 @@ pub fn send(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&value.months.to_be_bytes());
         }
         ValueRef::Uuid(value) => out.extend_from_slice(&value),
+        ValueRef::Inet(value) => network::send(value, false, out),
+        ValueRef::Cidr(value) => network::send(value, true, out),
         ValueRef::Enum(value) => out.extend_from_slice(&value.position.to_be_bytes()),
         ValueRef::Array(value) => value.send(out),
         ValueRef::Jsonb(value) => {

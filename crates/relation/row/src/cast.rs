@@ -71,6 +71,8 @@ pub fn cast_between(from: Type, to: Type) -> Option<CastContext> {
         (T::Timestamp, T::Date | T::Time) | (T::Interval, T::Time) => Assignment,
         (T::Timestamptz, T::Date | T::Time | T::Timestamp) => Assignment,
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
+        (T::Cidr, T::Inet) => Implicit,
+        (T::Inet, T::Cidr) => Assignment,
         (T::Jsonb, T::Bool | T::Int2 | T::Int4 | T::Int8 | T::Float4 | T::Float8 | T::Numeric) => {
             Explicit
         }
@@ -163,6 +165,8 @@ pub fn cast(
             json.write(&mut out);
             Value::Json(out.into())
         }
+        (V::Cidr(own), Type::Inet) => Value::Inet(own),
+        (V::Inet(own), Type::Cidr) => Value::Cidr(own.network()),
         _ => match to_datetime(value, to, settings) {
             Some(result) => apply(result?, typmod)?,
             None => return Err(no_cast(value, to)),
@@ -220,6 +224,13 @@ fn to_string(
             } else {
                 "false"
             }
+        }
+        // There is a function for that, which never leaves the prefix out.
+        ValueRef::Inet(own) | ValueRef::Cidr(own)
+            if matches!(to, Type::Text | Type::Varchar | Type::Char) =>
+        {
+            written = own.shown();
+            &written
         }
         _ => {
             output(value, settings, &mut written);

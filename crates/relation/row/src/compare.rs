@@ -31,7 +31,7 @@ fn canonical(value: f64) -> u64 {
 }
 
 /// The order of two values of one type. Integers of different width, and `real` with `double
-/// precision`, may be mixed; other mixtures, and `json`, have no order that means anything.
+/// precision`, and `inet` with `cidr`, may be mixed; other mixtures, and `json`, have no order that means anything.
 #[inline]
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
     use ValueRef as V;
@@ -55,6 +55,8 @@ pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
         (V::Timestamp(a), V::Timestamp(b)) | (V::Timestamptz(a), V::Timestamptz(b)) => a.cmp(&b),
         (V::Interval(a), V::Interval(b)) => a.span().cmp(&b.span()),
         (V::Uuid(a), V::Uuid(b)) => a.cmp(&b),
+        // A network is compared with an address as one.
+        (V::Inet(a) | V::Cidr(a), V::Inet(b) | V::Cidr(b)) => a.cmp(&b),
         // Of one enum.
         (V::Enum(a), V::Enum(b)) => a.position.cmp(&b.position),
         (V::Jsonb(a), V::Jsonb(b)) => a.compare(b),
@@ -92,6 +94,7 @@ pub fn hash<H: Hasher>(value: ValueRef<'_>, state: &mut H) {
         ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => value.hash(state),
         ValueRef::Interval(value) => state.write_i128(value.span()),
         ValueRef::Uuid(value) => state.write(&value),
+        ValueRef::Inet(value) | ValueRef::Cidr(value) => value.hash(state),
         ValueRef::Enum(value) => state.write_i64(value.position),
         ValueRef::Jsonb(value) => value.feed(state),
         ValueRef::Array(value) => value.feed(state),

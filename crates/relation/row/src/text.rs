@@ -4,6 +4,7 @@ use crate::array;
 use crate::datetime::{Date, Interval, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::{self, Jsonb};
+use crate::network;
 use crate::numeric::Numeric;
 use crate::settings::Settings;
 use crate::types::{Type, Typmod};
@@ -52,6 +53,8 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         }
         Type::Interval => Value::Interval(Interval::parse(text, typmod, settings)?),
         Type::Uuid => Value::Uuid(bytes::parse_uuid(text)?),
+        Type::Inet => Value::Inet(network::parse_inet(text)?),
+        Type::Cidr => Value::Cidr(network::parse_cidr(text)?),
         Type::Json => {
             json::check(text)?;
             Value::Json(text.into())
@@ -80,6 +83,8 @@ pub fn output(value: ValueRef<'_>, settings: &Settings, out: &mut String) {
         ValueRef::Timestamptz(value) => value.write_with_zone(settings, out),
         ValueRef::Interval(value) => value.write(settings.interval_style, out),
         ValueRef::Uuid(value) => bytes::write_uuid(value, out),
+        ValueRef::Inet(value) => network::write_inet(value, out),
+        ValueRef::Cidr(value) => network::write_whole(value, out),
         ValueRef::Jsonb(value) => value.write(out),
         ValueRef::Enum(value) => crate::user::write(value, settings, out),
         ValueRef::Array(value) => array::write(value, settings, out),

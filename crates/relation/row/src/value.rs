@@ -10,6 +10,7 @@
 use crate::array::{Array, ArrayRef};
 use crate::datetime::{Date, Interval, Time, Timestamp};
 use crate::json::{Jsonb, JsonbRef};
+use crate::network::Inet;
 use crate::numeric::{Numeric, NumericRef};
 use crate::types::Type;
 use crate::user::EnumValue;
@@ -51,6 +52,10 @@ pub enum Value {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
+    /// `inet`
+    Inet(Inet),
+    /// `cidr`, without bits behind its prefix
+    Cidr(Inet),
     /// `json`, as it was written
     Json(Box<str>),
     /// `jsonb`
@@ -100,6 +105,10 @@ pub enum ValueRef<'a> {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
+    /// `inet`
+    Inet(Inet),
+    /// `cidr`, without bits behind its prefix
+    Cidr(Inet),
     /// `json`, as it was written
     Json(&'a str),
     /// `jsonb`
@@ -142,6 +151,8 @@ impl Value {
             Value::Timestamptz(value) => ValueRef::Timestamptz(*value),
             Value::Interval(value) => ValueRef::Interval(*value),
             Value::Uuid(value) => ValueRef::Uuid(*value),
+            Value::Inet(value) => ValueRef::Inet(*value),
+            Value::Cidr(value) => ValueRef::Cidr(*value),
             Value::Json(value) => ValueRef::Json(value),
             Value::Jsonb(value) => ValueRef::Jsonb(value.as_ref()),
             Value::Oid(value) => ValueRef::Oid(*value),
@@ -183,6 +194,8 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamptz(value) => Value::Timestamptz(value),
             ValueRef::Interval(value) => Value::Interval(value),
             ValueRef::Uuid(value) => Value::Uuid(value),
+            ValueRef::Inet(value) => Value::Inet(value),
+            ValueRef::Cidr(value) => Value::Cidr(value),
             ValueRef::Json(value) => Value::Json(value.into()),
             ValueRef::Jsonb(value) => Value::Jsonb(value.to_jsonb()),
             ValueRef::Oid(value) => Value::Oid(value),
@@ -217,6 +230,8 @@ impl<'a> ValueRef<'a> {
             ValueRef::Timestamptz(_) => Type::Timestamptz,
             ValueRef::Interval(_) => Type::Interval,
             ValueRef::Uuid(_) => Type::Uuid,
+            ValueRef::Inet(_) => Type::Inet,
+            ValueRef::Cidr(_) => Type::Cidr,
             ValueRef::Json(_) => Type::Json,
             ValueRef::Jsonb(_) => Type::Jsonb,
             ValueRef::Oid(_) => Type::Oid,

@@ -151,7 +151,7 @@ const TEXTS: [&str; 28] = [
 ];
 
 /// Types that a value is turned into.
-const TYPES: [&str; 22] = [
+const TYPES: [&str; 24] = [
     "int",
     "bigint",
     "smallint",
@@ -174,6 +174,8 @@ const TYPES: [&str; 22] = [
     "uuid",
     "json",
     "jsonb",
+    "inet",
+    "cidr",
 ];
 
 /// All words of many statements, and which come after which.

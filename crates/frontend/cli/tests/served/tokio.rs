@@ -74,6 +74,15 @@ fn every_type_comes_back_as_it_was_sent_in_binary() {
         let client = connect(&config).await;
         client.batch_execute("set timezone = 'UTC'").await.unwrap();
         let lines = include_str!("../clients/types.txt").lines();
+        let lines = lines.chain([
+            "inet\t10.1.2.3",
+            "inet\t10.1.2.3/8",
+            "inet\t2001:db8::5/32",
+            "cidr\t10.0.0.0/8",
+            "cidr\t2001:db8::/32",
+            "inet[]\t{10.1.2.3,NULL,::1}",
+            "cidr[]\t{10.0.0.0/8}",
+        ]);
         for line in lines.filter(|line| !line.starts_with('#')) {
             let (ty, text) = line.split_once('\t').unwrap();
             let query = format!("select $1::text::{ty}, $1::text::{ty}::text");

@@ -501,6 +501,7 @@ impl Binder<'_> {
             (K::Count, _) => Type::Int8,
             // There is none of varchar and of name, which are text as well.
             (K::Minimum | K::Maximum, Type::Varchar | Type::Name) => Type::Text,
+            (K::Minimum | K::Maximum, Type::Cidr) => Type::Inet,
             (K::Minimum | K::Maximum, ty) if ty.is_orderable() && ty != Type::Bool => ty,
             (K::Sum, Type::Int2 | Type::Int4) => Type::Int8,
             (K::Sum | K::Average, Type::Int8 | Type::Numeric) => Type::Numeric,
@@ -521,7 +522,7 @@ impl Binder<'_> {
             (K::Sum | K::Average | K::Spread(_), Type::Numeric) => Type::Numeric,
             (K::Sum | K::Average, Type::Int8) => Type::Int8,
             (K::Sum | K::Average | K::Spread(_), Type::Float8) => Type::Float8,
-            (K::Minimum | K::Maximum, Type::Text) if ty != Type::Text => Type::Text,
+            (K::Minimum | K::Maximum, Type::Text | Type::Inet) if ty != result => result,
             _ => return Ok((expr, ty, result)),
         };
         let bound = Bound::new(expr, ty);

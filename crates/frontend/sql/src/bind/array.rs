@@ -298,7 +298,8 @@ impl Binder<'_> {
         let same = ty == element
             || ty.is_integer() && element.is_integer()
             || ty.is_plain_text() && element.is_plain_text()
-            || ty.is_oid() && element.is_oid();
+            || ty.is_oid() && element.is_oid()
+            || ty.is_network() && element.is_network();
         let array_ty = if same {
             array.ty.unwrap_or(ty.array())
         } else {

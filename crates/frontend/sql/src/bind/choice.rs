@@ -89,9 +89,10 @@ impl Binder<'_> {
         let integer = |ty: Option<Type>| ty.is_some_and(Type::is_integer);
         let kept = integer(own) && integer(right.ty);
         let ty = match super::operator::comparison_type(own, right.ty) {
-            // Integers are compared whatever their width, and a varchar as text.
+            // Integers are compared whatever their width, a varchar as text, a cidr as inet.
             _ if kept => own,
             Some(Type::Varchar) => Some(Type::Text),
+            Some(Type::Cidr) => Some(Type::Inet),
             found => found,
         };
         let unknown = || self.no_operator("=", own, right.ty);

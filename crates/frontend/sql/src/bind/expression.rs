@@ -606,9 +606,10 @@ impl Binder<'_> {
             return Err(self.no_operator("=", operand.ty, operand.ty));
         }
         let operand = self.compared_as(operand, ty)?;
+        let several = items.len() > 1;
         let items = items
             .into_iter()
-            .map(|item| self.compared_as(item, ty))
+            .map(|item| self.listed_as(item, ty, several))
             .collect::<Result<Box<[_]>>>()?;
         let expr = Expr::In {
             operand: Box::new(operand),

@@ -80,7 +80,7 @@ impl Binder<'_> {
                 let (a, b) = (a.unwrap_or(*other), b.unwrap_or(*other));
                 resolve(arithmetic, a, b).is_some()
             };
-            let others = [known, Type::Interval, Type::Float8];
+            let others = [known, Type::Interval, Type::Float8, Type::Int8];
             let other = others.into_iter().find(fits);
             (a, b) = (a.or(other), b.or(other));
         }
@@ -185,7 +185,23 @@ impl Binder<'_> {
             Some(own) if own.is_integer() && ty.is_integer() => Ok(bound.expr),
             Some(own) if own.is_plain_text() && ty.is_plain_text() => Ok(bound.expr),
             Some(own) if own.is_oid() && ty.is_oid() => Ok(bound.expr),
+            Some(own) if own.is_network() && ty.is_network() => Ok(bound.expr),
+            // There are no comparisons of cidr: beside one stands an inet.
+            None if ty == Type::Cidr => {
+                self.coerce(bound, Type::Inet, Typmod::NONE, CastContext::Implicit)
+            }
             _ => self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit),
+        }
+    }
+
+    /// The same of an item of IN: several make an array, whose items are of one type.
+    ///
+    /// # Errors
+    /// As [`Binder::coerce`].
+    pub(super) fn listed_as(&mut self, bound: Bound, ty: Type, several: bool) -> Result<Expr> {
+        match bound.ty {
+            None if several => self.coerce(bound, ty, Typmod::NONE, CastContext::Implicit),
+            _ => self.compared_as(bound, ty),
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) enum CatalogFunction {
     AlwaysTrue,
     BlockingPids,
     CancelBackend,
+    ClientAddress,
+    ClientPort,
     ColumnComment,
     ConstraintDefinition,
     CurrentSchemas,
@@ -61,6 +63,8 @@ pub(crate) enum CatalogFunction {
     RelationSize,
     RuleDefinition,
     SerialSequence,
+    ServerAddress,
+    ServerPort,
     SizePretty,
     Sleep,
     StartTime,
@@ -186,7 +190,7 @@ const fn entry(
 use CatalogFunction as F;
 
 #[rustfmt::skip]
-static FUNCTIONS: [CatalogEntry; 142] = [
+static FUNCTIONS: [CatalogEntry; 144] = [
     entry(1081, "format_type", "oid int4", "text", F::FormatType),
     entry(1349, "oidvectortypes", "oidvector", "text", F::TypesOf),
     entry(1716, "pg_get_expr", "pg_node_tree oid", "text", F::Expression),
@@ -296,8 +300,10 @@ static FUNCTIONS: [CatalogEntry; 142] = [
     entry(2855, "pg_is_other_temp_schema", "oid", "bool", F::IsOtherTempSchema),
     entry(6121, "pg_relation_is_publishable", "regclass", "bool", F::AlwaysFalse),
     entry(2999, "pg_relation_filenode", "regclass", "oid", F::FileNode),
-    entry(2199, "inet_server_port", "", "int4", F::NoNumber),
-    entry(2197, "inet_client_port", "", "int4", F::NoNumber),
+    entry(2196, "inet_client_addr", "", "inet", F::ClientAddress),
+    entry(2197, "inet_client_port", "", "int4", F::ClientPort),
+    entry(2198, "inet_server_addr", "", "inet", F::ServerAddress),
+    entry(2199, "inet_server_port", "", "int4", F::ServerPort),
     entry(2561, "pg_blocking_pids", "int4", "_int4", F::BlockingPids),
     entry(2171, "pg_cancel_backend", "int4", "bool", F::CancelBackend),
     entry(2096, "pg_terminate_backend", "int4", "bool", F::TerminateBackend),

@@ -4,7 +4,7 @@
 //! (`case when true then case when …`, `cast(cast(…`) an error at the bottom doubles the work with every level above it. So
 //! expressions that are begun are counted; a text that begins far more of them than it has tokens is refused.
 
-use super::{commands, sequences, subscripts, types};
+use super::{commands, sequences, subscripts, typed, types};
 use sqlparser::ast::{
     BinaryOperator, ColumnOption, DescribeAlias, Expr, Ident, Interval, KeyOrIndexDisplay,
     NullsDistinctOption, ObjectNamePart, Statement, UnaryOperator, UniqueConstraint, Value,
@@ -294,6 +294,9 @@ impl Dialect for Bounded {
         }
         if let Some(interval) = interval_of_digits(parser) {
             return Some(Ok(interval));
+        }
+        if let Some(literal) = typed::literal(parser) {
+            return Some(literal);
         }
         if let Some(subquery) = bracketed_subquery(parser) {
             return Some(subquery);

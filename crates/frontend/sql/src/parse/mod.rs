@@ -25,6 +25,7 @@ mod spellings;
 mod subscripts;
 mod tables;
 mod tablespaces;
+mod typed;
 mod types;
 pub(crate) mod walk;
 

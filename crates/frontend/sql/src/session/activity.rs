@@ -6,6 +6,7 @@ use super::CancelHandle;
 use super::transaction::clock_time;
 use crate::catalog::{Mode, Oid};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use vellum::TransactionId;
 use vellum_row::datetime::Timestamp;
@@ -19,7 +20,8 @@ pub(crate) struct Activity {
     pub number: u64,
     pub pid: i32,
     pub user: String,
-    pub address: String,
+    /// Where its client is, if it came by TCP.
+    pub client: Option<SocketAddr>,
     pub started: Timestamp,
     /// What ends its statement, or the session.
     pub cancel: CancelHandle,
@@ -155,7 +157,7 @@ impl Activities {
         &self,
         user: &str,
         pid: i32,
-        address: &str,
+        client: Option<SocketAddr>,
         cancel: CancelHandle,
     ) -> Arc<Activity> {
         let started = clock_time();
@@ -176,7 +178,7 @@ impl Activities {
             number,
             pid,
             user: user.to_owned(),
-            address: address.to_owned(),
+            client,
             started,
             cancel,
             now: Mutex::new(now),

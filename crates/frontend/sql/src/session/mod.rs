@@ -200,11 +200,11 @@ impl Session {
         }
         options.settings.extend(begun);
         settings.is_superuser(image.role(&options.user).is_some_and(|role| role.superuser));
-        let (pid, address) = (options.process_id, &options.client_address);
+        let (pid, client) = (options.process_id, options.client);
         let cancel = CancelHandle::default();
         let activity = shared
             .activities
-            .enter(&options.user, pid, address, cancel.clone());
+            .enter(&options.user, pid, client, cancel.clone());
         activity.is_called(&settings.get("application_name").unwrap_or_default());
         let identity = identity::Identity::of(&options.user);
         Ok(Self {

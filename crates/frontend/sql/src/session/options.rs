@@ -1,5 +1,7 @@
 //! What a session is started with.
 
+use std::net::SocketAddr;
+
 /// Who connects, and how.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -11,8 +13,10 @@ pub struct SessionOptions {
     pub settings: Vec<(String, String)>,
     /// What `pg_backend_pid()` returns.
     pub process_id: i32,
-    /// Address of the client, for `pg_stat_activity`; empty in process.
-    pub client_address: String,
+    /// Address of the client; none in process and over the Unix socket.
+    pub client: Option<SocketAddr>,
+    /// Where it found the server; none likewise.
+    pub server: Option<SocketAddr>,
     /// How many sessions there may be at a time: `max_connections`.
     pub sessions_max: u32,
     /// Longest row of a COPY from the client, in bytes as they come; 1 GiB as in PostgreSQL, if nothing else is said. It stands in memory until its
@@ -27,7 +31,8 @@ impl Default for SessionOptions {
             database: String::new(),
             settings: Vec::new(),
             process_id: 0,
-            client_address: String::new(),
+            client: None,
+            server: None,
             sessions_max: 1,
             copy_row_bytes_max: 1 << 30,
         }

@@ -7,7 +7,7 @@ use super::{Scan, Spec, locks, text};
 use crate::database::DATABASE;
 use crate::error::Result;
 use vellum::VersionKind;
-use vellum_row::{Array, Type, Value};
+use vellum_row::{Array, Inet, Type, Value};
 
 pub(super) const RELATIONS: &[Spec] = &[
     Spec {
@@ -52,7 +52,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         oid: 12222,
         view: true,
         columns: "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, \
-         client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start \
+         client_addr inet, client_hostname text, client_port int4, backend_start timestamptz, xact_start \
          timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, \
          state text, backend_xid xid, backend_xmin xid, query_id int8, query text, backend_type text",
         fill: pg_stat_activity,
@@ -195,6 +195,7 @@ fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             Some(time) if shown => Value::Timestamptz(time),
             _ => Value::Null,
         };
+        let client = activity.client.filter(|_| shown);
         let said = |said: &str| if shown { text(said) } else { Value::Null };
         let query = if shown {
             text(&*now.query)
@@ -209,9 +210,16 @@ fn pg_stat_activity(scan: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
             scan.role(&activity.user),
             text(activity.user.as_str()),
             said(&now.application_name),
-            said(&activity.address),
+            client.map_or(Value::Null, |client| {
+                Value::Inet(Inet::of_host(client.ip()))
+            }),
             Value::Null,
-            Value::Null,
+            // Over the Unix socket there is none.
+            match client {
+                Some(client) => Value::Int4(client.port().into()),
+                None if shown => Value::Int4(-1),
+                None => Value::Null,
+            },
             time(Some(activity.started)),
             time(now.transaction_start),
             time(now.query_start),

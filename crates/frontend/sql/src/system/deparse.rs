@@ -102,10 +102,15 @@ impl Writer<'_> {
             Expr::Const(value) => self.constant(value, None, true),
             Expr::Column { table, position } => {
                 let (name, ty) = self.column(*table, *position);
-                match (ty, self.pretty) {
-                    (Some(Type::Varchar), true) => format!("{name}::text"),
-                    (Some(Type::Varchar), false) => format!("({name})::text"),
-                    _ => name,
+                // The operators of these types are those of others.
+                let as_other = match ty {
+                    Some(Type::Varchar) => "text",
+                    Some(Type::Cidr) => "inet",
+                    _ => return name,
+                };
+                match self.pretty {
+                    true => format!("{name}::{as_other}"),
+                    false => format!("({name})::{as_other}"),
                 }
             }
             other => self.at(other, Around::Operator(operator)),

@@ -434,7 +434,7 @@ pub(super) const RELATIONS: &[Spec] = &[
         name: "pg_stat_replication",
         oid: 12227,
         view: true,
-        columns: "pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, \
+        columns: "pid int4, usesysid oid, usename name, application_name text, client_addr inet, client_hostname text, \
          client_port int4, backend_start timestamptz, backend_xmin xid, state text, sent_lsn text, write_lsn \
          text, flush_lsn text, replay_lsn text, write_lag interval, flush_lag interval, replay_lag interval, \
          sync_priority int4, sync_state text, reply_time timestamptz",

@@ -14,7 +14,8 @@ use crate::names::quoted;
 use crate::roles::Rights;
 use crate::session::Env;
 use crate::sqlstate;
-use vellum_row::{Array, Type, Value, ValueRef, output};
+use std::net::SocketAddr;
+use vellum_row::{Array, Inet, Type, Value, ValueRef, output};
 
 /// Runs a function for a session.
 ///
@@ -200,6 +201,10 @@ pub(crate) fn ask(env: &Env<'_>, function: F, arguments: &[Value]) -> Result<Val
             let column = value(1).as_i64().unwrap_or(0);
             comments::of_column(env.catalog, first, column)
         }
+        F::ClientAddress => address(env.options.client),
+        F::ServerAddress => address(env.options.server),
+        F::ClientPort => port(env.options.client),
+        F::ServerPort => port(env.options.server),
         F::MyTempSchema => Value::Oid(env.own_temporary().unwrap_or(0)),
         F::IsOtherTempSchema => {
             Value::Bool(env.catalog.is_temporary(first) && env.own_temporary() != Some(first))
@@ -326,4 +331,12 @@ fn size(env: &Env<'_>, oid: Oid, indexes: bool, own: bool) -> Value {
         }
     }
     Value::Int8(bytes)
+}
+
+fn address(of: Option<SocketAddr>) -> Value {
+    of.map_or(Value::Null, |of| Value::Inet(Inet::of_host(of.ip())))
+}
+
+fn port(of: Option<SocketAddr>) -> Value {
+    of.map_or(Value::Null, |of| Value::Int4(of.port().into()))
 }

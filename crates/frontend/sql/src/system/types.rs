@@ -87,7 +87,7 @@ pub(super) const OWNER: u32 = 10;
 const INTERNAL: u32 = 12;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 33] = [
+const FORMS: [(Type, &str, [u32; 4]); 35] = [
     (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
     (Type::Int2, "int2", [38, 39, 2404, 2405]),
     (Type::Int4, "int4", [42, 43, 2406, 2407]),
@@ -120,6 +120,8 @@ const FORMS: [(Type, &str, [u32; 4]); 33] = [
     (Type::AclItem, "aclitem", [1031, 1032, 0, 0]),
     (Type::Int2Vector, "int2vector", [40, 41, 2410, 2411]),
     (Type::OidVector, "oidvector", [54, 55, 2420, 2421]),
+    (Type::Inet, "inet_", [910, 911, 2496, 2497]),
+    (Type::Cidr, "cidr_", [1267, 1427, 2498, 2499]),
     (Type::Record, "record_", [2290, 2291, 2402, 2403]),
 ];
 /// The same of all arrays.
@@ -129,7 +131,7 @@ const ENUM_FORMS: [u32; 4] = [3506, 3507, 3532, 3533];
 const FORM_SUFFIXES: [&str; 4] = ["in", "out", "recv", "send"];
 
 /// Operator classes for btree: type, oid, name, family.
-const CLASSES: [(Type, u32, &str, u32); 20] = [
+const CLASSES: [(Type, u32, &str, u32); 21] = [
     (Type::Bool, 10003, "bool_ops", 424),
     (Type::Char, 10004, "bpchar_ops", 426),
     (Type::Bytea, 10006, "bytea_ops", 428),
@@ -149,6 +151,7 @@ const CLASSES: [(Type, u32, &str, u32); 20] = [
     (Type::Timestamptz, 3127, "timestamptz_ops", 434),
     (Type::Timestamp, 3128, "timestamp_ops", 434),
     (Type::Uuid, 10065, "uuid_ops", 2968),
+    (Type::Inet, 10015, "inet_ops", 1974),
     (Type::Jsonb, 10088, "jsonb_ops", 4033),
 ];
 
@@ -174,7 +177,7 @@ pub(super) fn alignment(ty: Type) -> &'static str {
 /// `typstorage`.
 pub(super) fn storage(ty: Type) -> &'static str {
     match ty {
-        Type::Numeric => "m",
+        Type::Numeric | Type::Inet | Type::Cidr => "m",
         Type::Int2Vector | Type::OidVector => "p",
         _ if ty.length() < 0 => "x",
         _ => "p",
@@ -183,7 +186,11 @@ pub(super) fn storage(ty: Type) -> &'static str {
 
 /// The operator class that an index on a type takes.
 pub(super) fn operator_class(ty: Type) -> u32 {
-    let ty = if ty == Type::Varchar { Type::Text } else { ty };
+    let ty = match ty {
+        Type::Varchar => Type::Text,
+        Type::Cidr => Type::Inet,
+        ty => ty,
+    };
     let found = CLASSES.iter().find(|(class, ..)| *class == ty);
     found.map_or(0, |(_, oid, ..)| *oid)
 }

@@ -116,6 +116,7 @@ corpus!(
     made_names,
     merge,
     moments,
+    networks,
     nulls_distinct,
     precedence,
     recursive,

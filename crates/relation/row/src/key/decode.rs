@@ -9,6 +9,7 @@ use super::{KeyColumn, NULL_LAST, PRESENT};
 use crate::array::{Array, Dimension};
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::json::{self, Jsonb};
+use crate::network::{Inet, KEY_V4, KEY_V6};
 use crate::numeric::{Digits, Numeric, NumericRef, SCALE_MAX, SMALL_MAX};
 use crate::schema::fixed_scale;
 use crate::strings;
@@ -76,6 +77,22 @@ impl<'a> Bytes<'_, 'a> {
                 byte => out.push(byte),
             }
         }
+    }
+
+    /// An address.
+    fn address(&mut self) -> Option<Inet> {
+        let family = self.byte()?;
+        // The family, the address twice, the length of the prefix.
+        let mut key = [family; 34];
+        let end = match family {
+            KEY_V4 => 10,
+            KEY_V6 => 34,
+            _ => return None,
+        };
+        for byte in &mut key[1..end] {
+            *byte = self.byte()?;
+        }
+        Inet::from_key(&key[..end])
     }
 
     fn number(&mut self) -> Option<Numeric> {
@@ -198,6 +215,8 @@ fn body(column: &KeyColumn, bytes: &mut Bytes<'_, '_>) -> Option<Value> {
             Value::Interval(Interval::of_span(i128::from_be_bytes(wide) - SPAN_BIAS)?)
         }
         Type::Uuid => Value::Uuid(bytes.array()?),
+        Type::Inet => Value::Inet(bytes.address()?),
+        Type::Cidr => Value::Cidr(bytes.address().filter(|own| own.is_network())?),
         Type::Enum(of) => Value::Enum(EnumValue {
             of,
             position: bytes.i64()?,

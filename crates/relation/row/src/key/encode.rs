@@ -19,6 +19,8 @@
 //! bytea                        each zero byte as 0 0xff, and 0 0 at the end
 //! interval                     microseconds with months of 30 days, 12 bytes as an integer
 //! uuid                         its bytes
+//! inet, cidr                   a byte (4 or 6), the address without the bits behind its prefix, the prefix's length (a byte), the
+//!                              address
 //! an enum                      the position, as a bigint
 //! jsonb                        0x01 an empty array that is the whole value; 0x10 null; 0x20 string, as text;
 //!                              0x30 number, as numeric; 0x40 false, 0x41 true; 0x50 array: count (u32), elements;
@@ -172,6 +174,7 @@ fn body(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()
             out.extend_from_slice(&biased.to_be_bytes()[16 - SPAN_BYTES..]);
         }
         ValueRef::Uuid(value) => out.extend_from_slice(&value),
+        ValueRef::Inet(value) | ValueRef::Cidr(value) => value.put_key(out),
         ValueRef::Enum(value) => put_i64(value.position, out),
         ValueRef::Numeric(number) => match fixed_scale(column.typmod) {
             None => put_number(number, out),

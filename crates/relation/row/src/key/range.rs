@@ -69,13 +69,18 @@ enum Fitted<'a> {
     Above,
 }
 
-/// Integers are made ones of the column's width, numbers ones of its scale; every other value is of its type.
+/// Integers are made ones of the column's width, numbers ones of its scale, addresses ones of its type, whose keys are the same; every other value is of its type.
 fn fitted<'a>(value: ValueRef<'a>, column: &KeyColumn) -> Fitted<'a> {
     if let ValueRef::Numeric(number) = value
         && let Some(scale) = fixed_scale(column.typmod)
         && column.ty == Type::Numeric
     {
         return in_units(number, scale);
+    }
+    match (value, column.ty) {
+        (ValueRef::Cidr(own), Type::Inet) => return Fitted::Value(ValueRef::Inet(own)),
+        (ValueRef::Inet(own), Type::Cidr) => return Fitted::Value(ValueRef::Cidr(own)),
+        _ => {}
     }
     let Some(number) = value.as_i64().filter(|_| !value.fits(column.ty)) else {
         return Fitted::Value(value);

@@ -85,6 +85,20 @@ fn golden_bytes_of_keys() {
             "000102030405060708090a0b0c0d0e0f",
             "000102030405060708090a0b0c0d0e0f",
         ),
+        (
+            Type::Inet,
+            Typmod::NONE,
+            "10.1.2.3/12",
+            "040a0000000c0a010203",
+        ),
+        (Type::Inet, Typmod::NONE, "10.1.2.3", "040a010203200a010203"),
+        (Type::Cidr, Typmod::NONE, "10.1/16", "040a010000100a010000"),
+        (
+            Type::Cidr,
+            Typmod::NONE,
+            "fe80::/10",
+            "06fe8000000000000000000000000000000afe800000000000000000000000000000",
+        ),
         (Type::Jsonb, Typmod::NONE, "[]", "01"),
         (
             Type::Jsonb,
@@ -236,6 +250,8 @@ fn random_value(random: &mut Random, ty: Type, typmod: Typmod) -> Value {
             })
         }
         Type::Uuid => Value::Uuid([wide as u8; 16]),
+        Type::Inet => Value::Inet(crate::network::random_inet(random)),
+        Type::Cidr => Value::Cidr(crate::network::random_inet(random).network()),
         Type::Jsonb => value(ty, typmod, &random_json(random, 0)),
         Type::Array(of) => {
             let count = random.below(4) as usize;

@@ -65,7 +65,7 @@ pub(crate) fn fixed_width(ty: Type, typmod: Typmod) -> Option<usize> {
             fixed_scale(typmod)?;
             8
         }
-        // Text of every kind, arrays.
+        // Text of every kind, addresses, arrays.
         _ => return None,
     })
 }

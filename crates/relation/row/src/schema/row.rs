@@ -8,6 +8,7 @@ use crate::array::ArrayRef;
 use crate::datetime::{Date, Interval, MICROS_PER_DAY, Time, Timestamp};
 use crate::error::{Result, SqlError, SqlState};
 use crate::json::JsonbRef;
+use crate::network::Inet;
 use crate::numeric::{NumericRef, SMALL_MAX};
 use crate::types::Type;
 use crate::user::EnumValue;
@@ -610,6 +611,7 @@ fn write_varying(column: &Column, value: ValueRef<'_>, out: &mut Vec<u8>) -> Res
         ValueRef::Bytea(bytes) | ValueRef::Jsonb(JsonbRef(bytes)) => out.extend_from_slice(bytes),
         ValueRef::Numeric(number) => number.store(out),
         ValueRef::Array(array) => out.extend_from_slice(array.bytes()),
+        ValueRef::Inet(value) | ValueRef::Cidr(value) => value.store(out),
         _ => return Err(misfit(column, value)),
     }
     Ok(())
@@ -627,6 +629,8 @@ fn read_varying<'a>(column: &Column, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
             ValueRef::Array(ArrayRef::from_stored(bytes).filter(|array| array.ty() == ty)?)
         }
         Type::Numeric => ValueRef::Numeric(NumericRef::from_stored(bytes)?),
+        Type::Inet => ValueRef::Inet(Inet::from_stored(bytes)?),
+        Type::Cidr => ValueRef::Cidr(Inet::from_stored(bytes).filter(|own| own.is_network())?),
         _ => return None,
     })
 }

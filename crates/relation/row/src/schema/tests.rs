@@ -202,6 +202,8 @@ fn random_value<'a>(random: &mut Random, column: &Column, text: &'a str) -> Valu
             micros: word as i64,
         }),
         Type::Uuid => ValueRef::Uuid([word as u8; 16]),
+        Type::Inet => ValueRef::Inet(crate::network::random_inet(random)),
+        Type::Cidr => ValueRef::Cidr(crate::network::random_inet(random).network()),
         Type::Text => ValueRef::Text(&text[..random.below(text.len() as u64 + 1) as usize]),
         Type::Bytea => {
             ValueRef::Bytea(&text.as_bytes()[..random.below(text.len() as u64 + 1) as usize])
@@ -221,6 +223,8 @@ fn prop_rows_are_read_back_under_every_later_version_and_damage_never_panics() {
         Type::Date,
         Type::Interval,
         Type::Uuid,
+        Type::Inet,
+        Type::Cidr,
         Type::Text,
         Type::Bytea,
     ];

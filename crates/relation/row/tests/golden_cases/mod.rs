@@ -97,6 +97,8 @@ fn send_function(ty: Type) -> String {
         | Type::Timestamptz
         | Type::Interval
         | Type::Uuid
+        | Type::Inet
+        | Type::Cidr
         | Type::Json
         | Type::Jsonb => format!("{}_send", ty.name()),
         _ => format!("{}send", ty.name()),

@@ -14,6 +14,7 @@ mod json_assign;
 mod json_change;
 mod math;
 mod moment;
+mod network;
 mod numeral;
 mod pattern;
 mod read;
@@ -34,7 +35,9 @@ use crate::error::{Result, SqlError};
 use std::sync::OnceLock;
 use vellum_base::maps::HashMap;
 use vellum_row::datetime::{Date, Interval, Timestamp};
-use vellum_row::{ArrayRef, JsonbRef, Numeric, Settings, SqlState, Value, ValueRef};
+use vellum_row::{
+    ArrayRef, Inet, JsonbRef, Numeric, Settings, SqlState, Type, Typmod, Value, ValueRef, cast,
+};
 
 /// An entry: its table, and its place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +139,7 @@ static TABLES: [&[Entry]; 13] = [
     json_assign::ENTRIES,
     array::ENTRIES,
     size::ENTRIES,
+    network::ENTRIES,
 ];
 
 impl Entry {
@@ -270,6 +274,13 @@ impl Arguments<'_> {
         }
     }
 
+    fn address(&self, number: usize) -> Result<Inet> {
+        match self.at(number) {
+            ValueRef::Inet(value) | ValueRef::Cidr(value) => Ok(value),
+            _ => Err(SqlError::internal("no address")),
+        }
+    }
+
     fn array(&self, number: usize) -> Option<ArrayRef<'_>> {
         match self.at(number) {
             ValueRef::Array(array) => Some(array),
@@ -290,6 +301,18 @@ impl Arguments<'_> {
             ValueRef::Jsonb(value) => Ok(value),
             _ => Err(SqlError::internal("no jsonb")),
         }
+    }
+
+    /// Any value as a cast to text makes it.
+    fn cast_to_text(&self, number: usize) -> Result<String> {
+        let text = cast(
+            self.at(number),
+            Type::Text,
+            Typmod::NONE,
+            true,
+            self.settings,
+        )?;
+        Ok(text.as_ref().as_str().unwrap_or_default().to_owned())
     }
 
     /// Any value as its text.

@@ -22,7 +22,7 @@ pub(super) static ENTRIES: &[Entry] = &[
     lenient(1289, "quote_nullable", "text", "text", quote_nullable),
     lenient(1290, "quote_nullable", "anyelement", "text", quote_nullable),
     strict(1283, "quote_literal", "text", "text", |a| Ok(Value::text(literal(a.text(0))))),
-    strict(1285, "quote_literal", "anyelement", "text", |a| Ok(Value::text(literal(&a.shown(0))))),
+    strict(1285, "quote_literal", "anyelement", "text", |a| Ok(Value::text(literal(&a.cast_to_text(0)?)))),
     lenient(394, "string_to_array", "text text", "_text", string_to_array),
     lenient(376, "string_to_array", "text text text", "_text", string_to_array),
     strict(1404, "overlay", "text text int4 int4", "text", overlay),
@@ -127,7 +127,7 @@ fn quote_nullable(a: &Arguments<'_>) -> Result<Value> {
     Ok(Value::text(if a.is_null(0) {
         "NULL".to_owned()
     } else {
-        literal(&a.shown(0))
+        literal(&a.cast_to_text(0)?)
     }))
 }
 
