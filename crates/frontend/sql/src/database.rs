@@ -17,6 +17,13 @@ use vellum_sync::Mutex;
 pub const FIRST_ROLE: &str = "vellum";
 /// Name of the database.
 pub const DATABASE: &str = "vellum";
+/// Another name to connect to it by: where tools look before they know what databases there are.
+const MAINTENANCE: &str = "postgres";
+
+/// The name of the database that a client asks for by `name`; `None` if there is none.
+pub fn database_called(name: &str) -> Option<&'static str> {
+    [DATABASE, MAINTENANCE].contains(&name).then_some(DATABASE)
+}
 /// Number of the first role.
 pub(crate) const FIRST_ROLE_OID: u32 = 10;
 

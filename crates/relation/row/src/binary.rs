@@ -55,6 +55,7 @@ pub fn receive(ty: Type, typmod: Typmod, bytes: &[u8]) -> Result<Value> {
         Type::Numeric => Value::Numeric(Numeric::receive(bytes)?.coerce(typmod)?),
         Type::Text | Type::NodeTree | Type::AclItem => Value::Text(text_of_bytes(bytes)?.into()),
         Type::Record => return Err(crate::text::no_records()),
+        Type::Void => Value::text(""),
         Type::SingleChar if bytes == [0] => Value::text(""),
         Type::SingleChar => Value::Text(strings::to_single_char(text_of_bytes(bytes)?).into()),
         Type::Int2Vector | Type::OidVector | Type::Array(_) => {

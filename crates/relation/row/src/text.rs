@@ -36,6 +36,8 @@ pub fn input(ty: Type, typmod: Typmod, text: &str, settings: &Settings) -> Resul
         Type::Numeric => Value::Numeric(Numeric::parse(text)?.coerce(typmod)?),
         Type::Text | Type::NodeTree | Type::AclItem => Value::Text(text.into()),
         Type::Record => return Err(no_records()),
+        // Whatever it is.
+        Type::Void => Value::text(""),
         Type::SingleChar => Value::Text(strings::to_single_char(text).into()),
         Type::Int2Vector => Value::Array(array::parse_vector(Type::Int2, text, settings)?),
         Type::OidVector => Value::Array(array::parse_vector(Type::Oid, text, settings)?),

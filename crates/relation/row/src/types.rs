@@ -77,10 +77,12 @@ pub enum Type {
     OidVector = 32,
     /// `record`: a row without a type of its own; its modifier tells what is in it. Text, in the form of a composite value
     Record = 33,
+    /// `void`: what functions return that return nothing. Text, and empty
+    Void = 34,
     /// `inet`: an address of a host, with the length of its network's prefix
-    Inet = 34,
+    Inet = 35,
     /// `cidr`: a network
-    Cidr = 35,
+    Cidr = 36,
     /// An enum that a user has made.
     Enum(EnumId) = 64,
     /// An array of one of the types above.
@@ -150,7 +152,7 @@ pub const TYPES: [Type; 23] = [
 const OLD_TYPES: usize = 21;
 
 /// The types that the system catalogs have beside [`TYPES`], in the order of their numbers.
-pub const CATALOG_TYPES: [Type; 12] = [
+pub const CATALOG_TYPES: [Type; 13] = [
     Type::SingleChar,
     Type::Xid,
     Type::Regclass,
@@ -163,6 +165,7 @@ pub const CATALOG_TYPES: [Type; 12] = [
     Type::Int2Vector,
     Type::OidVector,
     Type::Record,
+    Type::Void,
 ];
 
 /// Both, in the order of their numbers.
@@ -262,6 +265,7 @@ static FACTS: [Facts; COUNT] = [
     facts!("int2vector", "int2vector", 22, 1006, -1, 'A', false),
     facts!("oidvector", "oidvector", 30, 1013, -1, 'A', false),
     facts!("record", "record", 2249, 0, -1, 'P', false),
+    facts!("void", "void", 2278, 0, 4, 'P', false),
     facts!("inet", "inet", 869, 1041, -1, 'I', true),
     facts!("cidr", "cidr", 650, 651, -1, 'I', false),
 ];
@@ -324,8 +328,9 @@ impl Type {
             Self::Int2Vector => 31,
             Self::OidVector => 32,
             Self::Record => 33,
-            Self::Inet => 34,
-            Self::Cidr => 35,
+            Self::Void => 34,
+            Self::Inet => 35,
+            Self::Cidr => 36,
         }
     }
 
@@ -465,6 +470,7 @@ impl Type {
                 | Type::NodeTree
                 | Type::AclItem
                 | Type::Record
+                | Type::Void
         )
     }
 
@@ -494,7 +500,7 @@ impl Type {
     /// Whether its values have an order, and thus can be compared, sorted, grouped and indexed.
     pub fn is_orderable(self) -> bool {
         match self {
-            Type::Json | Type::NodeTree | Type::Record => false,
+            Type::Json | Type::NodeTree | Type::Record | Type::Void => false,
             Type::Array(element) => element.ty().is_orderable(),
             _ => true,
         }
@@ -542,7 +548,7 @@ mod tests {
                 assert_eq!(Type::from_oid(ty.oid()), Some(ty));
             }
         }
-        for code in [0, 36, 64, 128, 128 + 36] {
+        for code in [0, 37, 64, 128, 128 + 37] {
             assert_eq!(Type::from_code(code), None);
         }
         let own = Type::from_oid(16_384).unwrap();
@@ -551,20 +557,16 @@ mod tests {
             assert_eq!(ty.enum_id().map(EnumId::oid), Some(16_384));
             assert_eq!(Type::from_code(ty.code()), None);
         }
-        assert_eq!(
-            (own.array_oid(), own.array().element()),
-            (16_385, Some(own))
-        );
+        assert_eq!(own.array_oid(), 16_385);
+        assert_eq!(own.array().element(), Some(own));
         assert_eq!(Type::from_oid(0), None);
-        assert_eq!(
-            (Type::Text.array().oid(), Type::Text.array().name()),
-            (1009, "_text")
-        );
+        let texts = Type::Text.array();
+        assert_eq!((texts.oid(), texts.name()), (1009, "_text"));
         assert_eq!((Type::Int8.oid(), Type::Int8.name()), (20, "int8"));
         assert_eq!((Type::Char.oid(), Type::Char.array_oid()), (1042, 1014));
         assert_eq!(Type::Jsonb.oid(), 3802);
         // Persisted.
-        assert_eq!((Type::Record.code(), Type::Inet.code()), (33, 34));
+        assert_eq!((Type::Void.code(), Type::Inet.code()), (34, 35));
         assert_eq!((Type::Cidr.oid(), Type::Cidr.array_oid()), (650, 651));
     }
 }

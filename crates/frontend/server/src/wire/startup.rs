@@ -146,6 +146,10 @@ fn startup(
     if startup.database.is_empty() {
         startup.database.clone_from(&startup.user);
     }
+    // Before rules are looked up: they name the database as it is.
+    if let Some(name) = vellum_sql::database_called(&startup.database) {
+        name.clone_into(&mut startup.database);
+    }
     if let Some(options) = options {
         let mut first = command_line(options)?;
         first.append(&mut startup.settings);
@@ -233,6 +237,17 @@ mod tests {
         let expected = [("a", "1"), ("b_c", "x y"), ("application_name", "psql")];
         assert_eq!(settings, expected);
         assert_eq!(startup.unknown_options, ["_pq_.x"]);
+    }
+
+    #[test]
+    fn the_maintenance_database_is_the_one_that_there_is() {
+        for (asked, found) in [("postgres", "vellum"), ("vellum", "vellum"), ("x", "x")] {
+            let rest = format!("user\0ada\0database\0{asked}\0\0");
+            let First::Startup(startup) = decode(&packet(VERSION, rest.as_bytes())).unwrap() else {
+                panic!("a login");
+            };
+            assert_eq!(startup.database, found);
+        }
     }
 
     #[test]

@@ -513,6 +513,10 @@ impl Binder<'_> {
             (K::Spread(_), Type::Int2 | Type::Int4 | Type::Int8 | Type::Numeric) => Type::Numeric,
             (K::BoolAnd | K::BoolOr, Type::Bool) => Type::Bool,
             (K::BitAnd | K::BitOr | K::BitXor, Type::Int2 | Type::Int4 | Type::Int8) => ty,
+            (K::Array, Type::Void) => {
+                let text = "could not find array type for data type void";
+                return Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, text));
+            }
             (K::Array, ty) if ty.element().is_none() && ty != Type::Record => ty.array(),
             (K::Array, _) => return Err(SqlError::unsupported("array_agg of this type")),
             _ => return Err(self.no_function(name, &[Some(ty)])),

@@ -122,13 +122,17 @@ fn field(binder: &Binder<'_>, record: Bound, name: &str) -> Result<Bound> {
     })
 }
 
-/// There is no type of arrays of records.
+/// There is no type of arrays of records, and of nothing.
 ///
 /// # Errors
-/// `0A000`.
+/// `0A000`, `42704`.
 fn no_records(element: Type) -> Result<()> {
     match element {
         Type::Record => Err(SqlError::unsupported("an array of records")),
+        Type::Void => {
+            let text = "could not find array type for data type void";
+            Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, text))
+        }
         _ => Ok(()),
     }
 }
@@ -323,8 +327,7 @@ impl Binder<'_> {
             inner = next;
         }
         let ast::Expr::Array(array) = inner else {
-            let what = format!("{operator} with ANY or ALL of what is no ARRAY[]");
-            return Err(SqlError::unsupported(what));
+            return self.like_any(left, operator, inner, quantifier);
         };
         let value = self.expr(left)?;
         let (value, once) = value.held();

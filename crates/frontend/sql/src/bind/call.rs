@@ -3,7 +3,7 @@
 use super::types::object_name;
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError};
-use crate::expr::{Builtin, Expr, Signature, find_scalar};
+use crate::expr::{Builtin, CatalogFunction, Expr, Quantifier, Signature, find_scalar};
 use crate::plan::SetFunction;
 use crate::sqlstate;
 use sqlparser::ast::{self, BinaryOperator};
@@ -197,8 +197,11 @@ pub(super) fn undefined(settings: &Settings, name: &str, arguments: &[Option<Typ
 }
 
 /// The array of `ALL (array)`, which the parser takes for a function.
-pub(super) fn all_of(pattern: &ast::Expr) -> Option<&ast::Expr> {
-    let ast::Expr::Function(function) = pattern else {
+pub(super) fn all_of(node: &ast::Expr) -> Option<&ast::Expr> {
+    let (ast::Expr::Like { pattern, .. } | ast::Expr::ILike { pattern, .. }) = node else {
+        return None;
+    };
+    let ast::Expr::Function(function) = &**pattern else {
         return None;
     };
     let (_, name) = object_name(&function.name).ok()?;
@@ -209,6 +212,140 @@ pub(super) fn all_of(pattern: &ast::Expr) -> Option<&ast::Expr> {
         },
         _ => None,
     }
+}
+
+impl Binder<'_> {
+    /// `a [NOT] LIKE ANY (array)`, and ALL.
+    pub(super) fn like_each(&mut self, node: &ast::Expr) -> Result<Bound> {
+        use ast::BinaryOperator as B;
+        let (expr, pattern, operator) = match node {
+            ast::Expr::Like {
+                negated,
+                expr,
+                pattern,
+                ..
+            } => (
+                expr,
+                pattern,
+                if *negated {
+                    B::PGNotLikeMatch
+                } else {
+                    B::PGLikeMatch
+                },
+            ),
+            ast::Expr::ILike {
+                negated,
+                expr,
+                pattern,
+                ..
+            } => (
+                expr,
+                pattern,
+                if *negated {
+                    B::PGNotILikeMatch
+                } else {
+                    B::PGILikeMatch
+                },
+            ),
+            _ => return Err(SqlError::internal("no LIKE")),
+        };
+        match all_of(node) {
+            Some(array) => self.each_of(expr, &operator, array, Quantifier::All),
+            None => self.each_of(expr, &operator, pattern, Quantifier::Any),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// LIKE of each element of an array that is known when it is run.
+    ///
+    /// # Errors
+    /// `42809` for what is no array, `42883` for what is no text; `0A000` for another operator, and for a query.
+    pub(super) fn like_any(
+        &mut self,
+        left: &ast::Expr,
+        operator: &ast::BinaryOperator,
+        array: &ast::Expr,
+        quantifier: Quantifier,
+    ) -> Result<Bound> {
+        use ast::BinaryOperator as B;
+        let (fold, negated) = match operator {
+            B::PGLikeMatch => (false, false),
+            B::PGNotLikeMatch => (false, true),
+            B::PGILikeMatch => (true, false),
+            B::PGNotILikeMatch => (true, true),
+            other => {
+                let what = format!("{other} with ANY or ALL of what is no ARRAY[]");
+                return Err(SqlError::unsupported(what));
+            }
+        };
+        if let ast::Expr::Subquery(_) = array {
+            let what = format!("{operator} with ANY or ALL of a query");
+            return Err(SqlError::unsupported(what));
+        }
+        let (value, array) = (self.expr(left)?, self.expr(array)?);
+        let element = match array.ty {
+            None => Type::Text,
+            Some(ty) => ty.element().ok_or_else(|| {
+                let text = "op ANY/ALL (array) requires array on right side";
+                SqlError::new(sqlstate::WRONG_OBJECT_TYPE, text)
+            })?,
+        };
+        if element.category() != 'S' || value.ty.is_some_and(|ty| ty.category() != 'S') {
+            return Err(self.no_operator(&operator.to_string(), value.ty, Some(element)));
+        }
+        // The blanks of a char(n) count here.
+        let ty = value
+            .ty
+            .filter(|ty| *ty == Type::Char)
+            .unwrap_or(Type::Text);
+        let value = self.coerce(value, ty, Typmod::NONE, CastContext::Implicit)?;
+        let array = self.coerce(
+            array,
+            Type::Text.array(),
+            Typmod::NONE,
+            CastContext::Implicit,
+        )?;
+        let function = CatalogFunction::LikeAnyOf {
+            fold,
+            negated,
+            quantifier,
+        };
+        let call = Expr::Call {
+            function: Builtin::Catalog(function),
+            arguments: [value, array].into(),
+        };
+        Ok(Bound::new(call, Type::Bool))
+    }
+}
+
+/// What `information_schema._pg_truetypid(a, t)` and `_pg_truetypmod(a, t)` are of a row of `pg_attribute` where there are no domains: a column of it.
+pub(super) fn column_of_row(name: &str, arguments: &ast::FunctionArguments) -> Option<ast::Expr> {
+    let column = match name {
+        "_pg_truetypid" => "atttypid",
+        "_pg_truetypmod" => "atttypmod",
+        _ => return None,
+    };
+    let ast::FunctionArguments::List(list) = arguments else {
+        return None;
+    };
+    let [ast::FunctionArg::Unnamed(row), _] = list.args.as_slice() else {
+        return None;
+    };
+    let field = ast::Expr::Identifier(ast::Ident::new(column));
+    let root = match row {
+        ast::FunctionArgExpr::Expr(row) => Box::new(ast::Expr::Nested(Box::new(row.clone()))),
+        ast::FunctionArgExpr::QualifiedWildcard(name) => {
+            let parts = name.0.iter().filter_map(|part| part.as_ident().cloned());
+            let own = std::iter::once(ast::Ident::new(column));
+            return Some(ast::Expr::CompoundIdentifier(parts.chain(own).collect()));
+        }
+        _ => return None,
+    };
+    Some(ast::Expr::CompoundFieldAccess {
+        root,
+        access_chain: vec![ast::AccessExpr::Dot(field)],
+    })
 }
 
 /// The arguments of a call in the order of the function's parameters, with what stands for those that were left out.

@@ -2,7 +2,7 @@
 
 use super::aggregate::AggregateKind;
 use super::array::array_subquery;
-use super::call::{all_of, in_order};
+use super::call::{all_of, column_of_row, in_order};
 use super::near::{decides, tells_more};
 use super::operator::{no_unary_operator, several_operators};
 use super::place::start_of;
@@ -203,40 +203,9 @@ impl Binder<'_> {
                     start: None,
                 })
             }
-            E::Like {
-                negated,
-                any: false,
-                expr,
-                pattern,
-                ..
-            } if all_of(pattern).is_some() => {
-                let operator = if *negated {
-                    BinaryOperator::PGNotLikeMatch
-                } else {
-                    BinaryOperator::PGLikeMatch
-                };
-                let array = all_of(pattern).unwrap_or(pattern);
-                self.each_of(expr, &operator, array, Quantifier::All)
+            E::Like { any, .. } | E::ILike { any, .. } if *any || all_of(node).is_some() => {
+                self.like_each(node)
             }
-            E::Like {
-                negated: false,
-                any: true,
-                expr,
-                pattern,
-                ..
-            } => self.each_of(expr, &BinaryOperator::PGLikeMatch, pattern, Quantifier::Any),
-            E::ILike {
-                negated: false,
-                any: true,
-                expr,
-                pattern,
-                ..
-            } => self.each_of(
-                expr,
-                &BinaryOperator::PGILikeMatch,
-                pattern,
-                Quantifier::Any,
-            ),
             E::Like {
                 negated,
                 any: false,
@@ -686,12 +655,10 @@ impl Binder<'_> {
 
     fn function(&mut self, function: &ast::Function) -> Result<Bound> {
         let (schema, name) = object_name(&function.name)?;
-        // The one function that `information_schema` has.
-        let apart = name == "_pg_expandarray";
-        let home = if apart {
-            "information_schema"
-        } else {
-            "pg_catalog"
+        // Only in `information_schema` functions are called so.
+        let home = match name.starts_with("_pg_") {
+            true => "information_schema",
+            false => "pg_catalog",
         };
         if schema.as_deref().unwrap_or("pg_catalog") != home {
             let schema = schema.unwrap_or_default();
@@ -701,6 +668,9 @@ impl Binder<'_> {
                 return Err(SqlError::new(sqlstate::INVALID_SCHEMA_NAME, message));
             }
             return Err(self.no_function(&name, &[]));
+        }
+        if let Some(column) = column_of_row(&name, &function.args) {
+            return self.expr(&column);
         }
         if let Some(over) = &function.over {
             return self.window(&name, function, over);

@@ -1,13 +1,14 @@
 //! The persisted forms of what the catalog holds.
 //!
 //! Layout (little-endian; `text` is u32 length and bytes; `list` is u32 count and items): the value of a relation's row begins
-//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 6 for tables with a constraint that is deferrable, 5 for those with an index that is more than columns (it
+//! `u8 version, u8 kind`, then as the functions here write it, in one order; the version is 7 for tables with an option, an index of
+//! another method than a tree, an operator class or an option of an index, 6 for those with a constraint that is deferrable, 5 for those with an index that is more than columns (it
 //! includes others, has a predicate or an expression, or takes nulls for equal), 4 for sequences, 3 for what else there is. A schema of columns is a length and what `row` makes
 //! of it. Before version 5 an index is columns alone. In version 3 a sequence begins with its start. In version 2 the values of a sequence are known by its oid; version 1 has no rights, either.
 
 use super::{
-    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Namespace,
-    Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, Timing, View,
+    Action, Check, Default, ForeignKey, Identity, Index, IndexColumn, IndexKey, Kind, Method,
+    Namespace, Oid, Relation, Runtimes, SequenceDefinition, Storage, Table, Timing, View,
 };
 use crate::error::SqlError;
 use crate::roles::{Grant, Rights};
@@ -21,7 +22,8 @@ const VERSION_WITH_VALUES: u8 = 3;
 const VERSION_WITH_BEGIN: u8 = 4;
 const VERSION_WITH_PARTS: u8 = 5;
 const VERSION_WITH_TIMING: u8 = 6;
-const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_TIMING;
+const VERSION_WITH_OPTIONS: u8 = 7;
+const VERSIONS: std::ops::RangeInclusive<u8> = 1..=VERSION_WITH_OPTIONS;
 const TABLE: u8 = 1;
 const VIEW: u8 = 2;
 const SEQUENCE: u8 = 3;
@@ -134,6 +136,7 @@ pub(super) fn encode_relation(relation: &Relation) -> crate::error::Result<Vec<u
     let version = match &relation.kind {
         Kind::Sequence(_) => VERSION_WITH_BEGIN,
         // Others are as earlier builds read them.
+        Kind::Table(table) if has_options(table) => VERSION_WITH_OPTIONS,
         Kind::Table(table) if has_timing(table) => VERSION_WITH_TIMING,
         Kind::Table(table) if table.indexes.iter().any(|index| has_parts(index)) => {
             VERSION_WITH_PARTS
@@ -300,6 +303,9 @@ fn put_table(out: &mut Vec<u8>, table: &Table, version: u8) -> crate::error::Res
         out.put_u8(key.on_delete as u8 | timing_code(key.timing) << 4);
         out.put_u8(key.on_update as u8);
     });
+    if version >= VERSION_WITH_OPTIONS {
+        put_list(out, &table.options, |out, option| put_text(out, option));
+    }
     Ok(())
 }
 
@@ -347,6 +353,10 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
             timing: timing(on_delete >> 4)?,
         })
     })?;
+    let mut options = Vec::new();
+    if version >= VERSION_WITH_OPTIONS {
+        options = list(reader, text)?;
+    }
     Some(Table {
         schema,
         storage,
@@ -354,6 +364,7 @@ fn table(reader: &mut Reader<'_>, version: u8) -> Option<Table> {
         indexes,
         checks,
         foreign_keys,
+        options,
     })
 }
 
@@ -367,6 +378,17 @@ fn has_timing(table: &Table) -> bool {
     let keys = table.foreign_keys.iter().map(|key| key.timing);
     let indexes = table.indexes.iter().map(|index| index.timing);
     keys.chain(indexes).any(Timing::is_deferrable)
+}
+
+/// Whether a table has what no row before version 7 says.
+fn has_options(table: &Table) -> bool {
+    let of_index = |index: &Arc<Index>| {
+        let mut columns = index.columns.iter();
+        index.method != Method::BTree
+            || !index.options.is_empty()
+            || columns.any(|column| column.class != 0)
+    };
+    !table.options.is_empty() || table.indexes.iter().any(of_index)
 }
 
 fn timing_code(timing: Timing) -> u8 {
@@ -419,13 +441,20 @@ fn put_index(out: &mut Vec<u8>, index: &Index, version: u8) {
         put_columns(out, &index.include);
         put_text(out, index.predicate.as_deref().unwrap_or_default());
     }
+    if version >= VERSION_WITH_OPTIONS {
+        out.put_u8(index.method as u8);
+        for column in &index.columns {
+            out.put_u32(column.class);
+        }
+        put_list(out, &index.options, |out, option| put_text(out, option));
+    }
 }
 
 fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
     let oid = reader.u32()?;
     let name = text(reader)?;
     let storage = text(reader)?;
-    let columns = list(reader, |reader| {
+    let mut columns = list(reader, |reader| {
         let column = ColumnId(reader.u16()?);
         let flags = reader.u8()?;
         let key = match column {
@@ -436,6 +465,7 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
             key,
             descending: flags & 1 != 0,
             nulls_first: flags & 2 != 0,
+            class: 0,
         })
     })?;
     let flags = reader.u8()?;
@@ -444,6 +474,14 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
     if version >= VERSION_WITH_PARTS {
         include = self::columns(reader)?;
         predicate = Some(text(reader)?).filter(|sql| !sql.is_empty());
+    }
+    let (mut method, mut options) = (Method::BTree, Vec::new());
+    if version >= VERSION_WITH_OPTIONS {
+        method = *Method::ALL.get(usize::from(reader.u8()?))?;
+        for column in &mut columns {
+            column.class = reader.u32()?;
+        }
+        options = list(reader, text)?;
     }
     Some(Index {
         oid,
@@ -456,6 +494,8 @@ fn index(reader: &mut Reader<'_>, version: u8) -> Option<Index> {
         nulls_distinct: flags & 4 == 0,
         primary: flags & 2 != 0,
         timing: timing(flags >> 3)?,
+        method,
+        options,
         constraint: (constraint != 0).then_some(constraint),
     })
 }
@@ -487,6 +527,7 @@ mod tests {
             indexes: indexes.into_iter().map(Arc::new).collect(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            options: Vec::new(),
         };
         Relation {
             oid: 7,
@@ -513,6 +554,8 @@ mod tests {
             constraint: None,
             primary: false,
             timing: Timing::Fixed,
+            method: Method::BTree,
+            options: Vec::new(),
         }
     }
 
@@ -521,6 +564,7 @@ mod tests {
             key: IndexKey::Expression("lower(a)".into()),
             descending: true,
             nulls_first: true,
+            class: 0,
         };
         Index {
             include: vec![ColumnId(1)],
@@ -612,5 +656,33 @@ mod tests {
         assert_eq!(table.foreign_keys, expected);
         assert_eq!(table.indexes[0].timing, Timing::Deferred);
         assert!(table.indexes[0].unique && !table.indexes[0].keeps_apart());
+    }
+
+    #[test]
+    fn methods_classes_and_options_are_read_back() {
+        let mut own = partial();
+        own.method = Method::Gin;
+        own.columns[0].class = 4217;
+        own.options = vec!["fastupdate=off".into()];
+        let mut relation = table_with(vec![own.clone()]);
+        let Kind::Table(table) = &mut relation.kind else {
+            unreachable!()
+        };
+        table.options = vec!["fillfactor=70".into(), "parallel_workers=2".into()];
+        let options = table.options.clone();
+        let bytes = encode_relation(&relation).unwrap();
+        assert_eq!(bytes[0], VERSION_WITH_OPTIONS);
+        let read = decode_relation(7, &bytes, &Runtimes::default()).unwrap();
+        let table = read.table().unwrap();
+        assert_eq!(table.options, options);
+        let index = &table.indexes[0];
+        assert_eq!(
+            (index.method, &index.columns, &index.options),
+            (Method::Gin, &own.columns, &own.options)
+        );
+        for length in 0..bytes.len() {
+            let cut = decode_relation(7, &bytes[..length], &Runtimes::default());
+            assert!(cut.is_none(), "{length} bytes of {}", bytes.len());
+        }
     }
 }

@@ -17,6 +17,7 @@ mod codec;
 mod comments;
 mod gate;
 mod kept_settings;
+mod method;
 mod oids;
 mod publish;
 mod relation;
@@ -26,6 +27,7 @@ mod store;
 pub(crate) use comments::Comment;
 pub(crate) use gate::{Gate, Mode};
 pub(crate) use kept_settings::KeptFor;
+pub(crate) use method::{CLASSES, Method, OperatorClass};
 pub(crate) use oids::{
     Oids, next_value, remove, set_value, settle, state as sequence_state, sweep,
 };

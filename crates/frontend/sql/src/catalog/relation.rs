@@ -1,6 +1,6 @@
 //! What the catalog knows of a relation.
 
-use super::Runtime;
+use super::{Method, OperatorClass, Runtime};
 use crate::error::Result;
 use crate::roles::Grant;
 use crate::system::Definition;
@@ -50,6 +50,8 @@ pub(crate) struct Table {
     pub indexes: Vec<Arc<Index>>,
     pub checks: Vec<Check>,
     pub foreign_keys: Vec<ForeignKey>,
+    /// What WITH says, as `pg_class` shows it: `fillfactor=70`. Nothing here goes by it.
+    pub options: Vec<Box<str>>,
 }
 
 /// A table of the engine: its name, and its handle once it was asked for.
@@ -125,6 +127,10 @@ pub(crate) struct Index {
     pub primary: bool,
     /// When the constraint is checked.
     pub timing: Timing,
+    /// What it was called; see [`Method`].
+    pub method: Method,
+    /// What WITH says, as [`Table::options`].
+    pub options: Vec<Box<str>>,
 }
 
 /// A column of an index.
@@ -133,6 +139,8 @@ pub(crate) struct IndexColumn {
     pub key: IndexKey,
     pub descending: bool,
     pub nulls_first: bool,
+    /// Oid of its operator class; 0 for the one that its type has.
+    pub class: Oid,
 }
 
 /// What stands in a column of an index.
@@ -151,6 +159,15 @@ impl IndexColumn {
             key: IndexKey::Column(column),
             descending: false,
             nulls_first: false,
+            class: 0,
+        }
+    }
+
+    /// Its operator class, in an index of a method, where it is of a type.
+    pub fn class_of(&self, method: Method, ty: Type) -> Option<&'static OperatorClass> {
+        match self.class {
+            0 => OperatorClass::default_of(method, ty),
+            oid => OperatorClass::of(oid),
         }
     }
 
@@ -173,7 +190,9 @@ impl Index {
     /// Whether it knows of all rows, and of nothing but their columns.
     pub fn is_plain(&self) -> bool {
         let mut columns = self.columns.iter();
-        self.predicate.is_none() && columns.all(|part| part.column().is_some())
+        self.predicate.is_none()
+            && self.method.has_entries()
+            && columns.all(|part| part.column().is_some())
     }
 
     /// Whether it is plain, and of exactly these columns, in any order.

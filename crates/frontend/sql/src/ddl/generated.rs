@@ -90,6 +90,7 @@ impl Ddl<'_> {
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            options: Vec::new(),
         };
         let kind = Kind::Table(Box::new(table));
         Ok(Arc::new(self.new_relation(0, 0, "", kind)))

@@ -4,8 +4,11 @@ use super::Ddl;
 use super::dependency::Object;
 use super::immutable::is_immutable;
 use super::made_names::MadeName;
+use super::parameters::{self, Of, Said};
 use crate::bind::{Binder, ScopeTable, folded};
-use crate::catalog::{Index, IndexColumn, IndexKey, Kind, Oid, Relation, Table, Timing};
+use crate::catalog::{
+    Index, IndexColumn, IndexKey, Kind, Method, Oid, OperatorClass, Relation, Table, Timing,
+};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::walk;
@@ -32,15 +35,28 @@ impl Ddl<'_> {
             SqlError::new(sqlstate::WRONG_OBJECT_TYPE, message)
         })?;
         super::check_index_columns(create.columns.len() + create.include.len())?;
+        let method = method_of(create)?;
+        let options = parameters::changed(&[], Said::of_index(&create.with)?, Of::Index(method))?;
         let mut columns = Vec::with_capacity(create.columns.len());
         for column in &create.columns {
             let options = column.column.options;
             let descending = options.asc == Some(false);
+            let (key, ty) = self.index_key(&relation, &column.column.expr)?;
+            let class = column.operator_class.as_ref();
             columns.push(IndexColumn {
-                key: self.index_key(&relation, &column.column.expr)?,
+                key,
                 descending,
                 nulls_first: options.nulls_first.unwrap_or(descending),
+                class: class_of(method, class, ty)?,
             });
+            let said = match (options.asc, options.nulls_first) {
+                (None, None) => continue,
+                (Some(_), _) => "ASC/DESC options",
+                (None, Some(_)) => "NULLS FIRST/LAST options",
+            };
+            if !method.is_ordered() {
+                return Err(not_of(method, said));
+            }
         }
         let include = create.include.iter().map(|name| column_id(table, name));
         let predicate = create.predicate.as_ref();
@@ -57,6 +73,8 @@ impl Ddl<'_> {
             constraint: None,
             primary: false,
             timing: Timing::Fixed,
+            method,
+            options,
         };
         let name = match &create.name {
             Some(name) => crate::bind::object_name(name)?.1,
@@ -80,34 +98,40 @@ impl Ddl<'_> {
         Ok(tag)
     }
 
-    /// What stands in a column of a new index.
+    /// What stands in a column of a new index, and its type; none of a text that is read as no type.
     ///
     /// # Errors
-    /// `42703`, `42601` for an operator without parentheses, `42P17`, `42704` for a type without order, `0A000`.
-    fn index_key(&self, relation: &Arc<Relation>, node: &ast::Expr) -> Result<IndexKey> {
+    /// `42703`, `42601` for an operator without parentheses, `42P17`, `0A000`.
+    fn index_key(
+        &self,
+        relation: &Arc<Relation>,
+        node: &ast::Expr,
+    ) -> Result<(IndexKey, Option<Type>)> {
         let table = relation.table();
         let table = table.ok_or_else(|| SqlError::internal("no table"))?;
         if let ast::Expr::Identifier(name) = node {
             let id = column_id(table, name)?;
-            check_orderable(Some(table.schema.column(table.position(id)).ty))?;
-            return Ok(IndexKey::Column(id));
+            let ty = table.schema.column(table.position(id)).ty;
+            return Ok((IndexKey::Column(id), Some(ty)));
         }
         check_form(node)?;
         let mut binder = self.binder();
         binder.scope.add(ScopeTable::of(relation, None)?)?;
         let bound = binder.expr(node)?;
         check_no_subquery(&binder, "expression")?;
-        let ty = check_orderable(bound.ty)?;
         if let Expr::Column { position, .. } = bound.expr {
             let id = table.schema.column(usize::from(position)).id;
-            return Ok(IndexKey::Column(id));
+            return Ok((IndexKey::Column(id), bound.ty));
         }
+        let Some(ty) = bound.ty else {
+            return Ok((IndexKey::Expression(Box::default()), None));
+        };
         let columns: Vec<Column> = table.schema.columns().cloned().collect();
         check_immutable(&bound.expr, &columns, "expression")?;
         let sql = kept_text(relation, node, (&bound.expr, ty), |sql| {
             rows::bound_expression(relation, sql).map(|(expr, _)| expr)
         })?;
-        Ok(IndexKey::Expression(sql))
+        Ok((IndexKey::Expression(sql), Some(ty)))
     }
 
     /// The predicate of a new index; none if it is true of every row.
@@ -149,7 +173,7 @@ impl Ddl<'_> {
             let parts = Parts::of(relation, index)?;
             for part in &parts.columns {
                 if let Part::Computed { expr, ty } = part {
-                    check_orderable(Some(*ty))?;
+                    check_orderable(index.method, Some(*ty))?;
                     check_immutable(expr, &columns, "expression")?;
                 }
             }
@@ -281,15 +305,91 @@ fn column_id(table: &Table, name: &ast::Ident) -> Result<ColumnId> {
     Ok(table.schema.column(position).id)
 }
 
+/// The access method of a new index, which can do what is asked of it.
+///
 /// # Errors
-/// `42704` for a type that no index orders, or that is not known.
-fn check_orderable(ty: Option<Type>) -> Result<Type> {
-    if let Some(ty) = ty.filter(|ty| ty.is_orderable()) {
+/// `42704`, `0A000`.
+fn method_of(create: &ast::CreateIndex) -> Result<Method> {
+    let name = match &create.using {
+        None => return Ok(Method::BTree),
+        Some(ast::IndexType::Custom(name)) => folded(name),
+        Some(known) => known.to_string().to_lowercase(),
+    };
+    let method = Method::named(&name).ok_or_else(|| {
+        let message = format!("access method \"{name}\" does not exist");
+        SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
+    })?;
+    let missing = if create.unique && !method.is_ordered() {
+        "unique indexes"
+    } else if !create.include.is_empty() && !method.has_included() {
+        "included columns"
+    } else if create.columns.len() > 1 && !method.has_columns() {
+        "multicolumn indexes"
+    } else {
+        return Ok(method);
+    };
+    Err(not_of(method, missing))
+}
+
+/// `0A000`.
+#[cold]
+fn not_of(method: Method, what: &str) -> SqlError {
+    let name = method.name();
+    let message = format!("access method \"{name}\" does not support {what}");
+    SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+}
+
+/// The operator class that a column is given; 0 if it is the one that its type has.
+///
+/// # Errors
+/// `42704`; `42804` for one that is of other types.
+fn class_of(method: Method, given: Option<&ast::ObjectName>, ty: Option<Type>) -> Result<Oid> {
+    let Some(given) = given else {
+        return check_orderable(method, ty).map(|_| 0);
+    };
+    let class = named_class(method, given)?;
+    if !ty.is_some_and(|ty| class.accepts(ty)) {
+        let (name, ty) = (class.name, ty.map_or("unknown", Type::sql_name));
+        let message = format!("operator class \"{name}\" does not accept data type {ty}");
+        return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message));
+    }
+    let is_own = ty.and_then(|ty| OperatorClass::default_of(method, ty)) == Some(class);
+    Ok(if is_own { 0 } else { class.oid })
+}
+
+/// The operator class with a name.
+///
+/// # Errors
+/// `42704`.
+pub(crate) fn named_class(
+    method: Method,
+    given: &ast::ObjectName,
+) -> Result<&'static OperatorClass> {
+    let (schema, name) = crate::bind::object_name(given)?;
+    let known = schema.is_none_or(|schema| schema == "pg_catalog");
+    let class = OperatorClass::named(method, &name).filter(|_| known);
+    let class = class.ok_or_else(|| {
+        let method = method.name();
+        let message =
+            format!("operator class \"{name}\" does not exist for access method \"{method}\"");
+        SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
+    })?;
+    Ok(class)
+}
+
+/// # Errors
+/// `42704` for a type that no index of a method orders, or that is not known.
+fn check_orderable(method: Method, ty: Option<Type>) -> Result<Type> {
+    let is_own = |ty: &Type| {
+        ty.is_orderable()
+            && (method == Method::BTree || OperatorClass::default_of(method, *ty).is_some())
+    };
+    if let Some(ty) = ty.filter(is_own) {
         return Ok(ty);
     }
-    let name = ty.map_or("unknown", |ty| ty.sql_name());
+    let (name, method) = (ty.map_or("unknown", |ty| ty.sql_name()), method.name());
     let message =
-        format!("data type {name} has no default operator class for access method \"btree\"");
+        format!("data type {name} has no default operator class for access method \"{method}\"");
     let hint = "You must specify an operator class for the index or define a default operator class for the data type.";
     Err(SqlError::new(sqlstate::UNDEFINED_OBJECT, message).with_hint(hint))
 }
@@ -298,7 +398,7 @@ fn check_orderable(ty: Option<Type>) -> Result<Type> {
 ///
 /// # Errors
 /// `42601`.
-fn check_form(node: &ast::Expr) -> Result<()> {
+pub(crate) fn check_form(node: &ast::Expr) -> Result<()> {
     let near = match node {
         ast::Expr::BinaryOp { op, .. } => op.to_string(),
         ast::Expr::UnaryOp { op, .. } => op.to_string(),

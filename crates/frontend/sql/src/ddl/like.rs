@@ -1,7 +1,9 @@
 //! LIKE among the columns of CREATE TABLE: those of another relation, with what else is to be copied of it.
 
 use super::Ddl;
+use super::key::NewKey;
 use super::made_names::MadeName;
+use super::parameters::Said;
 use super::table::Later;
 use crate::catalog::{Change, Comment, Default, Kind, Oid, Relation, SequenceDefinition, Table};
 use crate::error::{Result, SqlError};
@@ -155,18 +157,20 @@ impl Ddl<'_> {
         }
         if like.includes("INDEXES") {
             for index in &table.indexes {
-                let names = index.key_columns().map(|id| {
+                let named = |id| {
                     let column = table.schema.column(table.position(id));
                     column.name.to_string()
-                });
+                };
                 made.later.push(match index.constraint {
-                    Some(_) => Later::Key {
+                    Some(_) => Later::Key(NewKey {
                         name: None,
-                        columns: names.collect(),
+                        columns: index.key_columns().map(named).collect(),
+                        include: index.include.iter().copied().map(named).collect(),
                         primary: index.primary,
                         nulls_distinct: index.nulls_distinct,
                         timing: index.timing,
-                    },
+                        options: index.options.iter().map(|own| Said::kept(own)).collect(),
+                    }),
                     None => Later::Index {
                         like: index.clone(),
                         from: Box::new(table.clone()),

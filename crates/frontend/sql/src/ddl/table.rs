@@ -4,38 +4,35 @@ use super::Ddl;
 use super::alter::validate;
 use super::deferral::timing_of;
 use super::dependency::Object;
+use super::key::{NewKey, are_distinct, constraint_of, two_keys};
 use super::like::Made;
 use super::made_names::MadeName;
+use super::parameters::{self, Of};
 use crate::bind::{ScopeTable, check_collatable, check_collation, folded};
-use crate::catalog::{
-    Change, Check, Default, Index, IndexColumn, Kind, Named, Oid, Relation, Storage, Table, Timing,
-};
+use crate::catalog::{Change, Check, Default, Index, Kind, Named, Oid, Relation, Storage, Table};
 use crate::error::{Fields, Result, SqlError};
 use crate::expr::Expr;
 use crate::parse::{Altered, Clause, Like, altered_constraint};
 use crate::plan::column_position;
 use crate::sqlstate;
 use crate::wire::CommandTag;
-use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption, TableConstraint};
+use sqlparser::ast::{self, AlterTableOperation as Operation, ColumnOption};
 use std::sync::Arc;
 use vellum_row::{Column, ColumnId, Schema, Type, Typmod};
 
 /// A key or constraint that CREATE TABLE makes after the columns.
 pub(super) enum Later {
-    Key {
-        name: Option<String>,
-        columns: Vec<String>,
-        primary: bool,
-        nulls_distinct: bool,
-        timing: Timing,
-    },
+    Key(NewKey),
     Check {
         name: Option<String>,
         expr: Box<ast::Expr>,
         column: Option<String>,
     },
     /// As one of another table.
-    Index { like: Arc<Index>, from: Box<Table> },
+    Index {
+        like: Arc<Index>,
+        from: Box<Table>,
+    },
     ForeignKey {
         key: Box<ast::ForeignKeyConstraint>,
         /// The column that it was written behind.
@@ -92,15 +89,21 @@ impl Ddl<'_> {
             }
         }
         let mut relation = self.bare_table((oid, &name, namespace), columns, defaults)?;
+        if let (ast::CreateTableOptions::With(options), Kind::Table(table)) =
+            (&create.table_options, &mut relation.kind)
+        {
+            let said = parameters::Said::of_table(options)?;
+            table.options = parameters::changed(&[], said, Of::Table)?;
+        }
         // The primary key first: it orders the table. Foreign keys last: they may refer to a key of the table itself.
         later.sort_by_key(|later| match later {
-            Later::Key { primary: true, .. } => 0,
+            Later::Key(NewKey { primary: true, .. }) => 0,
             Later::ForeignKey { .. } => 2,
             _ => 1,
         });
         let keys = later.iter();
         if keys
-            .filter(|later| matches!(later, Later::Key { primary: true, .. }))
+            .filter(|later| matches!(later, Later::Key(NewKey { primary: true, .. })))
             .count()
             > 1
         {
@@ -132,6 +135,7 @@ impl Ddl<'_> {
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            options: Vec::new(),
         };
         Ok(self.new_relation(oid, namespace, name, Kind::Table(Box::new(table))))
     }
@@ -207,21 +211,17 @@ impl Ddl<'_> {
                 }
                 ColumnOption::PrimaryKey(key) => {
                     nullable = false;
-                    later.push(Later::Key {
-                        name: given,
-                        columns: vec![name.clone()],
+                    later.push(Later::Key(NewKey {
                         primary: true,
-                        nulls_distinct: true,
                         timing: timing_of(key.characteristics.as_ref())?,
-                    });
+                        ..NewKey::of_column(given, &name)
+                    }));
                 }
-                ColumnOption::Unique(key) => later.push(Later::Key {
-                    name: given,
-                    columns: vec![name.clone()],
-                    primary: false,
+                ColumnOption::Unique(key) => later.push(Later::Key(NewKey {
                     nulls_distinct: are_distinct(key),
                     timing: timing_of(key.characteristics.as_ref())?,
-                }),
+                    ..NewKey::of_column(given, &name)
+                })),
                 ColumnOption::Check(check) => later.push(Later::Check {
                     name: given,
                     expr: check.expr.clone(),
@@ -299,13 +299,7 @@ impl Ddl<'_> {
     /// Adds a constraint to the definition of a table without rows, or checks the rows that are there.
     pub(super) fn constrain(&mut self, relation: &mut Relation, constraint: Later) -> Result<()> {
         match constraint {
-            Later::Key {
-                name,
-                columns,
-                primary,
-                nulls_distinct,
-                timing,
-            } => self.add_key(relation, name, &columns, (primary, nulls_distinct, timing)),
+            Later::Key(key) => self.add_key(relation, key),
             Later::Check { name, expr, column } => {
                 let scope = ScopeTable::of(&Arc::new(relation.clone()), None)?;
                 let mut binder = self.binder();
@@ -352,104 +346,6 @@ impl Ddl<'_> {
                 self.add_foreign_key(relation, &key, column.as_deref())
             }
         }
-    }
-
-    /// Adds a primary key or unique constraint, with its index filled from the rows that are there.
-    fn add_key(
-        &mut self,
-        relation: &mut Relation,
-        name: Option<String>,
-        columns: &[String],
-        (primary, nulls_distinct, timing): (bool, bool, Timing),
-    ) -> Result<()> {
-        let table = relation
-            .table()
-            .ok_or_else(|| SqlError::internal("no table"))?;
-        super::check_index_columns(columns.len())?;
-        let mut positions = Vec::with_capacity(columns.len());
-        for column in columns {
-            let position = table.schema.position(column).ok_or_else(|| {
-                let message = format!("column \"{column}\" named in key does not exist");
-                SqlError::new(sqlstate::UNDEFINED_COLUMN, message)
-            })?;
-            if positions.contains(&position) {
-                let word = if primary { "primary key" } else { "unique" };
-                let message = format!("column \"{column}\" appears twice in {word} constraint");
-                return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
-            }
-            positions.push(position);
-        }
-        if primary && table.primary_key().is_some() {
-            return Err(two_keys(&relation.name));
-        }
-        let joined = columns.join("_");
-        let made = MadeName {
-            table: &relation.name,
-            columns: if primary { "" } else { &joined },
-            label: if primary { "pkey" } else { "key" },
-        };
-        let name = match name {
-            Some(name) => name,
-            None => {
-                let catalog = &self.open.catalog.1;
-                made.free(|name| {
-                    catalog.named(relation.namespace, name).is_some()
-                        || table.indexes.iter().any(|index| *index.name == *name)
-                })
-            }
-        };
-        if self
-            .open
-            .catalog
-            .1
-            .named(relation.namespace, &name)
-            .is_some()
-        {
-            return Err(super::taken(&name));
-        }
-        let columns = positions.iter();
-        let columns =
-            columns.map(|position| IndexColumn::ascending(table.schema.column(*position).id));
-        let columns = columns.collect();
-        let mut index = Index {
-            oid: self.draw_oid()?,
-            name: name.into(),
-            storage: None,
-            columns,
-            include: Vec::new(),
-            predicate: None,
-            unique: true,
-            nulls_distinct,
-            constraint: Some(self.draw_oid()?),
-            primary,
-            timing,
-        };
-        let mut schema = Schema::clone(&table.schema);
-        if primary {
-            for position in &positions {
-                schema = schema.set_nullable(*position, false);
-            }
-            if timing == Timing::Fixed {
-                return self.cluster(relation, index, schema);
-            }
-        }
-        index.storage = Some(self.index_storage(index.oid)?);
-        let index = Arc::new(index);
-        if let Kind::Table(table) = &mut relation.kind {
-            table.schema = Arc::new(schema);
-        }
-        if primary {
-            self.check_rows(relation)?;
-        }
-        if timing != Timing::Fixed {
-            self.check_apart(relation, &index)?;
-        }
-        self.fill(relation, &index)?;
-        if let Kind::Table(table) = &mut relation.kind {
-            let at = if primary { 0 } else { table.indexes.len() };
-            table.indexes.insert(at, index);
-        }
-        Ok(())
     }
 
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
@@ -633,10 +529,11 @@ impl Ddl<'_> {
                 self.alter_column(relation, &mut next, position, op)?;
             }
             Operation::SetOptionsParens { options } => {
-                let Some((column, clauses)) = Clause::of_identity(options) else {
-                    return Err(SqlError::unsupported("parameters of a table"));
-                };
-                return self.alter_identity(relation, column, &clauses);
+                if let Some((column, clauses)) = Clause::of_identity(options) {
+                    return self.alter_identity(relation, column, &clauses);
+                }
+                let said = parameters::Said::of_table(options)?;
+                next.options = parameters::changed(&next.options, said, Of::Table)?;
             }
             Operation::ValidateConstraint { name } => validate(relation, &folded(name))?,
             Operation::OwnerTo { new_owner } => return self.give_to(relation, new_owner),
@@ -693,11 +590,6 @@ impl Ddl<'_> {
     }
 }
 
-/// Whether a unique constraint takes no null for like another.
-fn are_distinct(key: &ast::UniqueConstraint) -> bool {
-    key.nulls_distinct != ast::NullsDistinctOption::NotDistinct
-}
-
 /// Whether an operation gives nothing but another name.
 fn only_names(operation: &Operation) -> bool {
     matches!(
@@ -706,44 +598,6 @@ fn only_names(operation: &Operation) -> bool {
             | Operation::RenameColumn { .. }
             | Operation::RenameConstraint { .. }
     )
-}
-
-fn constraint_of(constraint: &TableConstraint) -> Result<Later> {
-    let names = |columns: &[ast::IndexColumn]| -> Result<Vec<String>> {
-        columns
-            .iter()
-            .map(|column| match &column.column.expr {
-                ast::Expr::Identifier(ident) => Ok(folded(ident)),
-                other => Err(SqlError::unsupported(format!("{other} in a key"))),
-            })
-            .collect()
-    };
-    match constraint {
-        TableConstraint::PrimaryKey(key) => Ok(Later::Key {
-            name: key.name.as_ref().map(folded),
-            columns: names(&key.columns)?,
-            primary: true,
-            nulls_distinct: true,
-            timing: timing_of(key.characteristics.as_ref())?,
-        }),
-        TableConstraint::Unique(key) => Ok(Later::Key {
-            name: key.name.as_ref().map(folded),
-            columns: names(&key.columns)?,
-            primary: false,
-            nulls_distinct: are_distinct(key),
-            timing: timing_of(key.characteristics.as_ref())?,
-        }),
-        TableConstraint::Check(check) => Ok(Later::Check {
-            name: check.name.as_ref().map(folded),
-            expr: check.expr.clone(),
-            column: None,
-        }),
-        TableConstraint::ForeignKey(key) => Ok(Later::ForeignKey {
-            key: Box::new(key.clone()),
-            column: None,
-        }),
-        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
-    }
 }
 
 /// The column that a condition reads, if it reads one.
@@ -781,15 +635,9 @@ pub(super) fn serial_type(data_type: &ast::DataType) -> Option<Type> {
 /// # Errors
 /// `42P16` for a type without values that a table could keep.
 pub(super) fn check_column_type(name: &str, ty: Type) -> Result<()> {
-    if ty != Type::Record {
+    if !matches!(ty, Type::Record | Type::Void) {
         return Ok(());
     }
     let message = format!("column \"{name}\" has pseudo-type {}", ty.sql_name());
     Err(SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message))
-}
-
-#[cold]
-fn two_keys(table: &str) -> SqlError {
-    let message = format!("multiple primary keys for table \"{table}\" are not allowed");
-    SqlError::new(sqlstate::INVALID_TABLE_DEFINITION, message)
 }

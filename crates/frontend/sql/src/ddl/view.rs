@@ -78,6 +78,11 @@ impl Ddl<'_> {
                 return Err(SqlError::new(sqlstate::DUPLICATE_COLUMN, message));
             }
         }
+        for (name, column) in names.iter().zip(&columns) {
+            if column.ty == Type::Void {
+                super::table::check_column_type(name, column.ty)?;
+            }
+        }
         self.check_no_type(namespace, &name)?;
         let mut settled = self.settled(&create.query, &columns);
         super::type_texts::keep_types(&mut settled, self.type_names());

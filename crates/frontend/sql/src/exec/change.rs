@@ -5,7 +5,9 @@ use super::{Each, Flow, Run, Way};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, Out, RowRef, Subresult};
 use crate::lock::Strength;
-use crate::plan::{Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update};
+use crate::plan::{
+    Arbiters, Asked, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Rules, Update,
+};
 use crate::rows::{self, Duplicate, Shape};
 use crate::sqlstate;
 use std::sync::Arc;
@@ -18,13 +20,22 @@ impl Run<'_, '_> {
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<u64> {
+        let inferred;
+        let asked = match insert.conflict.as_ref().map(|own| &own.arbiters) {
+            None => None,
+            Some(Arbiters::Known(asked)) => Some(asked),
+            Some(Arbiters::Inferred(rule)) => {
+                inferred = rule.asked(insert.shape.table(), &self.frame(&[], &[], subqueries))?;
+                Some(&inferred)
+            }
+        };
         if insert.conflict.is_some() {
             self.began.set(self.transaction.own_writes());
             self.unchanged.borrow_mut().clear();
         }
         if self.ready && insert.as_given {
             self.step()?;
-            return self.insert_values(insert, self.params, subqueries, each);
+            return self.insert_values((insert, asked), self.params, subqueries, each);
         }
         let mut count = 0;
         match &insert.source {
@@ -36,7 +47,7 @@ impl Run<'_, '_> {
                     for expr in row {
                         source.push(expr.eval(&frame)?.into_value());
                     }
-                    count += self.insert_row(insert, source, subqueries, each)?;
+                    count += self.insert_row((insert, asked), source, subqueries, each)?;
                 }
             }
             InsertSource::Select(select) => {
@@ -44,7 +55,7 @@ impl Run<'_, '_> {
                 let own_load = self.begin_own_load(insert)?;
                 self.select(select, &mut |row| {
                     let source = row.iter().map(|out| out.as_ref().to_value()).collect();
-                    count += self.insert_row(insert, source, subqueries, each)?;
+                    count += self.insert_row((insert, asked), source, subqueries, each)?;
                     Ok(Flow::More)
                 })?;
                 if own_load && self.transaction.is_loading() {
@@ -69,7 +80,7 @@ impl Run<'_, '_> {
     /// Makes a row of what a statement gives, and inserts it.
     pub(super) fn insert_row(
         &self,
-        insert: &Insert,
+        (insert, asked): (&Insert, Option<&Asked>),
         mut source: Vec<Value>,
         subqueries: &[Subresult],
         each: &mut Each<'_>,
@@ -90,20 +101,20 @@ impl Run<'_, '_> {
             });
         }
         self.generate(&insert.rules, &mut values, subqueries)?;
-        self.insert_values(insert, &values, subqueries, each)
+        self.insert_values((insert, asked), &values, subqueries, each)
     }
 
     /// Inserts a row of the columns' types.
     fn insert_values(
         &self,
-        insert: &Insert,
+        (insert, asked): (&Insert, Option<&Asked>),
         values: &[Value],
         subqueries: &[Subresult],
         each: &mut Each<'_>,
     ) -> Result<u64> {
         self.check(&insert.shape, values, &insert.rules.checks, subqueries)?;
-        if let Some(conflict) = &insert.conflict
-            && let Some(refused) = &conflict.refused
+        if let Some((conflict, asked)) = insert.conflict.as_ref().zip(asked)
+            && let Some(refused) = &asked.refused
         {
             let duplicate = self.duplicate_among(&insert.shape, &refused.before, values)?;
             let relation = &insert.shape.relation;
@@ -133,7 +144,7 @@ impl Run<'_, '_> {
                     return Err(duplicate.error(&insert.shape, values, self.env, self.catalog));
                 };
                 self.transaction.rollback_to(&savepoint)?;
-                let duplicate = match &conflict.indexes {
+                let duplicate = match asked.and_then(|asked| asked.indexes.as_ref()) {
                     Some(indexes) if !indexes.contains(&duplicate.index) => {
                         // An index that is asked for decides, whichever was looked at first.
                         let shape = &insert.shape;

@@ -63,8 +63,8 @@ impl Run<'_, '_> {
                     for expr in given {
                         source.push(expr.eval(&frame)?.into_value());
                     }
-                    count +=
-                        self.insert_row(insert, source, subqueries, &mut |_| Ok(Flow::More))?;
+                    count += self
+                        .insert_row((insert, None), source, subqueries, &mut |_| Ok(Flow::More))?;
                 }
                 (Some(MergeAction::Update(assignments)), Some(key), Some(row), Some(old)) => {
                     let mut changes = Vec::with_capacity(assignments.len());

@@ -7,7 +7,7 @@ use super::function::{Builtin, Signature};
 use super::{Environment, Out};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
-use vellum_row::{Array, CastContext, Type, Value, ValueRef, array, cast_between, json};
+use vellum_row::{Array, CastContext, Pattern, Type, Value, ValueRef, array, cast_between, json};
 
 /// A function of the table, or one that only the binder makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,6 +107,12 @@ pub(crate) enum CatalogFunction {
     NestArrays(Type),
     /// `value <comparison> ANY (array)`, or ALL.
     AnyOf(super::Comparison, Quantifier),
+    /// `text LIKE ANY (array)`, or ALL.
+    LikeAnyOf {
+        fold: bool,
+        negated: bool,
+        quantifier: Quantifier,
+    },
     /// `text ~ pattern`, or `~*`.
     Matches {
         fold: bool,
@@ -404,8 +410,6 @@ fn fit(entry: &CatalogEntry, given: &[Option<Type>]) -> Option<(u32, Signature)>
     }
     let result = match entry.result {
         "anyarray" | "anycompatiblearray" => array,
-        // A function for its effects only.
-        "void" => Type::Text,
         name => Type::from_name(name)?,
     };
     let signature = Signature {
@@ -476,6 +480,7 @@ impl CatalogFunction {
                 | Self::MakeArray(_)
                 | Self::NestArrays(_)
                 | Self::AnyOf(..)
+                | Self::LikeAnyOf { .. }
                 | Self::Matches { .. }
                 | Self::JsonGet { .. }
                 | Self::JsonBuild { .. }
@@ -503,6 +508,7 @@ impl CatalogFunction {
                 | Self::NestArrays(_)
                 | Self::MakeRecord
                 | Self::AnyOf(..)
+                | Self::LikeAnyOf { .. }
                 | Self::JsonBuild { .. }
         )
     }
@@ -592,6 +598,14 @@ pub(super) fn call<'a>(
         }
         F::AnyOf(comparison, quantifier) => match of_array(1) {
             Some(array) => any_of(comparison, quantifier, value(0), array),
+            None => Value::Null,
+        },
+        F::LikeAnyOf {
+            fold,
+            negated,
+            quantifier,
+        } => match of_array(1) {
+            Some(array) => like_any(value(0).as_str(), array, (fold, negated), quantifier)?,
             None => Value::Null,
         },
         F::Matches { fold } => Value::Bool(super::scalar::matches(text(0), text(1), fold)?),
@@ -688,6 +702,31 @@ fn any_of(
     } else {
         Value::Bool(!decisive)
     }
+}
+
+/// Whether a text is like any, or all, of the patterns of an array.
+fn like_any(
+    text: Option<&str>,
+    array: vellum_row::ArrayRef<'_>,
+    (fold, negated): (bool, bool),
+    quantifier: Quantifier,
+) -> Result<Value> {
+    let decisive = quantifier == Quantifier::Any;
+    let mut null = false;
+    for item in array.items() {
+        let (Some(text), Some(pattern)) = (text, item.as_ref().as_str()) else {
+            null = true;
+            continue;
+        };
+        let found = Pattern::new(pattern, Some('\\'), fold).matches(text)?;
+        if (found != negated) == decisive {
+            return Ok(Value::Bool(decisive));
+        }
+    }
+    Ok(match null {
+        true => Value::Null,
+        false => Value::Bool(!decisive),
+    })
 }
 
 /// `pg_size_pretty`: in units that leave fewer than five digits, rounded.

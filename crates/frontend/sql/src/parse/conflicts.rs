@@ -11,11 +11,11 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 const TARGET: &str =
     "what a conflict is about: a predicate and expressions; this is longer than any name in a text";
 
-/// What decides which indexes ON CONFLICT is about: SQL of what stands in the parentheses, and of what stands behind WHERE.
+/// What decides which indexes ON CONFLICT is about: SQL of what stands in the parentheses, and of what stands behind WHERE, each with its place in the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConflictTarget<'n> {
-    pub items: Vec<&'n str>,
-    pub predicate: Option<&'n str>,
+    pub items: Vec<&'n Ident>,
+    pub predicate: Option<&'n Ident>,
 }
 
 impl<'n> ConflictTarget<'n> {
@@ -24,8 +24,8 @@ impl<'n> ConflictTarget<'n> {
         let (first, rest) = names.split_first()?;
         let (predicate, items) = rest.split_first()?;
         (first.value == TARGET).then(|| Self {
-            items: items.iter().map(|item| item.value.as_str()).collect(),
-            predicate: Some(predicate.value.as_str()).filter(|sql| !sql.is_empty()),
+            items: items.iter().collect(),
+            predicate: Some(predicate).filter(|sql| !sql.value.is_empty()),
         })
     }
 }
@@ -40,16 +40,24 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, text: &str) {
         if only_names && condition.is_none() {
             continue;
         }
-        let written = |first: usize, end: usize| between(text, tokens, first, end);
-        let sql = condition.map(|(first, end)| written(first, end));
-        let items = items.into_iter().map(|(first, end)| written(first, end));
-        let names = [TARGET.to_owned(), sql.unwrap_or_default()];
-        let mut made = Vec::new();
-        for name in names.into_iter().chain(items) {
-            if !made.is_empty() {
-                made.push(Token::Comma);
+        let written = |first: usize, end: usize| TokenWithSpan {
+            token: Token::make_word(&between(text, tokens, first, end), Some('"')),
+            span: tokens[first].span,
+        };
+        let span = tokens[open].span;
+        let made = |token| TokenWithSpan { token, span };
+        let mut names = vec![made(Token::make_word(TARGET, Some('"')))];
+        names.push(match condition {
+            Some((first, end)) => written(first, end),
+            None => made(Token::make_word("", Some('"'))),
+        });
+        names.extend(items.into_iter().map(|(first, end)| written(first, end)));
+        let mut list = Vec::with_capacity(2 * names.len());
+        for name in names {
+            if !list.is_empty() {
+                list.push(made(Token::Comma));
             }
-            made.push(Token::make_word(&name, Some('"')));
+            list.push(name);
         }
         if let Some((first, end)) = condition {
             // The word WHERE, too.
@@ -58,9 +66,7 @@ pub(super) fn adapt(tokens: &mut Vec<TokenWithSpan>, text: &str) {
                 .find(|at| keyword(&tokens[*at].token) == Keyword::WHERE);
             tokens.drain(word.unwrap_or(first)..end);
         }
-        let span = tokens[open].span;
-        let made = made.into_iter().map(|token| TokenWithSpan { token, span });
-        tokens.splice(open + 1..close, made);
+        tokens.splice(open + 1..close, list);
         from = open + 1;
     }
 }
@@ -177,16 +183,21 @@ mod tests {
         let names = target(
             "insert into t values ('ä') on conflict (lower(a), (b + 1), c) where d > 'it''s' and e do update set a = 'x' where t.b > 1",
         );
-        let expected = ConflictTarget {
-            items: vec!["lower(a)", "(b + 1)", "c"],
-            predicate: Some("d > 'it''s' and e"),
+        let shown = |names: &[Ident]| {
+            let target = ConflictTarget::of(names).unwrap();
+            let own = |name: &Ident| (name.value.clone(), name.span.start.column);
+            let items: Vec<_> = target.items.into_iter().map(own).collect();
+            (items, target.predicate.map(own))
         };
-        assert_eq!(ConflictTarget::of(&names), Some(expected));
+        let item = |text: &str, column: u64| (text.to_owned(), column);
+        assert_eq!(
+            shown(&names),
+            (
+                vec![item("lower(a)", 43), item("(b + 1)", 53), item("c", 62)],
+                Some(item("d > 'it''s' and e", 71))
+            )
+        );
         let names = target("insert into u values (1) on conflict (f(a, 2)) do nothing");
-        let expected = ConflictTarget {
-            items: vec!["f(a, 2)"],
-            predicate: None,
-        };
-        assert_eq!(ConflictTarget::of(&names), Some(expected));
+        assert_eq!(shown(&names), (vec![item("f(a, 2)", 39)], None));
     }
 }

@@ -1,6 +1,6 @@
 //! What the parser reads otherwise than PostgreSQL: literals beside each other, those in the frames of windows, and `TABLE t`.
 
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -150,20 +150,24 @@ fn names_follow(tokens: &[TokenWithSpan]) -> bool {
     matches!(spoken.next(), Some(Token::Word(_))) && spoken.next() != Some(&Token::LParen)
 }
 
-/// `22021`: the escapes of the literal at a place, `E'…'`, make bytes that are no text. `None` if that is not what is wrong with it.
+/// The text that a literal stands for which this one begins with, `E'…'`, and its bytes in the text. Escapes may say bytes, which together are characters.
+/// `None` if it is no such literal.
+///
+/// # Errors
+/// `22021` for bytes that are no text.
 #[cold]
-pub(super) fn wrong_bytes(text: &str, position: Option<u32>) -> Option<SqlError> {
-    let before = usize::try_from(position?.checked_sub(1)?).ok()?;
-    let mut chars = text.chars().skip(before).peekable();
-    let is_escaped = chars.next()?.eq_ignore_ascii_case(&'e') && chars.next()? == '\'';
+pub(super) fn escaped(text: &str) -> Option<Result<(String, usize)>> {
+    let mut chars = text.char_indices().peekable();
+    let is_escaped = chars.next()?.1.eq_ignore_ascii_case(&'e') && chars.next()?.1 == '\'';
     if !is_escaped {
         return None;
     }
     let mut bytes = Vec::new();
-    loop {
-        let char = match chars.next()? {
-            '\'' if chars.next_if_eq(&'\'').is_none() => break,
-            '\\' => chars.next()?,
+    let length = loop {
+        let (at, char) = chars.next()?;
+        let char = match char {
+            '\'' if chars.next_if(|next| next.1 == '\'').is_none() => break at + 1,
+            '\\' => chars.next()?.1,
             char => {
                 bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 continue;
@@ -172,19 +176,37 @@ pub(super) fn wrong_bytes(text: &str, position: Option<u32>) -> Option<SqlError>
         let (radix, first, most) = match char {
             'x' => (16, None, 2),
             '0'..='7' => (8, char.to_digit(8), 2),
+            'u' => (16, None, 4),
+            'U' => (16, None, 8),
             _ => {
-                bytes.push(b'?');
+                let char = match char {
+                    'b' => '\x08',
+                    'f' => '\x0c',
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    char => char,
+                };
+                bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
                 continue;
             }
         };
         let mut number = first.unwrap_or(0);
-        for _ in 0..most {
-            let Some(digit) = chars.next_if(|char| char.is_digit(radix)) else {
-                break;
-            };
+        let mut digits = 0;
+        while let Some((_, digit)) = chars.next_if(|next| digits < most && next.1.is_digit(radix)) {
             number = number * radix + digit.to_digit(radix)?;
+            digits += 1;
         }
-        bytes.push((number & 0xff) as u8);
-    }
-    vellum_row::text_of_bytes(&bytes).err().map(SqlError::from)
+        match char {
+            'x' if digits == 0 => bytes.push(b'x'),
+            'u' | 'U' if digits < most => return None,
+            'u' | 'U' => {
+                let char = char::from_u32(number)?;
+                bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            _ => bytes.push((number & 0xff) as u8),
+        }
+    };
+    let read = vellum_row::text_of_bytes(&bytes).map(|text| (text.to_owned(), length));
+    Some(read.map_err(SqlError::from))
 }

@@ -7,24 +7,29 @@
 //! - P3 Trees, and the programs that are made of them, are made, walked, run and dropped on a stack that has room for P1 ([`with_stack`]).
 
 mod array_types;
+mod collations;
 mod commands;
 mod conflicts;
 mod constraints;
 mod copies;
 mod dialect;
 mod fetch;
+mod fragment;
 mod height;
+mod joins;
 mod literal;
 mod locks;
 mod moves;
 mod normalize;
 mod operators;
 mod options;
+mod parameters;
 mod sequences;
 mod spellings;
 mod subscripts;
 mod tables;
 mod tablespaces;
+mod tokens;
 mod typed;
 mod types;
 pub(crate) mod walk;
@@ -33,17 +38,19 @@ pub(crate) use commands::{Command, Reindexed};
 pub(crate) use conflicts::ConflictTarget;
 pub(crate) use constraints::altered_constraint;
 pub(crate) use copies::{CopyArgument, CopyOption, copy_options, filtered};
+pub(crate) use fragment::{IndexItem, expression, expression_at, index_item};
 pub(crate) use locks::{LOCKED_LIST, with_lock_words};
 pub(crate) use moves::MOVE;
 pub(crate) use normalize::Normalized;
 pub(crate) use options::{KEY_LOCK, MERGE_NOTHING, NAME_ALONE, OF_TABLE};
+pub(crate) use parameters::{KeyTail, RESET};
 pub(crate) use sequences::{Altered, Clause, Overriding};
 pub(crate) use tables::Like;
 
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use sqlparser::ast::{Expr, SetExpr, Statement};
+use sqlparser::ast::{SetExpr, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -67,14 +74,7 @@ pub(crate) fn with_stack<R>(work: impl FnOnce() -> R) -> R {
 /// # Errors
 /// `42601` with the position, `54001` for nesting beyond the limits.
 pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
-    let dialect = PostgreSqlDialect {};
-    let mut tokens = Tokenizer::new(&dialect, text)
-        .tokenize_with_location()
-        .map_err(|error| {
-            let position = position(text, error.location.line, error.location.column);
-            literal::wrong_bytes(text, position)
-                .unwrap_or_else(|| SqlError::syntax(tokenizer_message(&error.message)).at(position))
-        })?;
+    let mut tokens = tokens::of(text)?;
     operators::split(&mut tokens);
     height::check(&tokens)?;
     if let Some(second) = literal::join_lines(&mut tokens) {
@@ -103,6 +103,12 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     }
     if words.any(&[Keyword::TABLESPACE]) {
         tablespaces::adapt(&mut tokens)?;
+    }
+    if words.any(&[Keyword::TABLE, Keyword::INDEX]) && words.any(parameters::WORDS) {
+        parameters::adapt(&mut tokens);
+    }
+    if words.any(&[Keyword::COLLATE]) && words.any(&[Keyword::ALTER]) {
+        collations::adapt(&mut tokens)?;
     }
     if words.any(&[Keyword::ARRAY]) {
         array_types::adapt(&mut tokens);
@@ -136,7 +142,8 @@ pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     } else {
         VecDeque::new()
     };
-    let dialect = dialect::Bounded::new(tokens.len());
+    let nested_joins = words.any(&[Keyword::JOIN]) && joins::are_nested(&tokens)?;
+    let dialect = dialect::Bounded::new(tokens.len()).with_nested_joins(nested_joins);
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);
@@ -211,22 +218,6 @@ fn into_table(statement: Statement) -> Statement {
             .build()
             .into(),
     }
-}
-
-/// An expression that the catalog keeps as SQL.
-///
-/// # Errors
-/// `42601` if it is none.
-pub(crate) fn expression(sql: &str) -> Result<Expr> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| SqlError::syntax(error.to_string()))?;
-    // As in statements: the same operators bind first.
-    let dialect = dialect::Bounded::new(tokens.len());
-    let parsed = Parser::new(&dialect)
-        .with_recursion_limit(NESTING_MAX)
-        .with_tokens_with_locations(tokens)
-        .parse_expr();
-    parsed.map_err(|error| SqlError::syntax(error.to_string()))
 }
 
 /// `54001`.

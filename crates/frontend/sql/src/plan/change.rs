@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE.
 
-use super::arbiter::Refused;
+use super::arbiter::{Arbiters, Asked};
 use super::foreign::ForeignTables;
 use super::path::{self, Access};
 use super::select::plain;
@@ -52,10 +52,7 @@ pub(crate) enum Given {
 /// ON CONFLICT.
 #[derive(Debug)]
 pub(crate) struct Conflict {
-    /// Indexes that are asked; `None`: all unique ones.
-    pub indexes: Option<Box<[usize]>>,
-    /// An index that cannot be asked, if there is one among them.
-    pub refused: Option<Refused>,
+    pub arbiters: Arbiters,
     pub action: ConflictAction,
 }
 
@@ -419,9 +416,9 @@ impl Binder<'_> {
         let table = relation
             .table()
             .ok_or_else(|| SqlError::internal("no table"))?;
-        let indexes = match &conflict.conflict_target {
-            None => None,
-            Some(ast::ConflictTarget::Columns(columns)) => Some(self.arbiters(relation, columns)?),
+        let arbiters = match &conflict.conflict_target {
+            None => Arbiters::Known(Asked::of(table, None)),
+            Some(ast::ConflictTarget::Columns(columns)) => self.arbiters(relation, own, columns)?,
             Some(ast::ConflictTarget::OnConstraint(name)) => {
                 let (_, name) = crate::bind::object_name(name)?;
                 let found = table
@@ -435,13 +432,13 @@ impl Binder<'_> {
                     );
                     SqlError::new(sqlstate::UNDEFINED_OBJECT, message)
                 })?;
-                Some([found].into())
+                Arbiters::Known(Asked::of(table, Some([found].into())))
             }
         };
         let action = match &conflict.action {
             ast::OnConflictAction::DoNothing => ConflictAction::Nothing,
             ast::OnConflictAction::DoUpdate(update) => {
-                if indexes.is_none() {
+                if conflict.conflict_target.is_none() {
                     let text =
                         "ON CONFLICT DO UPDATE requires inference specification or constraint name";
                     return Err(SqlError::syntax(text));
@@ -461,12 +458,7 @@ impl Binder<'_> {
                 }
             }
         };
-        let refused = Refused::among(table, indexes.as_deref());
-        Ok(Conflict {
-            indexes,
-            refused,
-            action,
-        })
+        Ok(Conflict { arbiters, action })
     }
 
     fn returning(

@@ -96,6 +96,10 @@ impl Binder<'_> {
             }
             other => return Err(SqlError::unsupported(format!("the join {other:?}"))),
         };
+        let crosses = matches!(join.join_operator, ast::JoinOperator::CrossJoin(_));
+        if matches!(constraint, ast::JoinConstraint::None) && !crosses {
+            return Err(SqlError::syntax("syntax error: a join without ON or USING"));
+        }
         let before = self.scope.tables.len();
         let barred = self.scope.barred.len();
         if matches!(kind, Join::Right | Join::Full) {

@@ -26,6 +26,7 @@ mod set_function;
 mod sets;
 mod writing;
 
+pub(crate) use arbiter::{Arbiters, Asked};
 pub(crate) use change::{
     ByJoin, Conflict, ConflictAction, Delete, Given, Insert, InsertSource, Update, column_position,
 };
@@ -35,7 +36,7 @@ pub(crate) use foreign::{Foreign, ForeignTables};
 pub(crate) use general::General;
 pub(crate) use lock::{LockWait, RowLock};
 pub(crate) use merge::{Merge, MergeAction};
-pub(crate) use output::{check_equality, index_column_names};
+pub(crate) use output::{apart, check_equality, index_column_names};
 pub(crate) use path::{Access, Bounds, choose};
 pub(crate) use reads::{reads_from, tables_read};
 pub(crate) use rules::Rules;
@@ -217,10 +218,10 @@ pub(crate) fn compile<'c>(
         if *oid == void {
             binder.void_params.push(number);
         }
-        let ty = surroundings.settings.type_with_oid(*oid);
-        binder
-            .params
-            .push(ty.or((*oid == void).then_some(Type::Text)));
+        binder.params.push(match *oid == void {
+            true => Some(Type::Text),
+            false => surroundings.settings.type_with_oid(*oid),
+        });
     }
     let writing::Bound {
         kind,

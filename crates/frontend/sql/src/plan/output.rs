@@ -150,7 +150,14 @@ impl Binder<'_> {
         let mut keys = Vec::with_capacity(order.len());
         for key in order {
             let (expr, ty) = match self.output_key(&key.expr, columns, Some(output))? {
-                Some(at) => (SortBy::Output(at), columns[at].ty),
+                Some(at) => {
+                    let ty = columns[at].ty;
+                    // Others without an order of their own are sorted as the texts that they are.
+                    if matches!(ty, Type::Json | Type::Void) {
+                        check_order(ty)?;
+                    }
+                    (SortBy::Output(at), ty)
+                }
                 None => {
                     let bound = self.expr(&key.expr)?;
                     let (expr, ty, _) = self.settle(bound)?;
@@ -302,8 +309,13 @@ pub(crate) fn index_column_names(table: &Table, index: &Index) -> Vec<String> {
         }
     });
     let included = index.include.iter().map(|id| column(*id));
+    apart(keys.chain(included))
+}
+
+/// Names with a number behind those that came before.
+pub(crate) fn apart(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for base in keys.chain(included) {
+    for base in all {
         let mut name = base.clone();
         let mut number = 0;
         while names.contains(&name) {

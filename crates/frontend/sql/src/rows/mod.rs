@@ -21,7 +21,7 @@ use crate::catalog::{Relation, Table};
 use crate::error::{Result, SqlError};
 use crate::expr::{Expr, RowRef};
 use std::sync::Arc;
-use vellum_row::{KeyCodec, KeyColumn, ValueRef};
+use vellum_row::{KeyCodec, KeyColumn, Value, ValueRef};
 
 /// A relation with what is needed to make keys.
 #[derive(Debug)]
@@ -71,7 +71,11 @@ impl Shape {
                 codec: KeyCodec::new(columns.collect())?,
                 reads: parts.reads(),
                 parts: parts.columns,
-                predicate: parts.predicate,
+                predicate: match index.method.has_entries() {
+                    true => parts.predicate,
+                    // Of no row.
+                    false => Some(Expr::Const(Value::Bool(false))),
+                },
                 unique: index.keeps_apart(),
                 nulls_distinct: index.nulls_distinct,
             })

@@ -68,7 +68,7 @@ pub(crate) use transaction::{Open, clock_time};
 pub(crate) use waiting::Waiting;
 
 use crate::catalog::Catalog;
-use crate::database::{DATABASE, Shared};
+use crate::database::{Shared, database_called};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::Field;
@@ -184,7 +184,7 @@ impl Session {
         } else {
             &options.database
         };
-        if database != DATABASE {
+        if database_called(database).is_none() {
             let message = format!("database \"{database}\" does not exist");
             return Err(SqlError::new(sqlstate::INVALID_CATALOG_NAME, message).fatal());
         }

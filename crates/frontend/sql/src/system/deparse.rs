@@ -374,6 +374,24 @@ impl Writer<'_> {
                 let text = format!("{value} {} {word} ({array})", sign(comparison));
                 self.closed(text, around == Around::Nothing)
             }
+            (
+                Builtin::Catalog(CatalogFunction::LikeAnyOf {
+                    fold,
+                    negated,
+                    quantifier,
+                }),
+                [value, array],
+            ) => {
+                let not = if negated { "!" } else { "" };
+                let star = if fold { "*" } else { "" };
+                let word = match quantifier {
+                    Quantifier::Any => "ANY",
+                    Quantifier::All => "ALL",
+                };
+                let (value, array) = (self.operand(value, '~'), self.at(array, Around::Nothing));
+                let text = format!("{value} {not}~~{star} {word} ({array})");
+                self.closed(text, around == Around::Nothing)
+            }
             (Builtin::Catalog(CatalogFunction::JsonGet { as_text }), [json, field]) => {
                 let sign = if as_text { "->>" } else { "->" };
                 self.binary(json, sign, field, around)

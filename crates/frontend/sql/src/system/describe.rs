@@ -3,8 +3,8 @@
 use super::constraints::{self, What};
 use super::deparse::{expression_over, part_text};
 use super::names::{is_visible, reg_text};
-use crate::catalog::{Action, Index, Kind, Oid, Relation, Table};
-use crate::names::quoted;
+use crate::catalog::{Action, Index, Kind, Oid, OperatorClass, Relation, Table};
+use crate::names::{literal, quoted};
 use crate::rows::Parts;
 use crate::session::Env;
 use sqlparser::ast::{Ident, ObjectName};
@@ -100,6 +100,10 @@ pub(super) fn index_definition(
     }
     let columns = index.columns.iter().zip(&parts).map(|(part, own)| {
         let mut text = part_text(relation, own, env.forms, pretty);
+        // Only of one that is not the type's own a number is kept.
+        if let Some(class) = OperatorClass::of(part.class) {
+            text.push_str(&format!(" {}", quoted(class.name)));
+        }
         if part.descending {
             text.push_str(" DESC");
         }
@@ -125,8 +129,9 @@ pub(super) fn index_definition(
         format!("{schema}.{}", quoted(&relation.name))
     };
     let mut text = format!(
-        "CREATE {unique}INDEX {} ON {table_name} USING btree ({})",
+        "CREATE {unique}INDEX {} ON {table_name} USING {} ({})",
         quoted(&index.name),
+        index.method.name(),
         columns.join(", ")
     );
     if !index.include.is_empty() {
@@ -136,11 +141,26 @@ pub(super) fn index_definition(
     if !index.nulls_distinct {
         text.push_str(" NULLS NOT DISTINCT");
     }
+    if !index.options.is_empty() {
+        let options: Vec<String> = index.options.iter().map(|own| option_text(own)).collect();
+        text.push_str(&format!(" WITH ({})", options.join(", ")));
+    }
     if let Some(condition) = &predicate {
         let condition = expression_over(relation, condition, Type::Bool, env.forms, pretty);
         text.push_str(&format!(" WHERE {condition}"));
     }
     Some(text)
+}
+
+/// A parameter as a statement says it: the value is a text, where it is no name.
+fn option_text(option: &str) -> String {
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    let value = if quoted(value) == value {
+        value.to_owned()
+    } else {
+        literal(value)
+    };
+    format!("{}={value}", quoted(name))
 }
 
 /// `pg_get_constraintdef`.
@@ -160,7 +180,11 @@ pub(super) fn constraint_definition(env: &Env<'_>, oid: Oid, pretty: bool) -> Op
                 (false, false) => "UNIQUE NULLS NOT DISTINCT",
             };
             let names = column_names(table, &columns);
-            format!("{word} ({names}){}", index.timing.words())
+            let included = match &index.include[..] {
+                [] => String::new(),
+                included => format!(" INCLUDE ({})", column_names(table, included)),
+            };
+            format!("{word} ({names}){included}{}", index.timing.words())
         }
         What::Check(sql) => {
             let text = env.expression_text(Some(found.relation), None, sql, pretty);

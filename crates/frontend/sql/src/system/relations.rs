@@ -77,8 +77,6 @@ pub(super) const RELATIONS: &[Spec] = &[
 
 /// The access method of tables in `pg_am`.
 const HEAP: u32 = 2;
-/// That of indexes.
-const BTREE: u32 = 403;
 /// Oid of `pg_database_owner`, which owns `public`.
 pub(super) const DATABASE_OWNER: u32 = 6171;
 /// Oid of the collation that values have unless something else is said.
@@ -116,9 +114,9 @@ fn class_row(
         (Kind::System(definition), None) if definition.is_view => "v",
         (Kind::System(_), None) => "r",
     };
-    let method = match kind {
-        "r" => HEAP,
-        "i" => BTREE,
+    let method = match (kind, index) {
+        (_, Some(index)) => index.method.oids().0,
+        ("r", None) => HEAP,
         _ => 0,
     };
     let columns = match index {
@@ -129,6 +127,11 @@ fn class_row(
     let has_keys = own.is_some_and(|table| {
         !table.foreign_keys.is_empty() || !scan.catalog.referring(relation.oid).is_empty()
     });
+    let options = match index {
+        Some(index) => &index.options[..],
+        None => own.map_or(&[][..], |table| &table.options),
+    };
+    let options: Vec<Value> = options.iter().map(|option| text(option.clone())).collect();
     let storage = if matches!(kind, "v") { 0 } else { oid };
     rows.push(vec![
         Value::Oid(oid),
@@ -177,7 +180,10 @@ fn class_row(
             .as_deref()
             .filter(|_| index.is_none())
             .map_or(Value::Null, |acl| acl_of(scan, acl)),
-        Value::Null,
+        match options.is_empty() {
+            true => Value::Null,
+            false => Value::Array(Array::of(Type::Text, &options)),
+        },
         Value::Null,
     ]);
 }
@@ -356,9 +362,11 @@ fn index_row(relation: &Arc<Relation>, table: &Table, index: &Index, rows: &mut 
         .clone()
         .map(|ty| Value::Oid(collation_of(ty)))
         .collect();
-    let classes: Vec<Value> = types
-        .map(|ty| Value::Oid(super::types::operator_class(ty)))
-        .collect();
+    let classes = types.zip(&index.columns).map(|(ty, column)| {
+        let class = column.class_of(index.method, ty);
+        Value::Oid(class.map_or(0, |class| class.oid))
+    });
+    let classes: Vec<Value> = classes.collect();
     let options = index.columns.iter().map(|column| {
         Value::Int2(i16::from(column.descending) | i16::from(column.nulls_first) << 1)
     });

@@ -3,7 +3,7 @@
 use super::built_in::BUILT_IN;
 use super::relations::collation_of;
 use super::{Scan, Spec, text};
-use crate::catalog::{Catalog, Oid, PG_CATALOG, Relation};
+use crate::catalog::{CLASSES, Catalog, INFORMATION_SCHEMA, Method, Oid, PG_CATALOG, Relation};
 use crate::error::Result;
 use crate::expr::{self, CatalogEntry};
 use vellum_base::maps::HashSet;
@@ -87,7 +87,7 @@ pub(super) const OWNER: u32 = 10;
 const INTERNAL: u32 = 12;
 
 /// Functions of a type's forms: those that read and write text, then binary: oids.
-const FORMS: [(Type, &str, [u32; 4]); 35] = [
+const FORMS: [(Type, &str, [u32; 4]); 36] = [
     (Type::Bool, "bool", [1242, 1243, 2436, 2437]),
     (Type::Int2, "int2", [38, 39, 2404, 2405]),
     (Type::Int4, "int4", [42, 43, 2406, 2407]),
@@ -123,37 +123,13 @@ const FORMS: [(Type, &str, [u32; 4]); 35] = [
     (Type::Inet, "inet_", [910, 911, 2496, 2497]),
     (Type::Cidr, "cidr_", [1267, 1427, 2498, 2499]),
     (Type::Record, "record_", [2290, 2291, 2402, 2403]),
+    (Type::Void, "void_", [2298, 2299, 3120, 3121]),
 ];
 /// The same of all arrays.
 const ARRAY_FORMS: [u32; 4] = [750, 751, 2400, 2401];
 /// The same of all enums.
 const ENUM_FORMS: [u32; 4] = [3506, 3507, 3532, 3533];
 const FORM_SUFFIXES: [&str; 4] = ["in", "out", "recv", "send"];
-
-/// Operator classes for btree: type, oid, name, family.
-const CLASSES: [(Type, u32, &str, u32); 21] = [
-    (Type::Bool, 10003, "bool_ops", 424),
-    (Type::Char, 10004, "bpchar_ops", 426),
-    (Type::Bytea, 10006, "bytea_ops", 428),
-    (Type::SingleChar, 10007, "char_ops", 429),
-    (Type::Date, 3122, "date_ops", 434),
-    (Type::Float4, 10012, "float4_ops", 1970),
-    (Type::Float8, 3123, "float8_ops", 1970),
-    (Type::Int2, 1979, "int2_ops", 1976),
-    (Type::Int4, 1978, "int4_ops", 1976),
-    (Type::Int8, 3124, "int8_ops", 1976),
-    (Type::Interval, 10022, "interval_ops", 1982),
-    (Type::Name, 10028, "name_ops", 1994),
-    (Type::Numeric, 3125, "numeric_ops", 1988),
-    (Type::Oid, 1981, "oid_ops", 1989),
-    (Type::Text, 3126, "text_ops", 1994),
-    (Type::Time, 10038, "time_ops", 1996),
-    (Type::Timestamptz, 3127, "timestamptz_ops", 434),
-    (Type::Timestamp, 3128, "timestamp_ops", 434),
-    (Type::Uuid, 10065, "uuid_ops", 2968),
-    (Type::Inet, 10015, "inet_ops", 1974),
-    (Type::Jsonb, 10088, "jsonb_ops", 4033),
-];
 
 /// `typbyval`.
 pub(super) fn by_value(ty: Type) -> bool {
@@ -184,17 +160,6 @@ pub(super) fn storage(ty: Type) -> &'static str {
     }
 }
 
-/// The operator class that an index on a type takes.
-pub(super) fn operator_class(ty: Type) -> u32 {
-    let ty = match ty {
-        Type::Varchar => Type::Text,
-        Type::Cidr => Type::Inet,
-        ty => ty,
-    };
-    let found = CLASSES.iter().find(|(class, ..)| *class == ty);
-    found.map_or(0, |(_, oid, ..)| *oid)
-}
-
 /// All types, arrays behind what they are of.
 pub(super) fn all() -> impl Iterator<Item = Type> {
     let scalars = TYPES.into_iter().chain(CATALOG_TYPES);
@@ -205,10 +170,9 @@ pub(super) fn all() -> impl Iterator<Item = Type> {
 }
 
 /// Types of which there are no values in columns: oid, name, category.
-const PSEUDO_TYPES: [(u32, &str); 9] = [
+const PSEUDO_TYPES: [(u32, &str); 8] = [
     (2276, "any"),
     (2277, "anyarray"),
-    (2278, "void"),
     (2776, "anynonarray"),
     (3500, "anyenum"),
     (2283, "anyelement"),
@@ -276,7 +240,11 @@ fn type_row(ty: Type) -> Vec<Value> {
         Value::Oid(OWNER),
         Value::Int2(ty.length()),
         Value::Bool(by_value(ty)),
-        text(if ty == Type::Record { "p" } else { "b" }),
+        text(if matches!(ty, Type::Record | Type::Void) {
+            "p"
+        } else {
+            "b"
+        }),
         text(ty.category().to_string()),
         Value::Bool(ty.is_preferred()),
         Value::Bool(true),
@@ -384,7 +352,11 @@ fn pg_collation(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn pg_am(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (oid, name, handler, kind) in [(2, "heap", 3, "t"), (403, "btree", 330, "i")] {
+    let indexes = Method::ALL.into_iter().map(|method| {
+        let (oid, handler) = method.oids();
+        (oid, method.name(), handler, "i")
+    });
+    for (oid, name, handler, kind) in std::iter::once((2, "heap", 3, "t")).chain(indexes) {
         rows.push(vec![
             Value::Oid(oid),
             text(name),
@@ -396,17 +368,17 @@ fn pg_am(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
 }
 
 fn pg_opclass(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
-    for (ty, oid, name, family) in CLASSES {
+    for class in CLASSES {
         rows.push(vec![
-            Value::Oid(oid),
-            Value::Oid(403),
-            text(name),
+            Value::Oid(class.oid),
+            Value::Oid(class.method.oids().0),
+            text(class.name),
             Value::Oid(PG_CATALOG),
             Value::Oid(OWNER),
-            Value::Oid(family),
-            Value::Oid(ty.oid()),
-            Value::Bool(true),
-            Value::Oid(0),
+            Value::Oid(class.family),
+            Value::Oid(class.input),
+            Value::Bool(class.default),
+            Value::Oid(class.key),
         ]);
     }
     Ok(())
@@ -536,7 +508,10 @@ fn pg_proc(_: &Scan<'_>, rows: &mut Vec<Vec<Value>>) -> Result<()> {
         let mut row = vec![
             Value::Oid(procedure.oid),
             text(procedure.name.as_str()),
-            Value::Oid(PG_CATALOG),
+            Value::Oid(match procedure.name.starts_with("_pg_") {
+                true => INFORMATION_SCHEMA,
+                false => PG_CATALOG,
+            }),
             Value::Oid(OWNER),
             Value::Oid(INTERNAL),
             Value::Float4(1.0),

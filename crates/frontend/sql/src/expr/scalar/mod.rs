@@ -9,6 +9,7 @@ mod array;
 mod bytes;
 mod digest;
 mod hashes;
+mod information;
 mod json;
 mod json_assign;
 mod json_change;
@@ -125,7 +126,7 @@ const fn other(
     }
 }
 
-static TABLES: [&[Entry]; 13] = [
+static TABLES: [&[Entry]; 15] = [
     text::ENTRIES,
     bytes::ENTRIES,
     digest::ENTRIES,
@@ -140,6 +141,7 @@ static TABLES: [&[Entry]; 13] = [
     array::ENTRIES,
     size::ENTRIES,
     network::ENTRIES,
+    information::ENTRIES,
 ];
 
 impl Entry {

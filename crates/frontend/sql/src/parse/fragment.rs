@@ -1,0 +1,73 @@
+//! Parts of statements that are read by themselves: what the catalog keeps as SQL, and what stands in the place of a name.
+
+use super::{NESTING_MAX, dialect, tokens};
+use crate::error::{Result, SqlError};
+use sqlparser::ast::{Expr, ObjectName, OrderByOptions};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, TokenWithSpan, Tokenizer};
+
+/// What stands between the commas of an index.
+#[derive(Debug)]
+pub(crate) struct IndexItem {
+    pub expr: Expr,
+    /// The name of an operator class.
+    pub class: Option<ObjectName>,
+    pub options: OrderByOptions,
+}
+
+/// An expression that the catalog keeps as SQL.
+///
+/// # Errors
+/// `42601` if it is none.
+pub(crate) fn expression(sql: &str) -> Result<Expr> {
+    read(read_tokens(sql)?, |parser| parser.parse_expr())
+}
+
+/// One that begins at a place of the statement's text: names and literals are where they are there.
+///
+/// # Errors
+/// `42601` if it is none.
+pub(crate) fn expression_at(sql: &str, start: Location) -> Result<Expr> {
+    read(moved(read_tokens(sql)?, start), |parser| {
+        parser.parse_expr()
+    })
+}
+
+/// What stands between the commas of an index, at a place of the statement's text.
+///
+/// # Errors
+/// `42601` if it is none.
+pub(crate) fn index_item(sql: &str, start: Location) -> Result<IndexItem> {
+    let column = read(moved(read_tokens(sql)?, start), |parser| {
+        parser.parse_create_index_expr()
+    })?;
+    Ok(IndexItem {
+        expr: column.column.expr,
+        class: column.operator_class,
+        options: column.column.options,
+    })
+}
+
+fn read_tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location();
+    tokens.map_err(|error| SqlError::syntax(error.to_string()))
+}
+
+/// The tokens of a text that begins at a place of another.
+fn moved(tokens: Vec<TokenWithSpan>, start: Location) -> Vec<TokenWithSpan> {
+    let moved = tokens.into_iter().map(|own| tokens::moved(own, start));
+    moved.collect()
+}
+
+fn read<T>(
+    tokens: Vec<TokenWithSpan>,
+    parse: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
+) -> Result<T> {
+    // As in statements: the same operators bind first.
+    let dialect = dialect::Bounded::new(tokens.len());
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens);
+    parse(&mut parser).map_err(|error| SqlError::syntax(error.to_string()))
+}

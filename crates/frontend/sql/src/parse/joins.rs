@@ -1,0 +1,63 @@
+//! Joins whose conditions stand behind several tables, without parentheses: `a JOIN b JOIN c ON … ON …`.
+//!
+//! The parser reads these if it is told so, and then takes what stands behind a table of NATURAL JOIN for a join within it, and reads joins within each other
+//! without a bound.
+
+use super::dialect::keyword;
+use super::{NESTING_MAX, too_deep};
+use crate::error::{Result, SqlError};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Joins of a query.
+#[derive(Clone, Copy, Default)]
+struct Joins {
+    /// Those that wait for their condition.
+    waiting: usize,
+    natural: bool,
+    nested: bool,
+}
+
+/// Whether a text has such joins.
+///
+/// # Errors
+/// `54001` for too many that wait for their conditions, `0A000` for those beside a NATURAL JOIN.
+pub(super) fn are_nested(tokens: &[TokenWithSpan]) -> Result<bool> {
+    let mut outer = Vec::new();
+    let mut own = Joins::default();
+    let mut nested = false;
+    // NATURAL and CROSS were said of the next join.
+    let mut alone = false;
+    for token in tokens {
+        match &token.token {
+            Token::LParen => outer.push(std::mem::take(&mut own)),
+            Token::RParen => own = outer.pop().unwrap_or_default(),
+            token => match keyword(token) {
+                Keyword::NATURAL => {
+                    own.natural = true;
+                    alone = true;
+                }
+                Keyword::CROSS => alone = true,
+                Keyword::JOIN if std::mem::take(&mut alone) => {}
+                Keyword::JOIN => {
+                    own.waiting += 1;
+                    own.nested |= own.waiting > 1;
+                }
+                Keyword::ON | Keyword::USING => own.waiting = own.waiting.saturating_sub(1),
+                Keyword::FROM | Keyword::SELECT => own = Joins::default(),
+                _ if *token == Token::SemiColon => own = Joins::default(),
+                _ => {}
+            },
+        }
+        if own.waiting > NESTING_MAX {
+            return Err(too_deep());
+        }
+        if own.nested && own.natural {
+            return Err(SqlError::unsupported(
+                "NATURAL JOIN beside joins whose conditions stand behind several tables",
+            ));
+        }
+        nested |= own.nested;
+    }
+    Ok(nested)
+}

@@ -1,0 +1,109 @@
+//! From text to tokens. Literals whose escapes say bytes beyond ASCII (`E'\xc3\xa9'`), which the tokenizer refuses, are read here, and it goes on behind them.
+
+use super::{literal, position, tokenizer_message};
+use crate::error::{Result, SqlError};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+
+/// The tokens of a text.
+///
+/// # Errors
+/// `42601` with the place, `22021` for bytes that are no text.
+pub(super) fn of(text: &str) -> Result<Vec<TokenWithSpan>> {
+    let dialect = PostgreSqlDialect {};
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    let mut start = Location { line: 1, column: 1 };
+    loop {
+        let moved = |own| moved(own, start);
+        let mut tokenizer = Tokenizer::new(&dialect, rest);
+        let read = tokenizer.tokenize_with_location_into_buf_with_mapper(&mut tokens, moved);
+        let Err(error) = read else {
+            return Ok(tokens);
+        };
+        let at = byte_at(rest, error.location);
+        let place = place_from(error.location, start);
+        let literal = at.and_then(|at| Some((at, literal::escaped(&rest[at..])?)));
+        let Some((at, found)) = literal else {
+            let error = SqlError::syntax(tokenizer_message(&error.message));
+            return Err(error.at(position(text, place.line, place.column)));
+        };
+        let (value, length) = found?;
+        let end = behind(place, &rest[at..at + length]);
+        tokens.push(TokenWithSpan {
+            token: Token::EscapedStringLiteral(value),
+            span: Span::new(place, end),
+        });
+        rest = &rest[at + length..];
+        start = end;
+    }
+}
+
+/// A token of a text that begins at a place of another.
+pub(super) fn moved(mut own: TokenWithSpan, start: Location) -> TokenWithSpan {
+    own.span.start = place_from(own.span.start, start);
+    own.span.end = place_from(own.span.end, start);
+    own
+}
+
+fn place_from(place: Location, start: Location) -> Location {
+    Location {
+        line: place.line + start.line.saturating_sub(1),
+        column: match place.line {
+            1 => place.column + start.column.saturating_sub(1),
+            _ => place.column,
+        },
+    }
+}
+
+fn byte_at(text: &str, place: Location) -> Option<usize> {
+    let mut line = 1;
+    let mut begin = 0;
+    while line < place.line {
+        begin += text[begin..].find('\n')? + 1;
+        line += 1;
+    }
+    let column = usize::try_from(place.column.checked_sub(1)?).ok()?;
+    let (at, _) = text[begin..].char_indices().nth(column)?;
+    Some(begin + at)
+}
+
+/// The place behind a part of a text.
+fn behind(place: Location, part: &str) -> Location {
+    part.chars().fold(place, |place, char| match char {
+        '\n' => Location {
+            line: place.line + 1,
+            column: 1,
+        },
+        _ => Location {
+            line: place.line,
+            column: place.column + 1,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn bytes_are_characters_and_what_follows_is_where_it_was() {
+        let text =
+            "select E'a\\xc3\\xa9\\n''\n\\303\\251\\u00e9' as x,\n  E'\\xE2\\x82\\xac', 'é' b";
+        let tokens = of(text).unwrap();
+        let literals = tokens.iter().filter_map(|own| match &own.token {
+            Token::EscapedStringLiteral(text) => Some(&**text),
+            _ => None,
+        });
+        let literals: Vec<&str> = literals.collect();
+        assert_eq!(literals, ["aé\n'\néé", "€"]);
+        let last = tokens.last().unwrap().span.start;
+        assert_eq!((last.line, last.column), (3, 24));
+        let wrong = of("select 1, E'\\xc3'").unwrap_err();
+        assert_eq!(wrong.sqlstate().to_string(), "22021");
+        let open = of("select E'\\xc3\\xa9', 'x").unwrap_err();
+        assert_eq!(open.sqlstate().to_string(), "42601");
+        assert_eq!(open.fields().position, Some(21));
+    }
+}
