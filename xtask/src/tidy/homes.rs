@@ -117,7 +117,15 @@ const HOMES: [Home; 17] = [
     },
     Home {
         what: "sockets are opened in server only",
-        paths: &["std::net", "os::unix::net", "tokio::net"],
+        // Addresses open nothing.
+        paths: &[
+            "net::TcpListener",
+            "net::TcpStream",
+            "net::UdpSocket",
+            "net::ToSocketAddrs",
+            "os::unix::net",
+            "tokio::net",
+        ],
         folders: &["crates/frontend/server"],
         free_in_tests: false,
     },
@@ -396,6 +404,15 @@ mod tests {
         for (code, home) in samples {
             assert!(caught("crates/transaction/gc/src/a.rs", code), "{code}");
             assert!(!caught(home, code), "{code} at {home}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_everywhere_and_sockets_at_home() {
+        let outside = "crates/transaction/gc/src/a.rs";
+        assert!(!caught(outside, "use std::net::{IpAddr, SocketAddr};"));
+        for code in ["use std::net::{IpAddr, TcpStream};", "use tokio::net;"] {
+            assert!(caught(outside, code), "{code}");
         }
     }
 

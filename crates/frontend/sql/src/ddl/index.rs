@@ -169,12 +169,21 @@ impl Ddl<'_> {
             return Ok(());
         };
         let columns: Vec<Column> = table.schema.columns().cloned().collect();
-        for index in table.indexes.iter().filter(|index| !index.is_plain()) {
+        for index in &table.indexes {
             let parts = Parts::of(relation, index)?;
-            for part in &parts.columns {
-                if let Part::Computed { expr, ty } = part {
-                    check_orderable(index.method, Some(*ty))?;
-                    check_immutable(expr, &columns, "expression")?;
+            for (part, own) in parts.columns.iter().zip(&index.columns) {
+                let ty = match part {
+                    Part::Column(position) => table.schema.column(*position).ty,
+                    Part::Computed { expr, ty } => {
+                        check_immutable(expr, &columns, "expression")?;
+                        *ty
+                    }
+                };
+                match OperatorClass::of(own.class) {
+                    None => {
+                        check_orderable(index.method, Some(ty))?;
+                    }
+                    Some(class) => check_accepts(class, Some(ty))?,
                 }
             }
             if let Some(predicate) = &parts.predicate {
@@ -339,6 +348,17 @@ fn not_of(method: Method, what: &str) -> SqlError {
     SqlError::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
 }
 
+/// # Errors
+/// `42804` for a class of other types.
+fn check_accepts(class: &OperatorClass, ty: Option<Type>) -> Result<()> {
+    if ty.is_some_and(|ty| class.accepts(ty)) {
+        return Ok(());
+    }
+    let (name, ty) = (class.name, ty.map_or("unknown", Type::sql_name));
+    let message = format!("operator class \"{name}\" does not accept data type {ty}");
+    Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message))
+}
+
 /// The operator class that a column is given; 0 if it is the one that its type has.
 ///
 /// # Errors
@@ -348,11 +368,7 @@ fn class_of(method: Method, given: Option<&ast::ObjectName>, ty: Option<Type>) -
         return check_orderable(method, ty).map(|_| 0);
     };
     let class = named_class(method, given)?;
-    if !ty.is_some_and(|ty| class.accepts(ty)) {
-        let (name, ty) = (class.name, ty.map_or("unknown", Type::sql_name));
-        let message = format!("operator class \"{name}\" does not accept data type {ty}");
-        return Err(SqlError::new(sqlstate::DATATYPE_MISMATCH, message));
-    }
+    check_accepts(class, ty)?;
     let is_own = ty.and_then(|ty| OperatorClass::default_of(method, ty)) == Some(class);
     Ok(if is_own { 0 } else { class.oid })
 }

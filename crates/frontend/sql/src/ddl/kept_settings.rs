@@ -11,17 +11,24 @@ use crate::wire::CommandTag;
 /// Whose settings are changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whose<'n> {
+    /// ALTER ROLE, not ALTER DATABASE.
+    pub of_role: bool,
     /// `None`: of every role.
     pub role: Option<&'n str>,
     /// `None`: in all.
     pub database: Option<&'n str>,
 }
 
+/// What of them one may have at most, and how long names and values may be: every session reads them.
+const KEPT_MAX: usize = 1000;
+const NAME_BYTES_MAX: usize = 255;
+const VALUE_BYTES_MAX: usize = 64 << 10;
+
 impl Ddl<'_> {
     /// Gives a setting a value, or none; `None`: all of them none. Sessions that are there already keep what they have.
     ///
     /// # Errors
-    /// `42704`, `3D000`; `42501` for who may not.
+    /// `42704`, `3D000`; `42501` for who may not; `42602` and `54000` for what is too long, or too much.
     pub fn keep_setting(
         &mut self,
         whose: Whose<'_>,
@@ -63,20 +70,26 @@ impl Ddl<'_> {
                     .position(|(own, _)| own.eq_ignore_ascii_case(name));
                 match (known, value) {
                     (Some(at), Some(value)) => pairs[at].1 = value.into(),
+                    (None, Some(_)) if name.len() > NAME_BYTES_MAX => {
+                        let message = format!("invalid configuration parameter name \"{name}\"");
+                        return Err(SqlError::new(sqlstate::INVALID_NAME, message));
+                    }
                     (None, Some(value)) => pairs.push((name.into(), value.into())),
                     (Some(at), None) => drop(pairs.remove(at)),
                     (None, None) => {}
                 }
             }
         }
+        let too_long = |(_, value): &(_, Box<str>)| value.len() > VALUE_BYTES_MAX;
+        if pairs.len() > KEPT_MAX || pairs.iter().any(too_long) {
+            let text = "too many settings are kept, or one of them is too long";
+            return Err(SqlError::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, text));
+        }
         self.open
             .change(self.shared, Change::PutSettings(of, pairs.into()))?;
-        Ok(CommandTag::plain(match whose {
-            Whose {
-                role: None,
-                database: Some(_),
-            } => "ALTER DATABASE",
-            _ => "ALTER ROLE",
+        Ok(CommandTag::plain(match whose.of_role {
+            true => "ALTER ROLE",
+            false => "ALTER DATABASE",
         }))
     }
 

@@ -36,6 +36,8 @@ pub(crate) enum Command {
     },
     /// ALTER ROLE and ALTER DATABASE with SET or RESET: what sessions begin with.
     Keep {
+        /// ALTER ROLE, not ALTER DATABASE.
+        of_role: bool,
         /// `None`: of every role.
         role: Option<String>,
         /// `None`: in all.
@@ -113,6 +115,7 @@ impl Command {
                 (plain(word), vec![name])
             }
             Self::Keep {
+                of_role,
                 role,
                 database,
                 said,
@@ -122,7 +125,10 @@ impl Command {
                     ObjectName::from(part.into_iter().collect::<Vec<_>>())
                 };
                 let names = [role, database, Some(said)].map(name);
-                (plain("keep"), names.into())
+                (
+                    plain(if of_role { "keep" } else { "keep here" }),
+                    names.into(),
+                )
             }
         };
         let marker = vec![Ident::with_quote('"', COMMAND), first.0];
@@ -167,10 +173,11 @@ impl Command {
                 deferred: word(&first.new_name, 0)? == "deferred",
             },
             "prepare" => Self::Prepare,
-            "keep" => {
+            kept @ ("keep" | "keep here") => {
                 let mut names = names();
                 let mut next = || names.next().and_then(|name| word(&name, 0));
                 Self::Keep {
+                    of_role: kept == "keep",
                     role: next(),
                     database: next(),
                     said: next()?,
@@ -253,6 +260,7 @@ fn kept_setting(parser: &mut Parser<'_>) -> Option<Result<Statement, ParserError
     };
     Some(said.map(|said| {
         let keep = Command::Keep {
+            of_role,
             role,
             database,
             said,
@@ -456,6 +464,7 @@ mod tests {
         assert_eq!(command("commit prepared 'a\"b'"), Some(end));
         let keep = |role: Option<&str>, database: Option<&str>, said: &str| {
             Some(Command::Keep {
+                of_role: role.is_some() || database.is_none(),
                 role: role.map(str::to_owned),
                 database: database.map(str::to_owned),
                 said: said.to_owned(),

@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(
             shown(&names),
             (
-                vec![item("lower(a)", 43), item("(b + 1)", 53), item("c", 62)],
-                Some(item("d > 'it''s' and e", 71))
+                vec![item("lower(a)", 41), item("(b + 1)", 51), item("c", 60)],
+                Some(item("d > 'it''s' and e", 69))
             )
         );
         let names = target("insert into u values (1) on conflict (f(a, 2)) do nothing");

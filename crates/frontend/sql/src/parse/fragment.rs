@@ -3,9 +3,8 @@
 use super::{NESTING_MAX, dialect, tokens};
 use crate::error::{Result, SqlError};
 use sqlparser::ast::{Expr, ObjectName, OrderByOptions};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 /// What stands between the commas of an index.
 #[derive(Debug)]
@@ -50,8 +49,7 @@ pub(crate) fn index_item(sql: &str, start: Location) -> Result<IndexItem> {
 }
 
 fn read_tokens(sql: &str) -> Result<Vec<TokenWithSpan>> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location();
-    tokens.map_err(|error| SqlError::syntax(error.to_string()))
+    tokens::of(sql)
 }
 
 /// The tokens of a text that begins at a place of another.

@@ -14,7 +14,6 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 struct Joins {
     /// Those that wait for their condition.
     waiting: usize,
-    natural: bool,
     nested: bool,
 }
 
@@ -25,18 +24,23 @@ struct Joins {
 pub(super) fn are_nested(tokens: &[TokenWithSpan]) -> Result<bool> {
     let mut outer = Vec::new();
     let mut own = Joins::default();
-    let mut nested = false;
+    // The parser is told once for the whole text.
+    let (mut nested, mut natural) = (false, false);
     // NATURAL and CROSS were said of the next join.
     let mut alone = false;
-    for token in tokens {
-        match &token.token {
+    let mut before = &Token::EOF;
+    let spoken = tokens.iter().map(|own| &own.token);
+    for token in spoken.filter(|token| !matches!(token, Token::Whitespace(_))) {
+        let before = std::mem::replace(&mut before, token);
+        // Names, and what is compared by IS DISTINCT FROM.
+        let is_other = *before == Token::Period
+            || keyword(token) == Keyword::FROM && keyword(before) == Keyword::DISTINCT;
+        match token {
+            _ if is_other => {}
             Token::LParen => outer.push(std::mem::take(&mut own)),
             Token::RParen => own = outer.pop().unwrap_or_default(),
             token => match keyword(token) {
-                Keyword::NATURAL => {
-                    own.natural = true;
-                    alone = true;
-                }
+                Keyword::NATURAL => (natural, alone) = (true, true),
                 Keyword::CROSS => alone = true,
                 Keyword::JOIN if std::mem::take(&mut alone) => {}
                 Keyword::JOIN => {
@@ -44,20 +48,20 @@ pub(super) fn are_nested(tokens: &[TokenWithSpan]) -> Result<bool> {
                     own.nested |= own.waiting > 1;
                 }
                 Keyword::ON | Keyword::USING => own.waiting = own.waiting.saturating_sub(1),
-                Keyword::FROM | Keyword::SELECT => own = Joins::default(),
-                _ if *token == Token::SemiColon => own = Joins::default(),
+                Keyword::FROM | Keyword::SELECT => (own, alone) = (Joins::default(), false),
+                _ if *token == Token::SemiColon => (own, alone) = (Joins::default(), false),
                 _ => {}
             },
         }
         if own.waiting > NESTING_MAX {
             return Err(too_deep());
         }
-        if own.nested && own.natural {
-            return Err(SqlError::unsupported(
-                "NATURAL JOIN beside joins whose conditions stand behind several tables",
-            ));
-        }
         nested |= own.nested;
+    }
+    if nested && natural {
+        return Err(SqlError::unsupported(
+            "NATURAL JOIN beside joins whose conditions stand behind several tables",
+        ));
     }
     Ok(nested)
 }

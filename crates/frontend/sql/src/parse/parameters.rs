@@ -275,7 +275,10 @@ impl<'t> Statement<'t> {
             behind -= 1;
         }
         let word = self.word(behind.checked_sub(1)?);
-        if self.of_index || !matches!(word, Keyword::UNIQUE | Keyword::KEY) {
+        // `key` may be the name of a table.
+        let primary = || behind >= 2 && self.word(behind - 2) == Keyword::PRIMARY;
+        let is_key = word == Keyword::UNIQUE || word == Keyword::KEY && primary();
+        if self.of_index || !is_key {
             return None;
         }
         let columns = self.close(open)?;

@@ -54,13 +54,28 @@ struct Target {
 }
 
 /// What an open bracket is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Inside {
     /// What is assigned stands at its begin, and behind each comma.
     Assignments,
     /// The columns of `(a, b) = …`.
     Columns,
+    #[default]
     Other,
+}
+
+/// An open bracket.
+#[derive(Clone, Copy, Default)]
+struct Bracket {
+    inside: Inside,
+    /// UPDATE was said, and no SET behind it: elsewhere it is a name, or sets something else.
+    update: bool,
+    /// CASEs without END.
+    cases: usize,
+}
+
+fn is_distinct(token: &Token) -> bool {
+    keyword(token) == Keyword::DISTINCT
 }
 
 fn targets(tokens: &[TokenWithSpan]) -> Vec<Target> {
@@ -69,28 +84,32 @@ fn targets(tokens: &[TokenWithSpan]) -> Vec<Target> {
         .collect();
     let token = |at: usize| spoken.get(at).map(|at| &tokens[*at].token);
     let mut found = Vec::new();
-    let mut open = vec![Inside::Other];
+    let mut open = vec![Bracket::default()];
     // Whether what is assigned may stand here.
     let mut begins = false;
     let mut at = 0;
     while let Some(own) = token(at) {
-        let inside = open.last().copied().unwrap_or(Inside::Other);
+        let before = at.checked_sub(1).and_then(token);
+        let inside = open.last().copied().unwrap_or_default().inside;
         let here = std::mem::take(&mut begins);
         match own {
             Token::LParen => {
                 let columns = here && inside == Inside::Assignments;
-                open.push(if columns {
-                    Inside::Columns
-                } else {
-                    Inside::Other
+                let inside = match columns {
+                    true => Inside::Columns,
+                    false => Inside::Other,
+                };
+                open.push(Bracket {
+                    inside,
+                    ..Bracket::default()
                 });
                 begins = columns;
             }
-            Token::LBracket => open.push(Inside::Other),
+            Token::LBracket => open.push(Bracket::default()),
             Token::RParen | Token::RBracket => {
                 open.pop();
             }
-            Token::SemiColon => open = vec![Inside::Other],
+            Token::SemiColon => open = vec![Bracket::default()],
             Token::Comma => begins = inside != Inside::Other,
             Token::Word(_) if here => {
                 if let Some((name, last)) = subscripted(&token, at) {
@@ -102,15 +121,23 @@ fn targets(tokens: &[TokenWithSpan]) -> Vec<Target> {
                     at = last;
                 }
             }
+            // A name behind its table's.
+            Token::Word(_) if before == Some(&Token::Period) => {}
             word => match (keyword(word), open.last_mut()) {
-                (Keyword::SET, Some(inside)) if *inside != Inside::Columns => {
-                    *inside = Inside::Assignments;
+                (Keyword::UPDATE, Some(own)) => own.update = true,
+                (Keyword::SET, Some(own)) if own.update => {
+                    (own.inside, own.update) = (Inside::Assignments, false);
                     begins = true;
                 }
+                (Keyword::CASE, Some(own)) => own.cases += 1,
+                (Keyword::END, Some(own)) => own.cases = own.cases.saturating_sub(1),
+                (Keyword::WHEN, Some(own)) if own.cases > 0 => {}
+                // What is compared by IS DISTINCT FROM.
+                (Keyword::FROM, _) if before.is_some_and(is_distinct) => {}
                 (
                     Keyword::FROM | Keyword::WHERE | Keyword::RETURNING | Keyword::WHEN,
-                    Some(inside),
-                ) if *inside == Inside::Assignments => *inside = Inside::Other,
+                    Some(own),
+                ) => own.inside = Inside::Other,
                 _ => {}
             },
         }

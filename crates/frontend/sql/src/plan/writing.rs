@@ -270,12 +270,14 @@ impl<'c> Binder<'c> {
     /// A query of WITH that is run first, if it would be another each time that it is read.
     fn run_first(&mut self, cte: &ast::Cte) -> Result<Option<With>> {
         let (general, before) = (self.general.take(), self.writings.len());
+        let uses = self.with_uses;
         let bound = self.query(&cte.query);
         self.general = general;
         let (select, columns) = bound?;
         if !select.is_another_each_time() {
             // It is bound again where it is read.
             self.writings.truncate(before);
+            self.with_uses = uses;
             return Ok(None);
         }
         let kind = ProgramKind::Select(Box::new(select));

@@ -58,7 +58,7 @@ impl Session {
                 match &reset.reset {
                     ast::Reset::ALL => self.reset_settings()?,
                     ast::Reset::ConfigurationParameter(name) => {
-                        let (_, name) = crate::bind::object_name(name)?;
+                        let name = setting_name(name)?;
                         match name.as_str() {
                             "role" => self.set_role(None, false, sink)?,
                             "session_authorization" => self.set_session_user(None, false, sink)?,
@@ -690,6 +690,18 @@ fn with_modes(
     Ok(characteristics)
 }
 
+/// The name of a setting, which may have a point in it.
+///
+/// # Errors
+/// `42601`.
+pub(super) fn setting_name(name: &ast::ObjectName) -> Result<String> {
+    let parts = name.0.iter().map(|part| match part {
+        ast::ObjectNamePart::Identifier(ident) => Ok(ident.value.to_lowercase()),
+        ast::ObjectNamePart::Function(_) => Err(SqlError::syntax("improper qualified name")),
+    });
+    Ok(parts.collect::<Result<Vec<_>>>()?.join("."))
+}
+
 /// The text of a setting's value; `None` for DEFAULT.
 pub(super) fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
     let mut texts = Vec::with_capacity(values.len());
@@ -703,7 +715,10 @@ pub(super) fn setting_text(values: &[ast::Expr]) -> Result<Option<String>> {
             }
             ast::Expr::Identifier(ident) => format!("\"{}\"", ident.value),
             ast::Expr::Value(value) => match &value.value {
-                ast::Value::SingleQuotedString(text) => text.clone(),
+                ast::Value::SingleQuotedString(text)
+                | ast::Value::EscapedStringLiteral(text)
+                | ast::Value::UnicodeStringLiteral(text) => text.clone(),
+                ast::Value::DollarQuotedString(text) => text.value.clone(),
                 other => other.to_string(),
             },
             other => other.to_string(),

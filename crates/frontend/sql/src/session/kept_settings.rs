@@ -1,7 +1,7 @@
 //! Settings that sessions of a role, or all sessions, begin with.
 
 use super::Session;
-use super::command::setting_text;
+use super::command::{setting_name, setting_text};
 use crate::catalog::{Catalog, KeptFor};
 use crate::ddl::Whose;
 use crate::error::{Result, SqlError};
@@ -17,6 +17,10 @@ pub(super) fn begun_with(catalog: &Catalog, user: &str) -> Vec<(String, String)>
     let own = catalog.role_oid(user);
     for (role, in_database) in [(0, false), (0, true), (own, false), (own, true)] {
         for (name, value) in catalog.kept_settings(KeptFor { role, in_database }) {
+            // A transaction begins as the settings for that say.
+            if name.starts_with("transaction_") {
+                continue;
+            }
             found.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
             found.push((name.to_string(), value.to_string()));
         }
@@ -36,6 +40,7 @@ impl Session {
         sink: &mut dyn Sink,
     ) -> Result<CommandTag> {
         let Command::Keep {
+            of_role,
             role,
             database,
             said,
@@ -46,15 +51,13 @@ impl Session {
         let setting = match crate::parse::statements(said)?.first() {
             Some(Statement::Reset(reset)) => match &reset.reset {
                 ast::Reset::ALL => None,
-                ast::Reset::ConfigurationParameter(name) => {
-                    Some((name.to_string().to_lowercase(), None))
-                }
+                ast::Reset::ConfigurationParameter(name) => Some((setting_name(name)?, None)),
             },
             // FROM CURRENT.
             Some(Statement::ShowVariable { variable }) => {
                 let name: Vec<String> = variable.iter().map(|part| part.value.clone()).collect();
                 let name = name.join(".").to_lowercase();
-                let value = self.settings.get(&name)?;
+                let value = self.settings.shown(&name)?;
                 Some((name, Some(value)))
             }
             Some(Statement::Set(ast::Set::SingleAssignment {
@@ -62,10 +65,7 @@ impl Session {
                 variable,
                 values,
                 ..
-            })) => {
-                let name = variable.to_string().to_lowercase();
-                Some((name, setting_text(values)?))
-            }
+            })) => Some((setting_name(variable)?, setting_text(values)?)),
             Some(Statement::Set(ast::Set::SetTimeZone {
                 local: false,
                 value,
@@ -91,6 +91,7 @@ impl Session {
             .as_ref()
             .map(|(name, value)| (super::known_settings::shown_name(name), value.as_deref()));
         let whose = Whose {
+            of_role: *of_role,
             role: role.as_deref(),
             database: database.as_deref(),
         };

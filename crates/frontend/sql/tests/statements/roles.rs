@@ -308,7 +308,10 @@ fn sessions_begin_with_what_is_kept_for_their_role_and_the_database() {
         "42501"
     );
     let mut bob = Client::of_user(&database, "bob");
-    assert_eq!(shown(&mut bob, &["work_mem", "timezone"]), "4MB|Asia/Tokyo");
+    assert_eq!(
+        shown(&mut bob, &["work_mem", "timezone"]),
+        "64MB|Asia/Tokyo"
+    );
     // They go with the role.
     let mut client = Client::of(&database);
     client.ok(
