@@ -13,7 +13,7 @@ use crate::bind::{Binder, ScopeTable};
 use crate::catalog::{Catalog, Index, Method, OperatorClass, Relation, Table};
 use crate::ddl::{check_form, named_class};
 use crate::error::{Result, SqlError};
-use crate::expr::{Expr, Frame, Out, Plain};
+use crate::expr::{Expr, Frame, Plain};
 use crate::parse::{ConflictTarget, IndexItem};
 use crate::rows::{KeyShape, Part, Shape};
 use crate::sqlstate;
@@ -58,12 +58,12 @@ impl Inferred {
     /// Those whose predicate follows, with the parameters that a frame has.
     ///
     /// # Errors
-    /// `42P10` if there is none.
+    /// `42P10` if there is none; what fails in a condition that is the same for all rows.
     pub fn asked(&self, table: &Table, frame: &Frame<'_>) -> Result<Asked> {
         let mut given = Vec::new();
         for condition in &self.given {
             let mut condition = condition.clone();
-            evaluate(&mut condition, frame);
+            evaluate(&mut condition, frame)?;
             conjuncts(condition, &mut given);
         }
         let mut found = Vec::with_capacity(self.candidates.len());
@@ -73,7 +73,7 @@ impl Inferred {
                 Some(predicate) if is_implied(predicate, 0, &given) => true,
                 Some(predicate) => {
                     let mut predicate = predicate.clone();
-                    evaluate(&mut predicate, frame);
+                    evaluate(&mut predicate, frame)?;
                     is_implied(&predicate, 0, &given)
                 }
             };
@@ -100,8 +100,17 @@ impl Inferred {
 }
 
 /// Puts the values of what is the same for all rows in its place.
-fn evaluate(expr: &mut Expr, frame: &Frame<'_>) {
-    expr.children_mut(&mut |child| evaluate(child, frame));
+fn evaluate(expr: &mut Expr, frame: &Frame<'_>) -> Result<()> {
+    let is_case = matches!(expr, Expr::Case { .. });
+    let mut done = Ok(());
+    expr.children_mut(&mut |child| {
+        if done.is_ok() {
+            let child = evaluate(child, frame);
+            // What cannot be computed in a CASE might not be reached: it stays, and implies nothing.
+            done = if is_case { Ok(()) } else { child };
+        }
+    });
+    done?;
     let mut is_known = match expr {
         Expr::Const(_)
         | Expr::Column { .. }
@@ -117,11 +126,10 @@ fn evaluate(expr: &mut Expr, frame: &Frame<'_>) {
     };
     expr.children(&mut |child| is_known &= matches!(child, Expr::Const(_)));
     if is_known {
-        // What cannot be computed might not be reached: it stays, and implies nothing.
-        if let Ok(value) = expr.eval(frame).map(Out::into_value) {
-            *expr = Expr::Const(value);
-        }
+        let value = expr.eval(frame)?.into_value();
+        *expr = Expr::Const(value);
     }
+    Ok(())
 }
 
 /// The first index, of those that are asked, whose constraint is deferrable: rows may be in it twice. As in PostgreSQL a row is refused that comes to it, and not

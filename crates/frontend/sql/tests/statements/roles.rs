@@ -266,13 +266,13 @@ fn sessions_begin_with_what_is_kept_for_their_role_and_the_database() {
             ),
             "0|-|{statement_timeout=7s,a.b=all}
 0|ann|{\"search_path=x, \\\"Y\\\"\",TimeZone=UTC,a.b=anywhere}
-0|bob|{work_mem=5120}
+0|bob|{work_mem=5MB}
 5|-|{statement_timeout=8000,TimeZone=Europe/Berlin}
 5|ann|{a.b=here}"
         );
         assert_eq!(
             client.ok("select rolconfig from pg_roles where rolname = 'bob'"),
-            "{work_mem=5120}"
+            "{work_mem=5MB}"
         );
     }
     // Another start reads them.
