@@ -1,8 +1,8 @@
 //! Access methods of indexes, and the operator classes of their columns: what PostgreSQL has, for the types that there are here.
 //!
 //! All indexes are trees. What PostgreSQL asks of a hash index, of BRIN and of SP-GiST for texts, a tree answers as well, so that they are ones that are called
-//! otherwise. What GIN is asked, which documents have a key and which arrays an element, no tree of whole values answers: such an index is in the
-//! catalog and has no entries. Operator classes other than the default one change nothing: texts are ordered by their bytes in any case.
+//! otherwise. What GIN is asked, which documents have a key and which arrays an element, no tree of whole values answers; nor what GiST is asked of
+//! addresses, which lie in a network. Such an index is in the catalog and has no entries. Operator classes other than the default one change nothing: texts are ordered by their bytes in any case.
 
 use super::Oid;
 use vellum_row::Type;
