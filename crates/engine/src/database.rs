@@ -1,6 +1,7 @@
 //! The handle of an open database.
 
 use crate::background::Background;
+use crate::buffers::KeptBuffers;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::{Family, Result};
@@ -17,7 +18,6 @@ use vellum_base::{SlotId, StorageError};
 use vellum_io::{Directory, RealDirectory};
 use vellum_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use vellum_sync::{CachePadded, Mutex, thread};
-use vellum_table::Buffers;
 use vellum_txn::Options;
 
 /// An open database. Cheap to clone; it is closed when the last clone is gone, in good order if no transaction is open then;
@@ -46,7 +46,7 @@ pub(crate) struct SlotToken {
 
 #[derive(Debug, Default)]
 struct TokenState {
-    buffers: Mutex<Option<Box<Buffers>>>,
+    buffers: Mutex<KeptBuffers>,
     /// Writers since the last collection.
     writers: AtomicU32,
     collect_soon: AtomicBool,
@@ -55,15 +55,13 @@ struct TokenState {
 }
 
 impl SlotToken {
-    pub fn take_buffers(&self) -> Option<Box<Buffers>> {
-        self.state.buffers.lock().take()
+    pub fn take_buffers(&self) -> KeptBuffers {
+        std::mem::take(&mut *self.state.buffers.lock())
     }
 
-    pub fn give_buffers(&self, buffers: Option<Box<Buffers>>) {
-        if let Some(mut buffers) = buffers {
-            buffers.trim();
-            *self.state.buffers.lock() = Some(buffers);
-        }
+    pub fn give_buffers(&self, mut buffers: KeptBuffers) {
+        buffers.trim();
+        *self.state.buffers.lock() = buffers;
     }
 
     /// The number of a transaction that begins in this slot. One at a time runs in it.
@@ -404,7 +402,7 @@ mod tests {
         );
         assert_eq!(tx.get(&table, b"small", <[u8]>::len).unwrap(), Some(1));
         tx.commit().unwrap();
-        let kept = token.take_buffers().unwrap().value_bytes();
+        let kept = token.take_buffers().take().value_bytes();
         assert!(kept <= 16 << 10, "{kept} bytes");
     }
 }

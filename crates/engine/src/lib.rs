@@ -51,6 +51,7 @@
 mod ahead;
 mod background;
 mod backup;
+mod buffers;
 mod bulk;
 mod carry;
 mod checkpoint;

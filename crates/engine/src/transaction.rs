@@ -11,6 +11,7 @@
 //!
 //! Concurrency: one thread at a time (`Send`, not `Sync`).
 
+use crate::buffers::KeptBuffers;
 use crate::database::SlotToken;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use std::task::{Poll, Waker};
 use vellum_base::Timestamp;
 use vellum_btree::max_key;
 use vellum_gc::Budget;
-use vellum_table::{Buffers, Mode, Rows, Shape, TableError, revert_to};
+use vellum_table::{Mode, Rows, Shape, TableError, revert_to};
 use vellum_txn::{
     CommitError, Durability, Isolation, Lease, Operation, Savepoint as InnerSavepoint,
     SnapshotHandle, Ticket, VersionStamp,
@@ -52,8 +53,8 @@ pub struct Transaction {
     pub(crate) load: RefCell<Option<Box<Load>>>,
     /// Callbacks of updates that it runs, one in the other.
     updating: Cell<u32>,
-    /// Taken while in use, so that callbacks find none and make their own (A1).
-    buffers: Cell<Option<Box<Buffers>>>,
+    /// Taken while in use, so that callbacks find others (A1).
+    buffers: KeptBuffers,
     /// Shapes that it made, with their commands.
     shapes: RefCell<Vec<(Arc<Shape>, u32)>>,
     /// Rollbacks to savepoints so far: cursors forget their copies.
@@ -122,7 +123,7 @@ impl Transaction {
             loading: Cell::new(Loading::No),
             load: RefCell::new(None),
             updating: Cell::new(0),
-            buffers: Cell::new(buffers),
+            buffers,
             shapes: RefCell::new(Vec::new()),
             rollbacks: Cell::new(0),
             savepoints: RefCell::new(Vec::new()),
@@ -381,7 +382,7 @@ impl Transaction {
     ) -> Result<R> {
         let inner = self.inner();
         let engine = self.engine();
-        let mut buffers = self.buffers.take().unwrap_or_default();
+        let mut buffers = self.buffers.take();
         let mut rows = Rows {
             store: &engine.store,
             carried: &engine.carried,
@@ -393,7 +394,7 @@ impl Transaction {
         let result = work(&mut rows);
         // Its operation ends here.
         drop(rows);
-        self.buffers.set(Some(buffers));
+        self.buffers.give(buffers);
         if matches!(result, Err(TableError::NotUndone(_))) {
             self.conflicted.set(true);
         }
@@ -631,7 +632,7 @@ impl Transaction {
         let Some(inner) = self.inner.take() else {
             return Ok(None);
         };
-        self.token.give_buffers(self.buffers.take());
+        self.token.give_buffers(std::mem::take(&mut self.buffers));
         let collect = inner.has_written() && self.token.is_collection_due(WRITERS_PER_COLLECTION);
         let committed = if collect {
             inner.commit_leased().map(|(ticket, lease)| {
@@ -687,7 +688,7 @@ impl Transaction {
         if inner.has_written() {
             self.revert_to(&InnerSavepoint::START)?;
         }
-        self.token.give_buffers(self.buffers.take());
+        self.token.give_buffers(std::mem::take(&mut self.buffers));
         let inner = self.inner.take().expect("checked above");
         let (slot, engine) = (inner.slot(), &self.token.engine);
         let mut nothing = vellum_version::Reverter::running(

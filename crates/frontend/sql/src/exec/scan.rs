@@ -7,11 +7,15 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Expr, RowRef, Subresult};
 use crate::plan::{Access, Join, Source, SourceKind};
 use crate::rows::{KeyShape, Shape, primary_key_of};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 use vellum::Transaction;
 use vellum_row::{KeyRange, Type, Value};
+
+/// Tables whose rows are at hand together without an allocation.
+const FEW_TABLES: usize = 3;
 
 /// What takes a row of a scan: its key and its bytes.
 type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
@@ -19,7 +23,8 @@ type OnRow<'e> = dyn FnMut(&[u8], &[u8]) -> Result<Flow> + 'e;
 pub(super) type OnRows<'e> = dyn FnMut(&[RowRef<'_>]) -> Result<Flow> + 'e;
 
 impl Run<'_, '_> {
-    /// Rows of the sources from number `level` on, for those before that are in `rows`. `inner` has the rows of subqueries in FROM.
+    /// Rows of the sources from number `level` on, for those before that are in `rows`. `inner` has the rows of subqueries in FROM, if
+    /// there are any ([`SourceKind::is_kept`]).
     pub(super) fn join(
         &self,
         sources: &[Source],
@@ -36,8 +41,7 @@ impl Run<'_, '_> {
         let mut matched = false;
         let mut on_row = |row: RowRef<'_>| -> Result<Flow> {
             self.step()?;
-            let mut next: Vec<RowRef<'_>> = Vec::with_capacity(sources.len());
-            next.extend_from_slice(rows);
+            let mut next: SmallVec<[RowRef<'_>; FEW_TABLES]> = SmallVec::from_slice(rows);
             next.push(row);
             let frame = self.frame(&next, &[], subqueries);
             if source.join == Join::Left {

@@ -7,11 +7,15 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Out, RowRef, Subresult};
 use crate::plan::{Body, Select, SortBy, SortKey, Source, SourceKind};
 use crate::sqlstate;
+use smallvec::SmallVec;
 use sqlparser::ast::SetOperator;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use vellum_row::{Value, ValueRef, compare};
+
+/// Columns of a row that is made without an allocation.
+const FEW_COLUMNS: usize = 8;
 
 /// A row of a result that is to be sorted.
 struct Kept {
@@ -247,8 +251,10 @@ impl Run<'_, '_> {
                 ..
             } => {
                 // Subqueries in FROM are run once.
-                let mut inner = Vec::with_capacity(sources.len());
-                for (level, source) in sources.iter().enumerate() {
+                let keeps = sources.iter().any(|source| source.kind.is_kept());
+                let kept = if keeps { sources.as_slice() } else { &[] };
+                let mut inner = Vec::with_capacity(kept.len());
+                for (level, source) in kept.iter().enumerate() {
                     if let SourceKind::Recursive(recursive) = &source.kind
                         && (level > 0 || source.lookup.is_some())
                     {
@@ -270,7 +276,7 @@ impl Run<'_, '_> {
                 }
                 let mut finish = |rows: &[RowRef<'_>], slots: &[Value]| -> Result<Flow> {
                     let frame = self.frame(rows, slots, subqueries);
-                    let mut out = Vec::with_capacity(output.len());
+                    let mut out: SmallVec<[Out<'_>; FEW_COLUMNS]> = SmallVec::new();
                     for expr in output {
                         out.push(expr.eval(&frame)?);
                     }

@@ -53,7 +53,7 @@ use crate::expr::{Expr, RowType};
 use crate::roles::Rights;
 use crate::wire::Field;
 use sqlparser::ast;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use vellum_row::Settings;
 use vellum_row::{Type, Typmod};
 
@@ -74,6 +74,8 @@ pub(crate) struct Program {
     /// Where columns are records: of each column, what is in its rows, as far as that is known.
     pub records: Vec<Option<RowType>>,
     pub returns: bool,
+    /// Its columns, once somebody was told of them.
+    told: OnceLock<Arc<[Field]>>,
     /// Tables that it changes or whose rows it locks.
     pub targets: Vec<Oid>,
     /// Relations that it uses, with the rights that it needs.
@@ -264,6 +266,7 @@ pub(crate) fn compile<'c>(
         accesses: std::mem::take(&mut binder.accesses),
         columns,
         returns,
+        told: OnceLock::new(),
         catalog_version: surroundings.catalog.version(own),
     })
 }
@@ -276,7 +279,8 @@ impl Program {
 
     /// The columns as Describe tells them.
     pub fn fields(&self) -> Arc<[Field]> {
-        self.columns.iter().map(OutputColumn::field).collect()
+        let made = || self.columns.iter().map(OutputColumn::field).collect();
+        self.told.get_or_init(made).clone()
     }
 }
 

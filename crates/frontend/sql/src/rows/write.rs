@@ -9,6 +9,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Environment, RowRef};
 use crate::sqlstate;
 use crate::system::part_text;
+use smallvec::SmallVec;
 use vellum::{Newest, Transaction};
 use vellum_row::{Assigned, Value, ValueRef, compare, output};
 
@@ -353,7 +354,7 @@ pub(crate) fn assign(
     let table = shape.table();
     let storage = table.storage.table(transaction)?;
     let mut bytes = row.to_vec();
-    let assigned: Vec<(usize, ValueRef<'_>)> = changes
+    let assigned: SmallVec<[(usize, ValueRef<'_>); 4]> = changes
         .iter()
         .map(|(position, value)| (*position, value.as_ref()))
         .collect();

@@ -312,7 +312,7 @@ impl Session {
     }
 
     /// Commits the transaction that is open, and tells what it said (N1).
-    pub(super) fn commit_saying(&self, open: super::Open) -> Result<()> {
+    pub(super) fn commit_saying(&self, open: Box<super::Open>) -> Result<()> {
         if open.saying.is_empty() {
             return open.commit(&self.shared);
         }

@@ -234,7 +234,7 @@ impl Session {
     }
 
     /// A transaction whose first statement is still to come.
-    fn begun(&mut self, characteristics: Characteristics) -> Result<Open> {
+    fn begun(&mut self, characteristics: Characteristics) -> Result<Box<Open>> {
         let mut open = Open::begin(
             &self.shared,
             Some(&self.activity),

@@ -66,7 +66,7 @@ impl Session {
     /// Makes the checks of `all` constraints, or of those that are not deferred any more.
     fn settle(&mut self, all: bool) -> Result<()> {
         let owes = |open: &super::Open| open.deferred.borrow().owed().next().is_some();
-        if !self.open.as_ref().is_some_and(owes) {
+        if !self.open.as_deref().is_some_and(owes) {
             return Ok(());
         }
         let statement_ms = self.settings.number("statement_timeout");

@@ -271,7 +271,7 @@ impl Session {
             let text = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(SqlError::new(sqlstate::NO_ACTIVE_SQL_TRANSACTION, text));
         }
-        if self.cursors.by_name.contains_key(&name) || self.portals.contains_key(&name) {
+        if self.cursors.by_name.contains_key(&name) || self.portals.contains(&name) {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
@@ -321,7 +321,7 @@ impl Session {
             return Err(SqlError::internal("no FETCH"));
         };
         let name = folded(name);
-        if !self.cursors.by_name.contains_key(&name) && self.portals.contains_key(&name) {
+        if !self.cursors.by_name.contains_key(&name) && self.portals.contains(&name) {
             return self.fetch_portal(&name, forward(direction)?, is_move(into.as_ref()), sink);
         }
         let (image, search_path) = (self.image().clone(), self.search_path());

@@ -31,8 +31,8 @@ pub(super) struct Portal {
 /// Rows that a portal has found.
 #[derive(Debug)]
 struct Found {
-    /// `None` if all were told at once.
-    rows: Option<RowStore>,
+    /// `None` if all were told at once, as it mostly is: apart, so that a portal is small.
+    rows: Option<Box<RowStore>>,
     /// How many of them were fetched.
     fetched: u64,
     columns: u16,
@@ -133,7 +133,7 @@ impl Session {
     ) -> Result<()> {
         let named = self.named(statement)?;
         let prepared = named.prepared.clone();
-        if !portal.is_empty() && self.portals.contains_key(portal) {
+        if !portal.is_empty() && self.portals.contains(portal) {
             let message = format!("cursor \"{portal}\" already exists");
             return Err(SqlError::new(sqlstate::DUPLICATE_CURSOR, message));
         }
@@ -144,7 +144,7 @@ impl Session {
                 formats: Arc::new([]),
                 found: None,
             };
-            self.portals.insert(portal.to_owned(), portal_of);
+            self.portals.insert(portal, portal_of);
             return Ok(());
         }
         if !ends_transaction(&prepared.statement) {
@@ -188,7 +188,7 @@ impl Session {
             formats: formats.into(),
             found: None,
         };
-        self.portals.insert(portal.to_owned(), portal_of);
+        self.portals.insert(portal, portal_of);
         Ok(())
     }
 
@@ -304,18 +304,18 @@ impl Session {
         let portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         let Some(prepared) = portal.prepared.clone() else {
             sink.empty_query().map_err(gone)?;
-            self.portals.insert(name.to_owned(), portal);
+            self.portals.insert(name, portal);
             return Ok(Progress::Complete);
         };
         self.activity.runs(&prepared.text);
         if !is_program(&prepared.statement) {
             let (params, formats) = (portal.params.clone(), portal.formats.clone());
-            self.portals.insert(name.to_owned(), portal);
+            self.portals.insert(name, portal);
             return self.command(&prepared, &params, &formats, false, sink);
         }
         let mut portal = portal;
         let done = self.fetch(name, &mut portal, &prepared, max_rows, sink);
-        self.portals.insert(name.to_owned(), portal);
+        self.portals.insert(name, portal);
         done
     }
 
@@ -384,7 +384,7 @@ impl Session {
         let tag = self.run_program(prepared, &portal.params, &formats, output)?;
         let columns = self.program(prepared)?.columns.len();
         portal.found = Some(Found {
-            rows: Some(rows),
+            rows: Some(Box::new(rows)),
             fetched: 0,
             columns: u16::try_from(columns).unwrap_or(u16::MAX),
             tag,
@@ -405,7 +405,7 @@ impl Session {
     ) -> Result<CommandTag> {
         let mut portal = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
         let done = self.fetch_of(name, &mut portal, count, moves, sink);
-        self.portals.insert(name.to_owned(), portal);
+        self.portals.insert(name, portal);
         done
     }
 

@@ -45,6 +45,7 @@ mod named;
 mod notices;
 mod options;
 mod plans;
+mod portals;
 mod row_store;
 mod run;
 mod setting_value;
@@ -72,7 +73,6 @@ use crate::database::{Shared, database_called};
 use crate::error::{Result, SqlError};
 use crate::sqlstate;
 use crate::wire::Field;
-use extended::Portal;
 pub(crate) use named::NamedStatement;
 use run::Prepared;
 use settings::SessionSettings;
@@ -143,13 +143,13 @@ pub struct Session {
     settings: SessionSettings,
     /// The published image that was seen last.
     known: (u64, Arc<Catalog>),
-    open: Option<Open>,
+    open: Option<Box<Open>>,
     /// BEGIN was given (or an error happened behind it).
     status: TransactionStatus,
     /// How the block was begun that has failed and is rolled back already.
     failed_as: Option<transaction::Characteristics>,
     statements: HashMap<String, NamedStatement>,
-    portals: HashMap<String, Portal>,
+    portals: portals::Portals,
     cursors: cursor::Cursors,
     plans: plans::Plans,
     /// Where literals are taken out of texts.
@@ -169,6 +169,8 @@ pub struct Session {
     untold: Vec<&'static str>,
     /// The row that is being told.
     body: Vec<u8>,
+    /// The value that is being told.
+    text: String,
     temporary: Temporary,
     identity: identity::Identity,
     /// As others see it.
@@ -217,7 +219,7 @@ impl Session {
             status: TransactionStatus::Idle,
             failed_as: None,
             statements: HashMap::default(),
-            portals: HashMap::default(),
+            portals: portals::Portals::default(),
             cursors: cursor::Cursors::default(),
             plans: plans::Plans::default(),
             normalized: crate::parse::Normalized::default(),
@@ -230,6 +232,7 @@ impl Session {
             changed: Vec::new(),
             untold: Vec::new(),
             body: Vec::new(),
+            text: String::new(),
             temporary: Temporary::default(),
             identity,
             activity,

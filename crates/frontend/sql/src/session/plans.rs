@@ -7,7 +7,7 @@
 
 use super::run::Prepared;
 use crate::catalog::{Oid, Version};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use vellum_base::maps::HashMap;
 
@@ -33,6 +33,8 @@ pub(super) struct Plans {
     key: Vec<u8>,
     /// The schemas that names are looked up in, for a version of the catalog.
     path: RefCell<Option<(Version, Arc<[Oid]>)>>,
+    /// Whether the session's role may do everything, in a version of the catalog.
+    superuser: Cell<Option<(Version, bool)>>,
 }
 
 impl Plans {
@@ -41,6 +43,19 @@ impl Plans {
         self.texts.clear();
         self.typed.clear();
         self.path.take();
+        self.superuser.take();
+    }
+
+    /// Whether the session's role may do everything in a version of the catalog, found if it is not known.
+    pub fn is_superuser(&self, version: Version, find: impl FnOnce() -> bool) -> bool {
+        match self.superuser.get() {
+            Some((known, superuser)) if known == version => superuser,
+            _ => {
+                let found = find();
+                self.superuser.set(Some((version, found)));
+                found
+            }
+        }
     }
 
     /// The search path for a version of the catalog, found if it is not known.

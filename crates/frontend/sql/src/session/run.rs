@@ -73,6 +73,9 @@ pub(super) fn no_parameter(given: usize) -> SqlError {
     SqlError::new(sqlstate::UNDEFINED_PARAMETER, message)
 }
 
+/// Bytes of a buffer that a session keeps from one statement to the next.
+const BUFFER_KEPT: usize = 8 << 10;
+
 /// How often a statement is run again, at most.
 pub(super) const RETRIES: u32 = 10_000;
 
@@ -328,7 +331,9 @@ impl Session {
             let message = format!("permission denied for {what}");
             Err(SqlError::new(sqlstate::INSUFFICIENT_PRIVILEGE, message))
         };
-        if catalog.role(user).is_some_and(|role| role.superuser) {
+        let version = catalog.version(self.temporary.namespace);
+        let find = || catalog.role(user).is_some_and(|role| role.superuser);
+        if self.plans.is_superuser(version, find) {
             return Ok(());
         }
         for (oid, right) in accesses {
@@ -467,7 +472,7 @@ impl Session {
             sink.row_description(&program.fields(), formats)
                 .map_err(gone)?;
         }
-        let mut text = String::new();
+        let text = &mut self.text;
         let mut told = 0u64;
         let mut done = Ok(0);
         let mut run = Run::new(
@@ -504,9 +509,9 @@ impl Session {
                     match special.get(number) {
                         Some(Some(special)) => {
                             let value = value.as_ref();
-                            special.encode(value, format, (&forms, &name_of), &mut text, body)?;
+                            special.encode(value, format, (&forms, &name_of), text, body)?;
                         }
-                        _ => encode(value.as_ref(), format, &forms, &mut text, body),
+                        _ => encode(value.as_ref(), format, &forms, text, body),
                     }
                 }
                 told += 1;
@@ -528,6 +533,13 @@ impl Session {
             if done.is_err() {
                 break;
             }
+        }
+        // An idle session keeps no room for the large values of its last statement.
+        if body.capacity() > BUFFER_KEPT {
+            *body = Vec::new();
+        }
+        if text.capacity() > BUFFER_KEPT {
+            *text = String::new();
         }
         if let Output::Tell(sink, _) = output {
             for notice in notices.take() {

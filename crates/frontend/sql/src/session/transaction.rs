@@ -146,7 +146,7 @@ impl Open {
         session: Option<&Arc<Activity>>,
         known: &mut (u64, Arc<Catalog>),
         characteristics: Characteristics,
-    ) -> Result<Self> {
+    ) -> Result<Box<Self>> {
         let durability = if characteristics.asynchronous {
             Durability::Async
         } else {
@@ -165,7 +165,8 @@ impl Open {
         }
         let number = session.map_or(0, |session| session.number);
         let advisory = HeldAdvisory::new(shared.advisory.clone(), number, transaction.id());
-        Ok(Self {
+        // Too large to be moved from hand to hand, for each statement.
+        Ok(Box::new(Self {
             transaction,
             gates: Gates {
                 held: Vec::new(),
@@ -182,7 +183,7 @@ impl Open {
             now,
             used: false,
             begun_before: false,
-        })
+        }))
     }
 
     /// A statement starts.
@@ -404,7 +405,7 @@ impl Open {
     ///
     /// # Errors
     /// What the engine reports.
-    pub fn commit(self, shared: &Shared) -> Result<()> {
+    pub fn commit(self: Box<Self>, shared: &Shared) -> Result<()> {
         let Self {
             transaction,
             gates,
@@ -413,7 +414,7 @@ impl Open {
             changes,
             characteristics,
             ..
-        } = self;
+        } = *self;
         let id = held.own();
         if changes.is_empty() {
             let pending = transaction.commit_deferred()?;
@@ -445,7 +446,7 @@ impl Open {
     }
 
     /// Rolls back.
-    pub fn roll_back(self, shared: &Shared) {
+    pub fn roll_back(self: Box<Self>, shared: &Shared) {
         let Self {
             transaction,
             gates,
@@ -453,7 +454,7 @@ impl Open {
             advisory,
             changes,
             ..
-        } = self;
+        } = *self;
         let id = held.own();
         // What fails here, maintenance tries again; nobody sees anything of it.
         let _ = transaction.rollback();
